@@ -1,0 +1,1 @@
+//! An independent check of every run from what observers saw

@@ -1,0 +1,1 @@
+//! Event calendar, FIFO lanes and lazily re-armed timers

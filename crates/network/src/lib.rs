@@ -1,0 +1,3 @@
+//! Packets, links, queues, loss, shared Ethernet, routing and topologies.
+
+pub mod packet;

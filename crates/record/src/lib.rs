@@ -1,0 +1,10 @@
+//! What is observed of a run, and how it is kept.
+//!
+//! [`Observer`] is the one window into a running world: the network reports to it, flow counters, series and the
+//! auditor listen. An observer is told; it cannot answer, so it cannot change a run.
+
+pub mod flow;
+pub mod observer;
+
+pub use flow::{FlowCounters, FlowMonitor};
+pub use observer::{DropReason, Observer, PacketView, Protocol, TcpView, Transmission};

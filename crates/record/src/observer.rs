@@ -1,0 +1,146 @@
+//! The events that a world reports while it runs.
+//!
+//! Times in an event may lie ahead of the simulation's clock by as much as a packet's way through a chain of links
+//! that was computed at once; within one link and within one flow's arrivals they are in order.
+
+use fullpipe_units::{FlowId, Instant, LinkId};
+
+/// Transport protocol of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// UDP.
+    #[default]
+    Udp,
+    /// TCP.
+    Tcp,
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// A queue was full.
+    QueueFull,
+    /// The link's loss model took it.
+    Loss,
+    /// It waited for an address that was not resolved, beyond the number that may wait.
+    Resolution,
+    /// The medium was busy too often.
+    Collision,
+    /// It was larger than the link's MTU and must not be fragmented.
+    TooBig,
+    /// A fragment was missing when reassembly was given up.
+    Reassembly,
+    /// No route, or no one listens at its destination.
+    Unreachable,
+}
+
+/// The TCP fields an observer may want, with sequence numbers as on the wire (modulo 2^32).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpView {
+    /// Sequence number of the first byte.
+    pub sequence: u32,
+    /// Sequence number after the last byte, SYN and FIN counted.
+    pub sequence_end: u32,
+    /// Acknowledgement number; meaningful if `has_ack`.
+    pub acknowledgement: u32,
+    /// Whether the ACK flag is set.
+    pub has_ack: bool,
+    /// Whether the SYN flag is set.
+    pub syn: bool,
+}
+
+/// What an observer sees of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketView {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Size at the IP layer in bytes.
+    pub ip_bytes: u32,
+    /// Size of the transport's payload in bytes.
+    pub payload_bytes: u32,
+    /// TCP fields, for TCP packets.
+    pub tcp: Option<TcpView>,
+}
+
+/// One packet's passage over one link.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmission {
+    /// The link.
+    pub link: LinkId,
+    /// The packet's flow.
+    pub flow: FlowId,
+    /// Size on the wire in bytes, framing included.
+    pub wire_bytes: u32,
+    /// When it came to the link's queue.
+    pub offered: Instant,
+    /// When its first bit left.
+    pub start: Instant,
+    /// When its last bit left.
+    pub finish: Instant,
+    /// When its last bit arrived at the far end.
+    pub arrival: Instant,
+}
+
+/// Somebody who watches a run. All methods default to doing nothing.
+pub trait Observer {
+    /// A packet was handed to the network by its source.
+    #[inline(always)]
+    fn sent(&mut self, _now: Instant, _packet: &PacketView) {}
+
+    /// A packet reached its destination host, whole; `sent` is when it was handed to the network.
+    #[inline(always)]
+    fn delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {}
+
+    /// A packet was dropped (or one of its fragments was, which ends the packet), on `link` where there is one.
+    #[inline(always)]
+    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
+
+    /// A frame came to a link's queue (it will be transmitted or dropped).
+    #[inline(always)]
+    fn offered(&mut self, _link: LinkId, _wire_bytes: u32) {}
+
+    /// A frame was dropped at a link's queue or on its way.
+    #[inline(always)]
+    fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
+
+    /// A frame was transmitted.
+    #[inline(always)]
+    fn transmitted(&mut self, _transmission: &Transmission) {}
+}
+
+/// Watches nothing.
+impl Observer for () {}
+
+/// Two observers side by side.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    #[inline(always)]
+    fn sent(&mut self, now: Instant, packet: &PacketView) {
+        self.0.sent(now, packet);
+        self.1.sent(now, packet);
+    }
+    #[inline(always)]
+    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        self.0.delivered(now, packet, sent);
+        self.1.delivered(now, packet, sent);
+    }
+    #[inline(always)]
+    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.0.dropped(now, packet, link, reason);
+        self.1.dropped(now, packet, link, reason);
+    }
+    #[inline(always)]
+    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+        self.0.offered(link, wire_bytes);
+        self.1.offered(link, wire_bytes);
+    }
+    #[inline(always)]
+    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.0.link_dropped(link, wire_bytes, reason);
+        self.1.link_dropped(link, wire_bytes, reason);
+    }
+    #[inline(always)]
+    fn transmitted(&mut self, transmission: &Transmission) {
+        self.0.transmitted(transmission);
+        self.1.transmitted(transmission);
+    }
+}

@@ -1,0 +1,1 @@
+//! The scenario language: one schema, spans, errors and a plain description

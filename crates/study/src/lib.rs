@@ -1,0 +1,1 @@
+//! Sweeps, replications, published values and claims with verdicts

@@ -1,0 +1,83 @@
+//! How workloads use a transport: write, read, finish, abort; events tell when it is worth trying again.
+//!
+//! A workload neither knows nor cares whether TCP, a QUIC stream or a real stack is behind the trait. A payload is a
+//! length (models) or bytes (real programs) behind the same calls. Nothing here takes the time: a transport's host
+//! asks it for output, with the time, after every call.
+
+use bytes::Bytes;
+
+/// What is written and read: a count, or bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// So many bytes whose content does not matter.
+    Length(u64),
+    /// These bytes.
+    Bytes(Bytes),
+}
+
+impl Payload {
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Payload::Length(length) => *length,
+            Payload::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both sides finished and everything was acknowledged.
+    Finished,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer refused it.
+    Refused,
+    /// Retransmissions were given up.
+    TimedOut,
+    /// This side aborted it.
+    Aborted,
+}
+
+/// What a transport tells the workload above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The connection is established.
+    Connected,
+    /// Space has come free in the send buffer.
+    Writable,
+    /// Bytes can be read in order.
+    Readable,
+    /// The peer will send nothing more, and all it sent can be read.
+    PeerFinished,
+    /// The connection is over; no event follows.
+    Closed(CloseReason),
+}
+
+/// A reliable, ordered, two-way byte stream.
+pub trait Stream {
+    /// Bytes that [`Stream::write`] would take now.
+    fn writable_bytes(&self) -> u64;
+
+    /// Appends to the send buffer as much as fits and says how much that was. After [`Stream::finish`] it takes
+    /// nothing.
+    fn write(&mut self, payload: Payload) -> u64;
+
+    /// Bytes that have arrived in order and were not read.
+    fn readable_bytes(&self) -> u64;
+
+    /// Takes at most `max_bytes` in order; `None` if there is nothing.
+    fn read(&mut self, max_bytes: u64) -> Option<Payload>;
+
+    /// Nothing more will be written: the send side closes when all is delivered.
+    fn finish(&mut self);
+
+    /// Ends the connection at once.
+    fn abort(&mut self);
+}

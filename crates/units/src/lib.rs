@@ -1,0 +1,16 @@
+//! Quantities that every other crate speaks in: instants, durations, rates, identities, named random streams and
+//! mathematics that gives the same bits on every machine.
+//!
+//! Time is a `u64` count of nanoseconds since the start of a run (584 years). Bytes are plain `u64` in names that end
+//! in `_bytes`. Nothing here reads a clock.
+
+pub mod id;
+pub mod math;
+pub mod random;
+pub mod rate;
+pub mod time;
+
+pub use id::{FlowId, LinkId, NodeId};
+pub use random::Stream;
+pub use rate::Rate;
+pub use time::{Duration, Instant};

@@ -1,0 +1,39 @@
+//! Elementary functions from a pinned pure-Rust library, so that a result has the same bits on every machine.
+//!
+//! The standard library's versions call the platform's, whose last bit differs; clippy's `disallowed-methods` keeps
+//! them out of the workspace. Square root is exact by IEEE 754 and stays `f64::sqrt`.
+
+/// e to the power `x`.
+pub fn exp(x: f64) -> f64 {
+    libm::exp(x)
+}
+
+/// Natural logarithm.
+pub fn ln(x: f64) -> f64 {
+    libm::log(x)
+}
+
+/// Logarithm to base 10.
+pub fn log10(x: f64) -> f64 {
+    libm::log10(x)
+}
+
+/// `base` to the power `exponent`.
+pub fn pow(base: f64, exponent: f64) -> f64 {
+    libm::pow(base, exponent)
+}
+
+/// Cube root.
+pub fn cbrt(x: f64) -> f64 {
+    libm::cbrt(x)
+}
+
+/// Sine of an angle in radians.
+pub fn sin(radians: f64) -> f64 {
+    libm::sin(radians)
+}
+
+/// Cosine of an angle in radians.
+pub fn cos(radians: f64) -> f64 {
+    libm::cos(radians)
+}

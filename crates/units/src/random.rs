@@ -1,0 +1,135 @@
+//! Named random streams: each is a function of (seed, entity's name, purpose) and of nothing else, so that adding a
+//! host or asking in another order shifts no other stream.
+//!
+//! The key is SHA-256 over the three, with lengths, so that ("ab", "c") and ("a", "bc") differ. The generator is
+//! xoshiro256++ (Blackman and Vigna 2019).
+
+use crate::{Duration, math};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use sha2::{Digest, Sha256};
+
+/// A stream of random numbers with a name.
+///
+/// ```
+/// use fullpipe_units::Stream;
+/// let mut backoff = Stream::new(7, "client", "back-off");
+/// let again = Stream::new(7, "client", "back-off").uniform();
+/// assert_eq!(backoff.uniform(), again);
+/// assert_ne!(again, Stream::new(7, "server", "back-off").uniform());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stream {
+    generator: Xoshiro256PlusPlus,
+}
+
+fn key(seed: u64, parts: &[&str]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().into()
+}
+
+/// The seed of replication `run` of a study: equal at every point of a sweep, so that points are compared on common
+/// random numbers.
+pub fn run_seed(study_seed: u64, run: u64) -> u64 {
+    let bytes = key(study_seed, &["run", &run.to_string()]);
+    let mut low = [0; 8];
+    low.copy_from_slice(&bytes[..8]);
+    // Within the integers that TOML, JSON and spreadsheets carry without loss.
+    u64::from_le_bytes(low) >> 11
+}
+
+impl Stream {
+    /// The stream of `entity` for `purpose` in the run with `seed`.
+    pub fn new(seed: u64, entity: &str, purpose: &str) -> Self {
+        Stream { generator: Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])) }
+    }
+
+    /// The next 64 random bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.generator.next_u64()
+    }
+
+    /// Uniform in [0, 1), a multiple of 2^-53.
+    #[inline]
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform in [low, high).
+    #[inline]
+    pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.uniform()
+    }
+
+    /// Uniform in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019, without
+    /// rejection) is below bound / 2^64.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// True with this probability.
+    #[inline]
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+
+    /// Exponential with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * math::ln(1.0 - self.uniform())
+    }
+
+    /// Uniform duration in [0, limit).
+    pub fn duration_below(&mut self, limit: Duration) -> Duration {
+        Duration::from_nanos(self.below(limit.as_nanos()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_not_concatenated() {
+        assert_ne!(Stream::new(1, "ab", "c").bits(), Stream::new(1, "a", "bc").bits());
+    }
+
+    #[test]
+    fn replications_differ_and_stay_within_exact_floats() {
+        let seeds: Vec<u64> = (0..100).map(|run| run_seed(5, run)).collect();
+        for (i, seed) in seeds.iter().enumerate() {
+            assert!(*seed < 1 << 53);
+            assert!(!seeds[..i].contains(seed));
+        }
+    }
+
+    #[test]
+    fn moments() {
+        // Uniform: mean 1/2, variance 1/12; exponential: mean m, variance m^2. Bounds are four standard errors of
+        // n = 100 000: 4 * sqrt(1/12/n) = 0.0037 and 4 * 3 / sqrt(n) = 0.038.
+        let mut stream = Stream::new(3, "x", "y");
+        let n = 100_000;
+        let mean = (0..n).map(|_| stream.uniform()).sum::<f64>() / n as f64;
+        assert!((mean - 0.5).abs() < 0.0037, "{mean}");
+        let mean = (0..n).map(|_| stream.exponential(3.0)).sum::<f64>() / n as f64;
+        assert!((mean - 3.0).abs() < 0.038, "{mean}");
+    }
+
+    #[test]
+    fn bounded_numbers_reach_each_value_and_no_other() {
+        let mut stream = Stream::new(3, "x", "z");
+        let mut seen = [0u32; 5];
+        for _ in 0..5000 {
+            seen[stream.below(5) as usize] += 1;
+        }
+        // Binomial(5000, 1/5): mean 1000, standard deviation 28; five of them on either side.
+        assert!(seen.iter().all(|n| (860..1140).contains(n)), "{seen:?}");
+        assert_eq!(stream.below(0), 0);
+    }
+}

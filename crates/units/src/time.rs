@@ -1,0 +1,261 @@
+//! Instants and durations in integer nanoseconds.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+/// A point in time: nanoseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Instant(u64);
+
+/// A length of time in nanoseconds, never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Duration(u64);
+
+impl Instant {
+    /// The start of the run.
+    pub const ZERO: Instant = Instant(0);
+    /// Later than everything that can happen; the value of a timer that is not armed.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// The instant this many nanoseconds after the start of the run.
+    #[inline(always)]
+    pub const fn from_nanos(nanoseconds: u64) -> Self {
+        Instant(nanoseconds)
+    }
+
+    /// Nanoseconds since the start of the run.
+    #[inline(always)]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the start of the run, for tables and plots.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// Time passed since `earlier`, or zero if `earlier` is later.
+    #[inline(always)]
+    pub const fn saturating_since(self, earlier: Instant) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Whether this is [`Instant::NEVER`].
+    #[inline(always)]
+    pub const fn is_never(self) -> bool {
+        self.0 == u64::MAX
+    }
+
+    /// This instant plus a duration, at most [`Instant::NEVER`].
+    #[inline(always)]
+    pub const fn saturating_add(self, duration: Duration) -> Instant {
+        Instant(self.0.saturating_add(duration.0))
+    }
+}
+
+impl Duration {
+    /// No time.
+    pub const ZERO: Duration = Duration(0);
+    /// The longest duration.
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// This many nanoseconds.
+    #[inline(always)]
+    pub const fn from_nanos(nanoseconds: u64) -> Self {
+        Duration(nanoseconds)
+    }
+
+    /// This many microseconds. Panics on overflow (more than 584 years).
+    pub const fn from_micros(microseconds: u64) -> Self {
+        Duration(microseconds * 1_000)
+    }
+
+    /// This many milliseconds. Panics on overflow (more than 584 years).
+    pub const fn from_millis(milliseconds: u64) -> Self {
+        Duration(milliseconds * 1_000_000)
+    }
+
+    /// This many seconds. Panics on overflow (more than 584 years).
+    pub const fn from_secs(seconds: u64) -> Self {
+        Duration(seconds * 1_000_000_000)
+    }
+
+    /// Seconds rounded to the nearest nanosecond; zero if negative or not a number, [`Duration::MAX`] if too long.
+    pub fn from_secs_f64(seconds: f64) -> Self {
+        // `as` saturates and sends NaN to 0.
+        Duration((seconds * 1e9).round() as u64)
+    }
+
+    /// Nanoseconds.
+    #[inline(always)]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds, for tables and plots.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// The difference, or zero if `other` is longer.
+    #[inline(always)]
+    pub const fn saturating_sub(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_sub(other.0))
+    }
+
+    /// The sum, at most [`Duration::MAX`].
+    #[inline(always)]
+    pub const fn saturating_add(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_add(other.0))
+    }
+
+    /// The product, at most [`Duration::MAX`].
+    #[inline(always)]
+    pub const fn saturating_mul(self, factor: u64) -> Duration {
+        Duration(self.0.saturating_mul(factor))
+    }
+
+    /// How far apart two durations are.
+    #[inline(always)]
+    pub const fn abs_diff(self, other: Duration) -> Duration {
+        Duration(self.0.abs_diff(other.0))
+    }
+
+    /// Whether this is no time at all.
+    #[inline(always)]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+    #[inline(always)]
+    fn add(self, duration: Duration) -> Instant {
+        Instant(self.0 + duration.0)
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    #[inline(always)]
+    fn add_assign(&mut self, duration: Duration) {
+        self.0 += duration.0;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+    #[inline(always)]
+    fn sub(self, duration: Duration) -> Instant {
+        Instant(self.0 - duration.0)
+    }
+}
+
+impl Sub<Instant> for Instant {
+    type Output = Duration;
+    #[inline(always)]
+    fn sub(self, earlier: Instant) -> Duration {
+        Duration(self.0 - earlier.0)
+    }
+}
+
+impl Add for Duration {
+    type Output = Duration;
+    #[inline(always)]
+    fn add(self, other: Duration) -> Duration {
+        Duration(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Duration {
+    #[inline(always)]
+    fn add_assign(&mut self, other: Duration) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Duration {
+    type Output = Duration;
+    #[inline(always)]
+    fn sub(self, other: Duration) -> Duration {
+        Duration(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Duration {
+    #[inline(always)]
+    fn sub_assign(&mut self, other: Duration) {
+        self.0 -= other.0;
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Duration;
+    #[inline(always)]
+    fn mul(self, factor: u64) -> Duration {
+        Duration(self.0 * factor)
+    }
+}
+
+impl Div<u64> for Duration {
+    type Output = Duration;
+    #[inline(always)]
+    fn div(self, divisor: u64) -> Duration {
+        Duration(self.0 / divisor)
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_never() {
+            return formatter.write_str("never");
+        }
+        write!(formatter, "{}.{:09} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+impl fmt::Display for Duration {
+    /// The value in the largest unit in which it is a whole number: `2us`, `1500ms`, `60s`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanoseconds = self.0;
+        let (value, unit) = match nanoseconds {
+            0 => (0, "s"),
+            n if n % 1_000_000_000 == 0 => (n / 1_000_000_000, "s"),
+            n if n % 1_000_000 == 0 => (n / 1_000_000, "ms"),
+            n if n % 1_000 == 0 => (n / 1_000, "us"),
+            n => (n, "ns"),
+        };
+        write!(formatter, "{value}{unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_print_in_their_largest_whole_unit() {
+        assert_eq!(Duration::from_nanos(12_144).to_string(), "12144ns");
+        assert_eq!(Duration::from_micros(2).to_string(), "2us");
+        assert_eq!(Duration::from_millis(1_500).to_string(), "1500ms");
+        assert_eq!(Duration::from_secs(60).to_string(), "60s");
+    }
+
+    #[test]
+    fn seconds_round_to_the_nearest_nanosecond_and_never_go_below_zero() {
+        assert_eq!(Duration::from_secs_f64(1.6e-9), Duration::from_nanos(2));
+        assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
+        assert_eq!(Duration::from_secs_f64(f64::NAN), Duration::ZERO);
+        assert_eq!(Duration::from_secs_f64(f64::INFINITY), Duration::MAX);
+    }
+
+    #[test]
+    fn time_before_the_start_is_no_time() {
+        let early = Instant::from_nanos(5);
+        let late = Instant::from_nanos(9);
+        assert_eq!(late - early, Duration::from_nanos(4));
+        assert_eq!(early.saturating_since(late), Duration::ZERO);
+    }
+}

@@ -1,0 +1,1 @@
+//! What applications send, and when
