@@ -119,7 +119,7 @@ impl TcpHeader {
     pub fn sequence_end(&self) -> u32 {
         self.sequence
             .wrapping_add(u32::from(self.payload_bytes))
-            .wrapping_add(u32::from(self.flags & (flags::SYN | flags::FIN) == flags::SYN))
-            .wrapping_add(u32::from(self.flags & flags::FIN != 0))
+            .wrapping_add(u32::from(self.has(flags::SYN)))
+            .wrapping_add(u32::from(self.has(flags::FIN)))
     }
 }

@@ -1,1 +1,4 @@
-//! The scenario language: one schema, spans, errors and a plain description
+//! The scenario language: one schema, spans, errors and a plain description.
+
+pub mod description;
+pub use description::Scenario;

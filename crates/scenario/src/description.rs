@@ -1,0 +1,298 @@
+//! What a scenario file says, checked and with every default filled in: plain values, no positions, no text to parse.
+//! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
+//! was promised.
+
+use fullpipe_units::{Duration, NodeId, Rate};
+
+/// A whole scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// One line for reports.
+    pub title: String,
+    /// When the run ends at the latest (it ends earlier when nothing is left to happen).
+    pub duration: Duration,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Hosts and routers; a [`NodeId`] is an index into this.
+    pub nodes: Vec<Node>,
+    /// Point-to-point links, one entry per direction; the two directions of a link are neighbours (2k, 2k + 1).
+    pub links: Vec<Link>,
+    /// Shared Ethernet segments.
+    pub ethernets: Vec<Ethernet>,
+    /// Traffic, in the order of the file.
+    pub flows: Vec<Flow>,
+    /// What to sample.
+    pub probes: Vec<Probe>,
+}
+
+/// A host or a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name, unique.
+    pub name: String,
+    /// Whether it forwards packets for others (and runs no transport).
+    pub router: bool,
+}
+
+/// One direction of a point-to-point link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Name, unique: the file's name for the direction from `from` to `to`, that name + ".reverse" for the other.
+    pub name: String,
+    /// Where it begins.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// Serialisation rate.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+    /// Bytes that framing adds to each IP packet on the wire (and in byte-limited queues).
+    pub framing_bytes: u32,
+    /// Limit of the drop-tail queue; the packet in transmission does not count.
+    pub queue: QueueLimit,
+    /// A first-in first-out discipline above the device queue, which then holds packets back instead of dropping
+    /// them (back-pressure). `None`: the device queue alone.
+    pub discipline: Option<Discipline>,
+    /// Loss after transmission.
+    pub loss: Option<Loss>,
+}
+
+/// How much a drop-tail queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes on the wire.
+    Bytes(u64),
+    /// What the link transmits in this time (bytes = rate x time / 8).
+    Time(Duration),
+    /// No limit.
+    Unlimited,
+}
+
+/// A queue discipline above a device queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// First in, first out.
+    Fifo {
+        /// How much it holds.
+        limit: QueueLimit,
+    },
+}
+
+/// Loss of frames on a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// Each frame independently.
+    Bernoulli {
+        /// Probability of loss, 0 to 1.
+        probability: f64,
+    },
+    /// Frame number `offset`, then every `every`-th after it (the first frame is number 1). Frames without transport
+    /// payload are not counted and never lost.
+    Periodic {
+        /// Distance of losses.
+        every: u64,
+        /// Number of the first lost frame.
+        offset: u64,
+    },
+}
+
+/// A shared Ethernet segment: carrier sense, half or full duplex, with address resolution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ethernet {
+    /// Its name, unique among links and segments.
+    pub name: String,
+    /// Attached hosts, at least two.
+    pub hosts: Vec<NodeId>,
+    /// Rate.
+    pub rate: Rate,
+    /// Propagation delay between any two stations.
+    pub delay: Duration,
+    /// Whether stations share the medium (half duplex) or each has its own to every other (full duplex).
+    pub half_duplex: bool,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+    /// Bytes of header and trailer around an IP packet (18: header 14, frame check sequence 4).
+    pub framing_bytes: u32,
+    /// Smallest frame; shorter ones are padded.
+    pub min_frame_bytes: u32,
+    /// Idle bit times that a station leaves after its own frame.
+    pub interframe_gap_bits: u32,
+    /// Slot of the back-off.
+    pub slot: Duration,
+    /// Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.
+    pub backoff_ceiling: u32,
+    /// Retries after which a frame is given up.
+    pub max_retries: u32,
+    /// Device queue of each station.
+    pub device_queue: QueueLimit,
+    /// Discipline above each station's device queue.
+    pub discipline: Option<Discipline>,
+    /// Address resolution.
+    pub arp: Arp,
+}
+
+/// Address resolution on a shared segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arp {
+    /// Whether addresses must be resolved; otherwise all are known from the start.
+    pub enabled: bool,
+    /// Packets that may wait for one address; the rest is dropped.
+    pub pending_packets: u32,
+    /// A request is delayed by this long, drawn uniformly from 0 up to but not including it...
+    pub request_jitter: Duration,
+    /// ...in steps of this (1 ms: the simulator of the study draws whole milliseconds); 0: any nanosecond.
+    pub request_jitter_step: Duration,
+    /// Delays to use instead of draws: one per station, in order; stations beyond the list draw.
+    pub fixed_delays: Vec<Duration>,
+    /// How long to wait for a reply before asking again.
+    pub reply_timeout: Duration,
+    /// Requests before the waiting packets are dropped.
+    pub max_requests: u32,
+}
+
+/// One declared conversation, or a group of like ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Name, unique: that of the file, with ".N" (N from 1) appended if the file's flow stands for several.
+    pub name: String,
+    /// Where data come from.
+    pub from: NodeId,
+    /// Where data go.
+    pub to: NodeId,
+    /// When it starts.
+    pub start: Duration,
+    /// What is sent.
+    pub workload: Workload,
+    /// Over what.
+    pub transport: Transport,
+}
+
+/// What an application sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// As much as the transport takes, up to a size.
+    Bulk {
+        /// Total bytes; `None`: without end.
+        size_bytes: Option<u64>,
+        /// Bytes per write. A write is made only when the send buffer has room for all of it.
+        write_bytes: u64,
+    },
+    /// Datagrams, or writes, of one size at a constant interval.
+    ConstantRate {
+        /// Payload bytes of each.
+        payload_bytes: u32,
+        /// From one to the next.
+        interval: Duration,
+        /// How many; `None`: without end.
+        count: Option<u64>,
+    },
+    /// A list of transfers one after another on one connection: each starts at its time, or when the one before has
+    /// been written if that is later.
+    Transfers {
+        /// The transfers, in order of time (from the start of the flow).
+        transfers: Vec<Transfer>,
+    },
+    /// Opens the connection and stays silent.
+    Idle,
+}
+
+/// One transfer of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When, counted from the start of the flow.
+    pub at: Duration,
+    /// How much.
+    pub size_bytes: u64,
+}
+
+/// Over which transport a flow runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport {
+    /// UDP.
+    Udp,
+    /// TCP with these settings.
+    Tcp(std::sync::Arc<Tcp>),
+}
+
+/// TCP settings of a flow (both ends). Presets fill them: `linux` and `ns3`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tcp {
+    /// Name of the congestion control.
+    pub congestion: String,
+    /// Largest payload of a segment, options not counted: the payload of a full data segment.
+    pub mss_bytes: u32,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_window_segments: u32,
+    /// Send buffer in bytes.
+    pub send_buffer_bytes: u64,
+    /// Receive buffer in bytes.
+    pub receive_buffer_bytes: u64,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Granularity of timestamps and of round-trip times taken from them.
+    pub timestamp_tick: Duration,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Whether SYN segments carry the MSS option.
+    pub mss_option: bool,
+    /// Segments acknowledged by one acknowledgement (1: every segment at once; 2: RFC 1122).
+    pub delayed_ack_segments: u32,
+    /// Longest delay of an acknowledgement.
+    pub delayed_ack_timeout: Duration,
+    /// Nagle's algorithm.
+    pub nagle: bool,
+    /// Smallest retransmission time-out.
+    pub min_rto: Duration,
+    /// Retransmission time-out before the first sample.
+    pub initial_rto: Duration,
+    /// Loss detection: RACK-TLP (RFC 8985) or duplicate acknowledgements (RFC 6675).
+    pub loss_detection: LossDetection,
+    /// Tail loss probes (RFC 8985 section 7), with RACK only.
+    pub tail_loss_probe: bool,
+    /// Pacing of every control, by window over smoothed round-trip time, as Linux's fq does.
+    pub pacing: bool,
+    /// Packets per pacing timer.
+    pub pacing_quantum_segments: u32,
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    pub hystart: bool,
+    /// Whether a full receiver closes its side when the sender has closed.
+    pub receiver_closes: bool,
+}
+
+/// How TCP finds losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossDetection {
+    /// RFC 8985.
+    Rack,
+    /// RFC 6675.
+    DuplicateAcks,
+}
+
+/// What to sample, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    /// Of what.
+    pub subject: Subject,
+    /// Names of metrics as in `series.csv`.
+    pub metrics: Vec<String>,
+    /// From one sample to the next.
+    pub interval: Duration,
+}
+
+/// What a probe watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A flow: index into [`Scenario::flows`].
+    Flow(usize),
+    /// A link: index into [`Scenario::links`].
+    Link(usize),
+    /// A shared segment: index into [`Scenario::ethernets`].
+    Ethernet(usize),
+}
