@@ -114,7 +114,10 @@ mod tests {
         monitor.sent(Instant::from_nanos(30), &packet());
         monitor.dropped(Instant::from_nanos(30), &packet(), None, DropReason::QueueFull);
         let flow = monitor.flow(FlowId(0));
-        assert_eq!((flow.tx_packets, flow.tx_bytes, flow.rx_packets, flow.rx_bytes, flow.lost_packets), (4, 400, 3, 300, 1));
+        assert_eq!(
+            (flow.tx_packets, flow.tx_bytes, flow.rx_packets, flow.rx_bytes, flow.lost_packets),
+            (4, 400, 3, 300, 1)
+        );
         assert_eq!((flow.delay_sum.as_nanos(), flow.jitter_sum.as_nanos()), (15, 9));
         assert_eq!((flow.first_tx.as_nanos(), flow.last_tx.as_nanos()), (0, 30));
         assert_eq!((flow.first_rx.as_nanos(), flow.last_rx.as_nanos()), (5, 22));
