@@ -1,3 +1,20 @@
-//! Packets, links, queues, loss, shared Ethernet, routing and topologies.
+//! Packets, links, queues, loss, shared Ethernet, routing: the network as a world of plain values.
+//!
+//! [`Network`] owns links, packets and the calendar; hosts are whoever implements [`Hosts`]. A packet's way:
+//! [`Network::send`] stamps it and routes it to a link; the link's queue, transmitter and propagation decide when it
+//! arrives; a router sends it on; its destination host gets it by [`Hosts::receive`]. Where every link of a chain is
+//! fed by one link only, the whole chain is computed when the packet enters it (see [`network`]).
 
+pub mod link;
+pub mod loss;
+pub mod network;
 pub mod packet;
+pub mod queue;
+pub mod routing;
+
+pub use link::LinkSpecification;
+pub use loss::LossModel;
+pub use network::{Fault, Hosts, Network};
+pub use packet::{Content, Handle, Packet, SackBlock, Side, TcpHeader};
+pub use queue::{Fifo, Limit, QueueDiscipline};
+pub use routing::Attachment;

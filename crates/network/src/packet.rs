@@ -1,6 +1,8 @@
 //! Packets: small plain values of one cache line. A model's payload is a length; bytes exist only where a real program
 //! or a real stack is at one end, in a side table.
 
+use bytes::Bytes;
+use fullpipe_record::{PacketView, TcpView};
 use fullpipe_units::{FlowId, Instant, NodeId};
 
 /// Bytes of an IPv4 header without options.
@@ -121,5 +123,198 @@ impl TcpHeader {
             .wrapping_add(u32::from(self.payload_bytes))
             .wrapping_add(u32::from(self.has(flags::SYN)))
             .wrapping_add(u32::from(self.has(flags::FIN)))
+    }
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// A TCP segment.
+    Tcp(TcpHeader),
+    /// A UDP datagram with so many payload bytes.
+    Udp {
+        /// Payload bytes.
+        payload_bytes: u32,
+    },
+    /// A fragment of another packet, which stays in the arena until its fate is known.
+    Fragment {
+        /// The whole packet.
+        whole: Handle,
+        /// Payload bytes of the whole packet before this fragment's.
+        offset_bytes: u32,
+        /// Whether this is the last fragment.
+        last: bool,
+    },
+}
+
+/// Where a packet lies in the [`Arena`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(pub(crate) u32);
+
+/// Where a packet's side data (SACK blocks, payload bytes) lie; a number beyond all others means that it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side(u32);
+
+impl Side {
+    /// No side data.
+    pub const NONE: Side = Side(u32::MAX);
+
+    /// Whether there is none.
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.0 == u32::MAX
+    }
+}
+
+/// One IP packet, one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Packet {
+    /// When its source handed it to the network.
+    pub sent: Instant,
+    /// What it carries.
+    pub content: Content,
+    /// The flow (interned five-tuple) it belongs to.
+    pub flow: FlowId,
+    /// Where it goes.
+    pub destination: NodeId,
+    /// Size at the IP layer.
+    pub ip_bytes: u32,
+    /// SACK blocks.
+    pub sacks: Side,
+    /// Payload bytes.
+    pub payload: Side,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64, "a packet fills one cache line");
+
+impl Packet {
+    /// What observers see of it.
+    #[inline(always)]
+    pub fn view(&self) -> PacketView {
+        let (payload_bytes, tcp) = match &self.content {
+            Content::Tcp(header) => (
+                u32::from(header.payload_bytes),
+                Some(TcpView {
+                    sequence: header.sequence,
+                    sequence_end: header.sequence_end(),
+                    acknowledgement: header.acknowledgement,
+                    has_ack: header.has(flags::ACK),
+                    syn: header.has(flags::SYN),
+                }),
+            ),
+            Content::Udp { payload_bytes } => (*payload_bytes, None),
+            Content::Fragment { .. } => (self.ip_bytes - IPV4_HEADER_BYTES, None),
+        };
+        PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, tcp }
+    }
+
+    /// Whether it carries transport payload (a loss droplist counts only such packets).
+    #[inline(always)]
+    pub fn has_payload(&self) -> bool {
+        match &self.content {
+            Content::Tcp(header) => header.payload_bytes > 0,
+            Content::Udp { .. } | Content::Fragment { .. } => true,
+        }
+    }
+}
+
+/// All packets that are somewhere in the network, and their side data. Slots are reused: after the first flights
+/// nothing is allocated.
+#[derive(Debug, Default)]
+pub struct Arena {
+    packets: Vec<Packet>,
+    free: Vec<u32>,
+    sacks: Vec<[SackBlock; MAX_SACK_BLOCKS]>,
+    free_sacks: Vec<u32>,
+    payloads: Vec<Option<Bytes>>,
+    free_payloads: Vec<u32>,
+}
+
+impl Arena {
+    /// Stores a packet.
+    #[inline(always)]
+    pub fn insert(&mut self, packet: Packet) -> Handle {
+        if let Some(index) = self.free.pop() {
+            self.packets[index as usize] = packet;
+            Handle(index)
+        } else {
+            self.packets.push(packet);
+            Handle(self.packets.len() as u32 - 1)
+        }
+    }
+
+    /// The packet.
+    #[inline(always)]
+    pub fn get(&self, handle: Handle) -> &Packet {
+        &self.packets[handle.0 as usize]
+    }
+
+    /// The packet, to be changed.
+    #[inline(always)]
+    pub fn get_mut(&mut self, handle: Handle) -> &mut Packet {
+        &mut self.packets[handle.0 as usize]
+    }
+
+    /// Forgets a packet and its side data.
+    #[inline(always)]
+    pub fn release(&mut self, handle: Handle) {
+        let packet = &self.packets[handle.0 as usize];
+        if !packet.sacks.is_none() {
+            self.free_sacks.push(packet.sacks.0);
+        }
+        if !packet.payload.is_none() {
+            self.payloads[packet.payload.0 as usize] = None;
+            self.free_payloads.push(packet.payload.0);
+        }
+        self.free.push(handle.0);
+    }
+
+    /// Stores SACK blocks; none if `count` is zero.
+    #[inline(always)]
+    pub fn store_sacks(&mut self, blocks: &[SackBlock; MAX_SACK_BLOCKS], count: u8) -> Side {
+        if count == 0 {
+            return Side::NONE;
+        }
+        if let Some(index) = self.free_sacks.pop() {
+            self.sacks[index as usize] = *blocks;
+            Side(index)
+        } else {
+            self.sacks.push(*blocks);
+            Side(self.sacks.len() as u32 - 1)
+        }
+    }
+
+    /// The first `count` stored SACK blocks.
+    #[inline(always)]
+    pub fn sacks(&self, side: Side, count: u8) -> &[SackBlock] {
+        if side.is_none() { &[] } else { &self.sacks[side.0 as usize][..usize::from(count).min(MAX_SACK_BLOCKS)] }
+    }
+
+    /// Stores payload bytes.
+    pub fn store_payload(&mut self, bytes: Option<Bytes>) -> Side {
+        let Some(bytes) = bytes else { return Side::NONE };
+        if let Some(index) = self.free_payloads.pop() {
+            self.payloads[index as usize] = Some(bytes);
+            Side(index)
+        } else {
+            self.payloads.push(Some(bytes));
+            Side(self.payloads.len() as u32 - 1)
+        }
+    }
+
+    /// Stored payload bytes.
+    #[inline(always)]
+    pub fn payload(&self, side: Side) -> Option<&Bytes> {
+        if side.is_none() { None } else { self.payloads[side.0 as usize].as_ref() }
+    }
+
+    /// Packets in the network now, in no particular order of time.
+    pub fn live_packets(&self) -> impl Iterator<Item = &Packet> {
+        let mut free = vec![false; self.packets.len()];
+        for index in &self.free {
+            free[*index as usize] = true;
+        }
+        self.packets.iter().zip(free).filter(|(_, free)| !free).map(|(packet, _)| packet)
     }
 }

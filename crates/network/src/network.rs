@@ -1,0 +1,515 @@
+//! The network as a whole: routes packets, drives links, keeps the calendar.
+//!
+//! **Chains computed at once.** If a link's packets come from one other link only, they come in the order in which
+//! that link was given them, so the second link can be booked at the moment the first is: a chain of links costs one
+//! event. [`Network::finish`] decides this once, from the declared conversations, before the run. It holds for
+//! drop-tail links of fixed rate and delay. What such a link counts belongs to a later instant than the clock's, so a
+//! link that is probed is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
+//! the run. Because simultaneous events are ordered by entity and not by insertion, results are the same with and
+//! without (`tests/fusion.rs`).
+//!
+//! **Fragments.** A packet larger than a link's MTU travels as fragments of it (RFC 791 section 3.2); the whole packet
+//! stays in the arena until all fragments have arrived or one was dropped.
+
+use crate::link::{Link, LinkCounters, LinkSpecification};
+use crate::packet::{Arena, Content, Handle, Packet, Side};
+use crate::queue::Queued;
+use crate::routing::{self, Attachment, Edge, Routes};
+use fullpipe_engine::{Calendar, EventClass, EventId};
+use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whoever lives at the hosts: gets packets and timers, answers through [`Network`].
+pub trait Hosts<O: Observer> {
+    /// A whole packet has reached `node`. The callee releases it.
+    fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: Handle);
+
+    /// A timer that was put into [`Network::calendar`] has come up.
+    fn timer(&mut self, network: &mut Network<O>, event: EventId);
+}
+
+/// A fault put into the world on purpose, to see whether the auditor notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The link transmits one per cent too fast.
+    FastLink(LinkId),
+    /// The link drops every so many-th packet and tells no one.
+    SilentDrop {
+        /// Where.
+        link: LinkId,
+        /// Distance of drops.
+        every: u64,
+    },
+}
+
+#[derive(Debug, Default)]
+struct SilentDrop {
+    link: LinkId,
+    every: u64,
+    count: u64,
+}
+
+/// A node: hosts end packets, routers pass them on.
+#[derive(Debug)]
+struct Node {
+    router: bool,
+    routes: Routes,
+}
+
+/// What remains in the network at the end of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Remaining {
+    /// Frames per link that wait or are on their way.
+    pub frames_per_link: Vec<u64>,
+    /// Whole packets per flow that wait or are on their way.
+    pub packets_per_flow: BTreeMap<FlowId, u64>,
+}
+
+/// Links, packets and time.
+#[derive(Debug)]
+pub struct Network<O> {
+    now: Instant,
+    horizon: Instant,
+    /// What is still to happen; hosts add their timers.
+    pub calendar: Calendar,
+    /// The packets.
+    pub arena: Arena,
+    /// Who watches.
+    pub observer: O,
+    pub(crate) links: Vec<Link>,
+    nodes: Vec<Node>,
+    edges: Vec<Vec<Edge>>,
+    conversations: BTreeSet<(NodeId, NodeId)>,
+    observed: BTreeSet<LinkId>,
+    fuse: bool,
+    silent_drop: Option<Box<SilentDrop>>,
+    dropped: Vec<Queued>,
+    events: u64,
+}
+
+impl<O: Observer> Network<O> {
+    /// A network without nodes.
+    pub fn new(observer: O) -> Self {
+        Network {
+            now: Instant::ZERO,
+            horizon: Instant::ZERO,
+            calendar: Calendar::new(),
+            arena: Arena::default(),
+            observer,
+            links: Vec::new(),
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            conversations: BTreeSet::new(),
+            observed: BTreeSet::new(),
+            fuse: true,
+            silent_drop: None,
+            dropped: Vec::new(),
+            events: 0,
+        }
+    }
+
+    /// Adds a node.
+    pub fn add_node(&mut self, router: bool) -> NodeId {
+        self.nodes.push(Node { router, routes: Routes::Default(Attachment::None) });
+        self.edges.push(Vec::new());
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Adds one direction of a link.
+    pub fn add_link(&mut self, specification: LinkSpecification) -> LinkId {
+        let id = LinkId(self.links.len() as u32);
+        self.edges[specification.from.index()].push(Edge { to: specification.to, by: Attachment::Link(id) });
+        self.links.push(Link::new(specification));
+        id
+    }
+
+    /// Says that the two nodes may send to each other. Chains are computed at once only where every declared
+    /// conversation allows it, so all conversations must be declared.
+    pub fn declare_conversation(&mut self, a: NodeId, b: NodeId) {
+        self.conversations.insert((a.min(b), a.max(b)));
+    }
+
+    /// Whether the two nodes may send to each other.
+    pub fn is_declared(&self, a: NodeId, b: NodeId) -> bool {
+        self.conversations.contains(&(a.min(b), a.max(b)))
+    }
+
+    /// Says that somebody will ask for a link's queue or counters while the run goes on.
+    pub fn observe_link(&mut self, link: LinkId) {
+        self.observed.insert(link);
+    }
+
+    /// Switches computing chains at once off (or on): results are the same, slower.
+    pub fn set_fusion(&mut self, on: bool) {
+        self.fuse = on;
+    }
+
+    /// Breaks something on purpose.
+    pub fn inject(&mut self, fault: Fault) {
+        match fault {
+            Fault::FastLink(link) => {
+                let transmitter = &mut self.links[link.index()].transmitter;
+                let rate = transmitter.rate().bits_per_second();
+                *transmitter = fullpipe_units::rate::Transmitter::new(fullpipe_units::Rate::from_bits_per_second(
+                    rate + rate / 100,
+                ));
+            }
+            Fault::SilentDrop { link, every } => {
+                self.silent_drop = Some(Box::new(SilentDrop { link, every: every.max(1), count: 0 }));
+                self.fuse = false;
+            }
+        }
+    }
+
+    /// Computes routes and decides which chains are computed at once. Call once, after the last node, link and
+    /// conversation.
+    pub fn finish(&mut self) {
+        let forwards: Vec<bool> = self.nodes.iter().map(|node| node.router).collect();
+        for (node, routes) in self.nodes.iter_mut().zip(routing::compute(&self.edges, &forwards)) {
+            node.routes = routes;
+        }
+        if self.fuse {
+            self.find_chains();
+        }
+    }
+
+    /// A link is fed by whatever precedes it on the way of some conversation: another link, or a host's transport.
+    fn find_chains(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            Unused,
+            Only(LinkId),
+            Several,
+        }
+        let mut feeders = vec![Feeder::Unused; self.links.len()];
+        let pairs: Vec<(NodeId, NodeId)> = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
+        for (from, to) in pairs {
+            let mut previous: Option<LinkId> = None;
+            for hop in self.path(from, to) {
+                let Attachment::Link(link) = hop else {
+                    previous = None;
+                    continue;
+                };
+                let feeder = &mut feeders[link.index()];
+                *feeder = match (previous, *feeder) {
+                    (Some(before), Feeder::Unused) => Feeder::Only(before),
+                    (Some(before), Feeder::Only(same)) if same == before => Feeder::Only(same),
+                    _ => Feeder::Several,
+                };
+                previous = Some(link);
+            }
+        }
+        for (index, feeder) in feeders.into_iter().enumerate() {
+            if let Feeder::Only(before) = feeder
+                && self.links[index].driven.is_none()
+                && self.links[before.index()].driven.is_none()
+                && !self.observed.contains(&LinkId(index as u32))
+            {
+                self.links[index].feeder = Some(before);
+            }
+        }
+    }
+
+    /// The hops from one node to another; ends early where there is no way.
+    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<Attachment> {
+        let mut hops = Vec::new();
+        let mut at = from;
+        while at != to && hops.len() <= self.nodes.len() {
+            let hop = self.nodes[at.index()].routes.toward(to);
+            match hop {
+                Attachment::None => break,
+                Attachment::Link(link) => at = self.links[link.index()].to,
+                Attachment::Station { .. } => at = to,
+            }
+            hops.push(hop);
+        }
+        hops
+    }
+
+    /// The clock.
+    #[inline(always)]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Events processed so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Counters of a link.
+    pub fn link_counters(&self, link: LinkId) -> LinkCounters {
+        self.links[link.index()].counters
+    }
+
+    /// Packets and bytes waiting at a link now. Declare it with [`Network::observe_link`] first.
+    pub fn link_queue(&mut self, link: LinkId) -> (u64, u64) {
+        let now = self.now;
+        self.links[link.index()].queue(now)
+    }
+
+    /// A host hands a packet to the network, now.
+    #[inline(always)]
+    pub fn send(
+        &mut self,
+        from: NodeId,
+        flow: FlowId,
+        destination: NodeId,
+        ip_bytes: u32,
+        content: Content,
+        sacks: Side,
+        payload: Side,
+    ) {
+        let packet = Packet { sent: self.now, content, flow, destination, ip_bytes, sacks, payload };
+        self.observer.sent(self.now, &packet.view());
+        let handle = self.arena.insert(packet);
+        self.route(from, handle);
+    }
+
+    #[inline(always)]
+    fn route(&mut self, node: NodeId, handle: Handle) {
+        let destination = self.arena.get(handle).destination;
+        match self.nodes[node.index()].routes.toward(destination) {
+            Attachment::Link(link) => self.enqueue(link, self.now, handle),
+            other => self.route_elsewhere(other, handle),
+        }
+    }
+
+    #[cold]
+    fn route_elsewhere(&mut self, attachment: Attachment, handle: Handle) {
+        match attachment {
+            Attachment::Link(link) => self.enqueue(link, self.now, handle),
+            Attachment::Station { .. } | Attachment::None => {
+                self.drop_packet(self.now, handle, None, DropReason::Unreachable);
+            }
+        }
+    }
+
+    /// A packet's end before its destination.
+    pub(crate) fn drop_packet(&mut self, at: Instant, handle: Handle, link: Option<LinkId>, reason: DropReason) {
+        let packet = *self.arena.get(handle);
+        self.observer.dropped(at, &packet.view(), link, reason);
+        self.arena.release(handle);
+    }
+
+    /// A packet comes to a link's queue at `at` (now, or later if a chain is being computed).
+    #[inline(always)]
+    fn enqueue(&mut self, mut link: LinkId, mut at: Instant, handle: Handle) {
+        let (ip_bytes, flow, destination) = {
+            let packet = self.arena.get(handle);
+            (packet.ip_bytes, packet.flow, packet.destination)
+        };
+        loop {
+            let l = &mut self.links[link.index()];
+            let wire_bytes = ip_bytes + l.framing_bytes;
+            if ip_bytes > l.mtu_bytes || l.driven.is_some() || self.silent_drop.is_some() {
+                return self.enqueue_with_care(link, at, handle);
+            }
+            self.observer.offered(link, wire_bytes);
+            let idle = l.busy_until <= at;
+            let start = if idle {
+                at
+            } else {
+                l.backlog.settle(at);
+                if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
+                    l.counters.queue_drops += 1;
+                    self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
+                    return self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
+                }
+                let start = l.busy_until;
+                l.backlog.push(start, wire_bytes);
+                l.counters.queue_delay_sum += start - at;
+                start
+            };
+            let finish = start + l.transmitter.transmit(wire_bytes, idle);
+            let arrival = finish + l.delay;
+            l.busy_until = finish;
+            l.counters.frames += 1;
+            l.counters.bytes += u64::from(wire_bytes);
+            self.observer.transmitted(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
+            if let Some(loss) = &mut l.loss
+                && loss.loses(self.arena.get(handle).has_payload())
+            {
+                l.counters.losses += 1;
+                return self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
+            }
+            let node = &self.nodes[l.to.index()];
+            if node.router
+                && arrival <= self.horizon
+                && let Attachment::Link(next) = node.routes.toward(destination)
+                && self.links[next.index()].feeder == Some(link)
+            {
+                link = next;
+                at = arrival;
+                continue;
+            }
+            if self.links[link.index()].flight.push(arrival, handle) {
+                self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
+            }
+            return;
+        }
+    }
+
+    /// The rarer forms of a link: oversized packets, queue disciplines, faults.
+    #[inline(never)]
+    fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: Handle) {
+        let l = &mut self.links[link.index()];
+        let packet = self.arena.get(handle);
+        let wire_bytes = packet.ip_bytes + l.framing_bytes;
+        if packet.ip_bytes > l.mtu_bytes {
+            return self.drop_packet(at, handle, Some(link), DropReason::TooBig);
+        }
+        if let Some(fault) = &mut self.silent_drop
+            && fault.link == link
+        {
+            fault.count += 1;
+            if fault.count.is_multiple_of(fault.every) {
+                self.arena.release(handle);
+                return;
+            }
+        }
+        let Some(driven) = &mut l.driven else {
+            // Only a fault elsewhere brought us here.
+            let fault = self.silent_drop.take();
+            self.enqueue(link, at, handle);
+            self.silent_drop = fault;
+            return;
+        };
+        self.observer.offered(link, wire_bytes);
+        let queued = Queued { handle, wire_bytes, since: at };
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let refused = driven.interface.offer(at, queued, &mut dropped).err();
+        let transmitting = driven.transmitting;
+        dropped.extend(refused);
+        self.drop_queued(link, &mut dropped);
+        if !transmitting {
+            self.depart(link);
+        }
+    }
+
+    fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
+        for packet in dropped.drain(..) {
+            self.links[link.index()].counters.queue_drops += 1;
+            self.observer.link_dropped(link, packet.wire_bytes, DropReason::QueueFull);
+            self.drop_packet(self.now, packet.handle, Some(link), DropReason::QueueFull);
+        }
+        self.dropped = std::mem::take(dropped);
+    }
+
+    /// A link with a discipline falls free: the next packet begins.
+    fn depart(&mut self, link: LinkId) {
+        let now = self.now;
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let l = &mut self.links[link.index()];
+        let Some(driven) = &mut l.driven else { return };
+        let next = driven.interface.take(now, &mut dropped);
+        driven.transmitting = next.is_some();
+        if let Some(Queued { handle, wire_bytes, since }) = next {
+            let idle = l.busy_until < now;
+            let finish = now + l.transmitter.transmit(wire_bytes, idle);
+            let arrival = finish + l.delay;
+            l.busy_until = finish;
+            l.counters.frames += 1;
+            l.counters.bytes += u64::from(wire_bytes);
+            l.counters.queue_delay_sum += now - since;
+            self.calendar.schedule(finish, EventId::new(EventClass::Departure, link.0));
+            let packet = self.arena.get(handle);
+            self.observer.transmitted(&Transmission {
+                link,
+                flow: packet.flow,
+                wire_bytes,
+                offered: since,
+                start: now,
+                finish,
+                arrival,
+            });
+            if l.loss.as_mut().is_some_and(|loss| loss.loses(packet.has_payload())) {
+                l.counters.losses += 1;
+                self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
+            } else if l.flight.push(arrival, handle) {
+                self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
+            }
+        }
+        self.drop_queued(link, &mut dropped);
+    }
+
+    /// Runs until nothing is left to happen or the clock would pass `end`; `horizon` is when the whole run ends
+    /// (nothing is computed beyond it). Returns whether anything is left.
+    pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
+        self.horizon = horizon;
+        while let Some((at, event)) = self.calendar.next() {
+            if at > end {
+                self.now = end;
+                return true;
+            }
+            debug_assert!(at >= self.now, "time does not go back");
+            self.now = at;
+            self.events += 1;
+            match event.class() {
+                EventClass::Arrival => {
+                    let link = &mut self.links[event.index() as usize];
+                    let to = link.to;
+                    let Some((handle, next)) = link.flight.pop() else {
+                        self.calendar.pop();
+                        continue;
+                    };
+                    match next {
+                        Some(next) => self.calendar.replace(next, event),
+                        None => self.calendar.pop(),
+                    }
+                    self.arrive(hosts, to, handle);
+                }
+                EventClass::Departure => {
+                    self.calendar.pop();
+                    self.depart(LinkId(event.index()));
+                }
+                EventClass::Medium | EventClass::Host => self.calendar.pop(),
+                EventClass::Transport | EventClass::Application => {
+                    self.calendar.pop();
+                    hosts.timer(self, event);
+                }
+            }
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+        if self.nodes[node.index()].router {
+            return self.route(node, handle);
+        }
+        let packet = self.arena.get(handle);
+        self.observer.delivered(self.now, &packet.view(), packet.sent);
+        hosts.receive(self, node, handle);
+    }
+
+    /// What waits or is on its way.
+    pub fn remaining(&self) -> Remaining {
+        let mut remaining = Remaining::default();
+        for link in &self.links {
+            remaining.frames_per_link.push(link.held());
+        }
+        for packet in self.arena.live_packets() {
+            if !matches!(packet.content, Content::Fragment { .. }) {
+                *remaining.packets_per_flow.entry(packet.flow).or_default() += 1;
+            }
+        }
+        remaining
+    }
+
+    /// Time that an otherwise empty network needs for a packet: fixed part, and nanoseconds per IP byte.
+    pub fn minimum_delay(&self, from: NodeId, to: NodeId) -> (Duration, f64) {
+        let mut fixed = Duration::ZERO;
+        let mut per_byte = 0.0;
+        for hop in self.path(from, to) {
+            if let Attachment::Link(link) = hop {
+                let link = &self.links[link.index()];
+                let byte = 8e9 / link.transmitter.rate().bits_per_second() as f64;
+                fixed += link.delay + Duration::from_nanos((f64::from(link.framing_bytes) * byte) as u64);
+                per_byte += byte;
+            }
+        }
+        (fixed, per_byte)
+    }
+}

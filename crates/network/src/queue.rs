@@ -1,0 +1,202 @@
+//! Queues: limits, the drop-tail queue, and the discipline above a device queue with back-pressure.
+//!
+//! An [`Interface`] is what a packet meets before a transmitter: optionally a queue discipline, then the device queue.
+//! Without a discipline the device queue drops what does not fit. With one, the device queue takes only what it has
+//! room for and the rest waits in the discipline, which decides what to drop (ns-3's traffic control, Linux's qdisc
+//! over a driver ring).
+
+use crate::packet::Handle;
+use fullpipe_units::{Duration, Instant, Rate};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many packets.
+    Packets(u64),
+    /// So many bytes on the wire.
+    Bytes(u64),
+    /// Any number.
+    Unlimited,
+}
+
+impl Limit {
+    /// A limit in time: what a link transmits in that time.
+    pub fn of_time(time: Duration, rate: Rate) -> Limit {
+        Limit::Bytes(rate.bytes_in(time))
+    }
+
+    /// Whether a packet of `wire_bytes` fits beside what is already there.
+    #[inline(always)]
+    pub fn admits(self, packets: u64, bytes: u64, wire_bytes: u32) -> bool {
+        match self {
+            Limit::Packets(limit) => packets < limit,
+            Limit::Bytes(limit) => bytes + u64::from(wire_bytes) <= limit,
+            Limit::Unlimited => true,
+        }
+    }
+}
+
+/// A packet in a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Queued {
+    /// The packet.
+    pub handle: Handle,
+    /// Its size on the wire.
+    pub wire_bytes: u32,
+    /// When it came.
+    pub since: Instant,
+}
+
+/// A queue discipline. It may drop on arrival, or at departure by way of `dropped`.
+pub trait QueueDiscipline: fmt::Debug + Send {
+    /// Takes a packet, or refuses it.
+    fn enqueue(&mut self, now: Instant, packet: Queued) -> Result<(), Queued>;
+
+    /// Gives the next packet to transmit; packets that the discipline decides to drop now are appended to `dropped`.
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued>;
+
+    /// Packets inside.
+    fn packets(&self) -> u64;
+
+    /// Bytes inside.
+    fn bytes(&self) -> u64;
+}
+
+/// First in, first out; refuses what does not fit.
+#[derive(Debug)]
+pub struct Fifo {
+    limit: Limit,
+    bytes: u64,
+    queue: VecDeque<Queued>,
+}
+
+impl Fifo {
+    /// An empty queue.
+    pub fn new(limit: Limit) -> Self {
+        Fifo { limit, bytes: 0, queue: VecDeque::new() }
+    }
+
+    /// Whether a packet of this size would be taken.
+    pub fn admits(&self, wire_bytes: u32) -> bool {
+        self.limit.admits(self.queue.len() as u64, self.bytes, wire_bytes)
+    }
+}
+
+impl QueueDiscipline for Fifo {
+    fn enqueue(&mut self, _now: Instant, packet: Queued) -> Result<(), Queued> {
+        if !self.admits(packet.wire_bytes) {
+            return Err(packet);
+        }
+        self.bytes += u64::from(packet.wire_bytes);
+        self.queue.push_back(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let packet = self.queue.pop_front()?;
+        self.bytes -= u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Discipline (if any) and device queue in front of one transmitter.
+#[derive(Debug)]
+pub struct Interface {
+    discipline: Option<Box<dyn QueueDiscipline>>,
+    device: Fifo,
+    largest_bytes: u32,
+}
+
+impl Interface {
+    /// An empty interface. The device asks the discipline for a packet when it has room for one of `largest_bytes`.
+    pub fn new(discipline: Option<Box<dyn QueueDiscipline>>, device_limit: Limit, largest_bytes: u32) -> Self {
+        Interface { discipline, device: Fifo::new(device_limit), largest_bytes }
+    }
+
+    /// Takes a packet, or refuses it.
+    pub fn offer(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        match &mut self.discipline {
+            None => self.device.enqueue(now, packet),
+            Some(discipline) => {
+                discipline.enqueue(now, packet)?;
+                self.refill(now, dropped);
+                Ok(())
+            }
+        }
+    }
+
+    /// The next packet to transmit.
+    pub fn take(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let next = self.device.dequeue(now, dropped);
+        self.refill(now, dropped);
+        // A device queue too small for even one packet passes packets straight from the discipline.
+        next.or_else(|| self.discipline.as_mut()?.dequeue(now, dropped))
+    }
+
+    fn refill(&mut self, now: Instant, dropped: &mut Vec<Queued>) {
+        let Some(discipline) = &mut self.discipline else { return };
+        while self.device.admits(self.largest_bytes) {
+            let Some(packet) = discipline.dequeue(now, dropped) else { return };
+            if let Err(too_large) = self.device.enqueue(now, packet) {
+                dropped.push(too_large);
+            }
+        }
+    }
+
+    /// Packets waiting, in the discipline and in the device queue.
+    pub fn packets(&self) -> u64 {
+        self.device.packets() + self.discipline.as_ref().map_or(0, |d| d.packets())
+    }
+
+    /// Bytes waiting, in the discipline and in the device queue.
+    pub fn bytes(&self) -> u64 {
+        self.device.bytes() + self.discipline.as_ref().map_or(0, |d| d.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(number: u32) -> Queued {
+        Queued { handle: Handle(number), wire_bytes: 100, since: Instant::ZERO }
+    }
+
+    #[test]
+    fn limits_count_what_they_say() {
+        assert!(Limit::Packets(2).admits(1, 1 << 40, 9000));
+        assert!(!Limit::Packets(2).admits(2, 0, 1));
+        assert!(Limit::Bytes(250).admits(9, 150, 100));
+        assert!(!Limit::Bytes(250).admits(0, 151, 100));
+        // 100 ms at 100 Mbit/s: 10 Mbit = 1 250 000 bytes.
+        assert_eq!(
+            Limit::of_time(Duration::from_millis(100), Rate::from_megabits_per_second(100)),
+            Limit::Bytes(1_250_000)
+        );
+    }
+
+    #[test]
+    fn a_discipline_holds_back_what_the_device_cannot_take() {
+        // Device of 2 under a discipline of 3 packets: five of seven arrivals fit while the transmitter is busy.
+        let mut interface = Interface::new(Some(Box::new(Fifo::new(Limit::Packets(3)))), Limit::Packets(2), 100);
+        let mut dropped = Vec::new();
+        let refused: Vec<u32> = (0..7)
+            .filter_map(|n| interface.offer(Instant::ZERO, packet(n), &mut dropped).err().map(|p| p.handle.0))
+            .collect();
+        assert_eq!(refused, [5, 6]);
+        assert_eq!((interface.packets(), interface.bytes()), (5, 500));
+        let order: Vec<u32> =
+            std::iter::from_fn(|| interface.take(Instant::ZERO, &mut dropped).map(|p| p.handle.0)).collect();
+        assert_eq!(order, [0, 1, 2, 3, 4]);
+    }
+}
