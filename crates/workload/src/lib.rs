@@ -1,1 +1,36 @@
-//! What applications send, and when
+//! What applications send, and when.
+//!
+//! An [`Application`] is a state machine at one host. It is told that it starts, that its timer has come up, or that
+//! something happened on one of its streams; it acts through [`Io`], which is whatever transport the scenario chose.
+//! It reads no clock and draws no random numbers of its own.
+
+pub mod application;
+mod bulk;
+mod constant_rate;
+mod idle;
+mod sink;
+mod transfers;
+
+pub use application::{Application, Io, Progress, StreamId};
+pub use bulk::Bulk;
+pub use constant_rate::ConstantRate;
+pub use idle::Idle;
+pub use sink::Sink;
+pub use transfers::{Transfer, Transfers};
+
+/// A workload that scenarios can name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name in scenarios.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+}
+
+/// The workloads of this version.
+pub const CATALOGUE: &[Entry] = &[
+    Entry { name: "bulk", summary: "as much as the transport takes, up to a size, in writes of a given size" },
+    Entry { name: "constant-rate", summary: "datagrams or writes of one size at a constant interval" },
+    Entry { name: "transfers", summary: "a list of transfers, each at its time, on one connection" },
+    Entry { name: "idle", summary: "opens a connection and stays silent" },
+];

@@ -1,0 +1,53 @@
+//! The receiving end of all the above: reads everything at once and notes how much and when.
+
+use crate::application::{Application, Io, Progress, StreamId};
+use fullpipe_transport::Event;
+
+/// Reads and counts.
+#[derive(Debug)]
+pub struct Sink {
+    /// Whether to close its own side when the peer has closed.
+    closes: bool,
+    progress: Progress,
+}
+
+impl Sink {
+    /// A sink that closes its side after its peer (`closes`), or keeps it open for ever.
+    pub fn new(closes: bool) -> Self {
+        Sink { closes, progress: Progress::default() }
+    }
+}
+
+impl Application for Sink {
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        let now = io.now();
+        match event {
+            Event::Readable => {
+                if let Some(stream) = io.stream(stream)
+                    && let Some(payload) = stream.read(u64::MAX)
+                {
+                    self.progress.received_bytes += payload.len();
+                    self.progress.last_received = Some(now);
+                }
+            }
+            Event::PeerFinished => {
+                self.progress.completed = Some(now);
+                if self.closes
+                    && let Some(stream) = io.stream(stream)
+                {
+                    stream.finish();
+                }
+            }
+            Event::Connected | Event::Writable | Event::Closed(_) => {}
+        }
+    }
+
+    fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
+        self.progress.received_bytes += u64::from(payload_bytes);
+        self.progress.last_received = Some(io.now());
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}
