@@ -1,0 +1,142 @@
+//! Settings of a connection, with two presets.
+//!
+//! A setting that the peer has to agree to (timestamps, SACK, window scaling) is an offer; what is used is what both
+//! sides offered. HyStart++ belongs to the congestion control and closing on end of stream to the application: neither
+//! is a setting here.
+
+use fullpipe_units::Duration;
+
+/// How losses are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossDetection {
+    /// By time: RACK (RFC 8985).
+    Rack,
+    /// By selective or duplicate acknowledgements: RFC 6675, RFC 6582 without SACK.
+    DuplicateAcks,
+}
+
+/// Settings of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Payload of a full data segment in bytes (timestamps, where used, come on top). At least 1, at most 65 000.
+    pub mss_bytes: u32,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_window_segments: u32,
+    /// Send buffer in bytes: what is written and not yet acknowledged.
+    pub send_buffer_bytes: u64,
+    /// Receive buffer in bytes; sets the window and its scale.
+    pub receive_buffer_bytes: u64,
+    /// Offer selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Granularity of the timestamp clock and of round-trip times taken from it.
+    pub timestamp_tick: Duration,
+    /// Whether round-trip times are taken from echoed timestamps (RFC 7323 section 4) instead of each segment's own
+    /// departure time. Without timestamps the departure time serves.
+    pub rtt_from_timestamps: bool,
+    /// Offer window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Announce the MSS on SYN segments. Where neither does, `mss_bytes` holds for both.
+    pub mss_option: bool,
+    /// Segments acknowledged by one acknowledgement (1: every segment at once; 2: RFC 9293 section 3.8.6.3).
+    pub delayed_ack_segments: u32,
+    /// Longest delay of an acknowledgement.
+    pub delayed_ack_timeout: Duration,
+    /// Nagle's algorithm (RFC 9293 section 3.7.4).
+    pub nagle: bool,
+    /// Smallest retransmission time-out.
+    pub min_rto: Duration,
+    /// Retransmission time-out before the first sample.
+    pub initial_rto: Duration,
+    /// Largest retransmission time-out, back-off included.
+    pub max_rto: Duration,
+    /// How losses are found.
+    pub loss_detection: LossDetection,
+    /// Tail loss probes (RFC 8985 section 7), with RACK only.
+    pub tail_loss_probe: bool,
+    /// Pacing even for a control that names no rate.
+    pub pacing: bool,
+    /// Segments that leave together when paced, unless the control says otherwise.
+    pub pacing_quantum_segments: u32,
+    /// Shrink the window when sending restarts after an idle time longer than the time-out (RFC 5681 section 4.1).
+    pub idle_restart: bool,
+    /// SYN retransmissions before giving up.
+    pub max_syn_retransmissions: u32,
+    /// Time-outs in a row of the same data before giving up (RFC 9293 section 3.8.3, R2).
+    pub max_retransmissions: u32,
+    /// Length of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
+    pub time_wait: Duration,
+    /// Acknowledge a FIN that carries data twice, once for the data and once for the FIN, as ns-3 does.
+    pub fin_with_data_acknowledged_twice: bool,
+}
+
+impl Config {
+    /// A host with Linux's usual settings: RACK-TLP, 40 ms delayed acknowledgements, 200 ms smallest time-out.
+    pub fn linux() -> Config {
+        Config {
+            mss_bytes: 1448,
+            initial_window_segments: 10,
+            send_buffer_bytes: 4 << 20,
+            receive_buffer_bytes: 6 << 20,
+            sack: true,
+            timestamps: true,
+            timestamp_tick: Duration::from_millis(1),
+            rtt_from_timestamps: false,
+            window_scaling: true,
+            mss_option: true,
+            delayed_ack_segments: 2,
+            delayed_ack_timeout: Duration::from_millis(40),
+            nagle: true,
+            min_rto: Duration::from_millis(200),
+            initial_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(120),
+            loss_detection: LossDetection::Rack,
+            tail_loss_probe: true,
+            pacing: false,
+            pacing_quantum_segments: 2,
+            idle_restart: true,
+            max_syn_retransmissions: 6,
+            max_retransmissions: 15,
+            time_wait: Duration::from_secs(60),
+            fin_with_data_acknowledged_twice: false,
+        }
+    }
+
+    /// The defaults of ns-3 (3.33 to 3.37): 536-byte segments, no MSS option, 128 KiB buffers, RFC 6675.
+    pub fn ns3() -> Config {
+        Config {
+            mss_bytes: 536,
+            initial_window_segments: 10,
+            send_buffer_bytes: 131_072,
+            receive_buffer_bytes: 131_072,
+            sack: true,
+            timestamps: true,
+            timestamp_tick: Duration::from_millis(1),
+            rtt_from_timestamps: true,
+            window_scaling: true,
+            mss_option: false,
+            delayed_ack_segments: 2,
+            delayed_ack_timeout: Duration::from_millis(200),
+            nagle: false,
+            min_rto: Duration::from_secs(1),
+            initial_rto: Duration::from_secs(3),
+            max_rto: Duration::from_secs(60),
+            loss_detection: LossDetection::DuplicateAcks,
+            tail_loss_probe: false,
+            pacing: false,
+            pacing_quantum_segments: 1,
+            idle_restart: false,
+            max_syn_retransmissions: 6,
+            max_retransmissions: 6,
+            time_wait: Duration::from_secs(240),
+            fin_with_data_acknowledged_twice: true,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::linux()
+    }
+}
