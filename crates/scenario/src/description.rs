@@ -252,6 +252,21 @@ pub struct Tcp {
     pub min_rto: Duration,
     /// Retransmission time-out before the first sample.
     pub initial_rto: Duration,
+    /// Largest retransmission time-out (presets: linux 120 s, ns3 60 s).
+    pub max_rto: Duration,
+    /// Whether round-trip times are taken from echoed timestamps instead of each segment's own departure time
+    /// (presets: linux false, ns3 true).
+    pub rtt_from_timestamps: bool,
+    /// Shrink the window when sending restarts after an idle time longer than the time-out (linux true, ns3 false).
+    pub idle_restart: bool,
+    /// SYN retransmissions before giving up (both presets 6).
+    pub max_syn_retransmissions: u32,
+    /// Time-outs in a row before giving up (linux 15, ns3 6).
+    pub max_retransmissions: u32,
+    /// Length of TIME-WAIT (linux 60 s, ns3 240 s).
+    pub time_wait: Duration,
+    /// Acknowledge a FIN that carries data twice, as ns-3 does (linux false, ns3 true).
+    pub fin_with_data_acknowledged_twice: bool,
     /// Loss detection: RACK-TLP (RFC 8985) or duplicate acknowledgements (RFC 6675).
     pub loss_detection: LossDetection,
     /// Tail loss probes (RFC 8985 section 7), with RACK only.
