@@ -1,0 +1,133 @@
+//! What is wrong with a file, as a value: where it is, what was found, what was expected, and the nearest valid name.
+
+use std::fmt;
+
+/// One mistake in a file or in a `--set`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Name of the file; for an override the text `--set PATH=VALUE`.
+    pub file: String,
+    /// Line, from 1; 0 for an override.
+    pub line: usize,
+    /// Column in characters, from 1; 0 for an override.
+    pub column: usize,
+    /// Dotted path of the field, where there is one.
+    pub path: String,
+    /// The offending token as it stands in the file; empty where something is missing.
+    pub found: String,
+    /// What would have been right: one description, or the valid names.
+    pub expected: Vec<String>,
+    /// The problem in words, without place, expectation and suggestion.
+    pub message: String,
+    /// The nearest valid name or value, where one is near.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(formatter, ":{}:{}", self.line, self.column)?;
+        }
+        write!(formatter, ": {}", self.message)?;
+        match self.expected.as_slice() {
+            [] => {}
+            [one] => write!(formatter, "; expected {one}")?,
+            several => write!(formatter, "; expected one of {}", several.join(", "))?,
+        }
+        if let Some(suggestion) = &self.suggestion {
+            write!(formatter, "; did you mean {suggestion}?")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Every mistake found, in the order of the file; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors(pub Vec<Error>);
+
+/// How many errors are kept; a file with more has one cause.
+pub(crate) const MOST_ERRORS: usize = 100;
+
+impl Errors {
+    /// In the order of the file, overrides last.
+    pub(crate) fn sorted(mut errors: Vec<Error>) -> Self {
+        errors.sort_by_key(|error| (error.line == 0, error.line, error.column));
+        Errors(errors)
+    }
+}
+
+impl fmt::Display for Errors {
+    /// One line for each error.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, error) in self.0.iter().enumerate() {
+            if n > 0 {
+                writeln!(formatter)?;
+            }
+            write!(formatter, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}
+
+/// The candidate nearest to `found` by Damerau-Levenshtein distance, if it is near: at most a third of the letters
+/// differ (at least two may, in names of four letters and more). The first of equally near ones.
+pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = found.chars().count();
+    if length > 64 {
+        return None;
+    }
+    let found = found.to_lowercase();
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates.into_iter().filter(|candidate| candidate.len() <= 80) {
+        let distance = strsim::damerau_levenshtein(&found, &candidate.to_lowercase());
+        if best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    let limit = if length < 4 { 1 } else { (length / 3).max(2) };
+    best.filter(|(distance, _)| *distance <= limit).map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_a_near_one() {
+        let names = ["cubic", "newreno", "linux-reno"];
+        assert_eq!(nearest("cubci", names), Some("cubic"));
+        assert_eq!(nearest("CUBIC", names), Some("cubic"));
+        assert_eq!(nearest("reno", names), None);
+        assert_eq!(nearest("linuxreno", names), Some("linux-reno"));
+        assert_eq!(nearest("", names), None);
+        assert_eq!(nearest(&"x".repeat(1_000_000), names), None);
+    }
+
+    #[test]
+    fn an_error_is_one_sentence() {
+        let mut error = Error {
+            file: "a.toml".into(),
+            line: 12,
+            column: 8,
+            path: "x.rate".into(),
+            found: "\"10 Mbps/s\"".into(),
+            expected: vec!["a rate such as \"100Mbit/s\"".into()],
+            message: "found \"10 Mbps/s\" for x.rate".into(),
+            suggestion: Some("\"10Mbit/s\"".into()),
+        };
+        assert_eq!(
+            error.to_string(),
+            "a.toml:12:8: found \"10 Mbps/s\" for x.rate; expected a rate such as \"100Mbit/s\"; did you mean \
+             \"10Mbit/s\"?"
+        );
+        error.line = 0;
+        error.suggestion = None;
+        error.expected = vec!["a".into(), "b".into()];
+        assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected one of a, b");
+    }
+}

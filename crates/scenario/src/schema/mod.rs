@@ -1,0 +1,267 @@
+//! The machinery of declared file formats: a schema is data (keys, kinds, units, defaults, texts), and from it come the
+//! check of a file with its errors, the typed values, the file written out with every default, overrides by dotted
+//! path, and the reference page.
+//!
+//! ```
+//! use fullpipe_scenario::schema::{self, Field, Kind, Table};
+//!
+//! static LINK: Table = Table {
+//!     name: "link",
+//!     text: "A link.",
+//!     fields: &[&[
+//!         Field::required("rate", Kind::RATE, "How fast it sends."),
+//!         Field::default("delay", Kind::DURATION, "1ms", "How long a bit is on its way."),
+//!     ]],
+//!     ..Table::EMPTY
+//! };
+//! let link = schema::load(&LINK, "rate = '10Mbit/s'", "link.toml", &[]).unwrap();
+//! assert_eq!(link.root.rate("rate").bits_per_second(), 10_000_000);
+//! assert_eq!(schema::resolved(&LINK, &link.root), "rate = \"10Mbit/s\"\ndelay = \"1ms\"\n");
+//!
+//! let errors = schema::load(&LINK, "rat = '10Mbit/s'\nrate = '10Mbot/s'", "link.toml", &[]).unwrap_err();
+//! assert!(errors.0[0].to_string().starts_with("link.toml:1:1: rat is not a key of a link"));
+//! assert_eq!(errors.0[1].suggestion.as_deref(), Some("\"10Mbit/s\""));
+//! ```
+
+pub mod error;
+pub mod node;
+mod overrides;
+pub mod quantity;
+mod reference;
+mod resolve;
+pub mod tree;
+mod walk;
+
+pub use error::{Error, Errors, nearest};
+pub use node::{Content, Entry, Node, Override, Place, Sources};
+pub use reference::reference;
+pub use resolve::resolved;
+pub use tree::{Data, Named, Tree, Value};
+pub use walk::{Loaded, is_name, load};
+
+use fullpipe_units::{Duration, Rate};
+
+/// The longest duration a file may state: 10^8 s, more than three years. Sums of a few stay far from 2^64 ns.
+pub const LONGEST: Duration = Duration::from_secs(100_000_000);
+/// The highest rate a file may state: 1000 Tbit/s.
+pub const FASTEST: Rate = Rate::from_bits_per_second(1_000_000_000_000_000);
+/// The largest size a file may state: 10^18 bytes.
+pub const LARGEST: u64 = 1_000_000_000_000_000_000;
+/// The most elements a list of a file may have.
+pub const LONGEST_LIST: usize = 1_000_000;
+
+/// What a field may hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A name: a letter, then letters, digits, `-` and `_`, at most 64.
+    Name,
+    /// `true` or `false`.
+    Boolean,
+    /// An integer within bounds.
+    Integer {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// A finite number within bounds.
+    Number {
+        /// Smallest.
+        min: f64,
+        /// Largest.
+        max: f64,
+    },
+    /// A duration within bounds, "10ms".
+    Duration {
+        /// Shortest.
+        min: Duration,
+        /// Longest.
+        max: Duration,
+    },
+    /// A rate from 1 bit/s to [`FASTEST`], "100Mbit/s".
+    Rate,
+    /// A size in bytes within bounds, "250kB" or an integer.
+    Size {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// "100packets", "250kB", "100ms" or "unlimited"; not zero.
+    QueueLimit,
+    /// One of several names.
+    Choice(&'static [Choice]),
+    /// A table.
+    Table(&'static Table),
+    /// An array of tables.
+    Tables(&'static Table),
+    /// An array of at most [`LONGEST_LIST`] values of one kind.
+    List(&'static Kind),
+    /// A table whose keys the author of the file chooses.
+    Map(&'static Kind),
+    /// The first kind if the value's TOML type fits it, otherwise the second.
+    Either(&'static Kind, &'static Kind),
+    /// Any TOML.
+    Raw,
+}
+
+impl Kind {
+    /// Any duration that a file may state.
+    pub const DURATION: Kind = Kind::Duration { min: Duration::ZERO, max: LONGEST };
+    /// A duration that is not zero.
+    pub const INTERVAL: Kind = Kind::Duration { min: Duration::from_nanos(1), max: LONGEST };
+    /// A rate.
+    pub const RATE: Kind = Kind::Rate;
+    /// A size that is not zero.
+    pub const SIZE: Kind = Kind::Size { min: 1, max: LARGEST };
+    /// A probability.
+    pub const PROBABILITY: Kind = Kind::Number { min: 0.0, max: 1.0 };
+}
+
+/// One name of a [`Kind::Choice`].
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The name.
+    pub name: &'static str,
+    /// What it means.
+    pub text: &'static str,
+    /// Whether this version has it; naming one that it does not have yet is an error that says so.
+    pub available: bool,
+}
+
+impl Choice {
+    /// A name that can be chosen.
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
+        Choice { name, text, available: true }
+    }
+
+    /// A name that is known but not in this version.
+    pub const fn later(name: &'static str) -> Self {
+        Choice { name, text: "", available: false }
+    }
+}
+
+/// What holds where a file does not give a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Default {
+    /// The field must be given.
+    Required,
+    /// This value: the content of the string for texts, names, choices and quantities, otherwise TOML's `true`, `5`,
+    /// `0.5` or `[]`.
+    Value(&'static str),
+    /// For tables, arrays of tables and maps: an empty one (a table then has its own defaults).
+    Empty,
+    /// The field is absent from the tree, and these words say what that means; the program may fill it in from other
+    /// fields.
+    Absent(&'static str),
+}
+
+/// A key of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The key.
+    pub key: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// What holds without it.
+    pub default: Default,
+    /// Its unit, where the value does not say it itself ("segments").
+    pub unit: &'static str,
+    /// What it means, for the reference page.
+    pub text: &'static str,
+}
+
+impl Field {
+    /// A field that must be given.
+    pub const fn required(key: &'static str, kind: Kind, text: &'static str) -> Self {
+        Field { key, kind, default: Default::Required, unit: "", text }
+    }
+
+    /// A field with a default value.
+    pub const fn default(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
+        Field { key, kind, default: Default::Value(value), unit: "", text }
+    }
+
+    /// A table, array of tables or map that is empty where it is not given.
+    pub const fn empty(key: &'static str, kind: Kind, text: &'static str) -> Self {
+        Field { key, kind, default: Default::Empty, unit: "", text }
+    }
+
+    /// A field that may be absent; `absent` says what then holds.
+    pub const fn optional(key: &'static str, kind: Kind, absent: &'static str, text: &'static str) -> Self {
+        Field { key, kind, default: Default::Absent(absent), unit: "", text }
+    }
+
+    /// The same with a unit.
+    pub const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+}
+
+/// A table of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// What one is called, for errors and headings: "link".
+    pub name: &'static str,
+    /// What it is, for the reference page.
+    pub text: &'static str,
+    /// Its keys, in groups so that tables can share some.
+    pub fields: &'static [&'static [Field]],
+    /// Further keys that depend on the value of one.
+    pub variants: Option<&'static Variants>,
+    /// Keys that later versions have; naming one is an error that says so.
+    pub later: &'static [&'static str],
+}
+
+impl Table {
+    /// A table without keys, to start from.
+    pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[] };
+
+    /// The fields that a table has whatever its variant.
+    pub fn common(&self) -> impl Iterator<Item = &'static Field> {
+        self.fields.iter().flat_map(|group| group.iter())
+    }
+}
+
+/// A key whose value decides which further keys a table has.
+#[derive(Clone, Copy, Debug)]
+pub struct Variants {
+    /// The deciding key.
+    pub key: &'static str,
+    /// The value without it; `None`: it must be given.
+    pub default: Option<&'static str>,
+    /// What it decides, for the reference page.
+    pub text: &'static str,
+    /// Its values.
+    pub list: &'static [Variant],
+    /// Values that later versions have.
+    pub later: &'static [&'static str],
+}
+
+/// One value of the key that decides, and the further keys that come with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// The value.
+    pub name: &'static str,
+    /// What it means.
+    pub text: &'static str,
+    /// Further keys.
+    pub fields: &'static [&'static [Field]],
+}
+
+impl Variant {
+    /// The fields that only this variant has.
+    pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.fields.iter().flat_map(|group| group.iter())
+    }
+}
+
+impl Variants {
+    /// The variant of this name.
+    pub fn find(&self, name: &str) -> Option<&'static Variant> {
+        self.list.iter().find(|variant| variant.name == name)
+    }
+}

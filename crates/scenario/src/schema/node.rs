@@ -1,0 +1,379 @@
+//! A TOML file as a tree in which each value knows where it came from, a place in the file or an override.
+//!
+//! toml_edit's own tree loses its spans as soon as it is edited; this one is edited by overrides and keeps them.
+
+use super::error::{Error, nearest};
+use toml_edit::{Document, Item, Table, Value};
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Bytes of the file.
+    File {
+        /// First byte.
+        start: u32,
+        /// One after the last.
+        end: u32,
+    },
+    /// The override with this index.
+    Set(u32),
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place::File { start: 0, end: 0 }
+    }
+}
+
+/// A value of TOML with its place.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it is.
+    pub content: Content,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// What a value of TOML is.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A string.
+    Text(String),
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number, which may be infinite or not a number.
+    Float(f64),
+    /// A boolean.
+    Boolean(bool),
+    /// A date, a time or both, as text: no schema uses them.
+    Datetime(String),
+    /// An array, or an array of tables.
+    Array(Vec<Node>),
+    /// A table, in the order of the file.
+    Table(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key is.
+    pub key_place: Place,
+    /// The value.
+    pub node: Node,
+}
+
+impl PartialEq for Node {
+    /// Places do not count.
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.node == other.node
+    }
+}
+
+impl PartialEq for Content {
+    /// Numbers are compared by their bits, so that a NaN equals itself.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Content::Text(a), Content::Text(b)) | (Content::Datetime(a), Content::Datetime(b)) => a == b,
+            (Content::Integer(a), Content::Integer(b)) => a == b,
+            (Content::Float(a), Content::Float(b)) => a.to_bits() == b.to_bits(),
+            (Content::Boolean(a), Content::Boolean(b)) => a == b,
+            (Content::Array(a), Content::Array(b)) => a == b,
+            (Content::Table(a), Content::Table(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+fn file_place(span: Option<std::ops::Range<usize>>) -> Option<Place> {
+    let span = span?;
+    Some(Place::File { start: u32::try_from(span.start).ok()?, end: u32::try_from(span.end).ok()? })
+}
+
+impl Node {
+    /// The tree of a parsed file.
+    pub(crate) fn from_document(document: &Document<&str>) -> Self {
+        Node::from_table(document.as_table(), Place::default())
+    }
+
+    fn from_item(item: &Item, parent: Place) -> Self {
+        match item {
+            Item::None => Node { content: Content::Table(Vec::new()), place: parent },
+            Item::Value(value) => Node::from_value(value, parent),
+            Item::Table(table) => Node::from_table(table, parent),
+            Item::ArrayOfTables(tables) => {
+                let list: Vec<Node> = tables.iter().map(|table| Node::from_table(table, parent)).collect();
+                let place = list.first().map_or(parent, |first| first.place);
+                Node { content: Content::Array(list), place }
+            }
+        }
+    }
+
+    fn entry(key: &toml_edit::Key, item: &Item, parent: Place) -> Entry {
+        let key_place = file_place(key.span()).unwrap_or(parent);
+        Entry { key: key.get().to_string(), key_place, node: Node::from_item(item, key_place) }
+    }
+
+    fn from_table(table: &Table, parent: Place) -> Self {
+        let own = file_place(table.span());
+        let entries: Vec<Entry> = table
+            .iter()
+            .filter_map(|(key, _)| table.get_key_value(key))
+            .map(|(key, item)| Node::entry(key, item, own.unwrap_or(parent)))
+            .collect();
+        // A table that is only implied, as `a` by the header [a.b], is where its first entry is.
+        let place = own.or_else(|| entries.first().map(|entry| entry.key_place)).unwrap_or(parent);
+        Node { content: Content::Table(entries), place }
+    }
+
+    fn from_value(value: &Value, parent: Place) -> Self {
+        let place = file_place(value.span()).unwrap_or(parent);
+        let content = match value {
+            Value::String(text) => Content::Text(text.value().clone()),
+            Value::Integer(number) => Content::Integer(*number.value()),
+            Value::Float(number) => Content::Float(*number.value()),
+            Value::Boolean(boolean) => Content::Boolean(*boolean.value()),
+            Value::Datetime(datetime) => Content::Datetime(datetime.value().to_string()),
+            Value::Array(list) => Content::Array(list.iter().map(|value| Node::from_value(value, place)).collect()),
+            Value::InlineTable(table) => Content::Table(
+                table
+                    .iter()
+                    .filter_map(|(key, _)| table.get_key_value(key))
+                    .map(|(key, item)| Node::entry(key, item, place))
+                    .collect(),
+            ),
+        };
+        Node { content, place }
+    }
+
+    /// The value of an override: TOML, or a bare word, which is a string.
+    pub(crate) fn from_override(text: &str, place: Place) -> Self {
+        let mut node = match text.trim().parse::<Value>() {
+            Ok(value) => Node::from_value(&value, place),
+            Err(_) => Node { content: Content::Text(text.to_string()), place },
+        };
+        node.move_to(place);
+        node
+    }
+
+    fn move_to(&mut self, place: Place) {
+        self.place = place;
+        match &mut self.content {
+            Content::Array(list) => list.iter_mut().for_each(|node| node.move_to(place)),
+            Content::Table(entries) => entries.iter_mut().for_each(|entry| {
+                entry.key_place = place;
+                entry.node.move_to(place);
+            }),
+            _ => {}
+        }
+    }
+
+    /// The value of a key, if this is a table that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.content {
+            Content::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What kind of TOML value this is, in words.
+    pub fn type_name(&self) -> &'static str {
+        match self.content {
+            Content::Text(_) => "a string",
+            Content::Integer(_) => "an integer",
+            Content::Float(_) => "a floating-point number",
+            Content::Boolean(_) => "a boolean",
+            Content::Datetime(_) => "a date or time",
+            Content::Array(_) => "an array",
+            Content::Table(_) => "a table",
+        }
+    }
+
+    /// This value as TOML on one line.
+    pub fn to_toml(&self) -> String {
+        match &self.content {
+            Content::Text(text) => quote(text),
+            Content::Integer(number) => number.to_string(),
+            Content::Float(number) => format_float(*number),
+            Content::Boolean(boolean) => boolean.to_string(),
+            Content::Datetime(text) => text.clone(),
+            Content::Array(list) => {
+                format!("[{}]", list.iter().map(Node::to_toml).collect::<Vec<_>>().join(", "))
+            }
+            Content::Table(entries) if entries.is_empty() => "{}".to_string(),
+            Content::Table(entries) => {
+                let pairs: Vec<String> = entries
+                    .iter()
+                    .map(|entry| format!("{} = {}", quote_key(&entry.key), entry.node.to_toml()))
+                    .collect();
+                format!("{{ {} }}", pairs.join(", "))
+            }
+        }
+    }
+}
+
+/// A string as TOML's basic string on one line.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if u32::from(c) < 0x20 || c == '\u{7f}' => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A key as TOML writes it: bare if it can be.
+pub fn quote_key(key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    if bare { key.to_string() } else { quote(key) }
+}
+
+/// A number such that it is read as the same one, and as a floating-point number.
+pub fn format_float(number: f64) -> String {
+    if number.is_nan() {
+        "nan".to_string()
+    } else if number.is_infinite() {
+        if number > 0.0 { "inf".to_string() } else { "-inf".to_string() }
+    } else {
+        format!("{number:?}")
+    }
+}
+
+/// One `--set PATH=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The dotted path, "topology.bottleneck.rate".
+    pub path: String,
+    /// The value as TOML; a bare word is a string.
+    pub value: String,
+}
+
+impl Override {
+    /// Reads "PATH=VALUE".
+    ///
+    /// # Errors
+    /// If there is no equals sign or no path.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        match text.split_once('=') {
+            Some((path, value)) if !path.trim().is_empty() => {
+                Ok(Override { path: path.trim().to_string(), value: value.trim().to_string() })
+            }
+            _ => Err(Error {
+                file: format!("--set {text}"),
+                line: 0,
+                column: 0,
+                path: String::new(),
+                found: text.to_string(),
+                expected: vec!["PATH=VALUE, such as topology.bottleneck.rate=10Mbit/s".to_string()],
+                message: "this does not say what to set".to_string(),
+                suggestion: None,
+            }),
+        }
+    }
+}
+
+/// The texts that places point into.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    file: String,
+    text: String,
+    line_starts: Vec<usize>,
+    overrides: Vec<Override>,
+}
+
+/// Longest stretch of a file that an error repeats.
+const LONGEST_FOUND: usize = 60;
+
+impl Sources {
+    /// The file of this name and text, and the overrides.
+    pub fn new(file: &str, text: &str, overrides: &[Override]) -> Self {
+        let mut line_starts = vec![0];
+        line_starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
+        Sources { file: file.to_string(), text: text.to_string(), line_starts, overrides: overrides.to_vec() }
+    }
+
+    /// Line and column in characters, both from 1, of a byte of the file.
+    pub fn position(&self, byte: usize) -> (usize, usize) {
+        let mut byte = byte.min(self.text.len());
+        while !self.text.is_char_boundary(byte) {
+            byte -= 1;
+        }
+        let line = self.line_starts.partition_point(|start| *start <= byte).max(1);
+        (line, self.text[self.line_starts[line - 1]..byte].chars().count() + 1)
+    }
+
+    /// What stands at a place: its first line, shortened if long.
+    pub fn found(&self, place: Place) -> String {
+        let text = match place {
+            Place::File { start, end } => self.text.get(start as usize..end as usize).unwrap_or(""),
+            Place::Set(index) => self.overrides.get(index as usize).map_or("", |set| &set.value),
+        };
+        let line = text.lines().next().unwrap_or("");
+        match line.char_indices().nth(LONGEST_FOUND) {
+            Some((end, _)) => format!("{}...", &line[..end]),
+            None => line.to_string(),
+        }
+    }
+
+    /// An error at a place, with what stands there as the offending token.
+    pub fn error(&self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) -> Error {
+        let (file, line, column) = match place {
+            Place::File { start, .. } => {
+                let (line, column) = self.position(start as usize);
+                (self.file.clone(), line, column)
+            }
+            Place::Set(index) => {
+                let set = self.overrides.get(index as usize);
+                (set.map_or("--set".to_string(), |set| format!("--set {}={}", set.path, set.value)), 0, 0)
+            }
+        };
+        Error {
+            file,
+            line,
+            column,
+            path: path.to_string(),
+            found: self.found(place),
+            expected,
+            message: message.into(),
+            suggestion: None,
+        }
+    }
+
+    /// An error about a name that is not among the valid ones, with the nearest of them.
+    pub fn unknown_name(
+        &self,
+        place: Place,
+        path: &str,
+        message: impl Into<String>,
+        name: &str,
+        valid: &[&str],
+    ) -> Error {
+        let mut error = self.error(place, path, message, valid.iter().map(|name| (*name).to_string()).collect());
+        error.suggestion = nearest(name, valid.iter().copied()).map(str::to_string);
+        error
+    }
+}

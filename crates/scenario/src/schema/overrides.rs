@@ -1,0 +1,171 @@
+//! `--set PATH=VALUE`: puts a value into the tree of a file before it is checked. The schema says which paths exist.
+
+use super::error::{Error, nearest};
+use super::node::{Content, Entry, Node, Override, Place, Sources};
+use super::walk::{unknown_key, with_article};
+use super::{Kind, Table, Variant};
+
+/// Applies the overrides in order and gives back what is wrong with their paths.
+pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, overrides: &[Override]) -> Vec<Error> {
+    let mut errors = Vec::new();
+    for (index, set) in overrides.iter().enumerate() {
+        let place = Place::Set(index as u32);
+        let setter = Setter { sources, place, path: &set.path, value: Node::from_override(&set.value, place) };
+        let segments = segments(&set.path);
+        if let Err(error) = setter.in_table(schema, root, &segments) {
+            errors.push(*error);
+        }
+    }
+    errors
+}
+
+/// The parts of a dotted path; a part in quotation marks may contain dots.
+fn segments(path: &str) -> Vec<String> {
+    match toml_edit::Key::parse(path) {
+        Ok(keys) => keys.iter().map(|key| key.get().to_string()).collect(),
+        Err(_) => path.split('.').map(|part| part.trim().to_string()).collect(),
+    }
+}
+
+struct Setter<'a> {
+    sources: &'a Sources,
+    place: Place,
+    path: &'a str,
+    value: Node,
+}
+
+type Outcome = Result<(), Box<Error>>;
+
+impl Setter<'_> {
+    fn error(&self, found: &str, message: String, expected: Vec<String>) -> Box<Error> {
+        let mut error = self.sources.error(self.place, self.path, message, expected);
+        error.found = found.to_string();
+        Box::new(error)
+    }
+
+    fn in_table(&self, schema: &'static Table, node: &mut Node, segments: &[String]) -> Outcome {
+        let [key, rest @ ..] = segments else {
+            *node = self.value.clone();
+            return Ok(());
+        };
+        if !matches!(node.content, Content::Table(_)) {
+            let message = format!("{} is {}, and {key} is not in it", self.path, node.type_name());
+            return Err(self.error(key, message, vec![with_article(schema.name)]));
+        }
+        let variant = schema.variants.and_then(|variants| {
+            let name = node.get(variants.key).map_or(variants.default, Node::as_text)?;
+            variants.find(name)
+        });
+        // The key that decides the variant may be set too.
+        if schema.variants.is_some_and(|variants| variants.key == key) {
+            if let Some(part) = rest.first() {
+                return Err(self.error(part, format!("{key} is not a table"), Vec::new()));
+            }
+            *self.entry(node, key) = self.value.clone();
+            return Ok(());
+        }
+        let field = schema.common().chain(variant.into_iter().flat_map(Variant::fields)).find(|field| field.key == key);
+        let Some(field) = field else {
+            let error = unknown_key(self.sources, schema, variant, key, self.place, self.path);
+            let mut error = error.map(Box::new).unwrap_or_else(|| {
+                self.error(key, format!("{} depends on {}", self.path, schema.variants.map_or("", |v| v.key)), vec![])
+            });
+            error.found = key.clone();
+            return Err(error);
+        };
+        if rest.is_empty() {
+            *self.entry(node, key) = self.value.clone();
+            return Ok(());
+        }
+        self.in_kind(&field.kind, self.entry(node, key), key, rest)
+    }
+
+    /// The value of a key; if it is absent, an empty table under that key.
+    fn entry<'n>(&self, node: &'n mut Node, key: &str) -> &'n mut Node {
+        if !matches!(node.content, Content::Table(_)) {
+            return node;
+        }
+        let Content::Table(entries) = &mut node.content else { unreachable!("it is a table") };
+        let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+            let node = Node { content: Content::Table(Vec::new()), place: self.place };
+            entries.push(Entry { key: key.to_string(), key_place: self.place, node });
+            entries.len() - 1
+        });
+        &mut entries[at].node
+    }
+
+    fn in_kind(&self, kind: &'static Kind, node: &mut Node, key: &str, rest: &[String]) -> Outcome {
+        match kind {
+            Kind::Table(table) => self.in_table(table, node, rest),
+            Kind::Tables(table) => {
+                let element = self.element(node, key, &rest[0])?;
+                self.in_table(table, element, &rest[1..])
+            }
+            Kind::List(kind) => {
+                let element = self.element(node, key, &rest[0])?;
+                if rest.len() == 1 {
+                    *element = self.value.clone();
+                    return Ok(());
+                }
+                self.in_kind(kind, element, key, &rest[1..])
+            }
+            Kind::Map(kind) => {
+                let entry = self.entry(node, &rest[0]);
+                if rest.len() == 1 {
+                    *entry = self.value.clone();
+                    return Ok(());
+                }
+                self.in_kind(kind, entry, &rest[0], &rest[1..])
+            }
+            Kind::Either(first, second) => {
+                let fits = super::walk::type_fits(second, &node.content);
+                self.in_kind(if fits { second } else { first }, node, key, rest)
+            }
+            Kind::Raw => {
+                let mut node = node;
+                for (n, part) in rest.iter().enumerate() {
+                    if matches!(node.content, Content::Array(_)) {
+                        node = self.element(node, if n == 0 { key } else { &rest[n - 1] }, part)?;
+                        continue;
+                    }
+                    if !matches!(node.content, Content::Table(_)) {
+                        *node = Node { content: Content::Table(Vec::new()), place: self.place };
+                    }
+                    node = self.entry(node, part);
+                }
+                *node = self.value.clone();
+                Ok(())
+            }
+            _ => Err(self.error(&rest[0], format!("{key} has no parts, so {} does not exist", self.path), Vec::new())),
+        }
+    }
+
+    /// An element of an array by its index or its name.
+    fn element<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<&'n mut Node, Box<Error>> {
+        let list: &[Node] = match &node.content {
+            Content::Array(list) => list,
+            // There is no such array in the file, so `entry` has made an empty table.
+            Content::Table(entries) if entries.is_empty() => &[],
+            _ => return Err(self.error(part, format!("{key} is not a list"), Vec::new())),
+        };
+        let named = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
+        let at = list.iter().position(|node| named(node).as_deref() == Some(part));
+        let at = at.or_else(|| part.parse::<usize>().ok().filter(|index| *index < list.len()));
+        let names: Vec<String> = list.iter().filter_map(named).take(20).collect();
+        let length = list.len();
+        if let (Some(at), Content::Array(list)) = (at, &mut node.content) {
+            return Ok(&mut list[at]);
+        }
+        let mut expected = names.clone();
+        if length > 0 {
+            expected.push(format!("an index from 0 to {}", length - 1));
+        }
+        let message = match length {
+            0 => format!("there is no {key} {part}: the file has none"),
+            _ => format!("there is no {key} {part}"),
+        };
+        let mut error = self.error(part, message, expected);
+        error.suggestion = nearest(part, names.iter().map(String::as_str)).map(str::to_string);
+        Err(error)
+    }
+}

@@ -1,0 +1,296 @@
+//! Durations, rates, sizes and queue limits as words: a decimal number and a unit, "12.5us". The arithmetic is exact:
+//! a text that is not a whole number of nanoseconds, bits per second or bytes is refused, not rounded.
+
+use super::error::nearest;
+use crate::description::QueueLimit;
+use fullpipe_units::{Duration, Rate};
+
+/// Why a text is not a quantity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Why, if there is more to say than "that is not one".
+    pub reason: Option<String>,
+    /// A text that would be right and may be what was meant.
+    pub suggestion: Option<String>,
+}
+
+impl Malformed {
+    fn because(reason: impl Into<String>) -> Self {
+        Malformed { reason: Some(reason.into()), suggestion: None }
+    }
+}
+
+type Units = &'static [(&'static str, u64)];
+
+/// Nanoseconds.
+const DURATIONS: Units = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+];
+
+/// Bits per second. The first spelling of each is the one suggested.
+const RATES: Units = &[
+    ("bit/s", 1),
+    ("kbit/s", 1_000),
+    ("Mbit/s", 1_000_000),
+    ("Gbit/s", 1_000_000_000),
+    ("Tbit/s", 1_000_000_000_000),
+    ("bps", 1),
+    ("kbps", 1_000),
+    ("Mbps", 1_000_000),
+    ("Gbps", 1_000_000_000),
+    ("Tbps", 1_000_000_000_000),
+];
+
+/// Bytes: powers of ten, and of two with an i.
+const SIZES: Units = &[
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+const PACKETS: Units = &[("packets", 1), ("packet", 1)];
+
+/// Splits a text into its number and its unit: "-1.5 ms" gives ("-1.5", "ms").
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-' || c == '+')).unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+/// `number` times `scale`, exactly.
+fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
+    if number.starts_with('-') {
+        return Err(Malformed::because("it is negative"));
+    }
+    let number = number.strip_prefix('+').unwrap_or(number);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits_only(whole) || !digits_only(fraction) {
+        return Err(Malformed { reason: None, suggestion: None });
+    }
+    let whole = whole.trim_start_matches('0');
+    if whole.len() > 20 {
+        return Err(Malformed::because("it is too large"));
+    }
+    if fraction.len() > 15 {
+        return Err(Malformed::because("it has more decimals than the smallest unit has"));
+    }
+    let mut value: u128 = 0;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        value = value * 10 + u128::from(digit - b'0');
+    }
+    // At most 35 digits times 3.6e12, below 2^128 = 3.4e38 only for the digits: the product is checked.
+    let product = value.checked_mul(u128::from(scale)).ok_or_else(|| Malformed::because("it is too large"))?;
+    let divisor = 10u128.pow(fraction.len() as u32);
+    if product % divisor != 0 {
+        return Err(Malformed::because("it is not a whole number of the smallest unit"));
+    }
+    u64::try_from(product / divisor).map_err(|_| Malformed::because("it is too large"))
+}
+
+fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
+    let (number, unit) = split(text);
+    for (family, list) in units.iter().enumerate() {
+        if let Some((_, scale)) = list.iter().find(|(name, _)| *name == unit) {
+            return scaled(number, *scale).map(|value| (value, family));
+        }
+    }
+    // The unit is wrong. If the number is one, suggest it with the nearest unit.
+    if scaled(number, 1_000_000_000).is_err() {
+        return Err(Malformed { reason: None, suggestion: None });
+    }
+    if unit.is_empty() {
+        return Err(Malformed::because("it has no unit"));
+    }
+    let names = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name);
+    Err(Malformed { reason: None, suggestion: nearest(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
+}
+
+/// A duration such as "10ms".
+///
+/// # Errors
+/// If the text is not one, or not a whole number of nanoseconds within 2^64.
+pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
+    parse(text, &[DURATIONS]).map(|(nanoseconds, _)| Duration::from_nanos(nanoseconds))
+}
+
+/// A rate such as "100Mbit/s".
+///
+/// # Errors
+/// If the text is not one, or not a whole number of bits per second within 2^64.
+pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
+    parse(text, &[RATES]).map(|(bits, _)| Rate::from_bits_per_second(bits))
+}
+
+/// A size such as "250kB", in bytes.
+///
+/// # Errors
+/// If the text is not one, or not a whole number of bytes within 2^64.
+pub fn parse_size(text: &str) -> Result<u64, Malformed> {
+    parse(text, &[SIZES]).map(|(bytes, _)| bytes)
+}
+
+/// A queue limit: "100packets", "250kB", "100ms" or "unlimited".
+///
+/// # Errors
+/// If the text is not one.
+pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
+    if text.trim() == "unlimited" {
+        return Ok(QueueLimit::Unlimited);
+    }
+    match parse(text, &[PACKETS, SIZES, DURATIONS])? {
+        (packets, 0) => match u32::try_from(packets) {
+            Ok(packets) => Ok(QueueLimit::Packets(packets)),
+            Err(_) => Err(Malformed::because("it is too large")),
+        },
+        (bytes, 1) => Ok(QueueLimit::Bytes(bytes)),
+        (nanoseconds, _) => Ok(QueueLimit::Time(Duration::from_nanos(nanoseconds))),
+    }
+}
+
+/// A size in the largest unit in which it is a whole number, powers of ten first: "250kB", "64KiB", "1448B".
+pub fn format_size(bytes: u64) -> String {
+    if bytes > 0 {
+        for (name, scale) in [&SIZES[1..5], &SIZES[5..]].iter().flat_map(|part| part.iter().rev()) {
+            if bytes.is_multiple_of(*scale) {
+                return format!("{}{name}", bytes / scale);
+            }
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// A queue limit as [`parse_queue_limit`] reads it.
+pub fn format_queue_limit(limit: QueueLimit) -> String {
+    match limit {
+        QueueLimit::Packets(packets) => format!("{packets}packets"),
+        QueueLimit::Bytes(bytes) => format_size(bytes),
+        QueueLimit::Time(duration) => duration.to_string(),
+        QueueLimit::Unlimited => "unlimited".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reason(error: Malformed) -> String {
+        error.reason.unwrap_or_default()
+    }
+
+    #[test]
+    fn durations() {
+        for (text, nanoseconds) in [
+            ("10ms", 10_000_000),
+            ("2us", 2_000),
+            ("2µs", 2_000),
+            ("1.5s", 1_500_000_000),
+            ("12.5us", 12_500),
+            ("0.5us", 500),
+            ("7ns", 7),
+            ("0s", 0),
+            ("+1 s", 1_000_000_000),
+            ("1.50ms", 1_500_000),
+            ("2min", 120_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("18446744073709551615ns", u64::MAX),
+            ("00000000000000000000000000000001ns", 1),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_nanos(nanoseconds)), "{text}");
+        }
+        assert_eq!(reason(parse_duration("-5ms").unwrap_err()), "it is negative");
+        assert_eq!(reason(parse_duration("5").unwrap_err()), "it has no unit");
+        assert_eq!(reason(parse_duration("0.5ns").unwrap_err()), "it is not a whole number of the smallest unit");
+        assert_eq!(reason(parse_duration("18446744073709551616ns").unwrap_err()), "it is too large");
+        assert_eq!(reason(parse_duration("99999999999999999999h").unwrap_err()), "it is too large");
+        assert_eq!(reason(parse_duration("999999999999999999999h").unwrap_err()), "it is too large");
+        assert_eq!(parse_duration("5sec").unwrap_err().suggestion, None);
+        assert_eq!(parse_duration("5mss").unwrap_err().suggestion, Some("\"5ms\"".into()));
+        assert_eq!(parse_duration("5MS").unwrap_err().suggestion, Some("\"5ms\"".into()));
+        for text in ["", "s", "ms10", "1..5s", ".s", "1.2.3s", "1e3s", "--5s", "infs", "nans", "٣s"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        for (text, bits) in [
+            ("100Mbit/s", 100_000_000),
+            ("100Mbps", 100_000_000),
+            ("10kbit/s", 10_000),
+            ("1Gbit/s", 1_000_000_000),
+            ("1.544Mbit/s", 1_544_000),
+            ("64 kbps", 64_000),
+            ("9600bit/s", 9_600),
+            ("2Tbit/s", 2_000_000_000_000),
+        ] {
+            assert_eq!(parse_rate(text), Ok(Rate::from_bits_per_second(bits)), "{text}");
+        }
+        assert_eq!(parse_rate("10 Mbps/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
+        assert_eq!(parse_rate("10mbit/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
+        assert_eq!(reason(parse_rate("0.5bit/s").unwrap_err()), "it is not a whole number of the smallest unit");
+        assert!(parse_rate("10MB/s").is_err(), "bytes per second are not bits per second");
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("250kB", 250_000), ("1500B", 1500), ("64KiB", 65_536), ("5MB", 5_000_000)] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+            assert_eq!(format_size(bytes), text);
+        }
+        assert_eq!(parse_size("1.5kB"), Ok(1500));
+        assert_eq!(parse_size("32MiB"), Ok(33_554_432));
+        assert_eq!(format_size(0), "0B");
+        assert_eq!(parse_size("64KB").unwrap_err().suggestion, Some("\"64kB\"".into()));
+        assert!(parse_size("10kbit").is_err());
+    }
+
+    #[test]
+    fn queue_limits() {
+        for (text, limit) in [
+            ("100packets", QueueLimit::Packets(100)),
+            ("250kB", QueueLimit::Bytes(250_000)),
+            ("100ms", QueueLimit::Time(Duration::from_millis(100))),
+            ("unlimited", QueueLimit::Unlimited),
+        ] {
+            assert_eq!(parse_queue_limit(text), Ok(limit), "{text}");
+            assert_eq!(format_queue_limit(limit), text);
+        }
+        assert_eq!(parse_queue_limit("1packet"), Ok(QueueLimit::Packets(1)));
+        assert_eq!(parse_queue_limit("100 pakets").unwrap_err().suggestion, Some("\"100packets\"".into()));
+        assert_eq!(reason(parse_queue_limit("4294967296packets").unwrap_err()), "it is too large");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(value in any::<u64>(), shift in 0u32..64) {
+            let value = value >> shift;
+            prop_assert_eq!(parse_size(&format_size(value)), Ok(value));
+            prop_assert_eq!(parse_duration(&Duration::from_nanos(value).to_string()), Ok(Duration::from_nanos(value)));
+            let rate = Rate::from_bits_per_second(value);
+            prop_assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*", number in "[-+.0-9]{0,40}", unit in "(n|u|m|)(s|B|bit/s|packets|h)?") {
+            for text in [text, number + &unit] {
+                let _ = (parse_duration(&text), parse_rate(&text), parse_size(&text), parse_queue_limit(&text));
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a file says after it was checked against a schema: typed values, each with its place, defaults filled in.
+
+use super::node::{Node, Place};
+use crate::description::QueueLimit;
+use fullpipe_units::{Duration, Rate};
+
+/// A checked value.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// What it is.
+    pub data: Data,
+    /// Where it came from; a default's place is that of its table.
+    pub place: Place,
+    /// Whether the file or an override says it, or the default.
+    pub given: bool,
+}
+
+/// What a checked value is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// A text or a name.
+    Text(String),
+    /// A boolean.
+    Boolean(bool),
+    /// An integer.
+    Integer(i64),
+    /// A number, finite.
+    Number(f64),
+    /// A duration.
+    Duration(Duration),
+    /// A rate.
+    Rate(Rate),
+    /// A size in bytes.
+    Size(u64),
+    /// A queue limit.
+    QueueLimit(QueueLimit),
+    /// One of the names that the schema lists.
+    Choice(&'static str),
+    /// A table.
+    Table(Tree),
+    /// An array of tables.
+    Tables(Vec<Tree>),
+    /// An array of values of one kind.
+    List(Vec<Value>),
+    /// Names chosen by the author of the file, with their values, in the order of the file.
+    Map(Vec<Named>),
+    /// Any TOML.
+    Raw(Node),
+}
+
+/// A value under a name chosen by the author of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// Where the name is.
+    pub name_place: Place,
+    /// The value.
+    pub value: Value,
+}
+
+impl PartialEq for Value {
+    /// Places do not count.
+    fn eq(&self, other: &Self) -> bool {
+        self.data == other.data
+    }
+}
+
+/// A checked table: the schema's keys that are present or have a default, in the schema's order.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// Where its header is, or its opening brace.
+    pub place: Place,
+    fields: Vec<(&'static str, Value)>,
+}
+
+impl PartialEq for Tree {
+    /// Places and order do not count.
+    fn eq(&self, other: &Self) -> bool {
+        self.fields.len() == other.fields.len()
+            && self.fields.iter().all(|(key, value)| other.get(key).is_some_and(|other| other == value))
+    }
+}
+
+macro_rules! accessors {
+    ($($(#[$text:meta])* $name:ident: $variant:ident -> $type:ty, |$value:ident| $read:expr;)*) => {
+        impl Value {
+            $(
+                $(#[$text])*
+                ///
+                /// # Panics
+                /// If the schema declares another kind: a mistake of the program, not of the file.
+                pub fn $name(&self) -> $type {
+                    match &self.data {
+                        Data::$variant($value) => $read,
+                        other => panic!("the schema does not make this a {}: {other:?}", stringify!($variant)),
+                    }
+                }
+            )*
+        }
+
+        impl Tree {
+            $(
+                $(#[$text])*
+                ///
+                /// # Panics
+                /// If it is absent (the schema neither requires it nor gives a default) or of another kind.
+                pub fn $name(&self, key: &str) -> $type {
+                    self.required(key).$name()
+                }
+            )*
+        }
+    };
+}
+
+accessors! {
+    /// The text.
+    text: Text -> &str, |value| value;
+    /// The boolean.
+    boolean: Boolean -> bool, |value| *value;
+    /// The integer.
+    integer: Integer -> i64, |value| *value;
+    /// The number.
+    number: Number -> f64, |value| *value;
+    /// The duration.
+    duration: Duration -> Duration, |value| *value;
+    /// The rate.
+    rate: Rate -> Rate, |value| *value;
+    /// The size in bytes.
+    size: Size -> u64, |value| *value;
+    /// The queue limit.
+    queue_limit: QueueLimit -> QueueLimit, |value| *value;
+    /// The chosen name.
+    choice: Choice -> &'static str, |value| value;
+    /// The table.
+    table: Table -> &Tree, |value| value;
+    /// The tables.
+    tables: Tables -> &[Tree], |value| value;
+    /// The values.
+    list: List -> &[Value], |value| value;
+    /// The named values.
+    map: Map -> &[Named], |value| value;
+    /// The TOML.
+    raw: Raw -> &Node, |value| value;
+}
+
+impl Tree {
+    /// An empty table at a place.
+    pub(crate) fn at(place: Place) -> Self {
+        Tree { place, fields: Vec::new() }
+    }
+
+    /// The value of a key, if present.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// The value of a key to be changed, if present.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Whether the file or an override gives this key.
+    pub fn is_given(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| value.given)
+    }
+
+    /// The place of a key's value, or of the table if it has none.
+    pub fn place_of(&self, key: &str) -> Place {
+        self.get(key).map_or(self.place, |value| value.place)
+    }
+
+    fn required(&self, key: &str) -> &Value {
+        self.get(key).unwrap_or_else(|| panic!("the schema lets {key} be absent, the program does not"))
+    }
+
+    /// Sets a key, replacing what it had.
+    pub fn set(&mut self, key: &'static str, value: Value) {
+        match self.get_mut(key) {
+            Some(old) => *old = value,
+            None => self.fields.push((key, value)),
+        }
+    }
+
+    /// Fills in a default that depends on other values, if the key is absent.
+    pub fn fill(&mut self, key: &'static str, data: Data) {
+        if self.get(key).is_none() {
+            let place = self.place;
+            self.fields.push((key, Value { data, place, given: false }));
+        }
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        let at = self.fields.iter().position(|(name, _)| *name == key)?;
+        Some(self.fields.remove(at).1)
+    }
+
+    /// Keys and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.fields.iter().map(|(key, value)| (*key, value))
+    }
+}

@@ -1,0 +1,578 @@
+//! Checks a file against a schema: every mistake becomes an [`Error`], what is right becomes a [`Tree`].
+
+use super::error::{Error, Errors, MOST_ERRORS, nearest};
+use super::node::{Content, Entry, Node, Override, Place, Sources};
+use super::overrides;
+use super::quantity::{self, Malformed, format_size};
+use super::tree::{Data, Named, Tree, Value};
+use super::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table, Variant};
+use crate::description::QueueLimit;
+use fullpipe_units::Duration;
+use std::fmt;
+use toml_edit::Document;
+
+/// A checked file.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Its values.
+    pub root: Tree,
+    /// Where its places point, for errors that only a later check finds.
+    pub sources: Sources,
+}
+
+/// A file longer than this is refused unread.
+const LONGEST_FILE: usize = 256 << 20;
+
+/// Reads a file and its overrides against a schema.
+///
+/// # Errors
+/// Everything that is wrong with the file (up to a hundred mistakes), in its order; of mistakes in TOML itself the first.
+pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
+    if text.len() > LONGEST_FILE {
+        let sources = Sources::new(file, "", &[]);
+        let error = sources.error(Place::default(), "", "the file is too long", vec!["at most 256 MiB".into()]);
+        return Err(Errors(vec![error]));
+    }
+    let sources = Sources::new(file, text, overrides);
+    let document = Document::parse(text).map_err(|error| Errors(vec![syntax_error(&error, &sources, text)]))?;
+    let mut root = Node::from_document(&document);
+    drop(document);
+    let mut errors = overrides::apply(schema, &mut root, &sources, overrides);
+    let mut walker = Walker { sources: &sources, errors: Vec::new() };
+    let tree = walker.table(schema, &root, &Path::Root);
+    errors.append(&mut walker.errors);
+    match tree {
+        Some(root) if errors.is_empty() => Ok(Loaded { root, sources }),
+        _ => Err(Errors::sorted(errors)),
+    }
+}
+
+fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> Error {
+    let span = error.span().unwrap_or(0..0);
+    let start = span.start.min(text.len());
+    // An empty span points between two characters: the rest of the line then is what was found.
+    let end = if span.end > start { span.end.min(text.len()) } else { text.len() };
+    let place = Place::File { start: start as u32, end: end as u32 };
+    let (message, expected) = match error.message() {
+        "duplicate key" => ("this key is given twice".to_string(), vec!["each key once".to_string()]),
+        message => match message.split_once(", expected ") {
+            Some((message, expected)) => {
+                (format!("not valid TOML: {message}"), expected.split(", ").map(str::to_string).collect())
+            }
+            None => (format!("not valid TOML: {message}"), Vec::new()),
+        },
+    };
+    let mut error = sources.error(place, "", "", expected);
+    error.message = if error.found.is_empty() { message } else { format!("{message}, at {}", error.found) };
+    error
+}
+
+/// The way to a value, for errors.
+pub(crate) enum Path<'a> {
+    Root,
+    Key(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    /// "flow.0.start", as `--set` takes it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parent = match self {
+            Path::Root => return Ok(()),
+            Path::Key(parent, _) | Path::Index(parent, _) => parent,
+        };
+        if !matches!(parent, Path::Root) {
+            write!(formatter, "{parent}.")?;
+        }
+        match self {
+            Path::Root => Ok(()),
+            Path::Key(_, key) => formatter.write_str(&super::node::quote_key(key)),
+            Path::Index(_, index) => write!(formatter, "{index}"),
+        }
+    }
+}
+
+/// "a link", "an ethernet".
+pub(crate) fn with_article(name: &str) -> String {
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {name}")
+}
+
+fn between<T: fmt::Display + PartialOrd>(what: &str, min: T, max: T, least: T, most: T) -> String {
+    match (min > least, max < most) {
+        (true, true) => format!("{what} from {min} to {max}"),
+        (true, false) => format!("{what}, at least {min}"),
+        (false, true) => format!("{what}, at most {max}"),
+        (false, false) => what.to_string(),
+    }
+}
+
+/// What a kind expects, in words; for a choice its names.
+pub(crate) fn expected(kind: &Kind) -> Vec<String> {
+    let one = match kind {
+        Kind::Text => "a text".to_string(),
+        Kind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64".to_string(),
+        Kind::Boolean => return vec!["true".to_string(), "false".to_string()],
+        Kind::Integer { min, max } => between("an integer", *min, *max, i64::MIN, i64::MAX),
+        Kind::Number { min, max } => between("a number", *min, *max, f64::NEG_INFINITY, f64::INFINITY),
+        Kind::Duration { min, max } if *min == Duration::from_nanos(1) && *max == LONGEST => {
+            "a duration above zero such as \"10ms\"".to_string()
+        }
+        Kind::Duration { min, max } => between("a duration such as \"10ms\"", *min, *max, Duration::ZERO, LONGEST),
+        Kind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
+        Kind::Size { min, max } => {
+            let bounds = match (*min > 1, *max < super::LARGEST) {
+                (true, true) => format!(" from {} to {}", format_size(*min), format_size(*max)),
+                (true, false) => format!(", at least {}", format_size(*min)),
+                (false, true) => format!(", at most {}", format_size(*max)),
+                (false, false) => String::new(),
+            };
+            format!("a size such as \"250kB\"{bounds}")
+        }
+        Kind::QueueLimit => "a queue limit such as \"100packets\", \"250kB\", \"100ms\" or \"unlimited\"".to_string(),
+        Kind::Choice(choices) => return available(choices).map(|name| format!("\"{name}\"")).collect(),
+        Kind::Table(table) => format!("a table ({})", table.name),
+        Kind::Tables(table) => format!("an array of tables ({})", table.name),
+        Kind::List(element) => format!("a list, each element {}", expected(element).join(" or ")),
+        Kind::Map(element) => format!("a table of names, each with {}", expected(element).join(" or ")),
+        Kind::Either(first, second) => {
+            let mut both = expected(first);
+            both.extend(expected(second));
+            return both;
+        }
+        Kind::Raw => "a value".to_string(),
+    };
+    vec![one]
+}
+
+fn available(choices: &'static [Choice]) -> impl Iterator<Item = &'static str> {
+    choices.iter().filter(|choice| choice.available).map(|choice| choice.name)
+}
+
+/// Whether a value's TOML type can be of this kind at all.
+pub(crate) fn type_fits(kind: &Kind, content: &Content) -> bool {
+    match kind {
+        Kind::Text | Kind::Name | Kind::Choice(_) | Kind::Rate | Kind::QueueLimit | Kind::Duration { .. } => {
+            matches!(content, Content::Text(_))
+        }
+        Kind::Boolean => matches!(content, Content::Boolean(_)),
+        Kind::Integer { .. } => matches!(content, Content::Integer(_)),
+        Kind::Number { .. } => matches!(content, Content::Integer(_) | Content::Float(_)),
+        Kind::Size { .. } => matches!(content, Content::Integer(_) | Content::Text(_)),
+        Kind::Table(_) | Kind::Map(_) => matches!(content, Content::Table(_)),
+        Kind::Tables(_) | Kind::List(_) => matches!(content, Content::Array(_)),
+        Kind::Either(first, second) => type_fits(first, content) || type_fits(second, content),
+        Kind::Raw => true,
+    }
+}
+
+pub(crate) struct Walker<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) errors: Vec<Error>,
+}
+
+impl Walker<'_> {
+    fn full(&self) -> bool {
+        self.errors.len() >= MOST_ERRORS
+    }
+
+    fn push(&mut self, error: Error) {
+        if !self.full() {
+            self.errors.push(error);
+        }
+    }
+
+    /// An error about a value: "found X for PATH".
+    fn wrong(&mut self, node: &Node, path: &Path, reason: &str, kind: &Kind, suggestion: Option<String>) {
+        if self.full() {
+            return;
+        }
+        let path = path.to_string();
+        let found = self.sources.found(node.place);
+        let mut message = format!("found {found} for {path}");
+        if !reason.is_empty() {
+            message = format!("{message}, but {reason}");
+        }
+        let mut error = self.sources.error(node.place, &path, message, expected(kind));
+        error.suggestion = suggestion;
+        self.push(error);
+    }
+
+    fn wrong_type(&mut self, node: &Node, path: &Path, kind: &Kind) {
+        // An integer where a quantity belongs: the unit is missing. Zero needs none to be understood.
+        let suggestion = match (kind, &node.content) {
+            (Kind::Duration { .. }, Content::Integer(0)) => Some("\"0s\"".to_string()),
+            (Kind::Boolean, Content::Text(text)) => nearest(text, ["true", "false"]).map(str::to_string),
+            (Kind::Tables(_), Content::Table(_)) if matches!(path, Path::Key(Path::Root, _)) => {
+                Some(format!("[[{path}]]"))
+            }
+            _ => None,
+        };
+        self.wrong(node, path, &format!("this is {}", node.type_name()), kind, suggestion);
+    }
+
+    fn missing(&mut self, place: Place, path: &Path, expected: Vec<String>) {
+        if self.full() {
+            return;
+        }
+        let path = path.to_string();
+        let mut error = self.sources.error(place, &path, format!("{path} is missing"), expected);
+        error.found = String::new();
+        self.push(error);
+    }
+
+    /// A table. `None` if it is wrong in any way.
+    pub(crate) fn table(&mut self, schema: &'static Table, node: &Node, path: &Path) -> Option<Tree> {
+        let Content::Table(entries) = &node.content else {
+            self.wrong_type(node, path, &Kind::Table(schema));
+            return None;
+        };
+        let mut tree = Tree::at(node.place);
+        let mut good = true;
+        let mut variant = None;
+        if let Some(variants) = schema.variants {
+            let entry = entries.iter().find(|entry| entry.key == variants.key);
+            match self.variant(schema, node, entry, path) {
+                Some(found) => {
+                    variant = Some(found);
+                    let place = entry.map_or(node.place, |entry| entry.node.place);
+                    tree.set(variants.key, Value { data: Data::Choice(found.name), place, given: entry.is_some() });
+                }
+                None => good = false,
+            }
+        }
+        let declared = || schema.common().chain(variant.into_iter().flat_map(Variant::fields));
+        for entry in entries {
+            let known = declared().any(|field| field.key == entry.key)
+                || schema.variants.is_some_and(|variants| variants.key == entry.key);
+            if !known {
+                good = false;
+                if !self.full() {
+                    self.unknown_key(schema, variant, entry, path);
+                }
+            }
+        }
+        for field in declared() {
+            let path = Path::Key(path, field.key);
+            let value = match entries.iter().find(|entry| entry.key == field.key) {
+                Some(entry) => self.value(&field.kind, &entry.node, &path),
+                None => match self.default(field, node.place, &path) {
+                    Ok(None) => continue,
+                    Ok(value) => value,
+                    Err(()) => None,
+                },
+            };
+            match value {
+                Some(value) => tree.set(field.key, value),
+                None => good = false,
+            }
+        }
+        good.then_some(tree)
+    }
+
+    fn variant(
+        &mut self,
+        schema: &'static Table,
+        node: &Node,
+        entry: Option<&Entry>,
+        path: &Path,
+    ) -> Option<&'static Variant> {
+        let variants = schema.variants?;
+        let path = Path::Key(path, variants.key);
+        let names = || variants.list.iter().map(|variant| format!("\"{}\"", variant.name)).collect::<Vec<_>>();
+        let Some(entry) = entry else {
+            let found = variants.default.and_then(|default| variants.find(default));
+            if found.is_none() {
+                self.missing(node.place, &path, names());
+            }
+            return found;
+        };
+        let found = entry.node.as_text().and_then(|name| variants.find(name));
+        if found.is_none() && !self.full() {
+            let path = path.to_string();
+            let place = entry.node.place;
+            let token = self.sources.found(place);
+            let text = entry.node.as_text();
+            let error = if text.is_some_and(|name| variants.later.contains(&name)) {
+                let message = format!("{path} = {token} is not in this version");
+                self.sources.error(place, &path, message, names())
+            } else {
+                let message = match text {
+                    Some(_) => format!("found {token} for {path}"),
+                    None => format!("found {token} for {path}, but this is {}", entry.node.type_name()),
+                };
+                let mut error = self.sources.error(place, &path, message, names());
+                let valid = variants.list.iter().map(|variant| variant.name);
+                error.suggestion = text.and_then(|text| nearest(text, valid)).map(|name| format!("\"{name}\""));
+                error
+            };
+            self.push(error);
+        }
+        found
+    }
+
+    fn unknown_key(&mut self, schema: &'static Table, variant: Option<&'static Variant>, entry: &Entry, path: &Path) {
+        let full_path = Path::Key(path, &entry.key).to_string();
+        let error = unknown_key(self.sources, schema, variant, &entry.key, entry.key_place, &full_path);
+        self.errors.extend(error);
+    }
+
+    fn default(&mut self, field: &'static Field, place: Place, path: &Path) -> Result<Option<Value>, ()> {
+        let data = match field.default {
+            Default::Required => {
+                self.missing(place, path, expected(&field.kind));
+                return Err(());
+            }
+            Default::Absent(_) => return Ok(None),
+            Default::Value(text) => default_data(&field.kind, text),
+            Default::Empty => match &field.kind {
+                Kind::Table(table) => {
+                    let empty = Node { content: Content::Table(Vec::new()), place };
+                    Data::Table(self.table(table, &empty, path).ok_or(())?)
+                }
+                Kind::Tables(_) => Data::Tables(Vec::new()),
+                Kind::Map(_) => Data::Map(Vec::new()),
+                Kind::List(_) => Data::List(Vec::new()),
+                other => panic!("{} cannot be empty by default: {other:?}", field.key),
+            },
+        };
+        Ok(Some(Value { data, place, given: false }))
+    }
+
+    /// A value of a kind. `None` if it is wrong.
+    pub(crate) fn value(&mut self, kind: &'static Kind, node: &Node, path: &Path) -> Option<Value> {
+        let data = self.data(kind, node, path)?;
+        Some(Value { data, place: node.place, given: true })
+    }
+
+    fn data(&mut self, kind: &'static Kind, node: &Node, path: &Path) -> Option<Data> {
+        if !type_fits(kind, &node.content) {
+            self.wrong_type(node, path, kind);
+            return None;
+        }
+        let (outcome, suggestion) = match (kind, &node.content) {
+            (Kind::Table(table), _) => return self.table(table, node, path).map(Data::Table),
+            (Kind::Tables(table), Content::Array(list)) => {
+                let mut trees = Vec::new();
+                let mut good = self.length(list, node, path, kind);
+                for (index, element) in list.iter().enumerate().take(LONGEST_LIST) {
+                    match self.table(table, element, &Path::Index(path, index)) {
+                        Some(tree) => trees.push(tree),
+                        None => good = false,
+                    }
+                }
+                return good.then_some(Data::Tables(trees));
+            }
+            (Kind::List(element_kind), Content::Array(list)) => {
+                let mut values = Vec::new();
+                let mut good = self.length(list, node, path, kind);
+                for (index, element) in list.iter().enumerate().take(LONGEST_LIST) {
+                    match self.value(element_kind, element, &Path::Index(path, index)) {
+                        Some(value) => values.push(value),
+                        None => good = false,
+                    }
+                }
+                return good.then_some(Data::List(values));
+            }
+            (Kind::Map(element_kind), Content::Table(entries)) => {
+                let mut map = Vec::new();
+                for entry in entries {
+                    if let Some(value) = self.value(element_kind, &entry.node, &Path::Key(path, &entry.key)) {
+                        map.push(Named { name: entry.key.clone(), name_place: entry.key_place, value });
+                    }
+                }
+                return (map.len() == entries.len()).then_some(Data::Map(map));
+            }
+            (Kind::Either(first, second), content) => {
+                let kind = if type_fits(first, content) { first } else { second };
+                return self.data(kind, node, path);
+            }
+            (Kind::Raw, _) => return Some(Data::Raw(node.clone())),
+            (Kind::Choice(choices), Content::Text(text)) => return self.choose(choices, text, node, path, kind),
+            (_, content) => scalar(kind, content),
+        };
+        match outcome {
+            Ok(data) => Some(data),
+            Err(reason) => {
+                self.wrong(node, path, &reason, kind, suggestion);
+                None
+            }
+        }
+    }
+
+    fn length(&mut self, list: &[Node], node: &Node, path: &Path, kind: &Kind) -> bool {
+        if list.len() > LONGEST_LIST {
+            self.wrong(node, path, &format!("it has more than {LONGEST_LIST} elements"), kind, None);
+        }
+        list.len() <= LONGEST_LIST
+    }
+
+    fn choose(
+        &mut self,
+        choices: &'static [Choice],
+        text: &str,
+        node: &Node,
+        path: &Path,
+        kind: &Kind,
+    ) -> Option<Data> {
+        match choices.iter().find(|choice| choice.name == text) {
+            Some(choice) if choice.available => return Some(Data::Choice(choice.name)),
+            Some(_) => self.wrong(node, path, "that is not in this version", kind, None),
+            None => {
+                let suggestion = nearest(text, available(choices)).map(|name| format!("\"{name}\""));
+                self.wrong(node, path, "", kind, suggestion);
+            }
+        }
+        None
+    }
+}
+
+/// The error about a key that a table does not have.
+pub(crate) fn unknown_key(
+    sources: &Sources,
+    schema: &'static Table,
+    variant: Option<&'static Variant>,
+    key: &str,
+    place: Place,
+    path: &str,
+) -> Option<Error> {
+    let table = if schema.name.is_empty() { "this file".to_string() } else { with_article(schema.name) };
+    if schema.later.contains(&key) {
+        return Some(sources.error(place, path, format!("{path} is not in this version"), Vec::new()));
+    }
+    let mut valid: Vec<&str> = schema.variants.iter().map(|variants| variants.key).collect();
+    valid.extend(schema.common().map(|field| field.key));
+    if let Some(variants) = schema.variants {
+        let owner = variants.list.iter().find(|variant| variant.fields().any(|field| field.key == key));
+        match (variant, owner) {
+            // Its variant is not known, so whether it has this key is not known either.
+            (None, Some(_)) => return None,
+            (Some(variant), Some(owner)) => {
+                valid.extend(variant.fields().map(|field| field.key));
+                let message = format!(
+                    "{path} belongs to {} = \"{}\", and this is {} with {} = \"{}\"",
+                    variants.key, owner.name, table, variants.key, variant.name
+                );
+                return Some(sources.error(place, path, message, valid.iter().map(|key| key.to_string()).collect()));
+            }
+            (Some(variant), None) => valid.extend(variant.fields().map(|field| field.key)),
+            (None, None) => {}
+        }
+    }
+    let shown: String = key.chars().take(64).collect();
+    Some(sources.unknown_name(place, path, format!("{shown} is not a key of {table}"), key, &valid))
+}
+
+/// A value without parts.
+fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<String>) {
+    let result = match (kind, content) {
+        (Kind::Text, Content::Text(text)) => Ok(Data::Text(text.clone())),
+        (Kind::Name, Content::Text(text)) => {
+            if is_name(text) {
+                Ok(Data::Text(text.clone()))
+            } else {
+                Err("that is not a name".to_string())
+            }
+        }
+        (Kind::Boolean, Content::Boolean(boolean)) => Ok(Data::Boolean(*boolean)),
+        (Kind::Integer { min, max }, Content::Integer(number)) => {
+            within(number, min, max).map(|number| Data::Integer(*number))
+        }
+        (Kind::Number { min, max }, Content::Integer(number)) => {
+            within(&(*number as f64), min, max).map(|number| Data::Number(*number))
+        }
+        (Kind::Number { min, max }, Content::Float(number)) => {
+            // Minus zero is zero: what is written out must be what was read.
+            if number.is_nan() || number.is_infinite() {
+                Err("that is not a finite number".to_string())
+            } else {
+                within(&(*number + 0.0), min, max).map(|number| Data::Number(*number))
+            }
+        }
+        (Kind::Size { min, max }, Content::Integer(number)) => match u64::try_from(*number) {
+            Ok(bytes) => within(&bytes, min, max).map(|bytes| Data::Size(*bytes)),
+            Err(_) => Err("it is negative".to_string()),
+        },
+        (Kind::Size { min, max }, Content::Text(text)) => {
+            return quantity_of(quantity::parse_size(text), |bytes| within(bytes, min, max).map(|b| Data::Size(*b)));
+        }
+        (Kind::Duration { min, max }, Content::Text(text)) => {
+            return quantity_of(quantity::parse_duration(text), |duration| {
+                within(duration, min, max).map(|duration| Data::Duration(*duration))
+            });
+        }
+        (Kind::Rate, Content::Text(text)) => {
+            return quantity_of(quantity::parse_rate(text), |rate| {
+                if rate.bits_per_second() == 0 {
+                    Err("it is below 1 bit/s".to_string())
+                } else if *rate > FASTEST {
+                    Err(format!("it is above {FASTEST}"))
+                } else {
+                    Ok(Data::Rate(*rate))
+                }
+            });
+        }
+        (Kind::QueueLimit, Content::Text(text)) => {
+            return quantity_of(quantity::parse_queue_limit(text), |limit| match limit {
+                QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
+                    Err("it is zero".to_string())
+                }
+                QueueLimit::Time(duration) if *duration > LONGEST => Err(format!("it is above {LONGEST}")),
+                limit => Ok(Data::QueueLimit(*limit)),
+            });
+        }
+        _ => Err(String::new()),
+    };
+    (result, None)
+}
+
+fn quantity_of<T>(
+    parsed: Result<T, Malformed>,
+    check: impl FnOnce(&T) -> Result<Data, String>,
+) -> (Result<Data, String>, Option<String>) {
+    match parsed {
+        Ok(value) => (check(&value), None),
+        Err(malformed) => (Err(malformed.reason.unwrap_or_default()), malformed.suggestion),
+    }
+}
+
+fn within<'a, T: PartialOrd>(value: &'a T, min: &T, max: &T) -> Result<&'a T, String> {
+    if value < min {
+        Err("it is too small".to_string())
+    } else if value > max {
+        Err("it is too large".to_string())
+    } else {
+        Ok(value)
+    }
+}
+
+/// Whether a text is a name of a host, a flow and so on. Dots are for the parts that the program appends, and a name
+/// cannot be taken for an index.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+/// The value of a declared default.
+///
+/// # Panics
+/// If the schema declares a default that its own kind refuses; a test reads every default.
+fn default_data(kind: &Kind, text: &str) -> Data {
+    let content = match kind {
+        Kind::Choice(choices) => {
+            let choice = choices.iter().find(|choice| choice.name == text);
+            return Data::Choice(choice.expect("a default is one of the choices").name);
+        }
+        Kind::List(_) if text == "[]" => return Data::List(Vec::new()),
+        Kind::Boolean => Content::Boolean(text == "true"),
+        Kind::Integer { .. } => Content::Integer(text.parse().expect("a default is an integer")),
+        Kind::Number { .. } => Content::Float(text.parse().expect("a default is a number")),
+        Kind::Either(first, _) => return default_data(first, text),
+        _ => Content::Text(text.to_string()),
+    };
+    match scalar(kind, &content).0 {
+        Ok(data) => data,
+        Err(reason) => panic!("the schema's default {text} is refused: {reason}"),
+    }
+}
