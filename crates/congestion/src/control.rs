@@ -39,6 +39,20 @@ pub struct Control {
     pub codepoint: Codepoint,
 }
 
+impl Control {
+    /// At the start of a connection: this window, no threshold, no pacing.
+    pub fn new(mss_bytes: u64, cwnd_bytes: u64) -> Self {
+        Control {
+            cwnd_bytes,
+            ssthresh_bytes: u64::MAX,
+            pacing_bps: 0,
+            send_quantum_bytes: 0,
+            mss_bytes,
+            codepoint: Codepoint::NotEct,
+        }
+    }
+}
+
 /// What is remembered of a packet when it is sent, handed back when it is acknowledged or lost
 /// (draft-ietf-ccwg-bbr section 4.1, "per-packet state").
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +110,7 @@ pub struct Ack {
     pub now: Instant,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub acked_bytes: u64,
-    /// Bytes by which the cumulative acknowledgement advanced.
+    /// Bytes by which the cumulative acknowledgement advanced; a transport without one (QUIC) repeats `acked_bytes`.
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost in this batch.
     pub lost_bytes: u64,

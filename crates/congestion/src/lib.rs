@@ -3,8 +3,23 @@
 //! A control is written once. It knows units (bytes, nanoseconds, bits per second), not packets, and is driven alike by
 //! the TCP model, the QUIC model and the real QUIC stack. The transport owns the window ([`Control`]) and hands it to
 //! the control by `&mut`: one call per acknowledgement batch.
+//!
+//! * [`control`]: the trait, and what passes through it;
+//! * [`catalogue`]: the controls by name;
+//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start: the controls;
+//! * [`rtt`], [`rate`], [`pacing`]: what a transport needs to drive them.
 
+pub mod catalogue;
 pub mod control;
+pub mod cubic;
+pub mod hystart;
+pub mod linux_reno;
+pub mod newreno;
+pub mod pacing;
+pub mod rate;
+pub mod rtt;
+mod window;
+
 pub use control::{
     Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
 };

@@ -1,0 +1,288 @@
+//! CUBIC.
+//!
+//! **Model.** After a reduction the window climbs along a cubic function of *time*: steep at first, flat around the
+//! window at which the reduction struck (`w_max`), steeper again beyond it:
+//!
+//! ```text
+//! W(t) = C (t - K)^3 + w_max        K = cbrt((w_max - window at t = 0) / C)
+//! ```
+//!
+//! in segments and seconds, C = 0.4. Each acknowledgement moves the window towards what the curve says for one round
+//! trip ahead, but by no more than half a window per round trip. Where Reno would have the larger window (`w_est`, an
+//! estimate that grows linearly), that one is taken. A reduction multiplies by 0.7, and lowers `w_max` further if the
+//! window had not come back to the old one (*fast convergence*), to make room for new flows.
+//!
+//! **Source.** RFC 9438 (August 2023), sections 4.1 to 4.10; HyStart++ (RFC 9406) in the first slow start as an option.
+//!
+//! **Choices where the RFC leaves one.**
+//! * Section 4.6: a reduction starts from the *window*, not from what is in flight, because with selective
+//!   acknowledgements what is in flight at that moment has already lost what was acknowledged out of order. The RFC then
+//!   demands that the window does not grow while it is not used: it grows only while
+//!   [`Ack::cwnd_limited`](crate::control::Ack::cwnd_limited).
+//! * Sections 4.4 and 4.5 write the growth per acknowledgement, meaning one segment each; here it is per segment
+//!   acknowledged, so that delayed acknowledgements do not change it.
+//! * Section 4.3 sets the window to `w_est` in the Reno-friendly region; it is never lowered to it.
+//! * Section 4.10: slow start adds every byte acknowledged, as Linux and ns-3 do, up to the threshold; HyStart++ without
+//!   pacing limits that to eight segments per acknowledgement.
+//! * Section 4.2: time in which the application limited sending is taken out of `t` acknowledgement by acknowledgement,
+//!   and at the restart after idling. A pause shorter than the retransmission time-out, after which the window is full
+//!   at once, is not noticed.
+
+use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::hystart::HyStart;
+use crate::linux_reno::slow_start;
+use crate::window;
+use fullpipe_units::{Duration, Instant, math};
+
+/// Aggressiveness in segments per cubic second (section 5.1).
+const C: f64 = 0.4;
+/// Multiplicative decrease (section 4.6).
+const BETA: f64 = 0.7;
+/// Additive increase that gives Reno's mean window with that decrease: 3 (1 - beta) / (1 + beta) (section 4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// What may differ between CUBICs.
+#[derive(Clone, Copy, Debug)]
+pub struct CubicConfig {
+    /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
+    pub fast_convergence: bool,
+    /// HyStart++ in the first slow start.
+    pub hystart: Option<HyStart>,
+}
+
+impl Default for CubicConfig {
+    fn default() -> Self {
+        CubicConfig { fast_convergence: true, hystart: None }
+    }
+}
+
+/// CUBIC (RFC 9438). Windows are kept in bytes.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    curve: Curve,
+    /// The last acknowledgement: how much time to take out of the curve when the window was not used.
+    last_ack_at: Instant,
+    /// What the last reduction changed (section 4.9).
+    before: Curve,
+    before_cwnd_bytes: u64,
+    before_ssthresh_bytes: u64,
+    hystart: Option<HyStart>,
+    /// Part of a byte that the window has earned.
+    fraction: f32,
+    fast_convergence: bool,
+    saved: bool,
+    in_recovery: bool,
+}
+
+/// The state of the window's growth.
+#[derive(Clone, Copy, Debug)]
+struct Curve {
+    /// Start of the present stage of congestion avoidance; [`Instant::NEVER`] until its first acknowledgement.
+    epoch_at: Instant,
+    /// Where the curve is flat; 0 if unknown, then it is the window at the start of the stage.
+    w_max_bytes: f64,
+    /// When the curve is flat, after the start of the stage.
+    k_seconds: f64,
+    /// What Reno's window would be.
+    w_est_bytes: f64,
+    /// Window at the time of the last change of the threshold.
+    cwnd_prior_bytes: f64,
+}
+
+impl Cubic {
+    /// CUBIC as configured.
+    pub fn new(config: CubicConfig) -> Self {
+        let curve = Curve {
+            epoch_at: Instant::NEVER,
+            w_max_bytes: 0.0,
+            k_seconds: 0.0,
+            w_est_bytes: 0.0,
+            cwnd_prior_bytes: 0.0,
+        };
+        Cubic {
+            curve,
+            last_ack_at: Instant::ZERO,
+            before: curve,
+            before_cwnd_bytes: 0,
+            before_ssthresh_bytes: 0,
+            hystart: config.hystart,
+            fraction: 0.0,
+            fast_convergence: config.fast_convergence,
+            saved: false,
+            in_recovery: false,
+        }
+    }
+
+    /// One acknowledgement in congestion avoidance with the window in use.
+    #[inline]
+    fn avoid(&mut self, control: &mut Control, ack: &Ack, acked_bytes: u64) {
+        let mss = window::segment(control) as f64;
+        let cwnd = (control.cwnd_bytes as f64 + f64::from(self.fraction)).max(mss);
+        if self.curve.epoch_at.is_never() {
+            self.curve.start(ack.now, cwnd, mss);
+        }
+        let curve = &mut self.curve;
+        // Share of a round trip's acknowledgements; more than the whole window in one must not overshoot the target.
+        let share = (acked_bytes as f64 / cwnd).min(1.0);
+        let elapsed = ack.now.saturating_since(curve.epoch_at);
+        let alpha = if curve.w_est_bytes >= curve.cwnd_prior_bytes { 1.0 } else { ALPHA };
+        curve.w_est_bytes += alpha * mss * share;
+        let grown = if curve.window_bytes(elapsed, mss) < curve.w_est_bytes {
+            curve.w_est_bytes.max(cwnd)
+        } else {
+            let target = curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(cwnd, 1.5 * cwnd);
+            cwnd + (target - cwnd) * share
+        };
+        // `as` saturates.
+        control.cwnd_bytes = grown as u64;
+        self.fraction = (grown - control.cwnd_bytes as f64).clamp(0.0, 1.0) as f32;
+    }
+
+    /// Time in which the window was not used does not count (section 4.2).
+    fn leave_out_until(&mut self, now: Instant) {
+        if !self.curve.epoch_at.is_never() {
+            let unused = now.saturating_since(self.last_ack_at);
+            self.curve.epoch_at = self.curve.epoch_at.saturating_add(unused).min(now);
+        }
+    }
+
+    /// Remembers everything that a reduction is about to change.
+    fn save(&mut self, control: &Control) {
+        self.before = self.curve;
+        self.before_cwnd_bytes = control.cwnd_bytes;
+        self.before_ssthresh_bytes = control.ssthresh_bytes;
+        self.saved = true;
+    }
+
+    /// The stage ends with the present window; the next begins with the first acknowledgement after recovery.
+    fn end_stage(&mut self, control: &Control) {
+        self.curve.cwnd_prior_bytes = control.cwnd_bytes as f64;
+        self.curve.epoch_at = Instant::NEVER;
+        self.fraction = 0.0;
+    }
+}
+
+impl Curve {
+    /// A stage of congestion avoidance begins with this window.
+    fn start(&mut self, now: Instant, cwnd_bytes: f64, mss_bytes: f64) {
+        self.epoch_at = now;
+        self.w_est_bytes = cwnd_bytes;
+        if self.cwnd_prior_bytes == 0.0 {
+            // Slow start ended without a reduction (section 4.10).
+            self.cwnd_prior_bytes = cwnd_bytes;
+        }
+        if self.w_max_bytes > cwnd_bytes {
+            self.k_seconds = math::cbrt((self.w_max_bytes - cwnd_bytes) / mss_bytes / C);
+        } else {
+            // Nothing to come back to: first stage, or the first after a time-out (section 4.8).
+            self.w_max_bytes = cwnd_bytes;
+            self.k_seconds = 0.0;
+        }
+    }
+
+    /// W(t), equation 1.
+    #[inline(always)]
+    fn window_bytes(&self, elapsed: Duration, mss_bytes: f64) -> f64 {
+        let distance = elapsed.as_secs_f64() - self.k_seconds;
+        C * mss_bytes * (distance * distance * distance) + self.w_max_bytes
+    }
+}
+
+impl Default for Cubic {
+    fn default() -> Self {
+        Self::new(CubicConfig::default())
+    }
+}
+
+impl Controller for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    #[inline]
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        if !ack.in_recovery {
+            let mut acked = ack.acked_bytes;
+            if control.cwnd_bytes < control.ssthresh_bytes {
+                acked = slow_start(&mut self.hystart, control, ack);
+            }
+            if !ack.cwnd_limited {
+                self.leave_out_until(ack.now);
+            } else if acked > 0 {
+                self.avoid(control, ack, acked);
+            }
+        }
+        self.last_ack_at = ack.now;
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        if congestion.ecn {
+            // A mark is never spurious.
+            self.saved = false;
+        } else {
+            self.save(control);
+            self.in_recovery = true;
+        }
+        let cwnd = control.cwnd_bytes as f64;
+        self.curve.w_max_bytes = if congestion.persistent {
+            0.0
+        } else if self.fast_convergence && cwnd < self.curve.w_max_bytes {
+            cwnd * (1.0 + BETA) / 2.0
+        } else {
+            cwnd
+        };
+        self.end_stage(control);
+        window::reduce(control, congestion, (BETA * cwnd) as u64);
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        if exit.undone && self.saved && (control.cwnd_bytes as f64) < self.curve.cwnd_prior_bytes {
+            self.curve = self.before;
+            control.cwnd_bytes = self.before_cwnd_bytes;
+            control.ssthresh_bytes = self.before_ssthresh_bytes;
+            self.fraction = 0.0;
+        }
+        self.saved = false;
+        self.in_recovery = false;
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        if !timeout.repeated {
+            if !self.in_recovery {
+                self.save(control);
+            }
+            control.ssthresh_bytes = ((BETA * control.cwnd_bytes as f64) as u64).max(window::two_segments(control));
+            self.end_stage(control);
+        }
+        self.curve.epoch_at = Instant::NEVER;
+        self.curve.w_max_bytes = 0.0;
+        self.in_recovery = false;
+    }
+
+    fn on_idle_restart(&mut self, control: &mut Control, _now: Instant) {
+        let ssthresh = control.ssthresh_bytes;
+        window::keep_three_quarters(control);
+        if control.ssthresh_bytes != ssthresh {
+            self.curve.cwnd_prior_bytes = control.cwnd_bytes as f64;
+        }
+        window::restart(control);
+        self.curve.epoch_at = Instant::NEVER;
+        self.fraction = 0.0;
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+        // K depends on the segment size: the curve starts anew from the present window.
+        control.cwnd_bytes = control.cwnd_bytes.max(window::segment(control));
+        self.curve.epoch_at = Instant::NEVER;
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("w_max_bytes", self.curve.w_max_bytes));
+        out.push(("w_est_bytes", self.curve.w_est_bytes));
+        out.push(("k_s", self.curve.k_seconds));
+        out.push(("cwnd_prior_bytes", self.curve.cwnd_prior_bytes));
+        if let Some(hystart) = &self.hystart {
+            out.push(("hystart_phase", hystart.phase_number()));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Reno as Linux has it.
+//!
+//! **Model.** Growth follows the bytes acknowledged, not the number of acknowledgements, so delayed acknowledgements
+//! change nothing: slow start adds every byte acknowledged up to the threshold, and what is left over counts for
+//! congestion avoidance, which adds one segment for each window of acknowledged bytes. The window grows only while it
+//! limits sending. A reduction sets the threshold to half of the window in whole segments, at least two.
+//!
+//! **Source.** Linux 6.12 `net/ipv4/tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_slow_start`, `tcp_cong_avoid_ai`,
+//! `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`), behaviour only; ns-3's `TcpLinuxReno` is the same. Linux counts segments,
+//! we count bytes: the same where segments are full. Half the window, not half of what is in flight as in RFC 5681, is
+//! safe because a window that is not used does not grow.
+//!
+//! After idling Linux halves the window once per time-out passed; we take the end of that, the initial window, at once.
+
+use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::hystart::{HyStart, Phase};
+use crate::window::{self, Undo};
+use fullpipe_units::Instant;
+
+/// Linux's Reno.
+#[derive(Clone, Debug, Default)]
+pub struct LinuxReno {
+    /// Bytes acknowledged towards the next segment (`snd_cwnd_cnt`).
+    counted_bytes: u64,
+    hystart: Option<HyStart>,
+    undo: Undo,
+}
+
+impl LinuxReno {
+    /// Linux's Reno, with HyStart++ in the first slow start if given (Linux has none).
+    pub fn new(hystart: Option<HyStart>) -> Self {
+        LinuxReno { hystart, ..Default::default() }
+    }
+
+    fn avoid(&mut self, control: &mut Control, acked_bytes: u64) {
+        let mss = window::segment(control);
+        let cwnd = control.cwnd_bytes.max(mss);
+        control.cwnd_bytes = cwnd;
+        if self.counted_bytes >= cwnd {
+            // Credit from a time of a larger window is worth one segment, no more.
+            self.counted_bytes = 0;
+            control.cwnd_bytes = control.cwnd_bytes.saturating_add(mss);
+        }
+        self.counted_bytes = self.counted_bytes.saturating_add(acked_bytes);
+        if self.counted_bytes >= cwnd {
+            let windows = self.counted_bytes / cwnd;
+            self.counted_bytes -= windows * cwnd;
+            control.cwnd_bytes = control.cwnd_bytes.saturating_add(windows.saturating_mul(mss));
+        }
+    }
+}
+
+/// Slow start by bytes up to the threshold, shared by the controls that follow Linux here: returns the acknowledged
+/// bytes left over for congestion avoidance.
+#[inline]
+pub(crate) fn slow_start(hystart: &mut Option<HyStart>, control: &mut Control, ack: &Ack) -> u64 {
+    let mut growth = ack.acked_bytes;
+    if let Some(hystart) = hystart
+        && control.ssthresh_bytes == u64::MAX
+    {
+        let phase = hystart.on_ack(ack);
+        if phase == Phase::Done {
+            control.ssthresh_bytes = control.cwnd_bytes;
+            return ack.acked_bytes;
+        }
+        growth = hystart.growth_bytes(phase, ack.acked_bytes, window::segment(control));
+    }
+    if !ack.cwnd_limited {
+        return 0;
+    }
+    let room = control.ssthresh_bytes - control.cwnd_bytes;
+    control.cwnd_bytes += growth.min(room);
+    growth.saturating_sub(room)
+}
+
+impl Controller for LinuxReno {
+    fn name(&self) -> &'static str {
+        "linux-reno"
+    }
+
+    #[inline]
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        if ack.in_recovery {
+            return;
+        }
+        let mut acked = ack.acked_bytes;
+        if control.cwnd_bytes < control.ssthresh_bytes {
+            acked = slow_start(&mut self.hystart, control, ack);
+        }
+        if acked > 0 && ack.cwnd_limited {
+            self.avoid(control, acked);
+        }
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        self.undo.on_congestion(control, congestion);
+        window::reduce(control, congestion, half_in_segments(control));
+        self.counted_bytes = 0;
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        self.undo.on_recovery_exit(control, exit);
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        self.undo.on_timeout(control, timeout);
+        if !timeout.repeated {
+            control.ssthresh_bytes = half_in_segments(control).max(window::two_segments(control));
+        }
+        self.counted_bytes = 0;
+    }
+
+    fn on_idle_restart(&mut self, control: &mut Control, _now: Instant) {
+        window::keep_three_quarters(control);
+        window::restart(control);
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+        control.cwnd_bytes = control.cwnd_bytes.max(window::segment(control));
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("counted_bytes", self.counted_bytes as f64));
+        if let Some(hystart) = &self.hystart {
+            out.push(("hystart_phase", hystart.phase_number()));
+        }
+    }
+}
+
+/// Half the window, rounded down to whole segments.
+fn half_in_segments(control: &Control) -> u64 {
+    let mss = window::segment(control);
+    control.cwnd_bytes / mss / 2 * mss
+}

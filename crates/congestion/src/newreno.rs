@@ -1,0 +1,111 @@
+//! NewReno as the RFCs have it.
+//!
+//! **Model.** In slow start each acknowledgement of new data adds what it acknowledges, at most one segment; in
+//! congestion avoidance it adds SMSS * SMSS / window, whatever it acknowledges. So a receiver that delays
+//! acknowledgements halves the growth: 1.5 instead of 2 per round trip in slow start, half a segment in congestion
+//! avoidance. A reduction sets the threshold to half of what is in flight, at least two segments.
+//!
+//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582. ns-3's `TcpNewReno` follows the same
+//! rules. The sum of equation 3 is kept with 16 fractional bits, so that it loses nothing by rounding: with whole bytes
+//! (as ns-3 has it) a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448 per acknowledgement.
+//!
+//! The window also grows while it does not limit sending: RFC 5681 knows no such guard, and takes half of what is in
+//! flight, not half of the window, because of that. `linux-reno` has the guard.
+
+use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::hystart::{HyStart, Phase};
+use crate::window::{self, Undo};
+use fullpipe_units::Instant;
+
+/// Fractional bits of a byte.
+const FRACTION_BITS: u32 = 16;
+/// A bound that keeps SMSS * SMSS shifted by the fractional bits within 64 bits; no segment comes near.
+const MAX_SEGMENT: u64 = 1 << 23;
+
+/// NewReno (RFC 5681, RFC 6582).
+#[derive(Clone, Debug, Default)]
+pub struct NewReno {
+    /// Part of a byte that the window has earned, in units of 2^-16 bytes.
+    fraction: u64,
+    hystart: Option<HyStart>,
+    undo: Undo,
+}
+
+impl NewReno {
+    /// NewReno, with HyStart++ in the first slow start if given.
+    pub fn new(hystart: Option<HyStart>) -> Self {
+        NewReno { hystart, ..Default::default() }
+    }
+
+    fn slow_start(&mut self, control: &mut Control, ack: &Ack) {
+        let mss = window::segment(control);
+        let growth = match &mut self.hystart {
+            Some(hystart) if control.ssthresh_bytes == u64::MAX => {
+                let phase = hystart.on_ack(ack);
+                if phase == Phase::Done {
+                    control.ssthresh_bytes = control.cwnd_bytes;
+                    return;
+                }
+                hystart.growth_bytes(phase, ack.cumulative_bytes, mss)
+            }
+            // Equation 2.
+            _ => ack.cumulative_bytes.min(mss),
+        };
+        control.cwnd_bytes = control.cwnd_bytes.saturating_add(growth);
+    }
+}
+
+impl Controller for NewReno {
+    fn name(&self) -> &'static str {
+        "newreno"
+    }
+
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        // A duplicate acknowledgement does not count, whatever it selects.
+        if ack.in_recovery || ack.cumulative_bytes == 0 {
+            return;
+        }
+        if control.cwnd_bytes < control.ssthresh_bytes {
+            self.slow_start(control, ack);
+            return;
+        }
+        // Equation 3.
+        let mss = window::segment(control).min(MAX_SEGMENT);
+        let share = ((mss * mss) << FRACTION_BITS) / control.cwnd_bytes.max(1);
+        self.fraction += share;
+        control.cwnd_bytes = control.cwnd_bytes.saturating_add(self.fraction >> FRACTION_BITS);
+        self.fraction &= (1 << FRACTION_BITS) - 1;
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        self.undo.on_congestion(control, congestion);
+        window::reduce(control, congestion, congestion.in_flight_bytes / 2);
+        self.fraction = 0;
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        self.undo.on_recovery_exit(control, exit);
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        self.undo.on_timeout(control, timeout);
+        if !timeout.repeated {
+            control.ssthresh_bytes = (timeout.in_flight_bytes / 2).max(window::two_segments(control));
+        }
+        self.fraction = 0;
+    }
+
+    fn on_idle_restart(&mut self, control: &mut Control, _now: Instant) {
+        window::restart(control);
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+        control.cwnd_bytes = control.cwnd_bytes.max(window::segment(control));
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        if let Some(hystart) = &self.hystart {
+            out.push(("hystart_phase", hystart.phase_number()));
+        }
+    }
+}

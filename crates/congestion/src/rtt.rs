@@ -1,0 +1,258 @@
+//! Round-trip time, and the retransmission time-out made from it.
+//!
+//! **Model.** Each sample moves a smoothed round-trip time by an eighth of the difference, and a smoothed mean
+//! deviation by a quarter of its own. The time-out is the smoothed time plus four deviations, at least the clock
+//! granularity more, within bounds; every expiry doubles it until a new sample arrives.
+//!
+//! **Source.** RFC 6298 (June 2011), sections 2 and 5. Two readings of the lower bound exist and give different
+//! time-outs, so the choice is explicit: [`RtoFloor::Total`] (RFC 6298 rule 2.4: the whole time-out is at least the
+//! minimum) and [`RtoFloor::Variation`] (Linux `tcp_rto_min`: the deviation term is at least the minimum, hence the
+//! time-out at least the smoothed time plus the minimum). Linux also lets the deviation fall more slowly than it rises
+//! (`mdev_max`, once per window); that is not modelled.
+//!
+//! The minimum round-trip time is kept by [`WindowedMin`]: over the whole connection unless a window is given, then by
+//! the three-sample filter of Kathleen Nichols that Linux uses (`lib/win_minmax.c`).
+
+use fullpipe_units::{Duration, Instant};
+
+/// How the smallest time-out bounds the computed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// `max(min_rto, srtt + max(granularity, 4 rttvar))`: RFC 6298 rule 2.4, and ns-3.
+    #[default]
+    Total,
+    /// `srtt + max(min_rto, granularity, 4 rttvar)`: Linux.
+    Variation,
+}
+
+/// Settings of the time-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttConfig {
+    /// Time-out before the first sample (RFC 6298 rule 2.1: one second).
+    pub initial_rto: Duration,
+    /// Lower bound, applied as `floor` says (RFC 6298 rule 2.4: one second; Linux: 200 ms).
+    pub min_rto: Duration,
+    /// Upper bound, of the backed-off time-out too (RFC 6298 rule 2.5: at least 60 s; Linux: 120 s).
+    pub max_rto: Duration,
+    /// Clock granularity G (RFC 6298 rule 2.2).
+    pub granularity: Duration,
+    /// What the lower bound bounds.
+    pub floor: RtoFloor,
+    /// Window of the minimum round-trip time; [`Duration::MAX`] is the whole connection.
+    pub min_rtt_window: Duration,
+}
+
+impl RttConfig {
+    /// RFC 6298 as written.
+    pub const RFC_6298: RttConfig = RttConfig {
+        initial_rto: Duration::from_secs(1),
+        min_rto: Duration::from_secs(1),
+        max_rto: Duration::from_secs(60),
+        granularity: Duration::from_millis(1),
+        floor: RtoFloor::Total,
+        min_rtt_window: Duration::MAX,
+    };
+
+    /// Linux's bounds (`TCP_RTO_MIN`, `TCP_RTO_MAX`), with the minimum round-trip time of the whole connection.
+    pub const LINUX: RttConfig = RttConfig {
+        initial_rto: Duration::from_secs(1),
+        min_rto: Duration::from_millis(200),
+        max_rto: Duration::from_secs(120),
+        granularity: Duration::from_millis(1),
+        floor: RtoFloor::Variation,
+        min_rtt_window: Duration::MAX,
+    };
+}
+
+impl Default for RttConfig {
+    fn default() -> Self {
+        Self::RFC_6298
+    }
+}
+
+/// Smoothed round-trip time, its variation, the time-out and the minimum.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    config: RttConfig,
+    smoothed: Duration,
+    variation: Duration,
+    latest: Duration,
+    base_rto: Duration,
+    min: WindowedMin,
+    sampled: bool,
+    backoff: u8,
+}
+
+impl RttEstimator {
+    /// An estimator without a sample.
+    pub fn new(config: RttConfig) -> Self {
+        RttEstimator {
+            base_rto: config.initial_rto.min(config.max_rto),
+            config,
+            smoothed: Duration::ZERO,
+            variation: Duration::ZERO,
+            latest: Duration::ZERO,
+            min: WindowedMin::new(config.min_rtt_window),
+            sampled: false,
+            backoff: 0,
+        }
+    }
+
+    /// Takes a sample (of a packet that was sent once, Karn's rule, or one told apart by its timestamp), and with it
+    /// ends any backing off.
+    #[inline]
+    pub fn on_sample(&mut self, now: Instant, rtt: Duration) {
+        self.latest = rtt;
+        self.min.update(now, rtt);
+        if self.sampled {
+            // Rule 2.3; the variation first, because it uses the old smoothed value.
+            self.variation = toward::<4>(self.variation, self.smoothed.abs_diff(rtt));
+            self.smoothed = toward::<8>(self.smoothed, rtt);
+        } else {
+            // Rule 2.2.
+            self.sampled = true;
+            self.smoothed = rtt;
+            self.variation = rtt / 2;
+        }
+        self.backoff = 0;
+        let term = self.variation.saturating_mul(4).max(self.config.granularity);
+        let rto = match self.config.floor {
+            RtoFloor::Total => self.smoothed.saturating_add(term).max(self.config.min_rto),
+            RtoFloor::Variation => self.smoothed.saturating_add(term.max(self.config.min_rto)),
+        };
+        self.base_rto = rto.min(self.config.max_rto);
+    }
+
+    /// The retransmission time-out, backed off (rule 5.5).
+    #[inline]
+    pub fn rto(&self) -> Duration {
+        if self.backoff == 0 {
+            return self.base_rto;
+        }
+        self.base_rto.saturating_mul(1 << self.backoff.min(32)).min(self.config.max_rto)
+    }
+
+    /// The timer expired: the next time-out is twice as long (rule 5.5).
+    pub fn on_timeout(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// How often the time-out has been doubled.
+    pub fn backoff(&self) -> u8 {
+        self.backoff
+    }
+
+    /// Ends backing off without a sample, where new data was acknowledged but Karn's rule forbids a sample.
+    pub fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// The handshake needed a retransmission and gave no sample: data begin with three seconds (rule 5.7). Has no
+    /// effect once there is a sample, or if the initial time-out is longer.
+    pub fn after_lost_syn(&mut self) {
+        if !self.sampled {
+            self.base_rto = self.config.initial_rto.max(Duration::from_secs(3)).min(self.config.max_rto);
+            self.backoff = 0;
+        }
+    }
+
+    /// Smoothed round-trip time; zero before the first sample.
+    #[inline]
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// Smoothed mean deviation (RTTVAR).
+    pub fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    /// The last sample; zero before the first.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// Smallest round-trip time in the window; `None` before the first sample.
+    #[inline]
+    pub fn min(&self) -> Option<Duration> {
+        self.min.get()
+    }
+
+    /// Whether there has been a sample.
+    pub fn has_sample(&self) -> bool {
+        self.sampled
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &RttConfig {
+        &self.config
+    }
+}
+
+/// `value` moved by 1/`GAIN` of its distance to `sample`; cannot overflow.
+#[inline(always)]
+fn toward<const GAIN: u64>(value: Duration, sample: Duration) -> Duration {
+    if sample >= value { value + (sample - value) / GAIN } else { value - (value - sample) / GAIN }
+}
+
+/// The smallest value of the last window of time, in constant memory.
+///
+/// Keeps the best, second and third best value, each later than the one before. A value is dropped when it is older
+/// than the window; the second and third are renewed after a quarter and a half of it, so that a successor is there.
+/// The answer is never older than the window and never below the true minimum of the window.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowedMin {
+    window: Duration,
+    best: [(Instant, Duration); 3],
+}
+
+impl WindowedMin {
+    /// An empty filter; [`Duration::MAX`] never forgets.
+    pub const fn new(window: Duration) -> Self {
+        WindowedMin { window, best: [(Instant::ZERO, Duration::MAX); 3] }
+    }
+
+    /// Takes a value measured now.
+    #[inline]
+    pub fn update(&mut self, now: Instant, value: Duration) {
+        let sample = (now, value);
+        if value <= self.best[0].1 || now.saturating_since(self.best[2].0) > self.window {
+            // A new minimum makes all others moot; so does a gap in which all three have aged out.
+            self.best = [sample; 3];
+            return;
+        }
+        if self.window == Duration::MAX {
+            return;
+        }
+        if value <= self.best[1].1 {
+            self.best[1] = sample;
+            self.best[2] = sample;
+        } else if value <= self.best[2].1 {
+            self.best[2] = sample;
+        }
+        self.age(sample);
+    }
+
+    fn age(&mut self, sample: (Instant, Duration)) {
+        let age = sample.0.saturating_since(self.best[0].0);
+        if age > self.window {
+            // The best is too old: the others move up; once more if the second is too old as well.
+            self.best = [self.best[1], self.best[2], sample];
+            if sample.0.saturating_since(self.best[0].0) > self.window {
+                self.best = [self.best[1], self.best[2], sample];
+            }
+        } else if self.best[1].0 == self.best[0].0 && age > self.window / 4 {
+            // A quarter has passed without a second choice from a later time: this is it.
+            self.best[1] = sample;
+            self.best[2] = sample;
+        } else if self.best[2].0 == self.best[1].0 && age > self.window / 2 {
+            self.best[2] = sample;
+        }
+    }
+
+    /// The minimum; `None` if there was no value yet.
+    #[inline]
+    pub fn get(&self) -> Option<Duration> {
+        if self.best[0].1 == Duration::MAX { None } else { Some(self.best[0].1) }
+    }
+}
