@@ -1,1 +1,22 @@
-//! An independent check of every run from what observers saw
+//! An independent check of every run from what observers saw.
+//!
+//! The auditor is told what was promised ([`DeclaredLink`], [`DeclaredFlow`]) and hears the events of a run through
+//! [`fullpipe_record::Observer`]. It shares no code with what it audits: its own arithmetic says how long a frame takes,
+//! its own counters say what is missing. Two auditors: [`Auditor`] is always on, in benchmarks too, with constant
+//! state per link and flow; [`PacketAuditor`] follows every packet (`--audit`) and costs what that costs. Each ends
+//! with a [`Verdict`].
+//!
+//! A pass says that what was reported obeys the rules in [`Rule`]. It does not say that everything was reported: a world
+//! that forgets a packet in every one of its events, its counters and its end state is consistent.
+
+mod auditor;
+mod declared;
+mod flow;
+mod link;
+mod verdict;
+
+pub use auditor::{Auditor, EndState};
+pub use declared::{DeclaredFlow, DeclaredLink, Medium, QueuePromise};
+pub use flow::{FlowEnd, Published};
+pub use link::LinkEnd;
+pub use verdict::{Failure, MAX_FAILURES_KEPT, Rule, Subject, Verdict};

@@ -1,0 +1,244 @@
+//! The streaming auditor: always on, constant state per link and flow, a few nanoseconds per event.
+
+use crate::declared::{DeclaredFlow, DeclaredLink, PathPromise};
+use crate::flow::{self, Exceptions, FlowEnd, FlowState};
+use crate::link::{LinkDetails, LinkEnd, LinkState};
+use crate::verdict::{FailureLog, Rule, Subject, Verdict};
+use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe_units::{FlowId, Instant, LinkId};
+use std::collections::BTreeMap;
+
+/// What the world says when the run has ended.
+pub trait EndState {
+    /// What still waits at a link.
+    fn link(&self, link: LinkId) -> LinkEnd;
+
+    /// What of a flow is still on its way, and what the records say of it.
+    fn flow(&self, flow: FlowId) -> FlowEnd;
+
+    /// The flow's name, for failures.
+    fn flow_name(&self, _flow: FlowId) -> String {
+        String::new()
+    }
+}
+
+/// Watches every run: nothing faster than its link, no link above its rate, packets and bytes conserved, nothing
+/// acknowledged that was not sent.
+///
+/// ```
+/// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium};
+/// use fullpipe_record::{Observer, PacketView, Transmission};
+/// use fullpipe_units::{FlowId, Instant, LinkId};
+///
+/// struct Nothing;
+/// impl EndState for Nothing {
+///     fn link(&self, _: LinkId) -> LinkEnd { LinkEnd::default() }
+///     fn flow(&self, _: FlowId) -> FlowEnd { FlowEnd::default() }
+/// }
+///
+/// let link = DeclaredLink {
+///     name: "access".into(), medium: Medium::PointToPoint, rate_bps: 1_000_000_000, delay_ns: 500_000,
+///     delay_varies: false, framing_bytes: 2, min_frame_bytes: 0, mtu_bytes: 1500, queue: None,
+/// };
+/// let mut auditor = Auditor::new(vec![link]);
+/// auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
+///
+/// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, tcp: None };
+/// let at = Instant::from_nanos;
+/// auditor.sent(at(0), &packet);
+/// auditor.offered(LinkId(0), 1502);
+/// // 1502 bytes at 1 Gbit/s take 12 016 ns; this frame takes one less.
+/// auditor.transmitted(&Transmission {
+///     link: LinkId(0), flow: FlowId(0), wire_bytes: 1502,
+///     offered: at(0), start: at(0), finish: at(12_015), arrival: at(512_015),
+/// });
+/// auditor.delivered(at(512_015), &packet, at(0));
+/// let verdict = auditor.finish(&Nothing);
+/// assert!(!verdict.passed());
+/// assert_eq!(verdict.failures[0].rule.name(), "link-rate");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Auditor {
+    links: Vec<LinkState>,
+    /// Both directions of a conversation side by side, as their identities are.
+    pairs: Vec<[FlowState; 2]>,
+    /// Promises of paths; many flows share one. The first belongs to flows that nobody declared.
+    paths: Vec<PathPromise>,
+    acknowledgements: u64,
+    details: Box<Details>,
+}
+
+/// What ordinary events do not touch.
+#[derive(Clone, Debug, Default)]
+struct Details {
+    links: Vec<LinkDetails>,
+    path_indices: BTreeMap<PathPromise, u32>,
+    exceptions: Exceptions,
+    log: FailureLog,
+}
+
+impl Auditor {
+    /// An auditor of these links; a [`LinkId`] is an index into them.
+    pub fn new(links: Vec<DeclaredLink>) -> Self {
+        Auditor {
+            links: links.iter().map(LinkState::new).collect(),
+            pairs: Vec::new(),
+            paths: vec![PathPromise::default()],
+            acknowledgements: 0,
+            details: Box::new(Details {
+                links: links.into_iter().map(LinkDetails::new).collect(),
+                ..Details::default()
+            }),
+        }
+    }
+
+    /// Declares a flow; before its first packet, at any time of the run.
+    pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
+        let pair = flow.index() / 2;
+        if pair >= self.pairs.len() {
+            self.pairs.resize(pair + 1, Default::default());
+        }
+        let promise =
+            PathPromise::over(&declared.path, |id| self.details.links.get(id.index()).map(|link| &link.declared));
+        let next = self.paths.len() as u32;
+        let path = *self.details.path_indices.entry(promise).or_insert(next);
+        if path == next {
+            self.paths.push(promise);
+        }
+        self.pairs[pair][flow.index() & 1].path = path;
+    }
+
+    /// Makes room for this many flows.
+    pub fn reserve_flows(&mut self, flows: usize) {
+        self.pairs.reserve(flows.div_ceil(2).saturating_sub(self.pairs.len()));
+    }
+
+    /// Draws the balance with what the world says is left, and concludes.
+    pub fn finish(&mut self, end: &impl EndState) -> Verdict {
+        let details = &mut *self.details;
+        let log = &mut details.log;
+        let (mut frames, mut ordered, mut offered) = (0, 0, 0);
+        for (index, (state, link)) in self.links.iter().zip(&details.links).enumerate() {
+            let id = LinkId(index as u32);
+            state.finish(id, end.link(id), link, log);
+            let transmitted = state.transmitted_frames(link);
+            frames += transmitted;
+            ordered += if link.is_ordered() { transmitted } else { 0 };
+            offered += state.offered_frames();
+        }
+        let (mut sent, mut delivered, mut dropped, mut flows, mut published) = (0, 0, 0, 0, 0);
+        for (pair, states) in self.pairs.iter().enumerate() {
+            for (side, state) in states.iter().enumerate() {
+                let id = FlowId((2 * pair + side) as u32);
+                if state.path == UNDECLARED {
+                    if state.was_seen() {
+                        undeclared(Subject::Flow(id), Instant::NEVER, log);
+                    }
+                    continue;
+                }
+                let flow_end = end.flow(id);
+                state.finish(id, &flow_end, log);
+                sent += state.sent_packets();
+                delivered += state.delivered_packets();
+                dropped += state.dropped_packets();
+                flows += 1;
+                published += u64::from(flow_end.published.is_some());
+            }
+        }
+        let checks = [
+            (Rule::Declared, offered + frames + sent + delivered + dropped),
+            (Rule::FrameSize, frames),
+            (Rule::FrameOrder, frames),
+            (Rule::Overlap, ordered),
+            (Rule::LinkRate, frames),
+            (Rule::Propagation, frames),
+            (Rule::LinkConservation, frames + self.links.len() as u64),
+            (Rule::PathTime, delivered),
+            (Rule::FlowConservation, delivered + dropped + flows),
+            (Rule::Acknowledgement, self.acknowledgements),
+            (Rule::Counters, published),
+        ];
+        let links = &details.links;
+        log.verdict(checks, |subject| match subject {
+            Subject::Link(link) => {
+                links.get(link.index()).map_or_else(String::new, |details| details.declared.name.clone())
+            }
+            Subject::Flow(flow) => end.flow_name(flow),
+        })
+    }
+}
+
+/// Index of the promise of flows that nobody declared.
+const UNDECLARED: u32 = 0;
+
+#[cold]
+fn undeclared(subject: Subject, at: Instant, log: &mut FailureLog) {
+    log.note(Rule::Declared, subject, at, || {
+        format!("expected events of declared links and flows, found one of {subject}")
+    });
+}
+
+impl Observer for Auditor {
+    #[inline(always)]
+    fn sent(&mut self, now: Instant, packet: &PacketView) {
+        let details = &mut *self.details;
+        let Some(pair) = self.pairs.get_mut(packet.flow.index() / 2) else {
+            return undeclared(Subject::Flow(packet.flow), now, &mut details.log);
+        };
+        self.acknowledgements += u64::from(packet.tcp.is_some_and(|tcp| tcp.has_ack));
+        if !flow::accepts_sent(pair, packet.flow.index() & 1, packet) {
+            flow::judge_sent(pair, now, packet, &mut details.exceptions, &mut details.log);
+        }
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        let details = &mut *self.details;
+        let Some(pair) = self.pairs.get_mut(packet.flow.index() / 2) else {
+            return undeclared(Subject::Flow(packet.flow), now, &mut details.log);
+        };
+        let flow = &mut pair[packet.flow.index() & 1];
+        let path = &self.paths[flow.path as usize];
+        if !flow.accepts_delivered(now, packet, sent, path) {
+            flow.judge_delivered(now, packet, sent, path, &details.exceptions, &mut details.log);
+        }
+    }
+
+    #[inline]
+    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+        let details = &mut *self.details;
+        let Some(pair) = self.pairs.get_mut(packet.flow.index() / 2) else {
+            return undeclared(Subject::Flow(packet.flow), now, &mut details.log);
+        };
+        pair[packet.flow.index() & 1].dropped(now, packet, &mut details.log);
+    }
+
+    #[inline(always)]
+    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+        match self.links.get_mut(link.index()) {
+            Some(state) => state.offered(wire_bytes),
+            None => undeclared(Subject::Link(link), Instant::ZERO, &mut self.details.log),
+        }
+    }
+
+    #[inline]
+    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        let details = &mut *self.details;
+        let (Some(state), Some(link_details)) = (self.links.get_mut(link.index()), details.links.get_mut(link.index()))
+        else {
+            return undeclared(Subject::Link(link), Instant::ZERO, &mut details.log);
+        };
+        state.dropped(link, wire_bytes, reason, link_details, &mut details.log);
+    }
+
+    #[inline(always)]
+    fn transmitted(&mut self, frame: &Transmission) {
+        let Some(state) = self.links.get_mut(frame.link.index()) else {
+            return undeclared(Subject::Link(frame.link), frame.start, &mut self.details.log);
+        };
+        if !state.accepts(frame) {
+            let details = &mut *self.details;
+            state.judge(frame, &details.links[frame.link.index()], &mut details.log);
+        }
+    }
+}

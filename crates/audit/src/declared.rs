@@ -1,0 +1,211 @@
+//! What was promised of a run, as plain values: the only thing besides the events that the auditor knows.
+//!
+//! The words are those of the scenario's description; nobody who simulates supplies a derived number. Times that follow
+//! from a promise (how long a frame occupies a link, how long a path takes at least) are computed here, on our own.
+
+use fullpipe_units::LinkId;
+
+/// One direction of a point-to-point link, or a shared medium.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredLink {
+    /// Its name, for failures.
+    pub name: String,
+    /// What kind of link it is.
+    pub medium: Medium,
+    /// Rate in bits per second; 0 promises no rate (nothing is checked against it).
+    pub rate_bps: u64,
+    /// Propagation delay in nanoseconds, the same for every frame.
+    pub delay_ns: u64,
+    /// Whether a frame may take longer than `delay_ns` (jitter); never less.
+    pub delay_varies: bool,
+    /// Bytes that framing adds to each IP packet on the wire.
+    pub framing_bytes: u32,
+    /// Smallest frame on the wire, framing included; 0 if there is none. Shorter ones are padded.
+    pub min_frame_bytes: u32,
+    /// Largest IP packet in one frame.
+    pub mtu_bytes: u32,
+    /// Limit of the packets that wait, all queues of one sender together and the frame in transmission not counted;
+    /// `None`: no limit. Only [`PacketAuditor`](crate::PacketAuditor) checks it.
+    pub queue: Option<QueuePromise>,
+}
+
+/// Who may transmit when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// One sender, one frame after another.
+    PointToPoint,
+    /// Several stations share one medium: it is busy until a frame has reached the far end.
+    HalfDuplex,
+    /// Several stations, each with a path of its own to the others, that report under one identity: no order among
+    /// them.
+    FullDuplex {
+        /// How many stations.
+        stations: u32,
+    },
+}
+
+/// How much may wait at a link; both limits hold where both are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueuePromise {
+    /// At most so many packets.
+    pub packets: Option<u64>,
+    /// At most so many bytes on the wire.
+    pub bytes: Option<u64>,
+}
+
+/// One direction of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeclaredFlow {
+    /// The links that its packets pass, in order. Empty: the way is not known, and nothing about time is promised.
+    pub path: Vec<LinkId>,
+}
+
+/// Binary places of a nanosecond in the auditor's arithmetic: 2^-20 ns, so that a byte at 100 Gbit/s (0.08 ns) is
+/// known to one part in 80 000.
+pub(crate) const FRACTION_BITS: u32 = 20;
+
+/// Largest IP packet (RFC 791).
+const MAX_IP_BYTES: u64 = 65_535;
+
+/// Time of one byte at a rate in 2^-20 ns, rounded down (in favour of the accused), and whether it is not a whole
+/// number of nanoseconds.
+fn byte_time(rate_bps: u64) -> (u64, bool) {
+    const BITS_TIMES_NANOSECONDS: u64 = 8_000_000_000;
+    if rate_bps == 0 {
+        return (0, false);
+    }
+    let scaled = (u128::from(BITS_TIMES_NANOSECONDS) << FRACTION_BITS) / u128::from(rate_bps);
+    (scaled as u64, !BITS_TIMES_NANOSECONDS.is_multiple_of(rate_bps))
+}
+
+impl DeclaredLink {
+    /// Largest frame on the wire.
+    pub(crate) fn max_wire_bytes(&self) -> u32 {
+        self.mtu_bytes.saturating_add(self.framing_bytes).max(self.min_frame_bytes)
+    }
+
+    /// Time of one byte in 2^-20 ns. A whole frame then stays below 2^63; at frames of 1500 bytes this bound touches
+    /// only rates below 2 bit/s, which are judged as if they were faster.
+    pub(crate) fn byte_time(&self) -> u64 {
+        byte_time(self.rate_bps).0.min((u64::MAX >> 1) / u64::from(self.max_wire_bytes().max(1)))
+    }
+}
+
+/// The least time that a packet needs over a path of links that each store it whole before they forward it.
+///
+/// For a packet of b bytes: `fixed_ns` + `fixed_fraction` + b x `byte_time`. A packet that is fragmented does not wait for its last byte
+/// at every link; it still needs the propagation delays and all its bytes at the slowest link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PathPromise {
+    pub(crate) fixed_ns: u64,
+    /// What `fixed_ns` has beyond whole nanoseconds, in 2^-20 ns.
+    fixed_fraction: u64,
+    /// 2^-20 ns per byte at the IP layer, summed over links.
+    pub(crate) byte_time: u64,
+    pub(crate) propagation_ns: u64,
+    pub(crate) slowest_byte_time: u64,
+    /// Larger packets are fragmented somewhere on the way.
+    pub(crate) mtu_bytes: u32,
+}
+
+impl PathPromise {
+    /// The promise of a path over links that `link` knows; an unknown link promises nothing.
+    pub(crate) fn over<'a>(path: &[LinkId], link: impl Fn(LinkId) -> Option<&'a DeclaredLink>) -> PathPromise {
+        let mut promise = PathPromise { mtu_bytes: u32::MAX, ..PathPromise::default() };
+        let mut framing = 0u64;
+        let mut inexact_links = 0u64;
+        for link in path.iter().filter_map(|&id| link(id)) {
+            let (exact, inexact) = byte_time(link.rate_bps);
+            promise.byte_time = promise.byte_time.saturating_add(exact);
+            promise.slowest_byte_time = promise.slowest_byte_time.max(exact);
+            promise.propagation_ns = promise.propagation_ns.saturating_add(link.delay_ns);
+            promise.mtu_bytes = promise.mtu_bytes.min(link.mtu_bytes);
+            framing = framing.saturating_add(exact.saturating_mul(u64::from(link.framing_bytes)));
+            inexact_links += u64::from(inexact);
+        }
+        let bound = (u64::MAX >> 1) / MAX_IP_BYTES;
+        promise.byte_time = promise.byte_time.min(bound);
+        promise.slowest_byte_time = promise.slowest_byte_time.min(bound);
+        // Clocks count whole nanoseconds. Each link whose byte time is not whole may cut less than one of them: k such
+        // links take more than their sum - k, that is at least the sum rounded down - (k - 1).
+        promise.fixed_ns = promise
+            .propagation_ns
+            .saturating_add(framing >> FRACTION_BITS)
+            .saturating_sub(inexact_links.saturating_sub(1));
+        promise.fixed_fraction = framing & ((1 << FRACTION_BITS) - 1);
+        promise
+    }
+
+    /// Least time of an unfragmented packet.
+    #[inline(always)]
+    pub(crate) fn least_ns(&self, ip_bytes: u32) -> u64 {
+        let bytes = self.byte_time.wrapping_mul(u64::from(ip_bytes)).wrapping_add(self.fixed_fraction);
+        self.fixed_ns.wrapping_add(bytes >> FRACTION_BITS)
+    }
+
+    /// Least time of any packet.
+    pub(crate) fn least_ns_of_any(&self, ip_bytes: u32) -> u64 {
+        if ip_bytes <= self.mtu_bytes {
+            return self.least_ns(ip_bytes);
+        }
+        let slowest = self.slowest_byte_time.saturating_mul(u64::from(ip_bytes)) >> FRACTION_BITS;
+        // Each fragment may lose part of a nanosecond to rounding; an IP header has at most 60 bytes.
+        let fragments = ip_bytes.div_ceil(self.mtu_bytes.saturating_sub(60).max(8));
+        self.propagation_ns.saturating_add(slowest.saturating_sub(u64::from(fragments)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(rate_bps: u64, delay_ns: u64) -> DeclaredLink {
+        DeclaredLink {
+            name: String::from("link"),
+            medium: Medium::PointToPoint,
+            rate_bps,
+            delay_ns,
+            delay_varies: false,
+            framing_bytes: 2,
+            min_frame_bytes: 0,
+            mtu_bytes: 1500,
+            queue: None,
+        }
+    }
+
+    fn over(path: &[u32], links: &[DeclaredLink]) -> PathPromise {
+        let path: Vec<LinkId> = path.iter().map(|&id| LinkId(id)).collect();
+        PathPromise::over(&path, |id| links.get(id.index()))
+    }
+
+    #[test]
+    fn least_time_over_three_links_by_hand() {
+        // The chain of `tcp-1`: 1 Gbit/s 0.5 ms, 100 Mbit/s 9 ms, 1 Gbit/s 0.5 ms, 2 bytes of framing. 1500 bytes:
+        // 1502 x 8 = 12 016 bits: 12 016 + 120 160 + 12 016 = 144 192 ns, and 10 ms of propagation.
+        let links = [link(1_000_000_000, 500_000), link(100_000_000, 9_000_000), link(1_000_000_000, 500_000)];
+        let promise = over(&[0, 1, 2], &links);
+        assert_eq!(promise.least_ns(1500), 10_144_192);
+        assert_eq!(promise.least_ns_of_any(1500), 10_144_192);
+        // 3000 bytes: all of them at 100 Mbit/s are 240 000 ns, less one for each of three fragments (1480 + 1480 + 20).
+        assert_eq!(promise.least_ns_of_any(3000), 10_239_997);
+    }
+
+    #[test]
+    fn one_inexact_link_may_round_down_and_two_may_lose_one_more() {
+        // 98 + 2 bytes at 7 Mbit/s: 800 / 7e6 s = 114 285.714 ns; twice: 228 571.43 (each cut: 228 570).
+        let links = [link(7_000_000, 0), link(7_000_000, 0)];
+        assert_eq!(over(&[0], &links).least_ns(98), 114_285);
+        assert_eq!(over(&[0, 1], &links).least_ns(98), 228_570);
+    }
+
+    #[test]
+    fn no_rate_no_path_and_absurd_values_promise_little_and_overflow_nothing() {
+        assert_eq!(over(&[], &[]).least_ns(1500), 0);
+        assert_eq!(over(&[3], &[]).least_ns(1500), 0);
+        assert_eq!(over(&[0], &[link(0, 5)]).least_ns(1500), 5);
+        let slow = DeclaredLink { mtu_bytes: u32::MAX, framing_bytes: u32::MAX, ..link(1, u64::MAX) };
+        let promise = over(&[0, 0], std::slice::from_ref(&slow));
+        assert!(promise.least_ns_of_any(u32::MAX) > 0);
+        assert!(u128::from(slow.byte_time()) * u128::from(slow.max_wire_bytes()) < 1 << 63);
+    }
+}

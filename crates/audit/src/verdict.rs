@@ -1,0 +1,233 @@
+//! What the auditor concludes: which rules were checked how often, and the first failure of each rule and subject with
+//! what was expected and what was found.
+
+use fullpipe_units::{FlowId, Instant, LinkId};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// An event names a link or a flow that nobody declared.
+    Declared,
+    /// No frame is larger than the link's MTU and framing allow.
+    FrameSize,
+    /// A frame begins when it has come, and ends after it has begun.
+    FrameOrder,
+    /// No frame begins before the one ahead of it has left (on a shared medium: has arrived).
+    Overlap,
+    /// No link sends above its rate.
+    LinkRate,
+    /// No frame arrives before its propagation delay has passed, nor after it where the delay is constant.
+    Propagation,
+    /// Frames and bytes offered to a link = transmitted + dropped + still queued.
+    LinkConservation,
+    /// No packet is faster than the links of its path.
+    PathTime,
+    /// Packets and bytes sent = delivered + dropped + in flight.
+    FlowConservation,
+    /// No sequence number is delivered that was not sent.
+    Sequence,
+    /// Nothing is acknowledged that was not sent and delivered.
+    Acknowledgement,
+    /// The published counters are those that the events give.
+    Counters,
+    /// Packet by packet: frames leave a queue in the order in which they came.
+    QueueOrder,
+    /// Packet by packet: no more packets or bytes wait than the queue holds.
+    QueueLimit,
+    /// Packet by packet: what is delivered or dropped was sent, with these bytes at that time.
+    Origin,
+    /// Packet by packet: what is offered to a link was sent, or arrived over the link before, at that time.
+    Hops,
+    /// Packet by packet: nothing is acknowledged before all bytes below it were delivered.
+    AcknowledgedHole,
+}
+
+impl Rule {
+    /// The rule's name in `run.json` and in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rule::Declared => "declared",
+            Rule::FrameSize => "frame-size",
+            Rule::FrameOrder => "frame-order",
+            Rule::Overlap => "overlap",
+            Rule::LinkRate => "link-rate",
+            Rule::Propagation => "propagation",
+            Rule::LinkConservation => "link-conservation",
+            Rule::PathTime => "path-time",
+            Rule::FlowConservation => "flow-conservation",
+            Rule::Sequence => "sequence",
+            Rule::Acknowledgement => "acknowledgement",
+            Rule::Counters => "counters",
+            Rule::QueueOrder => "queue-order",
+            Rule::QueueLimit => "queue-limit",
+            Rule::Origin => "origin",
+            Rule::Hops => "hops",
+            Rule::AcknowledgedHole => "acknowledged-hole",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Who broke a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A link or a shared medium.
+    Link(LinkId),
+    /// One direction of a conversation.
+    Flow(FlowId),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Link(link) => write!(formatter, "link {link}"),
+            Subject::Flow(flow) => write!(formatter, "flow {flow}"),
+        }
+    }
+}
+
+/// The first time that a subject broke a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which rule.
+    pub rule: Rule,
+    /// Who broke it.
+    pub subject: Subject,
+    /// The subject's name.
+    pub name: String,
+    /// When, first; [`Instant::NEVER`] for what was found after the run.
+    pub at: Instant,
+    /// One sentence: what was expected, what was found.
+    pub message: String,
+    /// How often this subject broke this rule, the first time included.
+    pub count: u64,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.rule, self.subject)?;
+        if !self.name.is_empty() {
+            write!(formatter, " ({})", self.name)?;
+        }
+        if self.at.is_never() {
+            write!(formatter, " at the end: {}", self.message)?;
+        } else {
+            write!(formatter, " at {}: {}", self.at, self.message)?;
+        }
+        if self.count > 1 {
+            write!(formatter, " ({} times)", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// The auditor's conclusion about a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// How often each rule was checked, in the order of [`Rule`]; rules that found nothing to check are absent.
+    pub checks: Vec<(Rule, u64)>,
+    /// The first failure of each rule and subject, in the order of [`Rule`], then of the subject.
+    pub failures: Vec<Failure>,
+    /// Failures of further subjects, counted only: so many are kept in detail, see [`MAX_FAILURES_KEPT`].
+    pub failures_not_kept: u64,
+}
+
+/// So many pairs of rule and subject are kept with their message.
+pub const MAX_FAILURES_KEPT: usize = 100;
+
+impl Verdict {
+    /// Whether no rule was broken.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty() && self.failures_not_kept == 0
+    }
+
+    /// Checks of all rules together.
+    pub fn checks_performed(&self) -> u64 {
+        self.checks.iter().map(|(_, count)| count).sum()
+    }
+
+    /// How often rules were broken.
+    pub fn failures_found(&self) -> u64 {
+        self.failures.iter().map(|failure| failure.count).fold(self.failures_not_kept, u64::saturating_add)
+    }
+
+    /// This verdict and that of another auditor of the same run.
+    pub fn and(mut self, other: Verdict) -> Verdict {
+        let mut checks: BTreeMap<Rule, u64> = self.checks.into_iter().collect();
+        for (rule, count) in other.checks {
+            *checks.entry(rule).or_default() += count;
+        }
+        self.checks = checks.into_iter().collect();
+        self.failures.extend(other.failures);
+        self.failures.sort_by_key(|failure| (failure.rule, failure.subject));
+        self.failures_not_kept += other.failures_not_kept;
+        self
+    }
+}
+
+impl fmt::Display for Verdict {
+    /// One line when the audit passed; otherwise a line per failure kept.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checks = self.checks_performed();
+        if self.passed() {
+            return write!(formatter, "audit passed: {checks} checks of {} rules", self.checks.len());
+        }
+        write!(formatter, "audit failed: {} failures in {checks} checks", self.failures_found())?;
+        for failure in &self.failures {
+            write!(formatter, "\n  {failure}")?;
+        }
+        if self.failures_not_kept > 0 {
+            write!(formatter, "\n  and {} more", self.failures_not_kept)?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects failures: the first of each rule and subject in words, the rest counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FailureLog {
+    kept: BTreeMap<(Rule, Subject), Failure>,
+    not_kept: u64,
+}
+
+impl FailureLog {
+    /// Notes a failure; `message` is made only for the first of its kind.
+    pub(crate) fn note(&mut self, rule: Rule, subject: Subject, at: Instant, message: impl FnOnce() -> String) {
+        if let Some(failure) = self.kept.get_mut(&(rule, subject)) {
+            failure.count = failure.count.saturating_add(1);
+        } else if self.kept.len() < MAX_FAILURES_KEPT {
+            let failure = Failure { rule, subject, name: String::new(), at, message: message(), count: 1 };
+            self.kept.insert((rule, subject), failure);
+        } else {
+            self.not_kept = self.not_kept.saturating_add(1);
+        }
+    }
+
+    /// The verdict, with names from `name`. The log is empty afterwards.
+    pub(crate) fn verdict(
+        &mut self,
+        checks: impl IntoIterator<Item = (Rule, u64)>,
+        name: impl Fn(Subject) -> String,
+    ) -> Verdict {
+        let mut failures: Vec<Failure> = std::mem::take(&mut self.kept).into_values().collect();
+        for failure in &mut failures {
+            failure.name = name(failure.subject);
+        }
+        let mut counts: BTreeMap<Rule, u64> = BTreeMap::new();
+        for (rule, count) in checks.into_iter().filter(|(_, count)| *count > 0) {
+            *counts.entry(rule).or_default() += count;
+        }
+        Verdict {
+            checks: counts.into_iter().collect(),
+            failures,
+            failures_not_kept: std::mem::take(&mut self.not_kept),
+        }
+    }
+}
