@@ -158,8 +158,9 @@ impl Link {
         }
     }
 
-    /// Packets between the begin of their transmission and their arrival, or waiting for it.
-    pub(crate) fn held(&self) -> u64 {
-        self.flight.len() as u64 + self.driven.as_ref().map_or(0, |driven| driven.interface.packets())
+    /// Frames and bytes that were offered and neither reported as transmitted nor as dropped. A link without a
+    /// discipline reports a transmission when the frame comes.
+    pub(crate) fn queued(&self) -> (u64, u64) {
+        self.driven.as_ref().map_or((0, 0), |driven| (driven.interface.packets(), driven.interface.bytes()))
     }
 }

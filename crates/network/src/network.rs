@@ -60,10 +60,10 @@ struct Node {
 /// What remains in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Remaining {
-    /// Frames per link that wait or are on their way.
-    pub frames_per_link: Vec<u64>,
-    /// Whole packets per flow that wait or are on their way.
-    pub packets_per_flow: BTreeMap<FlowId, u64>,
+    /// Per link: frames and their bytes on the wire that were offered and neither transmitted nor dropped.
+    pub queued_per_link: Vec<(u64, u64)>,
+    /// Per flow: whole packets and their bytes that wait or are on their way.
+    pub packets_per_flow: BTreeMap<FlowId, (u64, u64)>,
 }
 
 /// Links, packets and time.
@@ -488,11 +488,13 @@ impl<O: Observer> Network<O> {
     pub fn remaining(&self) -> Remaining {
         let mut remaining = Remaining::default();
         for link in &self.links {
-            remaining.frames_per_link.push(link.held());
+            remaining.queued_per_link.push(link.queued());
         }
         for packet in self.arena.live_packets() {
             if !matches!(packet.content, Content::Fragment { .. }) {
-                *remaining.packets_per_flow.entry(packet.flow).or_default() += 1;
+                let (packets, bytes) = remaining.packets_per_flow.entry(packet.flow).or_default();
+                *packets += 1;
+                *bytes += u64::from(packet.ip_bytes);
             }
         }
         remaining
