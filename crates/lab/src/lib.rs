@@ -1,1 +1,141 @@
-//! Turns a description into a world, drives it and writes the run archive
+//! From a description to results: builds the world, drives it, keeps what was observed, writes the run archive.
+//!
+//! ```
+//! use fullpipe_lab::{Options, run};
+//! let text = r#"
+//!     duration = "2s"
+//!     [topology]
+//!     kind = "chain"
+//!     link = [{ rate = "10Mbit/s", delay = "5ms", queue = "25packets" }]
+//!     [[flow]]
+//!     name = "bulk"
+//!     from = "source"
+//!     to = "sink"
+//!     workload = "bulk"
+//!     size = "100kB"
+//! "#;
+//! let loaded = fullpipe_scenario::load(text, "example.toml", &[]).expect("a good scenario");
+//! let outcome = run(&loaded.scenario, &Options::default()).expect("a good run");
+//! assert!(outcome.verdict().passed());
+//! // 100 000 bytes at 10 Mbit/s take at least 80 ms.
+//! let flow = outcome.flow_rows().next().expect("the flow");
+//! assert!(flow.completion.expect("completed").as_secs_f64() > 0.08);
+//! ```
+
+mod archive;
+mod assemble;
+mod outcome;
+mod probes;
+mod settings;
+mod witness;
+mod world;
+
+pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_flows, write_series};
+pub use outcome::{FlowRow, Outcome, SeriesRow, Totals};
+
+use fullpipe_network::Fault;
+use fullpipe_scenario::Scenario;
+use fullpipe_units::Instant;
+use std::fmt;
+
+/// How to run, besides what the scenario says. Nothing here changes a result.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Audit packet by packet, not only with constant state.
+    pub audit_packets: bool,
+    /// Compute chains of links at once where possible.
+    pub fusion: bool,
+    /// Faults to put into the world on purpose (these do change results: the auditor must notice).
+    pub faults: Vec<Sabotage>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { audit_packets: false, fusion: true, faults: Vec::new() }
+    }
+}
+
+/// A fault put into the world on purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// A fault of the network.
+    Network(Fault),
+    /// Receivers acknowledge one byte more than was sent, from the n-th acknowledgement on.
+    PrematureAcknowledgement {
+        /// Which acknowledgement of the run begins it, from 1.
+        from: u64,
+    },
+}
+
+/// Why a run could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The congestion control is unknown, or cannot be driven by the transport.
+    Control {
+        /// The flow.
+        flow: String,
+        /// What is wrong, as a sentence.
+        reason: String,
+    },
+    /// More entities than the engine can number.
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there may be.
+        limit: u64,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Control { flow, reason } => write!(formatter, "flow {flow:?}: {reason}"),
+            RunError::TooLarge { what, limit } => write!(formatter, "too many {what}: at most {limit} can be simulated"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// A world that has been built and not run yet, so that building can be kept out of a measurement.
+#[derive(Debug)]
+pub struct Prepared {
+    world: world::World,
+    network: fullpipe_network::Network<witness::Witness>,
+    probes: probes::Sampler,
+    scenario: Scenario,
+}
+
+/// Builds the world of a scenario.
+///
+/// # Errors
+/// If a flow's congestion control does not exist, or the scenario is larger than can be simulated.
+pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunError> {
+    assemble::assemble(scenario, options)
+}
+
+impl Prepared {
+    /// Runs it to its end.
+    pub fn run(self) -> Outcome {
+        let Prepared { mut world, mut network, mut probes, scenario } = self;
+        let end = Instant::ZERO.saturating_add(scenario.duration);
+        world.start(&mut network);
+        while let Some(sample_at) = probes.next_at().filter(|at| *at <= end) {
+            let left = network.run(&mut world, sample_at, end);
+            probes.sample(sample_at, &world, &mut network);
+            if !left {
+                break;
+            }
+        }
+        let left = network.run(&mut world, end, end);
+        Outcome::new(scenario, world, network, probes, !left)
+    }
+}
+
+/// Builds and runs.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, RunError> {
+    Ok(prepare(scenario, options)?.run())
+}

@@ -1,0 +1,110 @@
+//! The run archive's tables: `flows.csv` and `series.csv`, with the columns of the command line's contract.
+//!
+//! Times are printed as exact decimal seconds, other numbers in the shortest form that reads back the same, so equal
+//! runs give equal bytes.
+
+use crate::outcome::Outcome;
+use fullpipe_units::{Duration, Instant};
+use std::io::{self, Write};
+
+/// Columns of `flows.csv`.
+pub const FLOW_COLUMNS: [&str; 20] = [
+    "flow",
+    "source",
+    "destination",
+    "protocol",
+    "congestion",
+    "tx_packets",
+    "tx_bytes",
+    "rx_packets",
+    "rx_bytes",
+    "lost_packets",
+    "delay_sum_s",
+    "jitter_sum_s",
+    "first_tx_s",
+    "last_tx_s",
+    "first_rx_s",
+    "last_rx_s",
+    "goodput_bps",
+    "completion_s",
+    "retransmitted_packets",
+    "marked_packets",
+];
+
+/// Columns of `series.csv`.
+pub const SERIES_COLUMNS: [&str; 4] = ["time_s", "subject", "metric", "value"];
+
+/// Nanoseconds as exact decimal seconds.
+fn seconds(nanoseconds: u64) -> String {
+    let text = format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+fn optional<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
+    value.map_or_else(String::new, print)
+}
+
+/// Writes `flows.csv`.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_flows(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(FLOW_COLUMNS)?;
+    for row in outcome.flow_rows() {
+        let counters = &row.counters;
+        let sent = counters.tx_packets > 0;
+        let received = counters.rx_packets > 0;
+        let at = |happened: bool, instant: Instant| optional(happened.then_some(instant), |i| seconds(i.as_nanos()));
+        let sum = |duration: Duration| optional(received.then_some(duration), |d| seconds(d.as_nanos()));
+        table.write_record([
+            row.flow.as_ref(),
+            row.source,
+            row.destination,
+            row.protocol,
+            row.congestion.unwrap_or(""),
+            &counters.tx_packets.to_string(),
+            &counters.tx_bytes.to_string(),
+            &counters.rx_packets.to_string(),
+            &counters.rx_bytes.to_string(),
+            &counters.lost_packets.to_string(),
+            &sum(counters.delay_sum),
+            &sum(counters.jitter_sum),
+            &at(sent, counters.first_tx),
+            &at(sent, counters.last_tx),
+            &at(received, counters.first_rx),
+            &at(received, counters.last_rx),
+            &optional(row.goodput_bps, |value| value.to_string()),
+            &optional(row.completion, |value| seconds(value.as_nanos())),
+            &optional(row.retransmitted_packets, |value| value.to_string()),
+            &optional(row.marked_packets, |value| value.to_string()),
+        ])?;
+    }
+    table.flush()
+}
+
+/// Writes `series.csv`.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_series(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(SERIES_COLUMNS)?;
+    for row in outcome.series_rows() {
+        table.write_record([&seconds(row.time.as_nanos()), row.subject, row.metric, &row.value.to_string()])?;
+    }
+    table.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_print_exactly() {
+        assert_eq!(seconds(0), "0");
+        assert_eq!(seconds(7_009_616), "0.007009616");
+        assert_eq!(seconds(2_000_000_000), "2");
+        assert_eq!(seconds(u64::MAX), "18446744073.709551615");
+    }
+}

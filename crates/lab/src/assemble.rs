@@ -1,0 +1,119 @@
+//! Builds a world from a description.
+
+use crate::probes::Sampler;
+use crate::settings;
+use crate::witness::Witness;
+use crate::world::{Flow, TcpMaker, World};
+use crate::{Options, Prepared, RunError, Sabotage};
+use fullpipe_network::{Fifo, LinkSpecification, Network, QueueDiscipline};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{self, Discipline, Transport, Workload};
+use fullpipe_units::{Instant, LinkId, Rate};
+use fullpipe_workload::{Application, Bulk, ConstantRate, Idle, Sink, Transfer, Transfers};
+use std::sync::Arc;
+
+/// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
+const MAX_FLOWS: u64 = 1 << 26;
+
+fn discipline(described: Option<Discipline>, rate: Rate) -> Option<Box<dyn QueueDiscipline>> {
+    match described? {
+        Discipline::Fifo { limit } => Some(Box::new(Fifo::new(settings::limit(limit, rate)))),
+    }
+}
+
+pub(crate) fn assemble(scenario: &Scenario, options: &Options) -> Result<Prepared, RunError> {
+    if scenario.flows.len() as u64 > MAX_FLOWS {
+        return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
+    }
+    let (flows, applications) = flows(scenario)?;
+    let mut network = Network::new(Witness::new(scenario, options));
+    network.set_fusion(options.fusion);
+    for node in &scenario.nodes {
+        network.add_node(node.router);
+    }
+    for link in &scenario.links {
+        network.add_link(LinkSpecification {
+            from: link.from,
+            to: link.to,
+            rate: link.rate,
+            delay: link.delay,
+            mtu_bytes: link.mtu_bytes,
+            framing_bytes: link.framing_bytes,
+            queue: settings::limit(link.queue, link.rate),
+            discipline: discipline(link.discipline, link.rate),
+            loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
+        });
+    }
+    for flow in &scenario.flows {
+        network.declare_conversation(flow.from, flow.to);
+    }
+    let probes = Sampler::new(scenario, |_segment| LinkId(u32::MAX));
+    for link in probes.links() {
+        network.observe_link(link);
+    }
+    if probes.watches_losses() {
+        network.set_fusion(false);
+    }
+    let mut lie_from = 0;
+    for fault in &options.faults {
+        match fault {
+            Sabotage::Network(fault) => network.inject(*fault),
+            Sabotage::PrematureAcknowledgement { from } => lie_from = (*from).max(1),
+        }
+    }
+    network.finish();
+    let paths = scenario.flows.iter().flat_map(|flow| {
+        let there = network.path(flow.from, flow.to);
+        let back = network.path(flow.to, flow.from);
+        [there, back]
+    });
+    let paths: Vec<_> = paths.collect();
+    for path in paths {
+        network.observer.add_flow(&path);
+    }
+    let world = World::new(flows, applications, scenario.seed, lie_from);
+    Ok(Prepared { world, network, probes, scenario: scenario.clone() })
+}
+
+type FlowsAndApplications = (Vec<Flow>, Vec<Box<dyn Application>>);
+
+fn flows(scenario: &Scenario) -> Result<FlowsAndApplications, RunError> {
+    let mut flows = Vec::with_capacity(scenario.flows.len());
+    let mut applications: Vec<Box<dyn Application>> = Vec::with_capacity(2 * scenario.flows.len());
+    // Flows of a group share their settings; so do their connections.
+    let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
+    for described in &scenario.flows {
+        let (tcp, closes) = match &described.transport {
+            Transport::Udp => (None, false),
+            Transport::Tcp(settings) => {
+                let maker = match &last {
+                    Some((same, maker)) if *same == Arc::as_ptr(settings) => maker.clone(),
+                    _ => TcpMaker::new(settings)
+                        .map_err(|reason| RunError::Control { flow: described.name.clone(), reason })?,
+                };
+                last = Some((Arc::as_ptr(settings), maker.clone()));
+                (Some(maker), settings.receiver_closes)
+            }
+        };
+        let over_stream = tcp.is_some();
+        applications.push(sender(&described.workload, over_stream));
+        applications.push(Box::new(Sink::new(closes)));
+        let start = Instant::ZERO.saturating_add(described.start);
+        flows.push(Flow { from: described.from, to: described.to, start, tcp });
+    }
+    Ok((flows, applications))
+}
+
+fn sender(workload: &Workload, over_stream: bool) -> Box<dyn Application> {
+    match workload {
+        Workload::Bulk { size_bytes, write_bytes } => Box::new(Bulk::new(*size_bytes, *write_bytes)),
+        Workload::ConstantRate { payload_bytes, interval, count } => {
+            Box::new(ConstantRate::new(*payload_bytes, *interval, *count, over_stream))
+        }
+        Workload::Transfers { transfers } => {
+            let transfers = transfers.iter().map(|t| Transfer { at: t.at, size_bytes: t.size_bytes }).collect();
+            Box::new(Transfers::new(transfers))
+        }
+        Workload::Idle => Box::new(Idle),
+    }
+}

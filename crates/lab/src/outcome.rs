@@ -1,0 +1,195 @@
+//! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
+//! 100 000 flows needs no table of them.
+
+use crate::probes::Sampler;
+use crate::witness::Witness;
+use crate::world::World;
+use fullpipe_audit::Verdict;
+use fullpipe_network::Network;
+use fullpipe_record::FlowCounters;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Transport, Workload};
+use fullpipe_units::{Duration, FlowId, Instant};
+use std::borrow::Cow;
+
+/// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
+#[derive(Clone, Debug)]
+pub struct FlowRow<'a> {
+    /// The flow's name; the direction from acceptor to initiator has ".reverse" appended.
+    pub flow: Cow<'a, str>,
+    /// Where its packets come from.
+    pub source: &'a str,
+    /// Where they go.
+    pub destination: &'a str,
+    /// "tcp" or "udp".
+    pub protocol: &'static str,
+    /// Congestion control, for TCP.
+    pub congestion: Option<&'a str>,
+    /// Packets, bytes, delays: the definitions of FlowMonitor.
+    pub counters: FlowCounters,
+    /// Payload bytes that the receiving application got, times eight, over the time from the flow's start to its
+    /// completion, else to its last reception if it has an end, else to the end of the run.
+    pub goodput_bps: Option<f64>,
+    /// From the flow's start until the receiver had everything.
+    pub completion: Option<Duration>,
+    /// Segments sent again by this direction's sender.
+    pub retransmitted_packets: Option<u64>,
+    /// Packets received with a congestion mark; `None` where ECN is not in use.
+    pub marked_packets: Option<u64>,
+}
+
+/// One row of `series.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesRow<'a> {
+    /// When.
+    pub time: Instant,
+    /// Of what: the name of a flow or link.
+    pub subject: &'a str,
+    /// Which metric.
+    pub metric: &'a str,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Sums over a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets with transport payload that reached their destination (duplicates included).
+    pub data_packets: u64,
+    /// All packets that reached their destination.
+    pub packets: u64,
+    /// Frames transmitted, over all links.
+    pub packet_hops: u64,
+    /// Packets dropped.
+    pub lost_packets: u64,
+    /// Events of the calendar.
+    pub events: u64,
+    /// Connections that still live at the end.
+    pub live_endpoints: u64,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    scenario: Scenario,
+    world: World,
+    probes: Sampler,
+    witness: Witness,
+    verdict: Verdict,
+    ended: Instant,
+    totals: Totals,
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        scenario: Scenario,
+        world: World,
+        network: Network<Witness>,
+        probes: Sampler,
+        drained: bool,
+    ) -> Self {
+        let remaining = network.remaining();
+        let events = network.events();
+        let mut witness = network.observer;
+        let flows = 2 * world.conversations();
+        let mut last = Instant::ZERO;
+        let mut totals = Totals { events, live_endpoints: world.live_endpoints() as u64, ..Totals::default() };
+        for flow in 0..flows {
+            let counters = witness.monitor.flow(FlowId(flow as u32));
+            totals.packets += counters.rx_packets;
+            totals.lost_packets += counters.lost_packets;
+            last = last.max(counters.last_rx).max(counters.last_tx);
+        }
+        totals.data_packets = witness.data_packets;
+        totals.packet_hops = witness.transmissions;
+        let end = Instant::ZERO.saturating_add(scenario.duration);
+        let ended = if drained { last } else { end };
+        let verdict = witness.judge(&scenario, &remaining);
+        Outcome { scenario, world, probes, witness, verdict, ended, totals }
+    }
+
+    /// The scenario that was run.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// What the auditor says.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// When the run ended: with its last packet if nothing was left to do, else after the scenario's duration.
+    pub fn ended(&self) -> Instant {
+        self.ended
+    }
+
+    /// Sums.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The rows of `flows.csv`: conversations in order of the scenario, each in both directions (UDP: the reverse
+    /// direction only if it carried anything).
+    pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
+        let mut opened = vec![0u32; self.scenario.flows.len()];
+        (0..self.world.conversations()).flat_map(move |conversation| {
+            let flow = self.world.flow_of(conversation);
+            opened[flow] += 1;
+            let number = opened[flow];
+            [0, 1].into_iter().filter_map(move |end| self.row(conversation, flow, number, end))
+        })
+    }
+
+    fn row(&self, conversation: usize, flow: usize, number: u32, end: usize) -> Option<FlowRow<'_>> {
+        let described = &self.scenario.flows[flow];
+        let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
+        let (protocol, congestion) = match &described.transport {
+            Transport::Udp => ("udp", None),
+            Transport::Tcp(tcp) => ("tcp", Some(tcp.congestion.as_str())),
+        };
+        if end == 1 && protocol == "udp" && counters.tx_packets == 0 {
+            return None;
+        }
+        let name: Cow<'_, str> = match (number, end) {
+            (1, 0) => Cow::Borrowed(described.name.as_str()),
+            (1, _) => Cow::Owned(format!("{}.reverse", described.name)),
+            (n, 0) => Cow::Owned(format!("{}#{n}", described.name)),
+            (n, _) => Cow::Owned(format!("{}#{n}.reverse", described.name)),
+        };
+        let (from, to) = if end == 0 { (described.from, described.to) } else { (described.to, described.from) };
+        let start = Instant::ZERO.saturating_add(described.start);
+        let progress = self.world.progress(flow, 1 - end);
+        let statistics = self.world.statistics(conversation, end);
+        let completion = if number == 1 { progress.completed.map(|at| at.saturating_since(start)) } else { None };
+        let unlimited = match &described.workload {
+            Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),
+            Workload::ConstantRate { count, .. } => count.is_none(),
+            Workload::Transfers { .. } => false,
+            Workload::Idle => true,
+        };
+        let until = match completion {
+            Some(completion) => completion,
+            None if unlimited => self.ended.saturating_since(start),
+            None => progress.last_received.map_or(Duration::ZERO, |at| at.saturating_since(start)),
+        };
+        let goodput_bps = (number == 1 && progress.received_bytes > 0 && !until.is_zero())
+            .then(|| progress.received_bytes as f64 * 8.0 / until.as_secs_f64());
+        Some(FlowRow {
+            flow: name,
+            source: &self.scenario.nodes[from.index()].name,
+            destination: &self.scenario.nodes[to.index()].name,
+            protocol,
+            congestion,
+            counters,
+            goodput_bps,
+            completion: completion.filter(|_| progress.received_bytes > 0),
+            retransmitted_packets: statistics.map(|statistics| statistics.retransmitted_segments),
+            marked_packets: None,
+        })
+    }
+
+    /// The rows of `series.csv`, in order of time, then of the scenario's probes.
+    pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
+        self.probes.rows()
+    }
+}

@@ -1,0 +1,195 @@
+//! Probes: samples of what the scenario asked for, at regular instants.
+//!
+//! The world is stopped between two events, looked at, and goes on: a probe adds no event and draws no random number.
+
+use crate::outcome::SeriesRow;
+use crate::witness::Witness;
+use crate::world::World;
+use fullpipe_network::Network;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::Subject;
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
+
+/// A metric of a flow or link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    Cwnd,
+    SlowStartThreshold,
+    InFlight,
+    SmoothedRtt,
+    Pacing,
+    Delivery,
+    Queue,
+    QueueDelay,
+    Throughput,
+    Drops,
+    Marks,
+}
+
+impl Metric {
+    fn named(name: &str) -> Option<Metric> {
+        Some(match name {
+            "cwnd_bytes" => Metric::Cwnd,
+            "ssthresh_bytes" => Metric::SlowStartThreshold,
+            "inflight_bytes" => Metric::InFlight,
+            "srtt_s" => Metric::SmoothedRtt,
+            "pacing_bps" => Metric::Pacing,
+            "delivery_bps" => Metric::Delivery,
+            "queue_bytes" => Metric::Queue,
+            "queue_delay_s" => Metric::QueueDelay,
+            "throughput_bps" => Metric::Throughput,
+            "drops" => Metric::Drops,
+            "marks" => Metric::Marks,
+            _ => return None,
+        })
+    }
+}
+
+/// What is sampled.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Flow(usize),
+    Link { link: LinkId, rate: Rate },
+}
+
+#[derive(Debug)]
+struct Channel {
+    subject: String,
+    name: String,
+    metric: Metric,
+    target: Target,
+    interval: Duration,
+    next: Instant,
+    /// Bytes counted at the last sample, for throughput.
+    last_bytes: u64,
+}
+
+/// All probes of a run and their samples.
+#[derive(Debug, Default)]
+pub(crate) struct Sampler {
+    channels: Vec<Channel>,
+    samples: Vec<(Instant, u32, f64)>,
+}
+
+impl Sampler {
+    /// The probes of a scenario. `ethernet_links` gives the links of each shared segment.
+    pub(crate) fn new(scenario: &Scenario, ethernet_link: impl Fn(usize) -> LinkId) -> Self {
+        let mut channels = Vec::new();
+        for probe in &scenario.probes {
+            for name in &probe.metrics {
+                // The scenario's schema lets only these names through.
+                let Some(metric) = Metric::named(name) else { continue };
+                let (subject, target) = match probe.subject {
+                    Subject::Flow(flow) => (scenario.flows[flow].name.clone(), Target::Flow(flow)),
+                    Subject::Link(link) => {
+                        let described = &scenario.links[link];
+                        let link = LinkId(link as u32);
+                        (described.name.clone(), Target::Link { link, rate: described.rate })
+                    }
+                    Subject::Ethernet(segment) => {
+                        let described = &scenario.ethernets[segment];
+                        let link = ethernet_link(segment);
+                        (described.name.clone(), Target::Link { link, rate: described.rate })
+                    }
+                };
+                channels.push(Channel {
+                    subject,
+                    name: name.clone(),
+                    metric,
+                    target,
+                    interval: probe.interval.max(Duration::from_nanos(1)),
+                    next: Instant::ZERO.saturating_add(probe.interval),
+                    last_bytes: 0,
+                });
+            }
+        }
+        Sampler { channels, samples: Vec::new() }
+    }
+
+    /// Links that must not be computed ahead.
+    pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
+        self.channels.iter().filter_map(|channel| match channel.target {
+            Target::Link { link, .. } => Some(link),
+            Target::Flow(_) => None,
+        })
+    }
+
+    /// Whether some probe reads counters of losses on a flow's way, which must then not be computed ahead.
+    pub(crate) fn watches_losses(&self) -> bool {
+        self.channels.iter().any(|c| matches!(c.target, Target::Flow(_)) && c.metric == Metric::Drops)
+    }
+
+    /// When the next sample is due.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.channels.iter().map(|channel| channel.next).min()
+    }
+
+    /// Takes the samples due at `now`.
+    pub(crate) fn sample(&mut self, now: Instant, world: &World, network: &mut Network<Witness>) {
+        for (index, channel) in self.channels.iter_mut().enumerate() {
+            if channel.next != now {
+                continue;
+            }
+            channel.next = now.saturating_add(channel.interval);
+            if let Some(value) = channel.value(world, network) {
+                self.samples.push((now, index as u32, value));
+            }
+        }
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
+        self.samples.iter().map(|&(time, index, value)| {
+            let channel = &self.channels[index as usize];
+            SeriesRow { time, subject: &channel.subject, metric: &channel.name, value }
+        })
+    }
+}
+
+impl Channel {
+    fn value(&mut self, world: &World, network: &mut Network<Witness>) -> Option<f64> {
+        match self.target {
+            Target::Flow(flow) => {
+                let counters = network.observer.monitor.flow(FlowId(2 * flow as u32));
+                if self.metric == Metric::Throughput {
+                    return Some(self.throughput(counters.rx_bytes));
+                }
+                if self.metric == Metric::Drops {
+                    return Some(counters.lost_packets as f64);
+                }
+                let seen = world.connection(flow, 0)?.inspect();
+                Some(match self.metric {
+                    Metric::Cwnd => seen.cwnd_bytes as f64,
+                    // Before the first reduction there is no threshold: no sample rather than a huge number.
+                    Metric::SlowStartThreshold if seen.ssthresh_bytes == u64::MAX => return None,
+                    Metric::SlowStartThreshold => seen.ssthresh_bytes as f64,
+                    Metric::InFlight => seen.in_flight_bytes as f64,
+                    Metric::SmoothedRtt if seen.smoothed_rtt.is_zero() => return None,
+                    Metric::SmoothedRtt => seen.smoothed_rtt.as_secs_f64(),
+                    Metric::Pacing if seen.pacing_bps == 0 => return None,
+                    Metric::Pacing => seen.pacing_bps as f64,
+                    Metric::Delivery if seen.delivery_rate_bps == 0 => return None,
+                    Metric::Delivery => seen.delivery_rate_bps as f64,
+                    Metric::Queue | Metric::QueueDelay | Metric::Throughput | Metric::Drops | Metric::Marks => {
+                        return None;
+                    }
+                })
+            }
+            Target::Link { link, rate } => {
+                let counters = network.link_counters(link);
+                Some(match self.metric {
+                    Metric::Queue => network.link_queue(link).1 as f64,
+                    Metric::QueueDelay => network.link_queue(link).1 as f64 * 8.0 / rate.bits_per_second() as f64,
+                    Metric::Throughput => self.throughput(counters.bytes),
+                    Metric::Drops => (counters.queue_drops + counters.losses) as f64,
+                    Metric::Marks => 0.0,
+                    _ => return None,
+                })
+            }
+        }
+    }
+
+    fn throughput(&mut self, bytes: u64) -> f64 {
+        let new = bytes - std::mem::replace(&mut self.last_bytes, bytes);
+        new as f64 * 8.0 / self.interval.as_secs_f64()
+    }
+}

@@ -1,0 +1,61 @@
+//! From the scenario's words to the models' settings.
+
+use fullpipe_network::{Limit, LossModel};
+use fullpipe_scenario::description;
+use fullpipe_units::{Rate, Stream};
+
+/// A queue limit at a link of this rate.
+pub(crate) fn limit(limit: description::QueueLimit, rate: Rate) -> Limit {
+    match limit {
+        description::QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
+        description::QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
+        description::QueueLimit::Time(time) => Limit::of_time(time, rate),
+        description::QueueLimit::Unlimited => Limit::Unlimited,
+    }
+}
+
+/// A loss model with the random stream of its link.
+pub(crate) fn loss(loss: description::Loss, seed: u64, link: &str) -> LossModel {
+    match loss {
+        description::Loss::Bernoulli { probability } => {
+            LossModel::Bernoulli { probability, stream: Stream::new(seed, link, "loss") }
+        }
+        description::Loss::Periodic { every, offset } => {
+            LossModel::Periodic { every: every.max(1), next: offset.max(1) }
+        }
+    }
+}
+
+/// TCP settings.
+pub(crate) fn tcp(tcp: &description::Tcp) -> fullpipe_tcp::Config {
+    fullpipe_tcp::Config {
+        mss_bytes: tcp.mss_bytes,
+        initial_window_segments: tcp.initial_window_segments,
+        send_buffer_bytes: tcp.send_buffer_bytes,
+        receive_buffer_bytes: tcp.receive_buffer_bytes,
+        sack: tcp.sack,
+        timestamps: tcp.timestamps,
+        timestamp_tick: tcp.timestamp_tick,
+        rtt_from_timestamps: tcp.rtt_from_timestamps,
+        window_scaling: tcp.window_scaling,
+        mss_option: tcp.mss_option,
+        delayed_ack_segments: tcp.delayed_ack_segments,
+        delayed_ack_timeout: tcp.delayed_ack_timeout,
+        nagle: tcp.nagle,
+        min_rto: tcp.min_rto,
+        initial_rto: tcp.initial_rto,
+        max_rto: tcp.max_rto,
+        loss_detection: match tcp.loss_detection {
+            description::LossDetection::Rack => fullpipe_tcp::LossDetection::Rack,
+            description::LossDetection::DuplicateAcks => fullpipe_tcp::LossDetection::DuplicateAcks,
+        },
+        tail_loss_probe: tcp.tail_loss_probe,
+        pacing: tcp.pacing,
+        pacing_quantum_segments: tcp.pacing_quantum_segments,
+        idle_restart: tcp.idle_restart,
+        max_syn_retransmissions: tcp.max_syn_retransmissions,
+        max_retransmissions: tcp.max_retransmissions,
+        time_wait: tcp.time_wait,
+        fin_with_data_acknowledged_twice: tcp.fin_with_data_acknowledged_twice,
+    }
+}

@@ -1,0 +1,143 @@
+//! Who watches a run: the flow counters and the auditor.
+//!
+//! The auditor is told what the scenario promised, not what the network was built with.
+
+use crate::Options;
+use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, Published, Verdict};
+use fullpipe_network::Attachment;
+use fullpipe_network::network::Remaining;
+use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmission};
+use fullpipe_scenario::Scenario;
+use fullpipe_units::{FlowId, Instant, LinkId};
+
+/// All observers of a run.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    pub(crate) monitor: FlowMonitor,
+    auditor: Auditor,
+    /// Packets with transport payload that arrived.
+    pub(crate) data_packets: u64,
+    /// Frames transmitted.
+    pub(crate) transmissions: u64,
+    flows: u32,
+}
+
+fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
+    scenario
+        .links
+        .iter()
+        .map(|link| DeclaredLink {
+            name: link.name.clone(),
+            medium: Medium::PointToPoint,
+            rate_bps: link.rate.bits_per_second(),
+            delay_ns: link.delay.as_nanos(),
+            delay_varies: false,
+            framing_bytes: link.framing_bytes,
+            min_frame_bytes: 0,
+            mtu_bytes: link.mtu_bytes,
+            queue: None,
+        })
+        .collect()
+}
+
+impl Witness {
+    pub(crate) fn new(scenario: &Scenario, _options: &Options) -> Self {
+        let mut monitor = FlowMonitor::new();
+        monitor.grow(2 * scenario.flows.len());
+        let mut auditor = Auditor::new(declared_links(scenario));
+        auditor.reserve_flows(2 * scenario.flows.len());
+        Witness { monitor, auditor, data_packets: 0, transmissions: 0, flows: 0 }
+    }
+
+    /// The next direction of a conversation, with the way that its packets go.
+    pub(crate) fn add_flow(&mut self, path: &[Attachment]) {
+        let path = path
+            .iter()
+            .map_while(|hop| match hop {
+                Attachment::Link(link) => Some(*link),
+                Attachment::Station { .. } | Attachment::None => None,
+            })
+            .collect();
+        self.auditor.add_flow(FlowId(self.flows), &DeclaredFlow { path });
+        self.flows += 1;
+    }
+
+    /// A further conversation of a flow was opened.
+    pub(crate) fn grow(&mut self, conversations: usize, _flow: usize) {
+        self.monitor.grow(2 * conversations);
+        for _ in 0..2 {
+            self.auditor.add_flow(FlowId(self.flows), &DeclaredFlow::default());
+            self.flows += 1;
+        }
+    }
+
+    /// The auditor's conclusion.
+    pub(crate) fn judge(&mut self, scenario: &Scenario, remaining: &Remaining) -> Verdict {
+        let end = End { scenario, monitor: &self.monitor, remaining };
+        self.auditor.finish(&end)
+    }
+}
+
+/// What the world says when the run has ended.
+struct End<'a> {
+    scenario: &'a Scenario,
+    monitor: &'a FlowMonitor,
+    remaining: &'a Remaining,
+}
+
+impl EndState for End<'_> {
+    fn link(&self, link: LinkId) -> LinkEnd {
+        let (queued_frames, queued_bytes) =
+            self.remaining.queued_per_link.get(link.index()).copied().unwrap_or_default();
+        LinkEnd { queued_frames, queued_bytes }
+    }
+
+    fn flow(&self, flow: FlowId) -> FlowEnd {
+        let (in_flight_packets, in_flight_bytes) =
+            self.remaining.packets_per_flow.get(&flow).copied().unwrap_or_default();
+        let published = Some(Published::from(&self.monitor.flow(flow)));
+        FlowEnd { in_flight_packets, in_flight_bytes, published }
+    }
+
+    fn flow_name(&self, flow: FlowId) -> String {
+        let name = self.scenario.flows.get(flow.index() / 2).map_or("", |flow| flow.name.as_str());
+        if flow.is_forward() { name.to_string() } else { format!("{name}.reverse") }
+    }
+}
+
+impl Observer for Witness {
+    #[inline(always)]
+    fn sent(&mut self, now: Instant, packet: &PacketView) {
+        self.monitor.sent(now, packet);
+        self.auditor.sent(now, packet);
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        self.data_packets += u64::from(packet.payload_bytes > 0);
+        self.monitor.delivered(now, packet, sent);
+        self.auditor.delivered(now, packet, sent);
+    }
+
+    #[inline(always)]
+    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.monitor.dropped(now, packet, link, reason);
+        self.auditor.dropped(now, packet, link, reason);
+    }
+
+    #[inline(always)]
+    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+        self.auditor.offered(link, wire_bytes);
+    }
+
+    #[inline(always)]
+    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.auditor.link_dropped(link, wire_bytes, reason);
+    }
+
+    #[inline(always)]
+    fn transmitted(&mut self, transmission: &Transmission) {
+        self.transmissions += 1;
+        self.auditor.transmitted(transmission);
+    }
+}

@@ -1,0 +1,454 @@
+//! Whoever lives at the hosts: connections, applications, and the table of conversations that ties them together.
+//!
+//! A conversation (five-tuple) is interned when it is opened: it gets two neighbouring [`FlowId`]s, and the receiver of
+//! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
+//! scenario's n-th flow has the numbers 2n and 2n + 1.
+
+use crate::witness::Witness;
+use fullpipe_congestion::{Controller, catalogue};
+use fullpipe_engine::{EventClass, EventId, Slot};
+use fullpipe_network::packet::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, flags};
+use fullpipe_network::{Content, Handle, Hosts, Network, Side, TcpHeader};
+use fullpipe_tcp::{Connection, Statistics, Transmit};
+use fullpipe_transport::Stream;
+use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_workload::{Application, Io, Progress, StreamId};
+use std::sync::Arc;
+
+/// Number of no endpoint.
+const NONE: u32 = u32::MAX;
+
+/// How the connections of a flow are made.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpMaker {
+    pub(crate) config: Arc<fullpipe_tcp::Config>,
+    control: Arc<str>,
+    options: catalogue::Options,
+}
+
+impl TcpMaker {
+    /// Settings of a flow's connections, or why they cannot be made.
+    pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
+        let options = catalogue::Options { hystart: settings.hystart, paced: settings.pacing };
+        catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
+        Ok(TcpMaker {
+            config: Arc::new(crate::settings::tcp(settings)),
+            control: settings.congestion.as_str().into(),
+            options,
+        })
+    }
+
+    fn controller(&self) -> Box<dyn Controller> {
+        catalogue::create(&self.control, &self.options).expect("it could be created when the world was built")
+    }
+}
+
+/// One end of a connection at a host.
+#[derive(Debug)]
+struct Endpoint {
+    connection: Connection,
+    /// Flow of the packets it sends.
+    flow: FlowId,
+    application: u32,
+    node: NodeId,
+    peer: NodeId,
+    far: Slot,
+    near: Slot,
+}
+
+/// An application's timer.
+#[derive(Debug)]
+struct Wake {
+    deadline: Instant,
+    slot: Slot,
+}
+
+/// A conversation.
+#[derive(Debug)]
+struct Conversation {
+    /// Index of the scenario's flow.
+    flow: u32,
+    /// Endpoints of initiator and acceptor.
+    endpoints: [u32; 2],
+    /// Statistics of endpoints that are gone.
+    gone: [Option<Box<Statistics>>; 2],
+}
+
+/// A flow of the scenario.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) start: Instant,
+    /// How its connections are made; `None` for UDP.
+    pub(crate) tcp: Option<TcpMaker>,
+}
+
+/// Everything but the applications themselves, which call into it.
+#[derive(Debug)]
+struct Core {
+    endpoints: Vec<Option<Endpoint>>,
+    free_endpoints: Vec<u32>,
+    /// By number of the conversation.
+    conversations: Vec<Conversation>,
+    flows: Vec<Flow>,
+    /// Conversations opened by each flow so far.
+    opened: Vec<u32>,
+    wakes: Vec<Wake>,
+    /// Endpoints that an application has called and that must be asked for output.
+    touched: Vec<u32>,
+    transmit: Transmit,
+    seed: u64,
+    /// From this acknowledgement on, receivers lie (a fault for the auditor); 0: never.
+    lie_from: u64,
+    acknowledgements: u64,
+}
+
+/// All hosts.
+#[derive(Debug)]
+pub(crate) struct World {
+    core: Core,
+    /// Two per flow: initiator's at 2n, acceptor's at 2n + 1.
+    applications: Vec<Box<dyn Application>>,
+    started: Vec<bool>,
+}
+
+impl World {
+    pub(crate) fn new(flows: Vec<Flow>, applications: Vec<Box<dyn Application>>, seed: u64, lie_from: u64) -> Self {
+        let wakes =
+            applications.iter().map(|_| Wake { deadline: Instant::NEVER, slot: Slot::default() }).collect::<Vec<_>>();
+        let opened = vec![0; flows.len()];
+        let streams = flows.iter().filter(|flow| flow.tcp.is_some()).count();
+        let conversations = (0..flows.len())
+            .map(|flow| Conversation { flow: flow as u32, endpoints: [NONE; 2], gone: [None, None] })
+            .collect();
+        World {
+            started: vec![false; flows.len()],
+            core: Core {
+                // Exactly what is needed: doubling a vector of 200 000 endpoints costs more memory than they do.
+                endpoints: Vec::with_capacity(2 * streams),
+                free_endpoints: Vec::new(),
+                conversations,
+                flows,
+                opened,
+                wakes,
+                touched: Vec::new(),
+                transmit: Transmit::default(),
+                seed,
+                lie_from,
+                acknowledgements: 0,
+            },
+            applications,
+        }
+    }
+
+    /// Puts the start of every flow into the calendar.
+    pub(crate) fn start(&mut self, network: &mut Network<Witness>) {
+        for flow in 0..self.core.flows.len() {
+            let application = 2 * flow as u32;
+            let start = self.core.flows[flow].start;
+            self.core.wake_at(network, application, start);
+        }
+    }
+
+    /// Number of conversations opened so far (those of flows that have not started included).
+    pub(crate) fn conversations(&self) -> usize {
+        self.core.conversations.len()
+    }
+
+    /// Scenario flow of a conversation.
+    pub(crate) fn flow_of(&self, conversation: usize) -> usize {
+        self.core.conversations[conversation].flow as usize
+    }
+
+    /// What the application at one end of a flow (0: initiator) has achieved.
+    pub(crate) fn progress(&self, flow: usize, end: usize) -> Progress {
+        self.applications[2 * flow + end].progress()
+    }
+
+    /// The connection at one end of a conversation (0: initiator), while it lives.
+    pub(crate) fn connection(&self, conversation: usize, end: usize) -> Option<&Connection> {
+        let endpoint = self.core.conversations[conversation].endpoints[end];
+        self.core.endpoints.get(endpoint as usize)?.as_ref().map(|endpoint| &endpoint.connection)
+    }
+
+    /// Statistics of one end of a conversation (0: initiator), also after its end.
+    pub(crate) fn statistics(&self, conversation: usize, end: usize) -> Option<Statistics> {
+        match self.connection(conversation, end) {
+            Some(connection) => Some(connection.statistics()),
+            None => self.core.conversations[conversation].gone[end].as_deref().copied(),
+        }
+    }
+
+    /// Endpoints that live.
+    pub(crate) fn live_endpoints(&self) -> usize {
+        self.core.endpoints.len() - self.core.free_endpoints.len()
+    }
+
+    /// Tells applications what happened at an endpoint, sends what it has to send, arms its timers.
+    #[inline]
+    fn service(&mut self, network: &mut Network<Witness>, number: u32) {
+        self.service_one(network, number);
+        // Applications may have called other streams than their own.
+        while let Some(other) = self.core.touched.pop() {
+            self.service_one(network, other);
+        }
+    }
+
+    #[inline]
+    fn service_one(&mut self, network: &mut Network<Witness>, number: u32) {
+        let now = network.now();
+        loop {
+            let Some(endpoint) = &mut self.core.endpoints[number as usize] else { return };
+            let application = endpoint.application;
+            let Some(event) = endpoint.connection.poll_event() else { break };
+            let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
+            self.applications[application as usize].on_stream(StreamId(number), event, &mut io);
+        }
+        self.core.output(network, number, now);
+    }
+}
+
+impl Core {
+    #[inline]
+    fn output(&mut self, network: &mut Network<Witness>, number: u32, now: Instant) {
+        let Some(endpoint) = &mut self.endpoints[number as usize] else { return };
+        while endpoint.connection.poll_transmit(now, &mut self.transmit) {
+            let mut header = self.transmit.header;
+            if self.lie_from != 0 {
+                self.acknowledgements += u64::from(header.payload_bytes == 0);
+                if self.acknowledgements >= self.lie_from && header.payload_bytes == 0 {
+                    header.acknowledgement = header.acknowledgement.wrapping_add(1);
+                }
+            }
+            let sacks = network.arena.store_sacks(&self.transmit.sacks, header.sack_count);
+            let payload = match &self.transmit.payload {
+                None => Side::NONE,
+                bytes => network.arena.store_payload(bytes.clone()),
+            };
+            let ip_bytes = IPV4_HEADER_BYTES + header.header_bytes() + u32::from(header.payload_bytes);
+            network.send(
+                endpoint.node,
+                endpoint.flow,
+                endpoint.peer,
+                ip_bytes,
+                Content::Tcp(header),
+                sacks,
+                payload,
+            );
+        }
+        let far = EventId::new(EventClass::Transport, 2 * number);
+        let near = EventId::new(EventClass::Transport, 2 * number + 1);
+        endpoint.far.arm(&mut network.calendar, far, endpoint.connection.far_deadline());
+        endpoint.near.arm(&mut network.calendar, near, endpoint.connection.near_deadline());
+        if endpoint.connection.is_closed() {
+            self.forget(number);
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self, number: u32) {
+        let Some(endpoint) = self.endpoints[number as usize].take() else { return };
+        let end = usize::from(!endpoint.flow.is_forward());
+        let conversation = &mut self.conversations[endpoint.flow.index() / 2];
+        conversation.endpoints[end] = NONE;
+        conversation.gone[end] = Some(Box::new(endpoint.connection.statistics()));
+        self.free_endpoints.push(number);
+    }
+
+    fn insert(&mut self, endpoint: Endpoint) -> u32 {
+        if let Some(number) = self.free_endpoints.pop() {
+            self.endpoints[number as usize] = Some(endpoint);
+            number
+        } else {
+            self.endpoints.push(Some(endpoint));
+            self.endpoints.len() as u32 - 1
+        }
+    }
+
+    fn wake_at(&mut self, network: &mut Network<Witness>, application: u32, at: Instant) {
+        let wake = &mut self.wakes[application as usize];
+        wake.deadline = at;
+        wake.slot.arm(&mut network.calendar, EventId::new(EventClass::Application, application), at);
+    }
+
+    fn initial_sequence(&self, conversation: usize, end: &str) -> u32 {
+        let name = format!("conversation {conversation} {end}");
+        fullpipe_units::Stream::new(self.seed, &name, "initial-sequence").bits() as u32
+    }
+
+    /// The active side of a new conversation of a flow.
+    fn open(&mut self, network: &mut Network<Witness>, flow: u32) -> u32 {
+        let opened = std::mem::replace(&mut self.opened[flow as usize], 1);
+        let conversation = if opened == 0 {
+            flow as usize
+        } else {
+            self.conversations.push(Conversation { flow, endpoints: [NONE; 2], gone: [None, None] });
+            network.observer.grow(self.conversations.len(), flow as usize);
+            self.conversations.len() - 1
+        };
+        let initial_sequence = self.initial_sequence(conversation, "initiator");
+        let described = &self.flows[flow as usize];
+        let Some(tcp) = &described.tcp else { return NONE };
+        let connection = Connection::client(tcp.config.clone(), tcp.controller(), initial_sequence, network.now());
+        let number = self.insert(Endpoint {
+            connection,
+            flow: FlowId(2 * conversation as u32),
+            application: 2 * flow,
+            node: described.from,
+            peer: described.to,
+            far: Slot::default(),
+            near: Slot::default(),
+        });
+        self.conversations[conversation].endpoints[0] = number;
+        number
+    }
+
+    /// The passive side, when a SYN finds nobody.
+    #[cold]
+    fn accept(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
+        let conversation = flow.index() / 2;
+        if !flow.is_forward() || !header.has(flags::SYN) || header.has(flags::ACK | flags::RST) {
+            return None;
+        }
+        let described = self.conversations.get(conversation)?.flow;
+        let initial_sequence = self.initial_sequence(conversation, "acceptor");
+        let flow_of = &self.flows[described as usize];
+        let tcp = flow_of.tcp.as_ref()?;
+        let connection = Connection::server(tcp.config.clone(), tcp.controller(), initial_sequence, now);
+        let number = self.insert(Endpoint {
+            connection,
+            flow: flow.reverse(),
+            application: 2 * described + 1,
+            node: flow_of.to,
+            peer: flow_of.from,
+            far: Slot::default(),
+            near: Slot::default(),
+        });
+        self.conversations[conversation].endpoints[1] = number;
+        Some(number)
+    }
+}
+
+impl Hosts<Witness> for World {
+    #[inline]
+    fn receive(&mut self, network: &mut Network<Witness>, _node: NodeId, handle: Handle) {
+        let packet = network.arena.get(handle);
+        let flow = packet.flow;
+        match packet.content {
+            Content::Tcp(header) => {
+                // The receiver of a forward packet is the acceptor.
+                let end = usize::from(flow.is_forward());
+                let number = match self.core.conversations[flow.index() / 2].endpoints[end] {
+                    NONE => self.core.accept(network.now(), flow, &header),
+                    number => Some(number),
+                };
+                if let Some(number) = number
+                    && let Some(endpoint) = &mut self.core.endpoints[number as usize]
+                {
+                    let sacks = network.arena.sacks(packet.sacks, header.sack_count);
+                    let payload = network.arena.payload(packet.payload);
+                    endpoint.connection.handle_segment(network.now(), &header, sacks, payload, false);
+                    network.arena.release(handle);
+                    self.service(network, number);
+                } else {
+                    // A segment for a connection that is gone. Both ends are ours and know that it is over: the reset
+                    // of RFC 9293 section 3.10.7.1 would meet nobody.
+                    network.arena.release(handle);
+                }
+            }
+            Content::Udp { payload_bytes } => {
+                network.arena.release(handle);
+                let flow_index = self.core.conversations[flow.index() / 2].flow;
+                let application = 2 * flow_index + u32::from(flow.is_forward());
+                let mut io = AtHost { core: &mut self.core, network, application, serviced: NONE };
+                self.applications[application as usize].on_datagram(payload_bytes, &mut io);
+                while let Some(other) = self.core.touched.pop() {
+                    self.service_one(network, other);
+                }
+            }
+            Content::Fragment { .. } => network.arena.release(handle),
+        }
+    }
+
+    fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {
+        let now = network.now();
+        let index = event.index();
+        if event.class() == EventClass::Transport {
+            let number = index / 2;
+            let Some(endpoint) = &mut self.core.endpoints[number as usize] else { return };
+            let slot = if index.is_multiple_of(2) { &mut endpoint.far } else { &mut endpoint.near };
+            if slot.fired(now) {
+                endpoint.connection.handle_timeout(now);
+                self.service(network, number);
+            }
+            return;
+        }
+        let wake = &mut self.core.wakes[index as usize];
+        if !wake.slot.fired(now) {
+            return;
+        }
+        if wake.deadline > now {
+            let deadline = wake.deadline;
+            return self.core.wake_at(network, index, deadline);
+        }
+        wake.deadline = Instant::NEVER;
+        let mut io = AtHost { core: &mut self.core, network, application: index, serviced: NONE };
+        let application = &mut self.applications[index as usize];
+        let initiator = index.is_multiple_of(2);
+        if initiator && !std::mem::replace(&mut self.started[index as usize / 2], true) {
+            application.on_start(&mut io);
+        } else {
+            application.on_wake(&mut io);
+        }
+        while let Some(other) = self.core.touched.pop() {
+            self.service_one(network, other);
+        }
+    }
+}
+
+/// What one application can do, while it is being called.
+struct AtHost<'a> {
+    core: &'a mut Core,
+    network: &'a mut Network<Witness>,
+    application: u32,
+    /// The endpoint that is asked for output anyway after the call.
+    serviced: u32,
+}
+
+impl Io for AtHost<'_> {
+    fn now(&self) -> Instant {
+        self.network.now()
+    }
+
+    fn wake_at(&mut self, at: Instant) {
+        self.core.wake_at(self.network, self.application, at);
+    }
+
+    fn open(&mut self) -> StreamId {
+        let number = self.core.open(self.network, self.application / 2);
+        if number != NONE {
+            self.core.touched.push(number);
+        }
+        StreamId(number)
+    }
+
+    fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
+        if stream.0 != self.serviced && !self.core.touched.contains(&stream.0) {
+            self.core.touched.push(stream.0);
+        }
+        let endpoint = self.core.endpoints.get_mut(stream.0 as usize)?.as_mut()?;
+        (endpoint.application == self.application).then_some(&mut endpoint.connection as &mut dyn Stream)
+    }
+
+    fn send_datagram(&mut self, payload_bytes: u32) {
+        let flow = self.application / 2;
+        let described = &self.core.flows[flow as usize];
+        let initiator = self.application.is_multiple_of(2);
+        let (from, to) = if initiator { (described.from, described.to) } else { (described.to, described.from) };
+        let ip_bytes = IPV4_HEADER_BYTES + UDP_HEADER_BYTES + payload_bytes;
+        let flow = FlowId(2 * flow + u32::from(!initiator));
+        self.network.send(from, flow, to, ip_bytes, Content::Udp { payload_bytes }, Side::NONE, Side::NONE);
+    }
+}
+
