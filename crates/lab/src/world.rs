@@ -367,7 +367,7 @@ impl Hosts<Witness> for World {
                     self.service_one(network, other);
                 }
             }
-            Content::Fragment { .. } => network.arena.release(handle),
+            Content::Fragment { .. } | Content::Arp { .. } => network.arena.release(handle),
         }
     }
 

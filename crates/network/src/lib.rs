@@ -5,6 +5,9 @@
 //! arrives; a router sends it on; its destination host gets it by [`Hosts::receive`]. Where every link of a chain is
 //! fed by one link only, the whole chain is computed when the packet enters it (see [`network`]).
 
+pub mod arp;
+pub mod ethernet;
+pub mod fragment;
 pub mod link;
 pub mod loss;
 pub mod network;
@@ -12,6 +15,8 @@ pub mod packet;
 pub mod queue;
 pub mod routing;
 
+pub use arp::ArpSpecification;
+pub use ethernet::{EthernetSpecification, StationCounters};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
 pub use network::{Fault, Hosts, Network};

@@ -11,6 +11,8 @@
 //! **Fragments.** A packet larger than a link's MTU travels as fragments of it (RFC 791 section 3.2); the whole packet
 //! stays in the arena until all fragments have arrived or one was dropped.
 
+use crate::ethernet::Segment;
+use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
 use crate::packet::{Arena, Content, Handle, Packet, Side};
 use crate::queue::Queued;
@@ -60,7 +62,7 @@ struct Node {
 /// What remains in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Remaining {
-    /// Per link: frames and their bytes on the wire that were offered and neither transmitted nor dropped.
+    /// Per link, then per shared medium (or station's path): frames and their bytes on the wire that were offered and neither transmitted nor dropped.
     pub queued_per_link: Vec<(u64, u64)>,
     /// Per flow: whole packets and their bytes that wait or are on their way.
     pub packets_per_flow: BTreeMap<FlowId, (u64, u64)>,
@@ -69,7 +71,7 @@ pub struct Remaining {
 /// Links, packets and time.
 #[derive(Debug)]
 pub struct Network<O> {
-    now: Instant,
+    pub(crate) now: Instant,
     horizon: Instant,
     /// What is still to happen; hosts add their timers.
     pub calendar: Calendar,
@@ -78,13 +80,19 @@ pub struct Network<O> {
     /// Who watches.
     pub observer: O,
     pub(crate) links: Vec<Link>,
+    pub(crate) segments: Vec<Segment>,
+    /// Segment and number of each channel of all segments.
+    pub(crate) channels: Vec<(u32, u32)>,
+    /// Segment and number of each station of all segments.
+    pub(crate) stations: Vec<(u32, u32)>,
+    pub(crate) fragments: Fragments,
     nodes: Vec<Node>,
-    edges: Vec<Vec<Edge>>,
+    pub(crate) edges: Vec<Vec<Edge>>,
     conversations: BTreeSet<(NodeId, NodeId)>,
     observed: BTreeSet<LinkId>,
     fuse: bool,
     silent_drop: Option<Box<SilentDrop>>,
-    dropped: Vec<Queued>,
+    pub(crate) dropped: Vec<Queued>,
     events: u64,
 }
 
@@ -98,6 +106,10 @@ impl<O: Observer> Network<O> {
             arena: Arena::default(),
             observer,
             links: Vec::new(),
+            segments: Vec::new(),
+            channels: Vec::new(),
+            stations: Vec::new(),
+            fragments: Fragments::default(),
             nodes: Vec::new(),
             edges: Vec::new(),
             conversations: BTreeSet::new(),
@@ -149,7 +161,10 @@ impl<O: Observer> Network<O> {
     pub fn inject(&mut self, fault: Fault) {
         match fault {
             Fault::FastLink(link) => {
-                let transmitter = &mut self.links[link.index()].transmitter;
+                let transmitter = match self.links.get_mut(link.index()) {
+                    Some(link) => &mut link.transmitter,
+                    None => self.channel_transmitter(link),
+                };
                 let rate = transmitter.rate().bits_per_second();
                 *transmitter = fullpipe_units::rate::Transmitter::new(fullpipe_units::Rate::from_bits_per_second(
                     rate + rate / 100,
@@ -220,7 +235,7 @@ impl<O: Observer> Network<O> {
             match hop {
                 Attachment::None => break,
                 Attachment::Link(link) => at = self.links[link.index()].to,
-                Attachment::Station { .. } => at = to,
+                Attachment::Station { segment, station } => at = self.segments[segment as usize].node_of(station),
             }
             hops.push(hop);
         }
@@ -240,17 +255,21 @@ impl<O: Observer> Network<O> {
 
     /// Counters of a link.
     pub fn link_counters(&self, link: LinkId) -> LinkCounters {
-        self.links[link.index()].counters
+        self.links.get(link.index()).map_or_else(|| self.channel_counters(link), |link| link.counters)
     }
 
     /// Packets and bytes waiting at a link now. Declare it with [`Network::observe_link`] first.
     pub fn link_queue(&mut self, link: LinkId) -> (u64, u64) {
         let now = self.now;
-        self.links[link.index()].queue(now)
+        match self.links.get_mut(link.index()) {
+            Some(link) => link.queue(now),
+            None => self.channel_queue(link),
+        }
     }
 
     /// A host hands a packet to the network, now.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "a packet's fields, which would only be packed to be unpacked")]
     pub fn send(
         &mut self,
         from: NodeId,
@@ -272,23 +291,30 @@ impl<O: Observer> Network<O> {
         let destination = self.arena.get(handle).destination;
         match self.nodes[node.index()].routes.toward(destination) {
             Attachment::Link(link) => self.enqueue(link, self.now, handle),
-            other => self.route_elsewhere(other, handle),
+            other => self.route_elsewhere(node, other, handle),
         }
     }
 
     #[cold]
-    fn route_elsewhere(&mut self, attachment: Attachment, handle: Handle) {
+    fn route_elsewhere(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
         match attachment {
             Attachment::Link(link) => self.enqueue(link, self.now, handle),
-            Attachment::Station { .. } | Attachment::None => {
-                self.drop_packet(self.now, handle, None, DropReason::Unreachable);
-            }
+            Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
+            Attachment::None => self.drop_packet(self.now, handle, None, DropReason::Unreachable),
         }
+    }
+
+    /// The way from a node toward another.
+    pub(crate) fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
+        self.nodes[node.index()].routes.toward(destination)
     }
 
     /// A packet's end before its destination.
     pub(crate) fn drop_packet(&mut self, at: Instant, handle: Handle, link: Option<LinkId>, reason: DropReason) {
         let packet = *self.arena.get(handle);
+        if let Content::Fragment { .. } = packet.content {
+            return self.drop_fragment(at, handle, link, reason);
+        }
         self.observer.dropped(at, &packet.view(), link, reason);
         self.arena.release(handle);
     }
@@ -358,17 +384,13 @@ impl<O: Observer> Network<O> {
         let packet = self.arena.get(handle);
         let wire_bytes = packet.ip_bytes + l.framing_bytes;
         if packet.ip_bytes > l.mtu_bytes {
-            return self.drop_packet(at, handle, Some(link), DropReason::TooBig);
+            let mtu_bytes = l.mtu_bytes;
+            return self.fragment(at, handle, mtu_bytes, link, |network, piece| network.enqueue(link, at, piece));
         }
-        if let Some(fault) = &mut self.silent_drop
-            && fault.link == link
-        {
-            fault.count += 1;
-            if fault.count.is_multiple_of(fault.every) {
-                self.arena.release(handle);
-                return;
-            }
+        if self.drops_silently(link, handle) {
+            return;
         }
+        let l = &mut self.links[link.index()];
         let Some(driven) = &mut l.driven else {
             // Only a fault elsewhere brought us here.
             let fault = self.silent_drop.take();
@@ -386,6 +408,20 @@ impl<O: Observer> Network<O> {
         if !transmitting {
             self.depart(link);
         }
+    }
+
+    /// Whether the fault of that name takes the packet.
+    pub(crate) fn drops_silently(&mut self, link: LinkId, handle: Handle) -> bool {
+        let Some(fault) = &mut self.silent_drop else { return false };
+        if fault.link != link {
+            return false;
+        }
+        fault.count += 1;
+        let drops = fault.count.is_multiple_of(fault.every);
+        if drops {
+            self.vanish(handle);
+        }
+        drops
     }
 
     fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
@@ -464,7 +500,14 @@ impl<O: Observer> Network<O> {
                     self.calendar.pop();
                     self.depart(LinkId(event.index()));
                 }
-                EventClass::Medium | EventClass::Host => self.calendar.pop(),
+                EventClass::Medium => {
+                    self.calendar.pop();
+                    self.medium_event(hosts, event.index());
+                }
+                EventClass::Host => {
+                    self.calendar.pop();
+                    self.resolutions_due(event.index());
+                }
                 EventClass::Transport | EventClass::Application => {
                     self.calendar.pop();
                     hosts.timer(self, event);
@@ -475,11 +518,14 @@ impl<O: Observer> Network<O> {
     }
 
     #[inline(always)]
-    fn arrive(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+    pub(crate) fn arrive(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         if self.nodes[node.index()].router {
             return self.route(node, handle);
         }
         let packet = self.arena.get(handle);
+        if let Content::Fragment { .. } = packet.content {
+            return self.receive_fragment(hosts, node, handle);
+        }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
         hosts.receive(self, node, handle);
     }
@@ -490,8 +536,9 @@ impl<O: Observer> Network<O> {
         for link in &self.links {
             remaining.queued_per_link.push(link.queued());
         }
+        remaining.queued_per_link.extend(self.segments.iter().flat_map(Segment::queued));
         for packet in self.arena.live_packets() {
-            if !matches!(packet.content, Content::Fragment { .. }) {
+            if !matches!(packet.content, Content::Fragment { .. } | Content::Arp { .. }) {
                 let (packets, bytes) = remaining.packets_per_flow.entry(packet.flow).or_default();
                 *packets += 1;
                 *bytes += u64::from(packet.ip_bytes);
@@ -500,17 +547,23 @@ impl<O: Observer> Network<O> {
         remaining
     }
 
-    /// Time that an otherwise empty network needs for a packet: fixed part, and nanoseconds per IP byte.
+    /// Time that an otherwise empty network needs for a packet: fixed part, and nanoseconds per IP byte. Padding is
+    /// not counted. For packets that no MTU on the way cuts: fragments travel side by side.
     pub fn minimum_delay(&self, from: NodeId, to: NodeId) -> (Duration, f64) {
         let mut fixed = Duration::ZERO;
         let mut per_byte = 0.0;
         for hop in self.path(from, to) {
-            if let Attachment::Link(link) = hop {
-                let link = &self.links[link.index()];
-                let byte = 8e9 / link.transmitter.rate().bits_per_second() as f64;
-                fixed += link.delay + Duration::from_nanos((f64::from(link.framing_bytes) * byte) as u64);
-                per_byte += byte;
-            }
+            let (delay, framing_bytes, rate) = match hop {
+                Attachment::Link(link) => {
+                    let link = &self.links[link.index()];
+                    (link.delay, link.framing_bytes, link.transmitter.rate())
+                }
+                Attachment::Station { segment, .. } => self.segments[segment as usize].minimum(),
+                Attachment::None => continue,
+            };
+            let byte = 8e9 / rate.bits_per_second() as f64;
+            fixed += delay + Duration::from_nanos((f64::from(framing_bytes) * byte) as u64);
+            per_byte += byte;
         }
         (fixed, per_byte)
     }

@@ -145,10 +145,15 @@ pub enum Content {
         /// Whether this is the last fragment.
         last: bool,
     },
+    /// A frame of address resolution on a shared segment; hosts never get to see one.
+    Arp {
+        /// A request, broadcast; or a reply.
+        request: bool,
+    },
 }
 
 /// Where a packet lies in the [`Arena`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(pub(crate) u32);
 
 /// Where a packet's side data (SACK blocks, payload bytes) lie; a number beyond all others means that it has none.
@@ -205,6 +210,7 @@ impl Packet {
             ),
             Content::Udp { payload_bytes } => (*payload_bytes, None),
             Content::Fragment { .. } => (self.ip_bytes - IPV4_HEADER_BYTES, None),
+            Content::Arp { .. } => (0, None),
         };
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, tcp }
     }
@@ -215,6 +221,7 @@ impl Packet {
         match &self.content {
             Content::Tcp(header) => header.payload_bytes > 0,
             Content::Udp { .. } | Content::Fragment { .. } => true,
+            Content::Arp { .. } => false,
         }
     }
 }

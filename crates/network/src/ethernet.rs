@@ -1,0 +1,555 @@
+//! Shared Ethernet: several stations on one segment, half or full duplex.
+//!
+//! **Half duplex.** The segment is one medium: idle, or occupied by a frame from the beginning of its transmission until
+//! it has reached everybody, a propagation delay after its end. A station with a frame senses the medium. If it is idle,
+//! it transmits. If not, it backs off: before retry k it waits floor(U[1, 2^min(k, ceiling) - 1)) slots, at most 1000
+//! (k = 1: one slot; k = 2: one or two), and senses again; after `max_retries` it drops the frame. Success sets k back
+//! to 0. Sensing is exact and immediate, so frames never collide: contention shows as waiting only.
+//!
+//! **Full duplex.** Each station has a path of its own to all others; nothing is ever occupied by somebody else.
+//!
+//! **Both.** Behind its own frame a station leaves the interframe gap (IEEE 802.3: 96 bit times), then takes the next
+//! frame from its interface (device queue, refilled from the discipline) and tries. A station at rest tries as soon as a
+//! frame comes. A frame is the IP packet and framing, padded to the smallest frame; there is no preamble.
+//!
+//! **Order at one instant.** First a frame is received by everybody and the answers that reception calls forth are made
+//! (they find the medium occupied and back off); then the medium falls idle; then stations whose gap or back-off ends now
+//! sense, in the order of their numbers. The event identities say so, not the order in which events were made.
+//!
+//! **Identity.** Half duplex: one [`LinkId`] for the medium. Full duplex: one for each station, whose frames then obey
+//! every rule of a point-to-point link. They follow those of the links: see [`Network::ethernet_link`].
+
+use crate::arp::{ARP_BYTES, ArpSpecification, Due, Lookup, Resolver};
+use crate::link::LinkCounters;
+use crate::network::{Hosts, Network};
+use crate::packet::{Content, Handle, Packet, Side};
+use crate::queue::{Interface, Limit, QueueDiscipline, Queued};
+use crate::routing::{Attachment, Edge};
+use fullpipe_engine::{EventClass, EventId, Lane, Slot};
+use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_units::rate::Transmitter;
+use fullpipe_units::{Duration, FlowId, LinkId, NodeId, Rate, Stream};
+
+/// The flow that frames of address resolution belong to.
+pub const ARP_FLOW: FlowId = FlowId(u32::MAX);
+
+/// Most slots of one back-off.
+const MAX_BACKOFF_SLOTS: u64 = 1000;
+
+/// Medium events from this number on belong to stations, those below to channels: at one instant frames are received
+/// before stations sense.
+const STATION_EVENTS: u32 = 1 << 27;
+
+/// What a segment is built from.
+#[derive(Debug)]
+pub struct EthernetSpecification {
+    /// Attached nodes and the names of their random streams.
+    pub hosts: Vec<(NodeId, String)>,
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// Rate.
+    pub rate: Rate,
+    /// Propagation delay between any two stations.
+    pub delay: Duration,
+    /// Whether stations share the medium.
+    pub half_duplex: bool,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+    /// Bytes that framing adds.
+    pub framing_bytes: u32,
+    /// Smallest frame; shorter ones are padded.
+    pub min_frame_bytes: u32,
+    /// Bit times that a station leaves behind its own frame.
+    pub interframe_gap_bits: u32,
+    /// Slot of the back-off.
+    pub slot: Duration,
+    /// Largest exponent of the back-off.
+    pub backoff_ceiling: u32,
+    /// Retries after which a frame is dropped.
+    pub max_retries: u32,
+    /// Device queue of each station.
+    pub device_queue: Limit,
+    /// Disciplines above the device queues: one per station, in order; stations beyond the list have none.
+    pub disciplines: Vec<Box<dyn QueueDiscipline>>,
+    /// Address resolution.
+    pub arp: ArpSpecification,
+}
+
+/// Counters of a station.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationCounters {
+    /// Frames transmitted.
+    pub frames: u64,
+    /// Bytes transmitted, framing and padding included.
+    pub bytes: u64,
+    /// Frames dropped at its queues.
+    pub queue_drops: u64,
+    /// Frames given up because the medium was occupied too often.
+    pub collision_drops: u64,
+    /// Packets (or fragments) dropped because an address was not known.
+    pub resolution_drops: u64,
+    /// Times that it backed off.
+    pub backoffs: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing to transmit.
+    Rest,
+    /// Waiting to sense again.
+    BackOff,
+    /// Transmitting, or in the gap behind the frame.
+    Busy,
+}
+
+#[derive(Debug)]
+struct Station {
+    node: NodeId,
+    interface: Interface,
+    phase: Phase,
+    /// The frame that waits for the medium.
+    current: Option<Queued>,
+    retries: u32,
+    back_off: Stream,
+    resolver: Resolver,
+    resolver_slot: Slot,
+    counters: StationCounters,
+}
+
+/// Where frames travel: the medium, or the path of one station.
+#[derive(Debug)]
+struct Channel {
+    transmitter: Transmitter,
+    /// Frames on their way, with the station that sent them.
+    flight: Lane<(Handle, u32)>,
+    occupied: bool,
+    counters: LinkCounters,
+}
+
+/// One segment.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    stations: Vec<Station>,
+    channels: Vec<Channel>,
+    half_duplex: bool,
+    first_channel: u32,
+    first_station: u32,
+    delay: Duration,
+    gap: Duration,
+    mtu_bytes: u32,
+    framing_bytes: u32,
+    min_frame_bytes: u32,
+    slot: Duration,
+    backoff_ceiling: u32,
+    max_retries: u32,
+    arp: ArpSpecification,
+}
+
+impl Segment {
+    fn new(specification: EthernetSpecification, first_channel: u32, first_station: u32) -> Self {
+        let EthernetSpecification { hosts, seed, rate, delay, half_duplex, .. } = specification;
+        let EthernetSpecification { mtu_bytes, framing_bytes, min_frame_bytes, device_queue, arp, .. } = specification;
+        let largest_bytes = mtu_bytes.saturating_add(framing_bytes).max(min_frame_bytes);
+        let mut disciplines = specification.disciplines.into_iter();
+        let stations: Vec<Station> = hosts
+            .iter()
+            .enumerate()
+            .map(|(number, (node, name))| Station {
+                node: *node,
+                interface: Interface::new(disciplines.next(), device_queue, largest_bytes),
+                phase: Phase::Rest,
+                current: None,
+                retries: 0,
+                back_off: Stream::new(seed, name, "back-off"),
+                resolver: Resolver::new(
+                    arp.fixed_delays.get(number).copied(),
+                    Stream::new(seed, name, "address-resolution"),
+                ),
+                resolver_slot: Slot::default(),
+                counters: StationCounters::default(),
+            })
+            .collect();
+        let channels = if half_duplex { 1 } else { stations.len() };
+        let gap_bits = u128::from(specification.interframe_gap_bits);
+        let gap = (gap_bits * 1_000_000_000).div_ceil(u128::from(rate.bits_per_second().max(1)));
+        Segment {
+            channels: (0..channels)
+                .map(|_| Channel {
+                    transmitter: Transmitter::new(rate),
+                    flight: Lane::default(),
+                    occupied: false,
+                    counters: LinkCounters::default(),
+                })
+                .collect(),
+            stations,
+            half_duplex,
+            first_channel,
+            first_station,
+            delay,
+            gap: Duration::from_nanos(u64::try_from(gap).unwrap_or(u64::MAX)),
+            mtu_bytes,
+            framing_bytes,
+            min_frame_bytes,
+            slot: specification.slot,
+            backoff_ceiling: specification.backoff_ceiling,
+            max_retries: specification.max_retries,
+            arp,
+        }
+    }
+
+    /// The channel that a station transmits on.
+    fn channel_of(&self, station: u32) -> usize {
+        if self.half_duplex { 0 } else { station as usize }
+    }
+
+    fn wire_bytes(&self, payload_bytes: u32) -> u32 {
+        payload_bytes.saturating_add(self.framing_bytes).max(self.min_frame_bytes)
+    }
+
+    fn station_of(&self, node: NodeId) -> Option<u32> {
+        self.stations.iter().position(|station| station.node == node).map(|position| position as u32)
+    }
+
+    /// The node of a station.
+    pub(crate) fn node_of(&self, station: u32) -> NodeId {
+        self.stations[station as usize].node
+    }
+
+    /// Packets and bytes that wait at a station, that which waits for the medium included.
+    fn waiting(&self, station: &Station) -> (u64, u64) {
+        let current = station.current.map_or(0, |queued| u64::from(queued.wire_bytes));
+        (station.interface.packets() + u64::from(station.current.is_some()), station.interface.bytes() + current)
+    }
+
+    /// For each channel: frames and bytes that wait for it, at all its stations.
+    pub(crate) fn queued(&self) -> Vec<(u64, u64)> {
+        let mut queued = vec![(0, 0); self.channels.len()];
+        for (number, station) in self.stations.iter().enumerate() {
+            let (packets, bytes) = self.waiting(station);
+            let entry = &mut queued[self.channel_of(number as u32)];
+            entry.0 += packets;
+            entry.1 += bytes;
+        }
+        queued
+    }
+
+    /// Propagation delay, framing and rate, for the least time of a packet.
+    pub(crate) fn minimum(&self) -> (Duration, u32, Rate) {
+        (self.delay, self.framing_bytes, self.channels[0].transmitter.rate())
+    }
+}
+
+/// Slots to wait before retry `retries`.
+fn back_off_slots(retries: u32, ceiling: u32, stream: &mut Stream) -> u64 {
+    // 2^10 - 1 is beyond the largest wait already.
+    let upper = ((1u64 << retries.min(ceiling).min(10)) - 1).clamp(1, MAX_BACKOFF_SLOTS);
+    stream.uniform_between(1.0, upper as f64) as u64
+}
+
+impl<O: Observer> Network<O> {
+    /// Adds a segment and says its number. A node may be on several segments, once on each.
+    ///
+    /// # Panics
+    /// If there is no host or the rate is zero: a description with such a segment is refused before a world is built.
+    pub fn add_ethernet(&mut self, specification: EthernetSpecification) -> u32 {
+        assert!(!specification.hosts.is_empty(), "a segment has stations");
+        let segment = self.segments.len() as u32;
+        let first_channel = self.channels.len() as u32;
+        let first_station = self.stations.len() as u32;
+        let added = Segment::new(specification, first_channel, first_station);
+        self.channels.extend((0..added.channels.len() as u32).map(|channel| (segment, channel)));
+        self.stations.extend((0..added.stations.len() as u32).map(|station| (segment, station)));
+        for from in &added.stations {
+            for (station, to) in added.stations.iter().enumerate() {
+                if from.node != to.node {
+                    let by = Attachment::Station { segment, station: station as u32 };
+                    self.edges[from.node.index()].push(Edge { to: to.node, by });
+                }
+            }
+        }
+        self.segments.push(added);
+        segment
+    }
+
+    /// Identity of a segment's medium (half duplex) or of its first station's path (full duplex). Valid after the last
+    /// [`Network::add_link`].
+    pub fn ethernet_link(&self, segment: u32) -> LinkId {
+        self.channel_link(segment, 0)
+    }
+
+    /// Identity of what a station transmits on: the segment's medium (half duplex) or its own path (full duplex). Valid
+    /// after the last [`Network::add_link`].
+    pub fn station_link(&self, segment: u32, station: u32) -> LinkId {
+        self.channel_link(segment, self.segments[segment as usize].channel_of(station))
+    }
+
+    fn channel_link(&self, segment: u32, channel: usize) -> LinkId {
+        let first = self.segments[segment as usize].first_channel;
+        LinkId(self.links.len() as u32 + first + channel as u32)
+    }
+
+    /// Packets and bytes that wait at a station now, the frame that waits for the medium included.
+    pub fn station_queue(&self, segment: u32, station: u32) -> (u64, u64) {
+        let segment = &self.segments[segment as usize];
+        segment.waiting(&segment.stations[station as usize])
+    }
+
+    /// Counters of a station.
+    pub fn station_counters(&self, segment: u32, station: u32) -> StationCounters {
+        self.segments[segment as usize].stations[station as usize].counters
+    }
+
+    /// Counters of a channel by its identity.
+    pub(crate) fn channel_counters(&self, link: LinkId) -> LinkCounters {
+        let (segment, channel) = self.channels[link.index() - self.links.len()];
+        self.segments[segment as usize].channels[channel as usize].counters
+    }
+
+    /// Packets and bytes that wait for a channel, by its identity.
+    pub(crate) fn channel_queue(&self, link: LinkId) -> (u64, u64) {
+        let (segment, channel) = self.channels[link.index() - self.links.len()];
+        self.segments[segment as usize].queued()[channel as usize]
+    }
+
+    /// The transmitter of a channel, to be broken on purpose.
+    pub(crate) fn channel_transmitter(&mut self, link: LinkId) -> &mut Transmitter {
+        let (segment, channel) = self.channels[link.index() - self.links.len()];
+        &mut self.segments[segment as usize].channels[channel as usize].transmitter
+    }
+
+    /// A packet leaves `node` for the neighbour `station` on a segment.
+    pub(crate) fn send_on_segment(&mut self, node: NodeId, segment: u32, station: u32, handle: Handle) {
+        let mtu_bytes = self.segments[segment as usize].mtu_bytes;
+        if self.arena.get(handle).ip_bytes <= mtu_bytes {
+            return self.resolve(node, segment, station, handle);
+        }
+        let link = self.ethernet_link(segment);
+        self.fragment(self.now, handle, mtu_bytes, link, |network, piece| {
+            network.resolve(node, segment, station, piece);
+        });
+    }
+
+    fn resolve(&mut self, node: NodeId, segment: u32, neighbour: u32, handle: Handle) {
+        let now = self.now;
+        let s = &mut self.segments[segment as usize];
+        let Some(from) = s.station_of(node) else {
+            return self.drop_packet(now, handle, None, DropReason::Unreachable);
+        };
+        let station = &mut s.stations[from as usize];
+        match station.resolver.submit(&s.arp, now, neighbour, handle) {
+            Lookup::Known => self.offer_frame(segment, from, handle),
+            Lookup::Waits => self.arm_resolver(segment, from),
+            Lookup::Refused => {
+                station.counters.resolution_drops += 1;
+                self.drop_packet(now, handle, None, DropReason::Resolution);
+            }
+        }
+    }
+
+    fn arm_resolver(&mut self, segment: u32, station: u32) {
+        let s = &mut self.segments[segment as usize];
+        let event = EventId::new(EventClass::Host, s.first_station + station);
+        let station = &mut s.stations[station as usize];
+        let wake = station.resolver.next_wake();
+        if !wake.is_never() {
+            station.resolver_slot.arm(&mut self.calendar, event, wake);
+        }
+    }
+
+    /// A station's resolutions may be due.
+    pub(crate) fn resolutions_due(&mut self, number: u32) {
+        let now = self.now;
+        let (segment, from) = self.stations[number as usize];
+        let s = &mut self.segments[segment as usize];
+        if !s.stations[from as usize].resolver_slot.fired(now) {
+            return;
+        }
+        loop {
+            let s = &mut self.segments[segment as usize];
+            let station = &mut s.stations[from as usize];
+            match station.resolver.next_due(&s.arp, now) {
+                None => break,
+                Some((neighbour, Due::Ask)) => self.send_arp(segment, from, neighbour, true),
+                Some((_, Due::GiveUp(waiting))) => {
+                    station.counters.resolution_drops += waiting.len() as u64;
+                    for handle in waiting {
+                        self.drop_packet(now, handle, None, DropReason::Resolution);
+                    }
+                }
+            }
+        }
+        self.arm_resolver(segment, from);
+    }
+
+    fn send_arp(&mut self, segment: u32, from: u32, to: u32, request: bool) {
+        let handle = self.arena.insert(Packet {
+            sent: self.now,
+            content: Content::Arp { request },
+            flow: ARP_FLOW,
+            destination: self.segments[segment as usize].node_of(to),
+            ip_bytes: ARP_BYTES,
+            sacks: Side::NONE,
+            payload: Side::NONE,
+        });
+        self.offer_frame(segment, from, handle);
+    }
+
+    /// A frame comes to a station's interface.
+    fn offer_frame(&mut self, segment: u32, from: u32, handle: Handle) {
+        let now = self.now;
+        let link = self.station_link(segment, from);
+        if self.drops_silently(link, handle) {
+            return;
+        }
+        let s = &mut self.segments[segment as usize];
+        let wire_bytes = s.wire_bytes(self.arena.get(handle).ip_bytes);
+        self.observer.offered(link, wire_bytes);
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let station = &mut s.stations[from as usize];
+        let refused = station.interface.offer(now, Queued { handle, wire_bytes, since: now }, &mut dropped).err();
+        dropped.extend(refused);
+        let rests = station.phase == Phase::Rest;
+        self.drop_frames(segment, from, &mut dropped, DropReason::QueueFull);
+        if rests {
+            self.serve(segment, from);
+        }
+    }
+
+    fn drop_frames(&mut self, segment: u32, from: u32, dropped: &mut Vec<Queued>, reason: DropReason) {
+        let link = self.station_link(segment, from);
+        for Queued { handle, wire_bytes, .. } in dropped.drain(..) {
+            let s = &mut self.segments[segment as usize];
+            let channel = s.channel_of(from);
+            s.channels[channel].counters.queue_drops += 1;
+            let counters = &mut s.stations[from as usize].counters;
+            match reason {
+                DropReason::Collision => counters.collision_drops += 1,
+                _ => counters.queue_drops += 1,
+            }
+            self.observer.link_dropped(link, wire_bytes, reason);
+            if matches!(self.arena.get(handle).content, Content::Arp { .. }) {
+                self.arena.release(handle);
+            } else {
+                self.drop_packet(self.now, handle, Some(link), reason);
+            }
+        }
+        self.dropped = std::mem::take(dropped);
+    }
+
+    /// A station at rest, or at the end of its gap or back-off, tries to transmit.
+    fn serve(&mut self, segment: u32, from: u32) {
+        let now = self.now;
+        loop {
+            let mut dropped = std::mem::take(&mut self.dropped);
+            let s = &mut self.segments[segment as usize];
+            let channel = s.channel_of(from);
+            let occupied = s.half_duplex && s.channels[channel].occupied;
+            let station = &mut s.stations[from as usize];
+            if station.current.is_none() {
+                station.current = station.interface.take(now, &mut dropped);
+            }
+            self.drop_frames(segment, from, &mut dropped, DropReason::QueueFull);
+            let s = &mut self.segments[segment as usize];
+            let station = &mut s.stations[from as usize];
+            let Some(frame) = station.current else {
+                station.phase = Phase::Rest;
+                return;
+            };
+            if !occupied {
+                return self.transmit(segment, from, frame);
+            }
+            if station.retries < s.max_retries {
+                station.retries += 1;
+                station.phase = Phase::BackOff;
+                station.counters.backoffs += 1;
+                let slots = back_off_slots(station.retries, s.backoff_ceiling, &mut station.back_off);
+                let event = EventId::new(EventClass::Medium, STATION_EVENTS + s.first_station + from);
+                self.calendar.schedule(now.saturating_add(s.slot.saturating_mul(slots)), event);
+                return;
+            }
+            station.retries = 0;
+            station.current = None;
+            let mut dropped = std::mem::take(&mut self.dropped);
+            dropped.push(frame);
+            self.drop_frames(segment, from, &mut dropped, DropReason::Collision);
+        }
+    }
+
+    fn transmit(&mut self, segment: u32, from: u32, frame: Queued) {
+        let now = self.now;
+        let Queued { handle, wire_bytes, since } = frame;
+        let link = self.station_link(segment, from);
+        let s = &mut self.segments[segment as usize];
+        let number = s.channel_of(from);
+        let channel = &mut s.channels[number];
+        // Fractions of a nanosecond are always carried on: stations that alternate must not beat the rate.
+        let finish = now + channel.transmitter.transmit(wire_bytes, false);
+        let arrival = finish + s.delay;
+        channel.occupied = true;
+        channel.counters.frames += 1;
+        channel.counters.bytes += u64::from(wire_bytes);
+        channel.counters.queue_delay_sum += now - since;
+        if channel.flight.push(arrival, (handle, from)) {
+            self.calendar.schedule(arrival, EventId::new(EventClass::Medium, s.first_channel + number as u32));
+        }
+        let station = &mut s.stations[from as usize];
+        station.current = None;
+        station.retries = 0;
+        station.phase = Phase::Busy;
+        station.counters.frames += 1;
+        station.counters.bytes += u64::from(wire_bytes);
+        let event = EventId::new(EventClass::Medium, STATION_EVENTS + s.first_station + from);
+        self.calendar.schedule(finish.saturating_add(s.gap), event);
+        let flow = self.arena.get(handle).flow;
+        self.observer.transmitted(&Transmission {
+            link,
+            flow,
+            wire_bytes,
+            offered: since,
+            start: now,
+            finish,
+            arrival,
+        });
+    }
+
+    /// Something happens on a medium: a frame has reached everybody, or a station's gap or back-off ends.
+    pub(crate) fn medium_event(&mut self, hosts: &mut impl Hosts<O>, number: u32) {
+        if number >= STATION_EVENTS {
+            let (segment, station) = self.stations[(number - STATION_EVENTS) as usize];
+            return self.serve(segment, station);
+        }
+        let (segment, channel_number) = self.channels[number as usize];
+        let channel = &mut self.segments[segment as usize].channels[channel_number as usize];
+        let Some(((handle, from), next)) = channel.flight.pop() else { return };
+        if let Some(next) = next {
+            self.calendar.schedule(next, EventId::new(EventClass::Medium, number));
+        }
+        self.receive_frame(hosts, segment, from, handle);
+        self.segments[segment as usize].channels[channel_number as usize].occupied = false;
+    }
+
+    fn receive_frame(&mut self, hosts: &mut impl Hosts<O>, segment: u32, from: u32, handle: Handle) {
+        let packet = self.arena.get(handle);
+        let (destination, content) = (packet.destination, packet.content);
+        let s = &mut self.segments[segment as usize];
+        if let Content::Arp { request } = content {
+            self.arena.release(handle);
+            let Some(receiver) = s.station_of(destination) else { return };
+            if request {
+                return self.send_arp(segment, receiver, from, false);
+            }
+            for packet in s.stations[receiver as usize].resolver.answered(from) {
+                self.offer_frame(segment, receiver, packet);
+            }
+            return;
+        }
+        let sender = s.node_of(from);
+        match self.toward(sender, destination) {
+            Attachment::Station { segment: same, station } if same == segment => {
+                let node = self.segments[segment as usize].node_of(station);
+                self.arrive(hosts, node, handle);
+            }
+            _ => self.drop_packet(self.now, handle, None, DropReason::Unreachable),
+        }
+    }
+}
