@@ -1,0 +1,158 @@
+//! `fullpipe bench`: the fixed benchmark scenarios, through the same code as `fullpipe run`, counters and auditor on.
+//!
+//! Each scenario runs in a process of its own, so that its peak memory is its own. A measurement repeats the run until
+//! a CPU second has passed, building the world excluded; the figure is the median of five measurements.
+
+use crate::exit::Failure;
+use fullpipe::{embedded, lab, scenario};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+
+/// The benchmarks of this version, in the order of the contract.
+const NAMES: [&str; 6] = ["tcp-1", "tcp-10", "tcp-100", "tcp-10k", "tcp-idle", "udp-5hop"];
+
+/// Those of the contract that are not in this version.
+const LATER: [&str; 11] = [
+    "quic-1",
+    "quic-real-1-10m",
+    "quic-real-1-100m",
+    "masque-1-datagram",
+    "masque-1-stream",
+    "masque-loopback",
+    "lte-1",
+    "lte-50",
+    "lte-500",
+    "lte-real-time",
+    "quic-10k",
+];
+
+const MEASUREMENTS: usize = 5;
+const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Most memory that this process has held, in bytes; `None` where the system does not tell.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// Runs the named benchmarks (all if none is named) and prints a table or JSON.
+pub fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Failure> {
+    for name in names {
+        if LATER.contains(&name.as_str()) || name == "relay" {
+            return Err(Failure::usage(format!(
+                "benchmark {name:?} is not in this version; there are: {}",
+                NAMES.join(", ")
+            )));
+        }
+        if !NAMES.contains(&name.as_str()) {
+            let hint = scenario::schema::nearest(name, NAMES.iter().copied())
+                .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            return Err(Failure::usage(format!(
+                "unknown benchmark {name:?}{hint} (there are: {})",
+                NAMES.join(", ")
+            )));
+        }
+    }
+    let chosen: Vec<&str> =
+        NAMES.iter().copied().filter(|name| names.is_empty() || names.iter().any(|n| n == name)).collect();
+    let mut rows = Vec::new();
+    for (index, name) in chosen.iter().enumerate() {
+        let row = measure_in_child(name)?;
+        if !quiet {
+            eprintln!("[{}/{}] {}", index + 1, chosen.len(), describe(&row));
+        }
+        rows.push(row);
+    }
+    if json_wanted {
+        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+    } else {
+        println!("name        simulated_s     packets  packet_hops    cpu_s  Mpackets/cpu_s    Mhops/cpu_s  peak_rss_MB");
+        for row in &rows {
+            let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+            println!(
+                "{:<11} {:>11.3} {:>11} {:>12} {:>8.4} {:>15.3} {:>14.2} {:>12.1}",
+                row["name"].as_str().unwrap_or(""),
+                number("simulated_seconds"),
+                number("packets"),
+                number("packet_hops"),
+                number("cpu_seconds"),
+                number("packets_per_cpu_second") / 1e6,
+                number("packet_hops_per_cpu_second") / 1e6,
+                number("peak_rss_bytes") / 1e6,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn describe(row: &Value) -> String {
+    format!(
+        "{}: {:.2} million packets and {:.1} million packet-hops per CPU second",
+        row["name"].as_str().unwrap_or(""),
+        row["packets_per_cpu_second"].as_f64().unwrap_or(f64::NAN) / 1e6,
+        row["packet_hops_per_cpu_second"].as_f64().unwrap_or(f64::NAN) / 1e6
+    )
+}
+
+fn measure_in_child(name: &str) -> Result<Value, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::machine(format!("cannot find myself: {error}")))?;
+    let output = Command::new(program)
+        .args(["bench", "--in-this-process", name])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| Failure::machine(format!("cannot start a process for {name}: {error}")))?;
+    if !output.status.success() {
+        return Err(Failure::machine(format!("the process for {name} ended with {}", output.status)));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::machine(format!("the process for {name} printed no result: {error}")))
+}
+
+/// Measures one benchmark here and prints one JSON object.
+pub fn measure(name: &str) -> Result<(), Failure> {
+    let file = format!("bench/{name}");
+    let text = embedded::scenario(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
+    let loaded = scenario::load(text, &format!("scenarios/{file}.toml"), &[])
+        .map_err(|errors| Failure::usage(errors.to_string()))?;
+    let mut medians = Vec::new();
+    let mut last = None;
+    for _ in 0..MEASUREMENTS {
+        let (mut spent, mut runs) = (0.0, 0u32);
+        while spent < CPU_SECONDS_PER_MEASUREMENT {
+            let prepared = lab::prepare(&loaded.scenario, &lab::Options::default())
+                .map_err(|error| Failure::run(error.to_string()))?;
+            let begin = cpu_seconds();
+            let outcome = prepared.run();
+            spent += cpu_seconds() - begin;
+            runs += 1;
+            if !outcome.verdict().passed() {
+                return Err(Failure::untrusted(outcome.verdict().to_string()));
+            }
+            last = Some((outcome.totals(), outcome.ended()));
+        }
+        medians.push(spent / f64::from(runs));
+    }
+    medians.sort_by(f64::total_cmp);
+    let cpu_seconds = medians[MEASUREMENTS / 2];
+    let Some((totals, ended)) = last else { return Ok(()) };
+    let row = json!({
+        "name": name,
+        "simulated_seconds": ended.as_secs_f64(),
+        "packets": totals.data_packets,
+        "packet_hops": totals.packet_hops,
+        "cpu_seconds": cpu_seconds,
+        "packets_per_cpu_second": totals.data_packets as f64 / cpu_seconds,
+        "packet_hops_per_cpu_second": totals.packet_hops as f64 / cpu_seconds,
+        "peak_rss_bytes": peak_rss_bytes(),
+    });
+    println!("{row}");
+    Ok(())
+}

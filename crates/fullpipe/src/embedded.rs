@@ -1,0 +1,25 @@
+//! The scenarios and studies that come inside the program.
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Names of the embedded scenarios: their paths below `scenarios/`, without the ending.
+pub fn scenario_names() -> impl Iterator<Item = &'static str> {
+    SCENARIO_FILES.iter().filter_map(|(path, _)| path.strip_suffix(".toml"))
+}
+
+/// The text of an embedded scenario.
+pub fn scenario(name: &str) -> Option<&'static str> {
+    let wanted = name.strip_suffix(".toml").unwrap_or(name);
+    SCENARIO_FILES.iter().find(|(path, _)| path.strip_suffix(".toml") == Some(wanted)).map(|(_, text)| *text)
+}
+
+/// Names of the embedded studies: the folders of `studies/` that hold a `study.toml`.
+pub fn study_names() -> impl Iterator<Item = &'static str> {
+    STUDY_FILES.iter().filter_map(|(path, _)| path.strip_suffix("/study.toml"))
+}
+
+/// The files of an embedded study, by their paths in its folder; empty if there is no such study.
+pub fn study_files(name: &str) -> Vec<(&'static str, &'static str)> {
+    let prefix = format!("{name}/");
+    STUDY_FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix(prefix.as_str())?, *text))).collect()
+}
