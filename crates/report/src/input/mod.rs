@@ -1,0 +1,64 @@
+//! The records in a folder, read and checked. The report trusts nothing in them: a wrong field is an error that names
+//! file and line.
+
+pub(crate) mod run;
+pub(crate) mod series;
+pub(crate) mod study;
+pub(crate) mod summary;
+pub(crate) mod table;
+
+use crate::error::ReportError;
+use crate::input::run::Run;
+use crate::input::study::Study;
+use crate::input::summary::{Results, SummaryRow, read_results, read_summary};
+use std::path::{Path, PathBuf};
+
+/// Everything the report is made of, but series, which are read when they are drawn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Records {
+    pub(crate) folder: PathBuf,
+    pub(crate) study: Study,
+    pub(crate) summary: Vec<SummaryRow>,
+    pub(crate) results: Results,
+    /// In the order of `results.csv`, each key once.
+    pub(crate) runs: Vec<Run>,
+}
+
+impl Records {
+    /// Reads a folder.
+    pub(crate) fn read(folder: &Path) -> Result<Self, ReportError> {
+        let study = Study::read(&folder.join("study.toml"))?;
+        let results = read_results(&folder.join("results.csv"))?;
+        let summary = read_summary(&folder.join("summary.csv"))?;
+        let mut runs: Vec<Run> = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for row in &results.rows {
+            // Points that resolve to the same scenario share a run.
+            if seen.insert(row.key.as_str()) {
+                runs.push(Run::read(&folder.join("runs").join(&row.key), &row.key)?);
+            }
+        }
+        Ok(Self { folder: folder.to_path_buf(), study, summary, results, runs })
+    }
+
+    /// Whether this is the folder of one run rather than of a study.
+    pub(crate) fn is_single_run(&self) -> bool {
+        self.runs.len() == 1 && self.study.axes.is_empty()
+    }
+
+    /// Title of the report.
+    pub(crate) fn title(&self) -> String {
+        let run = if self.is_single_run() { self.runs.first().and_then(|r| r.title.clone()) } else { None };
+        self.study.title.clone().or(run).or_else(|| self.study.name.clone()).unwrap_or_else(|| "Fullpipe report".to_owned())
+    }
+
+    /// Whether the study was shortened.
+    pub(crate) fn quick(&self) -> bool {
+        self.study.quick || self.runs.iter().any(|r| r.quick)
+    }
+
+    /// A run by its key.
+    pub(crate) fn run(&self, key: &str) -> Option<&Run> {
+        self.runs.iter().find(|r| r.key == key)
+    }
+}

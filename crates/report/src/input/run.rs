@@ -1,0 +1,250 @@
+//! One run's folder: `run.json` (build, seed, duration, counts, audit, lateness) and `flows.csv`. What the report does
+//! not know in `run.json` it leaves alone, so that runs can say more.
+
+use crate::error::ReportError;
+use crate::input::table::{Table, shorten};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// What a run says about itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Run {
+    pub(crate) key: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) build: String,
+    pub(crate) seed: String,
+    pub(crate) title: Option<String>,
+    /// Simulated, or in real time passed, seconds.
+    pub(crate) duration_s: Option<f64>,
+    /// "virtual" or "real", where the run says it.
+    pub(crate) clock: Option<String>,
+    pub(crate) quick: bool,
+    /// Packet counts by name.
+    pub(crate) packets: Vec<(String, f64)>,
+    pub(crate) warm_up: Option<String>,
+    pub(crate) audit: Option<Audit>,
+    pub(crate) lateness: Option<Lateness>,
+    /// Why the run says that it is not to be trusted, or that it failed.
+    pub(crate) complaints: Vec<String>,
+}
+
+/// What the auditor said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Audit {
+    pub(crate) passed: bool,
+    /// What was checked, and how often.
+    pub(crate) checks: Vec<(String, f64)>,
+    pub(crate) failures: Vec<String>,
+}
+
+/// How late a real-time run was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Lateness {
+    pub(crate) trusted: bool,
+    /// Figures by name, as text.
+    pub(crate) figures: Vec<(String, String)>,
+}
+
+impl Run {
+    /// Reads `folder/run.json`.
+    pub(crate) fn read(folder: &Path, key: &str) -> Result<Self, ReportError> {
+        let file = folder.join("run.json");
+        let bytes = std::fs::read(&file).map_err(|cause| ReportError::read(&file, cause))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            let problem = if error.is_eof() { "ends in the middle of its JSON" } else { "is not valid JSON" };
+            ReportError::corrupt_at(&file, error.line() as u64, problem)
+        })?;
+        let Value::Object(root) = value else {
+            return Err(ReportError::corrupt(&file, "expected a JSON object"));
+        };
+        let text = |name: &str| {
+            root.get(name).and_then(|v| if v.is_null() { None } else { Some(shown(v)) }).ok_or_else(|| {
+                ReportError::corrupt(&file, format!("has no `{name}`"))
+            })
+        };
+        let scenario = root.get("scenario").and_then(Value::as_object);
+        let optional = |name: &str| {
+            [Some(&root), scenario].into_iter().flatten().find_map(|o| o.get(name)).filter(|v| !v.is_null()).map(shown)
+        };
+        let audit = match root.get("audit") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(audit)) => Some(read_audit(audit, &file)?),
+            Some(_) => return Err(ReportError::corrupt(&file, "`audit` is not an object")),
+        };
+        let lateness = root.get("lateness").and_then(Value::as_object).map(read_lateness);
+        let mut complaints = Vec::new();
+        for name in ["error", "untrusted", "complaints", "warnings"] {
+            match root.get(name) {
+                Some(Value::String(why)) if !why.is_empty() => complaints.push(why.clone()),
+                Some(Value::Array(list)) => complaints.extend(list.iter().map(shown)),
+                _ => {}
+            }
+        }
+        if ["valid", "trusted"].iter().any(|name| root.get(*name) == Some(&Value::Bool(false))) && complaints.is_empty() {
+            complaints.push("the run says that it is not to be trusted".to_owned());
+        }
+        let packets = match root.get("packets").or_else(|| root.get("counts")) {
+            Some(Value::Object(counts)) => numbers(counts),
+            Some(count) => count.as_f64().map(|n| ("packets".to_owned(), n)).into_iter().collect(),
+            None => Vec::new(),
+        };
+        Ok(Self {
+            key: key.to_owned(),
+            folder: folder.to_path_buf(),
+            build: text("build")?,
+            seed: text("seed")?,
+            title: optional("title"),
+            duration_s: ["duration_s", "simulated_s", "duration"].iter().find_map(|n| root.get(*n).and_then(finite)),
+            clock: optional("clock"),
+            quick: root.get("quick") == Some(&Value::Bool(true)),
+            packets,
+            warm_up: ["warm_up_s", "warm_up", "warmup"].iter().find_map(|n| optional(n)),
+            audit,
+            lateness,
+            complaints,
+        })
+    }
+
+    /// Why the run is not to be trusted; empty if it is.
+    pub(crate) fn distrust(&self) -> Vec<String> {
+        let mut reasons = self.complaints.clone();
+        if let Some(audit) = &self.audit
+            && !audit.passed
+        {
+            match audit.failures.as_slice() {
+                [] => reasons.push("the audit failed".to_owned()),
+                failures => reasons.extend(failures.iter().map(|f| format!("audit: {f}"))),
+            }
+        }
+        if let Some(lateness) = &self.lateness
+            && !lateness.trusted
+        {
+            let figures: Vec<_> = lateness.figures.iter().map(|(n, v)| format!("{} {v}", n.replace('_', " "))).collect();
+            reasons.push(format!("fell behind real time: {}", figures.join(", ")));
+        }
+        reasons
+    }
+}
+
+fn read_audit(audit: &Map<String, Value>, file: &Path) -> Result<Audit, ReportError> {
+    let failures: Vec<String> = match audit.get("failures") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => list.iter().map(failure).collect(),
+        Some(_) => return Err(ReportError::corrupt(file, "`audit.failures` is not a list")),
+    };
+    let mut checks = numbers(audit);
+    if let Some(Value::Object(inner)) = audit.get("checks") {
+        checks.extend(numbers(inner));
+    }
+    let not_kept = checks.iter().any(|(name, n)| name == "failures_not_kept" && *n > 0.0);
+    checks.retain(|(name, _)| !name.starts_with("failures"));
+    // Only a clear yes counts: an audit that does not say that it passed has not.
+    let passed = audit.get("passed") == Some(&Value::Bool(true)) && failures.is_empty() && !not_kept;
+    Ok(Audit { passed, checks, failures })
+}
+
+/// A failure as a sentence: a string as it is; of an object its message with who and when.
+fn failure(value: &Value) -> String {
+    let Value::Object(object) = value else { return shown(value) };
+    let part = |name: &str| object.get(name).filter(|v| !v.is_null()).map(shown).filter(|t| !t.is_empty());
+    let mut out = String::new();
+    for name in ["rule", "subject", "name"] {
+        if let Some(text) = part(name) {
+            out.push_str(&text);
+            out.push_str(if name == "name" { ": " } else { " " });
+        }
+    }
+    if let Some(at) = part("at_s") {
+        out.push_str(&format!("at {at} s: "));
+    }
+    out.push_str(&part("message").or_else(|| part("reason")).unwrap_or_else(|| shorten(&value.to_string())));
+    if let Some(count) = object.get("count").and_then(Value::as_u64).filter(|c| *c > 1) {
+        out.push_str(&format!(" ({count} times)"));
+    }
+    out
+}
+
+fn read_lateness(lateness: &Map<String, Value>) -> Lateness {
+    let verdict = ["trusted", "passed", "ok", "on_time"].iter().find_map(|n| lateness.get(*n).and_then(Value::as_bool));
+    let figures = lateness
+        .iter()
+        .filter(|(_, v)| v.is_number() || v.is_string())
+        .map(|(n, v)| (n.clone(), shown(v)))
+        .collect();
+    Lateness { trusted: verdict.unwrap_or(false), figures }
+}
+
+fn finite(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|v| v.abs() <= 1e200)
+}
+
+fn numbers(object: &Map<String, Value>) -> Vec<(String, f64)> {
+    object.iter().filter_map(|(name, value)| Some((name.clone(), finite(value)?))).collect()
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Object(object) => {
+            object.iter().map(|(name, v)| format!("{name} {}", shown(v))).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// `flows.csv` as a table of texts and numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Flows {
+    pub(crate) header: Vec<String>,
+    /// The first rows, at most as many as were asked for.
+    pub(crate) rows: Vec<Vec<Cell>>,
+    /// How many rows the file has.
+    pub(crate) total: usize,
+}
+
+/// A field of `flows.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    Number(f64),
+    Empty,
+}
+
+/// Columns of `flows.csv` that hold words; all others hold numbers or nothing.
+const WORD_COLUMNS: [&str; 5] = ["flow", "source", "destination", "protocol", "congestion"];
+
+/// Reads a run's `flows.csv`, keeping the first `most` rows.
+pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportError> {
+    let mut table = Table::open(&folder.join("flows.csv"))?;
+    table.column("flow")?;
+    let header = table.header().to_vec();
+    let mut flows = Flows { header, ..Flows::default() };
+    while table.next()? {
+        flows.total += 1;
+        if flows.rows.len() >= most {
+            continue;
+        }
+        let mut row = Vec::with_capacity(flows.header.len());
+        for (column, name) in flows.header.iter().enumerate() {
+            row.push(if WORD_COLUMNS.contains(&name.as_str()) {
+                Cell::Text(table.text(column).to_owned())
+            } else {
+                table.number(column)?.map_or(Cell::Empty, Cell::Number)
+            });
+        }
+        flows.rows.push(row);
+    }
+    Ok(flows)
+}
+
+/// A column of numbers of a run's `flows.csv`, missing values left out.
+pub(crate) fn read_flow_column(folder: &Path, name: &str) -> Result<Vec<f64>, ReportError> {
+    let mut table = Table::open(&folder.join("flows.csv"))?;
+    let column = table.column(name)?;
+    let mut values = Vec::new();
+    while table.next()? {
+        values.extend(table.number(column)?);
+    }
+    Ok(values)
+}

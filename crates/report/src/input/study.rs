@@ -1,0 +1,271 @@
+//! What the report takes from `study.toml`. The file is the resolved study (or, in the folder of a single run, the
+//! resolved scenario); the report needs its words only: title, source, parameters, axes, plots, texts of metrics and
+//! claims. Nothing but `title` is needed, unknown keys are left alone, and a plot without a kind is a line plot:
+//!
+//! ```toml
+//! title = "TCP versus UDP over a shared Ethernet"
+//! source = "A. Author, A title, 2021"       # citation; `description` is shown below it
+//! quick = false                             # true: a banner says so
+//! command = "fullpipe study run tcp-vs-udp" # how it was called; otherwise made from what is known
+//!
+//! [[plot]]
+//! name = "throughput"                       # file plots/throughput.svg
+//! title = "Throughput"
+//! kind = "line"                             # line, scatter, distribution, bars, time
+//! x = "packets"                             # an axis (line, bars), a metric (scatter, distribution)
+//! y = "throughput_bps"                      # a metric of summary.csv; of series.csv with kind = "time"
+//! series = ["transport"]                    # axes that make one curve each; default: all that vary, without x
+//! where = { draw = "published" }            # only points with these values; a list allows several
+//! x_scale = "log"                           # linear (default) or log; y_scale likewise
+//! x_label = "Packets sent"                  # default: from [[axis]] or [[metric]], else the name in words
+//! x_unit = "packets"                        # default: from summary.csv, else from the name's ending
+//! y_min = 0.0                               # x_min, x_max, y_min, y_max in base units
+//! caption = "..."
+//! ```
+
+use crate::error::ReportError;
+use std::path::Path;
+use toml_edit::{DocumentMut, Item, TableLike, Value};
+
+/// The words of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Study {
+    /// Name of the study, where it says one.
+    pub(crate) name: Option<String>,
+    /// Title.
+    pub(crate) title: Option<String>,
+    /// Citation of what is reproduced.
+    pub(crate) source: Option<String>,
+    /// What it is about.
+    pub(crate) description: Option<String>,
+    /// Whether it was shortened.
+    pub(crate) quick: bool,
+    /// The command that made it.
+    pub(crate) command: Option<String>,
+    /// What is cut off at the beginning of each run, in words.
+    pub(crate) warm_up: Option<String>,
+    /// Parameters and their values.
+    pub(crate) parameters: Vec<(String, String)>,
+    /// Axes and their values.
+    pub(crate) axes: Vec<(String, Vec<String>)>,
+    /// Plots to draw.
+    pub(crate) plots: Vec<PlotSpec>,
+    /// Texts of metrics, axes and claims.
+    pub(crate) words: Vec<Words>,
+    /// The file as it stands.
+    pub(crate) text: String,
+}
+
+/// What a metric, an axis or a claim is called.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Words {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) unit: Option<String>,
+}
+
+/// A plot as the study asks for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PlotSpec {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) x: Option<String>,
+    pub(crate) y: Option<String>,
+    pub(crate) series: Option<Vec<String>>,
+    pub(crate) filter: Vec<(String, Vec<String>)>,
+    pub(crate) x_log: bool,
+    pub(crate) y_log: bool,
+    pub(crate) x_label: Option<String>,
+    pub(crate) y_label: Option<String>,
+    pub(crate) x_unit: Option<String>,
+    pub(crate) y_unit: Option<String>,
+    pub(crate) x_min: Option<f64>,
+    pub(crate) x_max: Option<f64>,
+    pub(crate) y_min: Option<f64>,
+    pub(crate) y_max: Option<f64>,
+    pub(crate) caption: Option<String>,
+}
+
+impl Study {
+    /// Reads the file.
+    pub(crate) fn read(file: &Path) -> Result<Self, ReportError> {
+        let bytes = std::fs::read(file).map_err(|cause| ReportError::read(file, cause))?;
+        let text = String::from_utf8(bytes).map_err(|_| ReportError::corrupt(file, "is not UTF-8 text"))?;
+        let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+            let line = error.span().map(|span| {
+                let upto = text.as_bytes().get(..span.start).unwrap_or_default();
+                1 + upto.iter().filter(|b| **b == b'\n').count() as u64
+            });
+            let problem = format!("is not valid TOML: {}", error.message().trim().replace('\n', ", "));
+            ReportError::Corrupt { file: file.to_path_buf(), line, problem }
+        })?;
+        let mut study = Self::from_table(document.as_table(), file)?;
+        study.text = text;
+        Ok(study)
+    }
+
+    fn from_table(root: &dyn TableLike, file: &Path) -> Result<Self, ReportError> {
+        let below = |name: &str| root.get(name).and_then(Item::as_table_like);
+        // The words of a study may stand at the top or under [study]; those of a run under [scenario].
+        let text = |key: &str| {
+            [Some(root), below("study"), below("scenario")]
+                .into_iter()
+                .flatten()
+                .find_map(|table| table.get(key).and_then(Item::as_str).map(str::to_owned))
+        };
+        let flag = |key: &str| {
+            [Some(root), below("study")]
+                .into_iter()
+                .flatten()
+                .any(|table| table.get(key).and_then(Item::as_bool) == Some(true))
+        };
+        let warm_up = [Some(root), below("study"), below("scenario")]
+            .into_iter()
+            .flatten()
+            .find_map(|t| ["warm_up", "warmup", "warm_up_s"].into_iter().find_map(|k| t.get(k)))
+            .map(shown);
+        let mut words = Vec::new();
+        for key in ["metric", "metrics", "axis", "claim", "claims"] {
+            for (name, table) in tables(root, key) {
+                let text = ["text", "title", "label", "description"].into_iter().find_map(|k| string(table, k));
+                if let (Some(name), Some(text)) = (name, text) {
+                    words.push(Words { name, text, unit: string(table, "unit") });
+                }
+            }
+        }
+        let mut axes: Vec<(String, Vec<String>)> = Vec::new();
+        if let Some(table) = below("axes") {
+            axes.extend(table.iter().map(|(name, item)| (name.to_owned(), list(item))));
+        }
+        for (name, table) in tables(root, "axis") {
+            if let (Some(name), Some(values)) = (name, table.get("values")) {
+                axes.push((name, list(values)));
+            }
+        }
+        let parameters = below("parameters")
+            .map(|table| table.iter().map(|(name, item)| (name.to_owned(), shown(item))).collect())
+            .unwrap_or_default();
+        let plots = ["plot", "plots"]
+            .into_iter()
+            .flat_map(|key| tables(root, key))
+            .enumerate()
+            .map(|(i, (name, table))| plot(name.unwrap_or_else(|| format!("plot-{}", i + 1)), table))
+            .collect::<Result<_, _>>()
+            .map_err(|problem: String| ReportError::corrupt(file, problem))?;
+        Ok(Self {
+            name: text("name"),
+            title: text("title"),
+            source: text("source"),
+            description: text("description"),
+            quick: flag("quick"),
+            command: text("command"),
+            warm_up,
+            parameters,
+            axes,
+            plots,
+            words,
+            text: String::new(),
+        })
+    }
+
+    /// What a metric, axis or claim is called, where the study says it.
+    pub(crate) fn words_of(&self, name: &str) -> Option<&Words> {
+        self.words.iter().find(|w| w.name == name)
+    }
+}
+
+/// The tables under a key: an array of tables that carry their `name`, or a table of named tables.
+fn tables<'a>(root: &'a dyn TableLike, key: &str) -> Vec<(Option<String>, &'a dyn TableLike)> {
+    match root.get(key) {
+        Some(Item::ArrayOfTables(array)) => {
+            array.iter().map(|t| (string(t, "name"), t as &dyn TableLike)).collect()
+        }
+        Some(Item::Value(Value::Array(array))) => array
+            .iter()
+            .filter_map(Value::as_inline_table)
+            .map(|t| (string(t, "name"), t as &dyn TableLike))
+            .collect(),
+        Some(item) => item
+            .as_table_like()
+            .map(|table| {
+                table
+                    .iter()
+                    .filter_map(|(name, item)| Some((Some(name.to_owned()), item.as_table_like()?)))
+                    .collect()
+            })
+            .unwrap_or_default(),
+        None => Vec::new(),
+    }
+}
+
+fn plot(name: String, table: &dyn TableLike) -> Result<PlotSpec, String> {
+    let log = |key: &str| match table.get(key).map(|i| i.as_str()) {
+        None | Some(Some("linear")) => Ok(false),
+        Some(Some("log")) => Ok(true),
+        Some(_) => Err(format!("plot `{name}`: `{key}` is \"linear\" or \"log\"")),
+    };
+    let number = |key: &str| match table.get(key) {
+        None => Ok(None),
+        Some(item) => item
+            .as_float()
+            .or_else(|| item.as_integer().map(|i| i as f64))
+            .filter(|v| v.abs() <= 1e200)
+            .map(Some)
+            .ok_or_else(|| format!("plot `{name}`: `{key}` is a number")),
+    };
+    let filter = ["where", "filter"]
+        .into_iter()
+        .filter_map(|k| table.get(k).and_then(Item::as_table_like))
+        .flat_map(|t| t.iter().map(|(axis, item)| (axis.to_owned(), list(item))).collect::<Vec<_>>())
+        .collect();
+    Ok(PlotSpec {
+        title: string(table, "title"),
+        kind: string(table, "kind"),
+        x: string(table, "x"),
+        y: string(table, "y"),
+        series: table.get("series").map(list),
+        filter,
+        x_log: log("x_scale")?,
+        y_log: log("y_scale")?,
+        x_label: string(table, "x_label"),
+        y_label: string(table, "y_label"),
+        x_unit: string(table, "x_unit"),
+        y_unit: string(table, "y_unit"),
+        x_min: number("x_min")?,
+        x_max: number("x_max")?,
+        y_min: number("y_min")?,
+        y_max: number("y_max")?,
+        caption: string(table, "caption"),
+        name,
+    })
+}
+
+fn string(table: &dyn TableLike, key: &str) -> Option<String> {
+    table.get(key).and_then(Item::as_str).map(str::to_owned)
+}
+
+/// A list of values, or one value as a list of one, each as `summary.csv` writes it.
+fn list(item: &Item) -> Vec<String> {
+    match item {
+        Item::Value(Value::Array(array)) => array.iter().map(shown_value).collect(),
+        item => vec![shown(item)],
+    }
+}
+
+/// A value as a reader wants it: strings without quotes, everything else as TOML without decoration.
+fn shown(item: &Item) -> String {
+    match item {
+        Item::Value(value) => shown_value(value),
+        Item::None => String::new(),
+        other => other.to_string().trim().to_owned(),
+    }
+}
+
+fn shown_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.value().clone(),
+        Value::Array(array) => array.iter().map(shown_value).collect::<Vec<_>>().join(", "),
+        other => other.to_string().trim().to_owned(),
+    }
+}

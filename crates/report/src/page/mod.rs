@@ -1,0 +1,85 @@
+//! The page: one self-contained file of HTML with inline style and pictures, no script, nothing loaded from anywhere
+//! (a content security policy in the page holds that even against our own mistakes).
+
+mod overview;
+mod plots;
+mod published;
+mod results;
+mod table;
+mod validity;
+
+use crate::input::Records;
+use crate::input::summary::Verdict;
+use crate::markup::escape;
+use crate::plot::Figure;
+use std::fmt::Write;
+
+/// Shapes of the verdicts: a tick in a circle, a diamond, a triangle, a crossed square. With the word beside them,
+/// they need no colour.
+const SYMBOLS: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">\
+<symbol id=\"v-match\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
+stroke-width=\"1.6\"/><path d=\"M4.4 8.3l2.5 2.6 4.8-5.4\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
+<symbol id=\"v-explained\" viewBox=\"0 0 16 16\"><path d=\"M8 .9L15.1 8 8 15.1.9 8z\" fill=\"none\" stroke=\"currentColor\" \
+stroke-width=\"1.6\"/><path d=\"M8 4.2v1.6M8 7.2v4.6\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
+<symbol id=\"v-differs\" viewBox=\"0 0 16 16\"><path d=\"M8 1.3L15.2 14.4H.8z\" fill=\"none\" stroke=\"currentColor\" \
+stroke-width=\"1.6\"/><path d=\"M8 5.6v4.2M8 11v1.8\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
+<symbol id=\"v-refuted\" viewBox=\"0 0 16 16\"><path d=\"M1.5 1.5h13v13h-13z\" fill=\"none\" stroke=\"currentColor\" \
+stroke-width=\"1.6\"/><path d=\"M4.8 4.8l6.4 6.4M11.2 4.8l-6.4 6.4\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
+</svg>\n";
+
+/// Writes the whole page.
+pub(crate) fn write(records: &Records, figures: &[Figure], limitations: Option<&str>) -> Result<String, crate::ReportError> {
+    let title = records.title();
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n{SYMBOLS}",
+        escape(&title),
+        include_str!("style.css")
+    );
+    let mut sections = Vec::new();
+    for (id, name, body) in [
+        ("claims", "Claims", published::claims(records)),
+        ("published", "Published beside measured", published::values(records)),
+        ("plots", "Plots", plots::section(figures)),
+        ("results", "Results", results::section(records)?),
+        ("validity", "Validity", validity::section(records, limitations)),
+        ("repeat", "How to repeat this", validity::repeat(records)),
+    ] {
+        if !body.is_empty() {
+            sections.push((id, name, body));
+        }
+    }
+    out.push_str("<header>\n");
+    overview::header(&mut out, records);
+    out.push_str("<nav aria-label=\"Sections\">");
+    for (id, name, _) in &sections {
+        let _ = write!(out, "<a href=\"#{id}\">{name}</a> ");
+    }
+    out.push_str("</nav>\n</header>\n<main>\n");
+    overview::what_was_run(&mut out, records);
+    for (id, name, body) in &sections {
+        let _ = write!(out, "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n{body}</section>\n");
+    }
+    out.push_str(
+        "</main>\n<footer>Made by fullpipe from the records beside this file: <code>summary.csv</code> and \
+         <code>results.csv</code> hold all numbers in full precision, <code>plots/</code> the pictures.</footer>\n\
+         </body>\n</html>\n",
+    );
+    Ok(out)
+}
+
+/// A verdict as symbol and word.
+fn verdict(verdict: Verdict) -> String {
+    let word = verdict.word();
+    format!("<span class=\"verdict {word}\"><svg aria-hidden=\"true\"><use href=\"#v-{word}\"/></svg>{word}</span>")
+}
+
+/// "1 run", "2 runs".
+fn count(n: usize, what: &str) -> String {
+    let number = crate::numbers::fixed(n as f64, 0);
+    if n == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

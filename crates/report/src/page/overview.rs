@@ -1,0 +1,142 @@
+//! The head of the page: what this is, whether it can be trusted at a glance, and what was run.
+
+use crate::input::Records;
+use crate::input::summary::Verdict;
+use crate::markup::{escape, escape_with_links};
+use crate::numbers::trimmed;
+use crate::page::table::{Field, Heading, Table};
+use crate::page::{count, verdict};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// So many reasons are listed in a banner; the section on validity has all.
+const REASONS_IN_BANNER: usize = 5;
+
+/// Title, source, banners, tally of verdicts.
+pub(crate) fn header(out: &mut String, records: &Records) {
+    let _ = write!(out, "<h1>{}</h1>\n", escape(&records.title()));
+    if let Some(source) = &records.study.source {
+        let _ = write!(out, "<p class=\"source\">After: {}</p>\n", escape_with_links(source));
+    }
+    if let Some(description) = &records.study.description {
+        for paragraph in description.split("\n\n").filter(|p| !p.trim().is_empty()) {
+            let _ = write!(out, "<p>{}</p>\n", escape_with_links(paragraph.trim()));
+        }
+    }
+    if records.quick() {
+        out.push_str(
+            "<div class=\"banner quick\" role=\"note\"><p><strong>Quick run.</strong> This study was shortened \
+             (<code>--quick</code>): fewer or shorter runs than it asks for. Use it to see that everything works, not for \
+             conclusions.</p></div>\n",
+        );
+    }
+    distrust_banner(out, records);
+    let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
+    if verdicts().next().is_some() {
+        out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
+        for kind in Verdict::ALL {
+            let n = verdicts().filter(|v| *v == kind).count();
+            if n > 0 {
+                let _ = write!(out, "<li>{n} {}</li>", verdict(kind));
+            }
+        }
+        out.push_str("</ul>\n");
+    }
+}
+
+fn distrust_banner(out: &mut String, records: &Records) {
+    let bad: Vec<_> = records.runs.iter().map(|r| (r, r.distrust())).filter(|(_, why)| !why.is_empty()).collect();
+    if bad.is_empty() {
+        return;
+    }
+    let verb = if bad.len() == 1 { "is" } else { "are" };
+    let _ = write!(
+        out,
+        "<div class=\"banner distrust\" role=\"alert\"><p><strong>Not to be trusted.</strong> {} of {} {verb} not \
+         valid:</p><ul>",
+        count(bad.len(), "run"),
+        records.runs.len()
+    );
+    let reasons: Vec<(&str, &String)> =
+        bad.iter().flat_map(|(run, why)| why.iter().map(|w| (run.key.as_str(), w))).collect();
+    for (key, why) in reasons.iter().take(REASONS_IN_BANNER) {
+        let _ = write!(out, "<li><code>{}</code>: {}</li>", escape(short(key)), escape(why));
+    }
+    if reasons.len() > REASONS_IN_BANNER {
+        let _ = write!(out, "<li>and {} more, see <a href=\"#validity\">Validity</a></li>", reasons.len() - REASONS_IN_BANNER);
+    }
+    out.push_str("</ul></div>\n");
+}
+
+/// The beginning of a key: enough to find the folder.
+pub(crate) fn short(key: &str) -> &str {
+    key.get(..12).unwrap_or(key)
+}
+
+/// Facts, parameters and axes.
+pub(crate) fn what_was_run(out: &mut String, records: &Records) {
+    out.push_str("<section aria-labelledby=\"run\">\n<h2 id=\"run\">What was run</h2>\n<dl class=\"facts\">\n");
+    let mut fact = |name: &str, value: &str| {
+        if !value.is_empty() {
+            let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>\n", escape(value));
+        }
+    };
+    fact("Runs", &runs_in_words(records));
+    let list = |values: BTreeSet<&str>, most: usize| {
+        let more = values.len().saturating_sub(most);
+        let shown: Vec<&str> = values.into_iter().take(most).collect();
+        if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+    };
+    fact("Build", &list(records.runs.iter().map(|r| r.build.as_str()).collect(), 4));
+    fact("Seeds", &list(records.runs.iter().map(|r| r.seed.as_str()).collect(), 4));
+    let times: Vec<f64> = records.runs.iter().filter_map(|r| r.duration_s).collect();
+    let all_virtual = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
+    let label = if all_virtual { "Simulated time" } else { "Time" };
+    match times.as_slice() {
+        [] => {}
+        [one] => fact(label, &format!("{} s", trimmed(*one, 6))),
+        many => {
+            let longest = many.iter().copied().fold(f64::MIN, f64::max);
+            let total = many.iter().sum::<f64>();
+            fact(label, &format!("{} s in all, longest run {} s", trimmed(total, 4), trimmed(longest, 4)));
+        }
+    }
+    fact("Clock", &list(records.runs.iter().filter_map(|r| r.clock.as_deref()).collect(), 4));
+    out.push_str("</dl>\n");
+    parameters(out, records);
+    if !records.study.text.trim().is_empty() {
+        let _ = write!(
+            out,
+            "<details><summary>The whole study, every default written out (<code>study.toml</code>)</summary>\
+             <pre tabindex=\"0\">{}</pre></details>\n",
+            escape(&records.study.text)
+        );
+    }
+    out.push_str("</section>\n");
+}
+
+fn runs_in_words(records: &Records) -> String {
+    let points: BTreeSet<_> = records.results.rows.iter().map(|r| &r.point).collect();
+    let runs = count(records.runs.len(), "run");
+    if points.len() > 1 { format!("{runs} at {}", count(points.len(), "point")) } else { runs }
+}
+
+fn parameters(out: &mut String, records: &Records) {
+    let study = &records.study;
+    if study.parameters.is_empty() && study.axes.is_empty() {
+        return;
+    }
+    let mut table = Table {
+        caption: "Parameters and axes".to_owned(),
+        keys: 1,
+        headings: vec![Heading::text("Name"), Heading::text("Role"), Heading::long("Value")],
+        groups: Vec::new(),
+    };
+    let axes = study.axes.iter().map(|(name, values)| (name, "axis", values.join(", ")));
+    let parameters = study.parameters.iter().map(|(name, value)| (name, "parameter", value.clone()));
+    let rows = axes.chain(parameters).map(|(name, role, value)| {
+        vec![Field::Text(name.clone()), Field::Text(role.to_owned()), Field::Text(value)]
+    });
+    table.groups.push((None, rows.collect()));
+    table.write(out);
+}

@@ -1,0 +1,28 @@
+//! The pictures, each with title, caption and the name of its file.
+
+use crate::markup::escape;
+use crate::plot::Figure;
+use std::fmt::Write;
+
+/// All figures.
+pub(crate) fn section(figures: &[Figure]) -> String {
+    let mut out = String::new();
+    if figures.is_empty() {
+        return out;
+    }
+    out.push_str("<div class=\"figures\">\n");
+    for figure in figures {
+        let (title, caption) = (escape(&figure.title), escape(&figure.caption));
+        let _ = match &figure.svg {
+            Some(svg) => write!(
+                out,
+                "<figure id=\"plot-{name}\">{svg}<figcaption><b>{title}.</b> {caption} \
+                 <code>plots/{name}.svg</code></figcaption></figure>\n",
+                name = figure.name
+            ),
+            None => write!(out, "<p class=\"note\"><b>{title}.</b> {caption}</p>\n"),
+        };
+    }
+    out.push_str("</div>\n");
+    out
+}

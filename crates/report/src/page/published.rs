@@ -1,0 +1,171 @@
+//! Claims and published values beside what was measured, each with its verdict.
+
+use crate::input::Records;
+use crate::input::summary::SummaryRow;
+use crate::markup::{escape, escape_with_links};
+use crate::numbers::{mean_and_interval, signed_percent, trimmed};
+use crate::page::table::{Field, Heading, Table};
+use crate::page::verdict;
+use crate::plot::gather::{varying, word_for};
+use crate::unit::Unit;
+use std::fmt::Write;
+
+/// The claims, each with verdict and note.
+pub(crate) fn claims(records: &Records) -> String {
+    let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_some()).collect();
+    let mut out = String::new();
+    if rows.is_empty() {
+        return out;
+    }
+    let mut table = Table {
+        caption: "What the source claims, and what these runs say".to_owned(),
+        keys: 1,
+        headings: vec![
+            Heading::long("Claim"),
+            Heading::text("Where"),
+            Heading::number("Measured"),
+            Heading::text("Verdict"),
+            Heading::long("Note"),
+            Heading::text("Source"),
+        ],
+        groups: Vec::new(),
+    };
+    let body = rows.iter().map(|row| {
+        let name = row.claim().unwrap_or_default();
+        let text = records.study.words_of(name).map_or_else(|| name.replace(['_', '-'], " "), |w| w.text.clone());
+        vec![
+            Field::Text(text),
+            Field::Text(row.point.words()),
+            row.mean.map_or(Field::Text(String::new()), |mean| {
+                let unit = Unit::new(&row.unit).scale_for(mean);
+                Field::Text(format!("{} {}", trimmed(unit.value(mean), 4), unit.label).trim_end().to_owned())
+            }),
+            row.verdict.map_or(Field::Text("none".to_owned()), |v| Field::Markup(verdict(v))),
+            Field::Markup(escape_with_links(&row.note)),
+            Field::Markup(escape_with_links(&row.source)),
+        ]
+    });
+    table.groups.push((None, body.collect()));
+    table.drop_empty_columns();
+    table.write(&mut out);
+    out
+}
+
+/// Published values beside measured ones.
+pub(crate) fn values(records: &Records) -> String {
+    let rows: Vec<&SummaryRow> = records
+        .summary
+        .iter()
+        .filter(|r| r.claim().is_none() && (r.published.is_some() || r.verdict.is_some()))
+        .collect();
+    let mut out = String::new();
+    if rows.is_empty() {
+        return out;
+    }
+    out.push_str(
+        "<p>A measured value <em>matches</em> when it lies within the tolerance plus the half width of its interval. \
+         <em>Explained</em> means that a named run shows why the two differ, <em>refuted</em> that the published value \
+         cannot be right.</p>\n",
+    );
+    let axes = varying(rows.iter().map(|r| &r.point));
+    // One source for all needs no column.
+    let sources: Vec<&str> = rows.iter().map(|r| r.source.as_str()).collect();
+    let one_source = sources.windows(2).all(|w| w[0] == w[1]);
+    if one_source && !sources[0].is_empty() {
+        let _ = write!(out, "<p class=\"soft\">Source of all published values: {}</p>\n", escape_with_links(sources[0]));
+    }
+    let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, &rows)).collect();
+    headings.extend([
+        Heading::number("Published"),
+        Heading::number("Measured"),
+        Heading::number("± 95 %"),
+        Heading::number("Runs"),
+        Heading::number("Difference"),
+        Heading::number("Tolerance"),
+        Heading::text("Verdict"),
+        Heading::long("Note"),
+        Heading::text("Source"),
+    ]);
+    let mut metrics: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !metrics.contains(&row.metric.as_str()) {
+            metrics.push(&row.metric);
+        }
+    }
+    let mut table = Table {
+        caption: "Published and measured values".to_owned(),
+        keys: axes.len(),
+        headings,
+        groups: Vec::new(),
+    };
+    for metric in metrics {
+        let group: Vec<_> = rows.iter().filter(|r| r.metric == metric).collect();
+        let unit = unit_of(records, group[0]);
+        let largest = group.iter().flat_map(|r| [r.mean, r.published]).flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
+        let unit = unit.scale_for(largest);
+        let body = group.iter().map(|row| {
+            let mut fields: Vec<Field> = axes.iter().map(|a| axis_field(row, a)).collect();
+            let half = row.half_width.map(|h| unit.value(h));
+            let (mean, interval) = match row.mean {
+                Some(mean) => mean_and_interval(unit.value(mean), half),
+                None => ("–".to_owned(), None),
+            };
+            let published = row.published.map_or_else(|| "–".to_owned(), |v| trimmed(unit.value(v), 6));
+            let difference = match (row.mean, row.published) {
+                (Some(mean), Some(published)) if published != 0.0 => signed_percent((mean - published) / published.abs()),
+                _ => "–".to_owned(),
+            };
+            fields.extend([
+                Field::Number(published),
+                Field::Number(mean),
+                Field::Number(interval.unwrap_or_else(|| "–".to_owned())),
+                Field::Number(row.n.to_string()),
+                Field::Number(difference),
+                Field::Number(tolerance(&row.tolerance, &unit)),
+                row.verdict.map_or(Field::Text(String::new()), |v| Field::Markup(verdict(v))),
+                Field::Markup(escape_with_links(&row.note)),
+                Field::Markup(if one_source { String::new() } else { escape_with_links(&row.source) }),
+            ]);
+            fields
+        });
+        table.groups.push((Some(unit.heading(&word_for(records, metric))), body.collect()));
+    }
+    table.drop_empty_columns();
+    table.write(&mut out);
+    out
+}
+
+/// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its row.
+fn tolerance(text: &str, unit: &crate::unit::Scaled) -> String {
+    match (text.strip_suffix('%'), crate::input::table::parse_number(text)) {
+        (Some(share), _) => format!("{}\u{202f}%", share.trim()),
+        (None, Some(value)) => format!("{} {}", trimmed(unit.value(value), 4), unit.label).trim_end().to_owned(),
+        (None, None) => text.to_owned(),
+    }
+}
+
+/// The unit of a row's metric.
+pub(crate) fn unit_of(records: &Records, row: &SummaryRow) -> Unit {
+    let told = records.study.words_of(&row.metric).and_then(|w| w.unit.as_deref()).unwrap_or(&row.unit);
+    if told.is_empty() { Unit::of_metric(&row.metric) } else { Unit::new(told) }
+}
+
+/// An axis' heading, with its unit where it has one.
+pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) -> Heading {
+    let unit = records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
+    let number = rows.iter().filter_map(|r| r.point.get(axis)).all(|v| crate::input::table::parse_number(v).is_some());
+    let word = word_for(records, axis);
+    // "Packets (packets)" says nothing new.
+    let same = unit.unscaled().label.eq_ignore_ascii_case(&word);
+    let text = if same { word } else { unit.unscaled().heading(&word) };
+    if number { Heading::number(text) } else { Heading::text(text) }
+}
+
+/// The value of an axis at a row's point.
+pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
+    let text = row.point.get(axis).unwrap_or("–");
+    match crate::input::table::parse_number(text) {
+        Some(value) => Field::Number(trimmed(value, 9)),
+        None => Field::Markup(escape(text)),
+    }
+}

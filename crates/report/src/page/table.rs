@@ -1,0 +1,176 @@
+//! Tables: headings with scope, numbers aligned at the decimal point, a frame that scrolls where the table is wider
+//! than the screen.
+
+use crate::markup::escape;
+use crate::numbers::align;
+use std::fmt::Write;
+
+/// A field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Field {
+    /// Text, escaped when it is written.
+    Text(String),
+    /// A number as it shall stand, aligned with its column.
+    Number(String),
+    /// Markup made by this crate.
+    Markup(String),
+    /// Text that stands out because something is wrong.
+    Bad(String),
+}
+
+/// A table; the first `keys` columns of each row are its headings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) caption: String,
+    pub(crate) keys: usize,
+    pub(crate) headings: Vec<Heading>,
+    /// Rows in groups; a group's name is a row of its own.
+    pub(crate) groups: Vec<(Option<String>, Vec<Vec<Field>>)>,
+}
+
+/// A column's heading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Heading {
+    pub(crate) text: String,
+    /// Right-aligned.
+    pub(crate) number: bool,
+    /// Long text: kept wide enough to read.
+    pub(crate) long: bool,
+}
+
+impl Heading {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: false, long: false }
+    }
+
+    pub(crate) fn number(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: true, long: false }
+    }
+
+    pub(crate) fn long(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: false, long: true }
+    }
+}
+
+impl Table {
+    /// Rows in all groups.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.iter().map(|(_, rows)| rows.len()).sum()
+    }
+
+    /// Takes out columns in which no row says anything.
+    pub(crate) fn drop_empty_columns(&mut self) {
+        let empty = |field: &Field| match field {
+            Field::Text(t) | Field::Number(t) | Field::Markup(t) | Field::Bad(t) => t.is_empty() || t == "–",
+        };
+        for column in (self.keys..self.headings.len()).rev() {
+            let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
+            if rows().all(|row| row.get(column).is_none_or(empty)) {
+                self.headings.remove(column);
+                for row in self.groups.iter_mut().flat_map(|(_, rows)| rows).filter(|row| row.len() > column) {
+                    row.remove(column);
+                }
+            }
+        }
+    }
+
+    /// Writes the table.
+    pub(crate) fn write(&self, out: &mut String) {
+        let label = escape(&self.caption);
+        let _ = write!(out, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\"><table>");
+        let _ = write!(out, "<caption>{label}</caption>\n<thead><tr>");
+        for heading in &self.headings {
+            let class = if heading.number { " class=\"n\"" } else { "" };
+            let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&heading.text));
+        }
+        out.push_str("</tr></thead>\n");
+        for (name, rows) in &self.groups {
+            out.push_str("<tbody>");
+            if let Some(name) = name {
+                let (span, name) = (self.headings.len(), escape(name));
+                let _ = write!(out, "<tr><th scope=\"rowgroup\" class=\"group\" colspan=\"{span}\">{name}</th></tr>\n");
+            }
+            for row in aligned(rows) {
+                self.write_row(out, &row);
+            }
+            out.push_str("</tbody>\n");
+        }
+        out.push_str("</table></div>\n");
+    }
+
+    fn write_row(&self, out: &mut String, row: &[Field]) {
+        out.push_str("<tr>");
+        for (column, field) in row.iter().enumerate() {
+            let heading = self.headings.get(column);
+            let number = heading.is_some_and(|h| h.number) || matches!(field, Field::Number(_));
+            let class = match field {
+                Field::Bad(_) => " class=\"bad\"",
+                _ if number => " class=\"n\"",
+                _ if heading.is_some_and(|h| h.long) => " class=\"text\"",
+                _ => "",
+            };
+            let content = match field {
+                Field::Text(text) | Field::Number(text) | Field::Bad(text) => escape(text),
+                Field::Markup(markup) => markup.clone(),
+            };
+            if column < self.keys {
+                let _ = write!(out, "<th scope=\"row\"{class}>{content}</th>");
+            } else {
+                let _ = write!(out, "<td{class}>{content}</td>");
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+}
+
+/// Rows whose numbers are padded so that their decimal points align column by column.
+fn aligned(rows: &[Vec<Field>]) -> Vec<Vec<Field>> {
+    let mut rows = rows.to_vec();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    for column in 0..columns {
+        let text = |row: &Vec<Field>| match row.get(column) {
+            Some(Field::Number(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let mut texts: Vec<String> = rows.iter().map(text).collect();
+        align(&mut texts);
+        for (row, text) in rows.iter_mut().zip(texts) {
+            if let Some(Field::Number(old)) = row.get_mut(column) {
+                *old = text;
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_have_scope_and_text_is_escaped() {
+        let table = Table {
+            caption: "a < b".to_owned(),
+            keys: 1,
+            headings: vec![Heading::text("name"), Heading::number("value"), Heading::text("nothing")],
+            groups: vec![(
+                Some("g".to_owned()),
+                vec![vec![Field::Text("<script>".to_owned()), Field::Number("1.5".to_owned()), Field::Text(String::new())]],
+            )],
+        };
+        let mut out = String::new();
+        table.write(&mut out);
+        for piece in [
+            "<caption>a &lt; b</caption>",
+            "<th scope=\"col\" class=\"n\">value</th>",
+            "<th scope=\"row\">&lt;script&gt;</th>",
+            "<td class=\"n\">1.5</td>",
+            "<th scope=\"rowgroup\" class=\"group\" colspan=\"3\">g</th>",
+        ] {
+            assert!(out.contains(piece), "{piece} in {out}");
+        }
+        let mut table = table;
+        table.drop_empty_columns();
+        assert_eq!(table.headings.len(), 2);
+    }
+}

@@ -1,0 +1,299 @@
+//! Why one may, or may not, believe the numbers: intervals, audit, warm-up, seeds, lateness, limits; and how to repeat
+//! them.
+
+use crate::input::Records;
+use crate::input::run::Run;
+use crate::markup::{escape, escape_with_links};
+use crate::numbers::{fixed, trimmed};
+use crate::page::count;
+use crate::page::overview::short;
+use crate::page::table::{Field, Heading, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// A longer list of runs is folded away.
+const FOLD_ABOVE: usize = 20;
+/// Below so many runs an interval is wide and leans on normality.
+const FEW_RUNS: u64 = 5;
+
+/// The section.
+pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
+    let mut out = String::new();
+    let mut item = |name: &str, text: String| {
+        let _ = write!(out, "<dt>{name}</dt><dd>{text}</dd>\n");
+    };
+    item("Intervals", escape(&intervals(records)));
+    item("Audit", escape(&audit(records)));
+    item("Seeds", escape(&seeds(records)));
+    item("Warm-up", escape(&warm_up(records)));
+    item("Lateness", escape(&lateness(records)));
+    let mut out = format!("<dl class=\"facts\">\n{out}</dl>\n");
+    failures(&mut out, records);
+    run_table(&mut out, records);
+    out.push_str("<h3>What is not modelled</h3>\n");
+    match limitations {
+        Some(text) if !text.trim().is_empty() => write_text(&mut out, text),
+        _ => out.push_str("<p>See <code>docs/limitations.md</code> of the build named above.</p>\n"),
+    }
+    out
+}
+
+fn intervals(records: &Records) -> String {
+    let counts: Vec<u64> =
+        records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).map(|r| r.n).collect();
+    let (Some(low), Some(high)) = (counts.iter().min(), counts.iter().max()) else {
+        return "The summary holds no means.".to_owned();
+    };
+    if *high <= 1 {
+        return "One run per point: there is no interval, and no telling how much another seed would change.".to_owned();
+    }
+    let runs = if low == high { format!("{low}") } else { format!("{low} to {high}") };
+    let mut text = format!(
+        "{runs} independent runs per point. “±” is the half width of the 95 % interval of the mean (Student’s t over \
+         runs, not over packets)."
+    );
+    let few = counts.iter().filter(|n| **n < FEW_RUNS).count();
+    if few > 0 {
+        text.push_str(&format!(" {few} of {} values rest on fewer than {FEW_RUNS} runs.", counts.len()));
+    }
+    text
+}
+
+fn audit(records: &Records) -> String {
+    let audited: Vec<_> = records.runs.iter().filter_map(|r| r.audit.as_ref()).collect();
+    if audited.is_empty() {
+        return "No run carries an audit.".to_owned();
+    }
+    let passed = audited.iter().filter(|a| a.passed).count();
+    let mut checks: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, n) in audited.iter().flat_map(|a| &a.checks) {
+        *checks.entry(name).or_default() += n;
+    }
+    let mut text = if passed == records.runs.len() {
+        match passed {
+            1 => "The run passed.".to_owned(),
+            _ => format!("All {passed} runs passed."),
+        }
+    } else {
+        let missing = records.runs.len() - audited.len();
+        let without = if missing > 0 { format!(", {missing} without audit") } else { String::new() };
+        format!("{passed} of {} runs passed, {} failed{without}.", records.runs.len(), audited.len() - passed)
+    };
+    if !checks.is_empty() {
+        let list: Vec<String> =
+            checks.iter().map(|(name, n)| format!("{} {}", name.replace('_', " "), fixed(*n, 0))).collect();
+        text.push_str(&format!(" Checked, all runs together: {}.", list.join(", ")));
+    }
+    text
+}
+
+fn seeds(records: &Records) -> String {
+    let mut by_point: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    for row in &records.results.rows {
+        by_point.entry(&row.point).or_default().insert(&row.seed);
+    }
+    let mut sets = by_point.values();
+    let (Some(first), points) = (sets.next(), by_point.len()) else { return "None.".to_owned() };
+    let count = count(first.len(), "seed");
+    if points == 1 {
+        return format!("{count}; every random stream of a run follows from its seed.");
+    }
+    if sets.all(|s| s == first) {
+        format!("The same {count} at every point (common random numbers), so that points differ by what was varied only.")
+    } else {
+        "Points were run with different sets of seeds.".to_owned()
+    }
+}
+
+fn warm_up(records: &Records) -> String {
+    let told: BTreeSet<&str> = records.runs.iter().filter_map(|r| r.warm_up.as_deref()).collect();
+    let seconds = |text: &str| if text.parse::<f64>().is_ok() { format!("{text} s") } else { text.to_owned() };
+    match (&records.study.warm_up, told.len()) {
+        (Some(text), _) => format!("{} cut from the beginning of each run.", seconds(text)),
+        (None, 0) => "None is declared: counters cover each run from its first to its last packet.".to_owned(),
+        (None, _) => {
+            let list: Vec<String> = told.into_iter().map(seconds).collect();
+            format!("{} cut from the beginning of each run.", list.join(", "))
+        }
+    }
+}
+
+fn lateness(records: &Records) -> String {
+    let late: Vec<_> = records.runs.iter().filter_map(|r| r.lateness.as_ref()).collect();
+    if late.is_empty() {
+        let real = records.runs.iter().filter(|r| r.clock.as_deref() == Some("real")).count();
+        return match real {
+            0 => "Does not apply: time is simulated.".to_owned(),
+            n => format!("{n} real-time runs do not say how late they were."),
+        };
+    }
+    let good = late.iter().filter(|l| l.trusted).count();
+    format!("{good} of {} real-time runs kept up with real time; the table has the figures.", late.len())
+}
+
+fn failures(out: &mut String, records: &Records) {
+    let bad: Vec<_> = records.runs.iter().map(|r| (r, r.distrust())).filter(|(_, why)| !why.is_empty()).collect();
+    if bad.is_empty() {
+        return;
+    }
+    let _ = write!(out, "<h3>Not to be trusted: {}</h3>\n<ul>\n", count(bad.len(), "run"));
+    for (run, reasons) in bad {
+        let _ = write!(out, "<li><code>runs/{}</code><ul>", escape(&run.key));
+        for reason in reasons {
+            let _ = write!(out, "<li>{}</li>", escape(&reason));
+        }
+        out.push_str("</ul></li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn run_table(out: &mut String, records: &Records) {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in records.runs.iter().flat_map(|r| &r.packets) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let mut headings = vec![Heading::text("Run"), Heading::text("Point"), Heading::number("Seed"), Heading::number("Time (s)")];
+    headings.extend(names.iter().map(|name| {
+        let name = name.replace('_', " ");
+        Heading::number(if name.contains("packets") { name } else { format!("Packets {name}") })
+    }));
+    headings.extend([Heading::text("Audit"), Heading::number("Checks"), Heading::text("Lateness")]);
+    let mut points: BTreeMap<&str, String> = BTreeMap::new();
+    for row in &records.results.rows {
+        points.entry(&row.key).or_insert_with(|| row.point.words());
+    }
+    let body = records.runs.iter().map(|run| run_row(run, &names, points.get(run.key.as_str())));
+    let mut table = Table { caption: "Runs".to_owned(), keys: 1, headings, groups: vec![(None, body.collect())] };
+    table.drop_empty_columns();
+    if table.len() > FOLD_ABOVE {
+        let _ = write!(out, "<details><summary>Every run ({})</summary>\n", count(table.len(), "row"));
+        table.write(out);
+        out.push_str("</details>\n");
+    } else {
+        table.write(out);
+    }
+}
+
+fn run_row(run: &Run, names: &[&str], point: Option<&String>) -> Vec<Field> {
+    let mut fields = vec![
+        Field::Markup(format!("<code>{}</code>", escape(short(&run.key)))),
+        Field::Text(point.cloned().unwrap_or_default()),
+        Field::Number(run.seed.clone()),
+        Field::Number(run.duration_s.map_or_else(|| "–".to_owned(), |t| trimmed(t, 6))),
+    ];
+    for name in names {
+        let n = run.packets.iter().find(|(known, _)| known == name).map(|(_, n)| *n);
+        fields.push(Field::Number(n.map_or_else(|| "–".to_owned(), |n| trimmed(n, 9))));
+    }
+    fields.push(match &run.audit {
+        Some(audit) if audit.passed => Field::Text("✓ passed".to_owned()),
+        Some(_) => Field::Bad("✗ failed".to_owned()),
+        None => Field::Text("none".to_owned()),
+    });
+    let checks = run.audit.as_ref().map(|a| a.checks.iter().map(|(_, n)| n).sum::<f64>());
+    fields.push(Field::Number(checks.map_or_else(|| "–".to_owned(), |n| fixed(n, 0))));
+    fields.push(match &run.lateness {
+        None => Field::Text(String::new()),
+        Some(lateness) => {
+            let figures: Vec<String> =
+                lateness.figures.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
+            let word = if lateness.trusted { "✓ kept up" } else { "✗ fell behind" };
+            let text = format!("{word}; {}", figures.join(", "));
+            if lateness.trusted { Field::Text(text) } else { Field::Bad(text) }
+        }
+    });
+    fields
+}
+
+/// A plain text with Markdown's plainest habits: paragraphs parted by empty lines, `#` headings, `*` or `-` lists.
+fn write_text(out: &mut String, text: &str) {
+    for block in text.replace("\r\n", "\n").split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
+        if block.starts_with('#') {
+            let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
+            let _ = write!(out, "<p><strong>{}</strong></p>\n", escape(first.trim_start_matches('#').trim()));
+            if !rest.trim().is_empty() {
+                write_text(out, rest);
+            }
+            continue;
+        }
+        if block.starts_with("* ") || block.starts_with("- ") {
+            let mut items: Vec<String> = Vec::new();
+            for line in block.lines() {
+                match line.strip_prefix("* ").or_else(|| line.strip_prefix("- ")) {
+                    Some(item) => items.push(item.to_owned()),
+                    None => {
+                        if let Some(last) = items.last_mut() {
+                            last.push(' ');
+                            last.push_str(line.trim());
+                        }
+                    }
+                }
+            }
+            out.push_str("<ul>");
+            for item in items {
+                let _ = write!(out, "<li>{}</li>", escape_with_links(&item));
+            }
+            out.push_str("</ul>\n");
+        } else {
+            let _ = write!(out, "<p>{}</p>\n", escape_with_links(block));
+        }
+    }
+}
+
+/// The command that makes the same records again.
+pub(crate) fn repeat(records: &Records) -> String {
+    let command = records.study.command.clone().unwrap_or_else(|| {
+        let quick = if records.quick() { " --quick" } else { "" };
+        match (records.is_single_run(), records.runs.first()) {
+            (true, Some(run)) => format!("fullpipe run study.toml --seed {} --out again", quoted(&run.seed)),
+            _ => format!("fullpipe study run study.toml{quick} --out again"),
+        }
+    });
+    let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.build.as_str()).collect();
+    let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();
+    let mut out = format!("<pre tabindex=\"0\">{}</pre>\n", escape(&command));
+    let virtual_time = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
+    if !builds.is_empty() {
+        let _ = write!(
+            out,
+            "<p>With build {}{}</p>\n",
+            builds.join(", "),
+            if virtual_time {
+                " this gives the same records to the last bit, on any machine and for any number of jobs."
+            } else {
+                "; runs in real time do not repeat to the bit."
+            }
+        );
+    }
+    out.push_str("<p>This page and its plots alone: <code>fullpipe report DIR</code> with the folder of these records.</p>\n");
+    out
+}
+
+/// A word that a shell takes as one.
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:".contains(&b);
+    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limitations_become_paragraphs_and_lists() {
+        let mut out = String::new();
+        write_text(&mut out, "# Limits\nNo <b>radio</b>.\n\n* one\n  more\n* two\n");
+        assert_eq!(
+            out,
+            "<p><strong>Limits</strong></p>\n<p>No &lt;b&gt;radio&lt;/b&gt;.</p>\n<ul><li>one more</li><li>two</li></ul>\n"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("5321"), "5321");
+        assert_eq!(quoted("a'; rm -rf"), "'a'\\''; rm -rf'");
+    }
+}

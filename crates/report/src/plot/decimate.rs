@@ -1,0 +1,79 @@
+//! Thinning of a long series for drawing. Of all samples that fall into one pixel column, the first, the smallest, the
+//! largest and the last are kept (Jugel et al., "M4", VLDB 2014): the line then covers the same pixels as the whole
+//! series would, and no spike is lost.
+
+/// Keeps at most four samples per column; `position` gives a sample's horizontal place in pixels. Samples are in order
+/// of time. A short series comes back whole.
+pub(crate) fn thin(samples: &[(f64, f64)], position: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    let mut start = 0;
+    while start < samples.len() {
+        let column = position(samples[start].0).floor();
+        let mut end = start + 1;
+        while end < samples.len() && position(samples[end].0).floor() == column {
+            end += 1;
+        }
+        let bucket = &samples[start..end];
+        if bucket.len() <= 4 {
+            out.extend_from_slice(bucket);
+        } else {
+            let mut low = 0;
+            let mut high = 0;
+            for (i, sample) in bucket.iter().enumerate() {
+                if sample.1 < bucket[low].1 {
+                    low = i;
+                }
+                if sample.1 > bucket[high].1 {
+                    high = i;
+                }
+            }
+            let mut keep = [0, low, high, bucket.len() - 1];
+            keep.sort_unstable();
+            let mut last = usize::MAX;
+            for i in keep {
+                if i != last {
+                    out.push(bucket[i]);
+                    last = i;
+                }
+            }
+        }
+        start = end;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_samples_keep_their_extremes() {
+        // A sawtooth with one spike up and one down at odd places.
+        let mut samples: Vec<(f64, f64)> =
+            (0..1_000_000).map(|i| (f64::from(i) * 1e-4, f64::from(i % 1000))).collect();
+        samples[123_457].1 = 5000.0;
+        samples[765_431].1 = -77.0;
+        let thin = thin(&samples, |t| t * 4.0);
+        // 100 s at 4 pixels a second are 400 columns.
+        assert!(thin.len() <= 4 * 400, "{}", thin.len());
+        assert!(thin.contains(&samples[123_457]) && thin.contains(&samples[765_431]));
+        assert_eq!((thin.first(), thin.last()), (samples.first(), samples.last()));
+        assert!(thin.windows(2).all(|w| w[0].0 < w[1].0));
+        // In every column the extremes are those of the whole series.
+        for column in 0..400 {
+            let range = |s: &[(f64, f64)]| {
+                s.iter().filter(|p| (p.0 * 4.0).floor() == f64::from(column)).fold((f64::MAX, f64::MIN), |r, p| {
+                    (r.0.min(p.1), r.1.max(p.1))
+                })
+            };
+            assert_eq!(range(&thin), range(&samples), "column {column}");
+        }
+    }
+
+    #[test]
+    fn a_short_series_is_left_alone() {
+        let samples = [(0.0, 1.0), (0.1, 3.0), (0.2, 2.0), (7.0, 1.0)];
+        assert_eq!(thin(&samples, |t| t), samples);
+        assert_eq!(thin(&[], |t| t), []);
+    }
+}

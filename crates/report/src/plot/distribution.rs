@@ -1,0 +1,82 @@
+//! The empirical cumulative distribution of a metric over the runs of each point, or of a column of `flows.csv` over
+//! all flows of those runs: a step of 1/n at each value.
+
+use crate::error::ReportError;
+use crate::input::Records;
+use crate::input::run::read_flow_column;
+use crate::input::study::PlotSpec;
+use crate::plot::Drawing;
+use crate::plot::decimate::thin;
+use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
+use crate::plot::gather::{self, Side};
+use crate::plot::palette::style;
+use crate::plot::ticks::Ends;
+
+/// Draws the plot.
+pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, ReportError> {
+    let Some(x) = spec.x.as_ref().or(spec.y.as_ref()) else {
+        return Ok(Drawing::nothing("Not drawn: the plot needs `x` (a metric or a column of flows.csv)."));
+    };
+    let rows: Vec<_> = records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)).collect();
+    let axes = gather::series_axes(spec, rows.iter().map(|r| &r.point), None);
+    let metric = records.results.metrics.iter().position(|m| m == x);
+    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
+    let mut series: Vec<(String, Vec<f64>)> = Vec::new();
+    for row in &rows {
+        let values = match metric {
+            Some(column) => row.values[column].into_iter().collect(),
+            None => match records.run(&row.key) {
+                Some(run) => read_flow_column(&run.folder, x)?,
+                None => Vec::new(),
+            },
+        };
+        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
+        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            keys.push(key);
+            series.push((gather::series_label(records, &axes, &row.point), Vec::new()));
+            series.len() - 1
+        });
+        series[at].1.extend(values);
+    }
+    series.retain(|(_, values)| !values.is_empty());
+    for (_, values) in &mut series {
+        values.sort_by(f64::total_cmp);
+    }
+    let all = series.iter().flat_map(|(_, values)| values.iter().copied());
+    let Some(extent) = Extent::of(all.filter(|v| !spec.x_log || *v > 0.0)) else {
+        return Ok(Drawing::nothing(format!("Not drawn: no run has a value of {x} at these points.")));
+    };
+    let (x_axis, unit) = gather::number_axis(records, spec, Side::X, x, "", extent);
+    let of = if metric.is_some() { "runs" } else { "flows" };
+    let y_axis = Axis {
+        title: spec.y_label.clone().unwrap_or_else(|| format!("Share of {of}")),
+        scale: Scale::Linear(Ends::OnStep),
+        extent: Extent { low: 0.0, high: 1.0 },
+    };
+    let legend = series
+        .iter()
+        .enumerate()
+        .filter(|(_, (label, _))| !label.is_empty())
+        .map(|(i, (label, _))| Entry { label: label.clone(), key: Key::Curve(style(i), Markers::LineOnly) })
+        .collect();
+    let mut frame = Frame::new(&x_axis, &y_axis, legend);
+    if gather::cut(spec) {
+        frame.clip();
+    }
+    let mut words = format!("Cumulative distribution of {}.", x_axis.title);
+    for (i, (label, values)) in series.iter().enumerate() {
+        let n = values.len() as f64;
+        let mut steps = Vec::with_capacity(values.len() * 2);
+        for (k, value) in values.iter().enumerate() {
+            steps.push((unit.value(*value), k as f64 / n));
+            steps.push((unit.value(*value), (k + 1) as f64 / n));
+        }
+        let steps = thin(&steps, |v| if frame.shows(v, 1.0) { frame.x(v) } else { f64::MIN });
+        frame.curve(&steps, style(i), 1.7);
+        let median = unit.value(values[(values.len() - 1) / 2]);
+        words.push_str(&format!(" {label}: {} values, median {}.", values.len(), crate::numbers::trimmed(median, 4)));
+    }
+    let counts: Vec<String> = series.iter().map(|(_, v)| v.len().to_string()).collect();
+    let remarks = vec![format!("Cumulative distribution over {of}; n = {}.", counts.join(", "))];
+    Ok(Drawing { picture: Some((frame, words)), remarks })
+}

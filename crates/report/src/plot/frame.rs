@@ -1,0 +1,456 @@
+//! The frame around every plot: axes with ticks and titles, grid, legend, and the mapping from values to pixels. The
+//! picture is 480 units wide, one column of a paper; its height grows with the legend and with turned labels. Axis
+//! titles carry the unit. A picture has no caption of its own: a paper and the report put it beside.
+
+use crate::markup::escape;
+use crate::plot::palette::{Style, marker};
+use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, text, text_width};
+use crate::plot::ticks::{Ends, Tick, Ticks, linear, logarithmic};
+use fullpipe_units::math::log10;
+use std::fmt::Write;
+
+const WIDTH: f64 = 480.0;
+const PLOT_HEIGHT: f64 = 250.0;
+const INK: &str = "#222";
+const GRID: &str = "#e4e4e4";
+const LEGEND_ROW: f64 = 19.0;
+const LEGEND_SAMPLE: f64 = 30.0;
+
+/// How values go onto an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Scale {
+    /// In proportion.
+    Linear(Ends),
+    /// By their logarithm; values must be above zero.
+    Log,
+    /// Names at equal distances; the value of name i is i.
+    Names(Vec<String>),
+}
+
+/// What a frame must know of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    /// Title with unit.
+    pub(crate) title: String,
+    /// Scale.
+    pub(crate) scale: Scale,
+    /// Smallest and largest value to be shown.
+    pub(crate) extent: Extent,
+}
+
+/// Smallest and largest of some values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    /// Smallest.
+    pub(crate) low: f64,
+    /// Largest.
+    pub(crate) high: f64,
+}
+
+impl Extent {
+    /// Of values; `None` if there are none.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        values.into_iter().fold(None, |extent: Option<Self>, v| {
+            Some(extent.map_or(Self { low: v, high: v }, |e| Self { low: e.low.min(v), high: e.high.max(v) }))
+        })
+    }
+
+    /// With zero inside, so that lengths compare.
+    pub(crate) fn with_zero(self) -> Self {
+        Self { low: self.low.min(0.0), high: self.high.max(0.0) }
+    }
+
+    /// The largest absolute value.
+    pub(crate) fn size(self) -> f64 {
+        self.low.abs().max(self.high.abs())
+    }
+}
+
+/// A line of the legend.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// What it says.
+    pub(crate) label: String,
+    /// What it shows.
+    pub(crate) key: Key,
+}
+
+/// What a line of the legend shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Key {
+    /// A curve; with markers or without.
+    Curve(Style, Markers),
+    /// Open markers without a line.
+    Open(Style),
+    /// A bar with pattern number n.
+    Bar(Style, usize),
+}
+
+/// Whether a curve has markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Markers {
+    /// Line and markers.
+    Both,
+    /// Only the line.
+    LineOnly,
+    /// Only markers.
+    MarkersOnly,
+}
+
+/// The frame of one plot, to be filled.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    x: Mapping,
+    y: Mapping,
+    legend: Vec<Entry>,
+    body: String,
+    /// Left, right, top and bottom of the plot area.
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    titles: (String, String),
+    /// Whether names under the horizontal axis are turned.
+    turned: bool,
+    height: f64,
+    clip: bool,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    log: bool,
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    ticks: Vec<Tick>,
+    names: bool,
+}
+
+impl Mapping {
+    fn place(&self, value: f64) -> f64 {
+        let share = if self.log {
+            log10(value / self.low) / log10(self.high / self.low)
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.from + share * (self.to - self.from)
+    }
+}
+
+fn range(axis: &Axis, wanted: u32) -> (Ticks, bool, bool) {
+    match &axis.scale {
+        Scale::Linear(ends) => (linear(axis.extent.low, axis.extent.high, wanted, *ends), false, false),
+        Scale::Log => (logarithmic(axis.extent.low, axis.extent.high), true, false),
+        Scale::Names(names) => {
+            let ticks = names.iter().enumerate().map(|(i, n)| Tick { value: i as f64, label: n.clone() }).collect();
+            let last = names.len().max(1) as f64 - 0.5;
+            (Ticks { low: -0.5, high: last, ticks }, false, true)
+        }
+    }
+}
+
+impl Frame {
+    /// Lays out axes and legend.
+    pub(crate) fn new(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>) -> Self {
+        let (y_ticks, y_log, y_names) = range(y_axis, 5);
+        let widest = y_ticks.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0);
+        let left = (TEXT + 10.0 + widest + 12.0).max(48.0);
+        let (x_ticks, x_log, x_names) = range(x_axis, 6);
+        let last_label = x_ticks.ticks.iter().rev().find(|t| !t.label.is_empty()).map_or(0.0, |t| text_width(&t.label));
+        let right = if x_names { WIDTH - 10.0 } else { WIDTH - (last_label / 2.0).clamp(10.0, 40.0) };
+        let rows = legend_rows(&legend, right - left);
+        let top = 12.0 + rows.len() as f64 * LEGEND_ROW;
+        let bottom = top + PLOT_HEIGHT;
+        // Names are turned when they would touch.
+        let room = (right - left) / x_ticks.ticks.len().max(1) as f64;
+        let turned = x_names && x_ticks.ticks.iter().any(|t| text_width(&t.label) + 6.0 > room);
+        let under = if turned {
+            let widest = x_ticks.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0);
+            widest * 0.65 + TEXT
+        } else {
+            TEXT + 8.0
+        };
+        let height = bottom + under + if x_axis.title.is_empty() { 6.0 } else { TEXT + 14.0 };
+        Self {
+            x: Mapping {
+                log: x_log,
+                low: x_ticks.low,
+                high: x_ticks.high,
+                from: left,
+                to: right,
+                ticks: x_ticks.ticks,
+                names: x_names,
+            },
+            y: Mapping {
+                log: y_log,
+                low: y_ticks.low,
+                high: y_ticks.high,
+                from: bottom,
+                to: top,
+                ticks: y_ticks.ticks,
+                names: y_names,
+            },
+            legend,
+            body: String::new(),
+            left,
+            right,
+            top,
+            bottom,
+            titles: (x_axis.title.clone(), y_axis.title.clone()),
+            turned,
+            height,
+            clip: false,
+        }
+    }
+
+    /// Horizontal place of a value.
+    pub(crate) fn x(&self, value: f64) -> f64 {
+        self.x.place(value)
+    }
+
+    /// Vertical place of a value.
+    pub(crate) fn y(&self, value: f64) -> f64 {
+        self.y.place(value)
+    }
+
+    /// Whether the vertical axis can show a value (a logarithmic one cannot show zero).
+    pub(crate) fn shows(&self, x: f64, y: f64) -> bool {
+        (!self.x.log || x > 0.0) && (!self.y.log || y > 0.0)
+    }
+
+    /// A curve through values.
+    pub(crate) fn curve(&mut self, values: &[(f64, f64)], style: Style, width: f64) {
+        let points: Vec<_> =
+            values.iter().filter(|(x, y)| self.shows(*x, *y)).map(|(x, y)| (self.x(*x), self.y(*y))).collect();
+        curve(&mut self.body, &points, style.colour, style.dash, width);
+    }
+
+    /// A marker at a value.
+    pub(crate) fn marker(&mut self, x: f64, y: f64, style: Style, open: bool) {
+        if self.shows(x, y) {
+            let (px, py) = (self.x(x), self.y(y));
+            marker(&mut self.body, style, px, py, open);
+        }
+    }
+
+    /// A vertical interval around a value. On a logarithmic axis an interval that reaches zero ends at the axis.
+    pub(crate) fn interval(&mut self, x: f64, y: f64, half_width: f64, style: Style) {
+        if !self.shows(x, y) {
+            return;
+        }
+        let (low, high) = (y - half_width, y + half_width);
+        let bottom = if self.y.log && low < self.y.low { self.bottom } else { self.y(low).min(self.bottom) };
+        let (px, top) = (self.x(x), self.y(high).max(self.top));
+        // An interval smaller than its marker would only blot it.
+        if bottom - top > 2.0 {
+            interval(&mut self.body, px, bottom, top, style.colour);
+        }
+    }
+
+    /// A horizontal interval around a value.
+    pub(crate) fn interval_across(&mut self, x: f64, y: f64, half_width: f64, style: Style) {
+        if !self.shows(x, y) || half_width <= 0.0 {
+            return;
+        }
+        let low = x - half_width;
+        let left = if self.x.log && low < self.x.low { self.left } else { self.x(low).max(self.left) };
+        let (py, right) = (self.y(y), self.x(x + half_width).min(self.right));
+        if right - left > 2.0 {
+            line(&mut self.body, (left, py), (right, py), style.colour, 1.1);
+            for end in [left, right] {
+                line(&mut self.body, (end, py - 3.5), (end, py + 3.5), style.colour, 1.1);
+            }
+        }
+    }
+
+    /// A bar from zero between two places, filled with pattern number `pattern`.
+    pub(crate) fn bar(&mut self, left: f64, right: f64, value: f64, style: Style, pattern: usize) {
+        let (a, b) = (self.y(value), self.y(0.0));
+        let (from, to) = (self.x(left), self.x(right));
+        bar(&mut self.body, (from, a.min(b)), (to, a.max(b)), style, pattern);
+    }
+
+    /// From now on nothing may reach beyond the plot area (axes that are set by the study can cut data).
+    pub(crate) fn clip(&mut self) {
+        self.clip = true;
+    }
+
+    /// The finished picture. `name` makes ids unique within a page; `title` and `description` are read aloud.
+    pub(crate) fn finish(&self, name: &str, title: &str, description: &str) -> String {
+        let mut out = String::new();
+        let _ = write!(
+            out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {h}\" width=\"{WIDTH}\" height=\"{h}\" \
+             role=\"img\" aria-labelledby=\"{name}-t {name}-d\" data-generator=\"fullpipe-report\" \
+             font-family=\"{FONT}\" font-size=\"{TEXT}\" fill=\"{INK}\"><title id=\"{name}-t\">{}</title>\
+             <desc id=\"{name}-d\">{}</desc>",
+            escape(title),
+            escape(description),
+            h = crate::plot::shape::pixel(self.height.ceil())
+        );
+        let _ = write!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
+        self.grid_and_ticks(&mut out);
+        if self.clip {
+            let _ = write!(
+                out,
+                "<clipPath id=\"{name}-c\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\
+                 <g clip-path=\"url(#{name}-c)\">{}</g>",
+                crate::plot::shape::pixel(self.left),
+                crate::plot::shape::pixel(self.top),
+                crate::plot::shape::pixel(self.right - self.left),
+                crate::plot::shape::pixel(self.bottom - self.top),
+                self.body
+            );
+        } else {
+            let _ = write!(out, "<g>{}</g>", self.body);
+        }
+        self.draw_legend(&mut out);
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn grid_and_ticks(&self, out: &mut String) {
+        let (left, right, top, bottom) = (self.left, self.right, self.top, self.bottom);
+        for tick in &self.y.ticks {
+            let y = self.y(tick.value);
+            if !tick.label.is_empty() && (bottom - y).abs() > 0.5 && !self.y.names {
+                line(out, (left, y), (right, y), GRID, 1.0);
+            }
+        }
+        for tick in &self.x.ticks {
+            let x = self.x(tick.value);
+            if !tick.label.is_empty() && (x - left).abs() > 0.5 && !self.x.names {
+                line(out, (x, top), (x, bottom), GRID, 1.0);
+            }
+        }
+        for tick in &self.y.ticks {
+            let y = self.y(tick.value);
+            let length = if tick.label.is_empty() { 2.5 } else { 5.0 };
+            line(out, (left - length, y), (left, y), INK, 1.0);
+            if !tick.label.is_empty() {
+                text(out, (left - 8.0, y + TEXT * 0.35), Anchor::End, 0.0, &fit(&tick.label, 150.0));
+            }
+        }
+        // Labels that would touch their neighbour are left out; the tick stays.
+        let mut free = f64::MIN;
+        for tick in &self.x.ticks {
+            let x = self.x(tick.value);
+            let length = if tick.label.is_empty() { 2.5 } else { 5.0 };
+            line(out, (x, bottom), (x, bottom + length), INK, 1.0);
+            if tick.label.is_empty() {
+                continue;
+            }
+            if self.turned {
+                text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, 150.0));
+                continue;
+            }
+            let half = text_width(&tick.label) / 2.0;
+            if x - half >= free {
+                text(out, (x, bottom + TEXT + 8.0), Anchor::Middle, 0.0, &tick.label);
+                free = x + half + 3.0;
+            }
+        }
+        line(out, (left, top), (left, bottom), INK, 1.0);
+        line(out, (left, bottom), (right, bottom), INK, 1.0);
+        let middle = f64::midpoint(left, right);
+        text(out, (middle, self.height - 9.0), Anchor::Middle, 0.0, &fit(&self.titles.0, WIDTH - 10.0));
+        let (x, y) = (TEXT + 2.0, f64::midpoint(top, bottom));
+        text(out, (x, y), Anchor::Middle, -90.0, &fit(&self.titles.1, PLOT_HEIGHT + 20.0));
+    }
+
+    fn draw_legend(&self, out: &mut String) {
+        for (row, entries) in legend_rows(&self.legend, self.right - self.left).iter().enumerate() {
+            let y = 13.0 + row as f64 * LEGEND_ROW;
+            let mut x = self.left;
+            for (label, key) in entries {
+                let (from, to) = (x, x + LEGEND_SAMPLE - 6.0);
+                let middle = f64::midpoint(from, to);
+                match key {
+                    Key::Curve(style, markers) => {
+                        if *markers != Markers::MarkersOnly {
+                            curve(out, &[(from, y), (to, y)], style.colour, style.dash, 1.8);
+                        }
+                        if *markers != Markers::LineOnly {
+                            marker(out, *style, middle, y, false);
+                        }
+                    }
+                    Key::Open(style) => marker(out, *style, middle, y, true),
+                    Key::Bar(style, pattern) => bar(out, (from, y - 6.0), (to, y + 6.0), *style, *pattern),
+                }
+                text(out, (x + LEGEND_SAMPLE, y + TEXT * 0.35), Anchor::Start, 0.0, label);
+                x += LEGEND_SAMPLE + text_width(label) + 14.0;
+            }
+        }
+    }
+}
+
+/// Legend entries as they fill rows of a width, labels shortened to fit.
+fn legend_rows(entries: &[Entry], width: f64) -> Vec<Vec<(String, Key)>> {
+    let mut rows: Vec<Vec<(String, Key)>> = Vec::new();
+    let mut used = f64::MAX;
+    for entry in entries {
+        let label = fit(&entry.label, width - LEGEND_SAMPLE);
+        let wide = LEGEND_SAMPLE + text_width(&label);
+        if used + wide > width {
+            rows.push(Vec::new());
+            used = 0.0;
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push((label, entry.key));
+        }
+        used += wide + 14.0;
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::palette::style;
+
+    fn axis(scale: Scale, low: f64, high: f64) -> Axis {
+        Axis { title: "t".to_owned(), scale, extent: Extent { low, high } }
+    }
+
+    #[test]
+    fn values_fall_where_they_should() {
+        let frame = Frame::new(
+            &axis(Scale::Log, 10.0, 1000.0),
+            &axis(Scale::Linear(Ends::OnStep), 0.0, 10.0),
+            Vec::new(),
+        );
+        // The ends lie on the frame, 100 in the middle of 10 to 1000 by logarithm, 5 in the middle of 0 to 10.
+        assert_eq!((frame.x(10.0), frame.y(0.0)), (frame.left, frame.bottom));
+        assert!((frame.x(1000.0) - frame.right).abs() < 1e-9 && (frame.y(10.0) - frame.top).abs() < 1e-9);
+        assert!((frame.x(100.0) - f64::midpoint(frame.left, frame.right)).abs() < 1e-9);
+        assert!((frame.y(5.0) - f64::midpoint(frame.top, frame.bottom)).abs() < 1e-9);
+        assert!(!frame.shows(0.0, 1.0) && frame.shows(1.0, 0.0));
+    }
+
+    #[test]
+    fn extents() {
+        assert_eq!(Extent::of([3.0, -1.0, 2.0]), Some(Extent { low: -1.0, high: 3.0 }));
+        assert_eq!(Extent::of([]), None);
+        assert_eq!(Extent { low: 3.0, high: 4.0 }.with_zero(), Extent { low: 0.0, high: 4.0 });
+        assert_eq!(Extent { low: -5.0, high: 4.0 }.size(), 5.0);
+    }
+
+    #[test]
+    fn the_legend_makes_room_for_itself() {
+        let entry = |n: usize| Entry { label: "congestion control".repeat(n), key: Key::Open(style(0)) };
+        let one = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 9.0), vec![entry(1)]);
+        let four = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 9.0), vec![entry(2); 4]);
+        assert_eq!(four.top - one.top, 3.0 * LEGEND_ROW);
+        assert_eq!(four.bottom - four.top, one.bottom - one.top);
+    }
+
+    #[test]
+    fn an_interval_that_reaches_zero_ends_at_a_log_axis() {
+        let mut frame = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 10.0), Vec::new());
+        frame.interval(2.0, 3.0, 4.0, style(0));
+        let bottom = crate::plot::shape::pixel(frame.bottom);
+        assert!(frame.body.contains(&format!(",{bottom}V")), "{}", frame.body);
+        assert!(!frame.body.contains("NaN"));
+    }
+}

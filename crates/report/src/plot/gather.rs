@@ -1,0 +1,207 @@
+//! Picking the data of a plot out of the summary: which points, which series, what they are called, in which unit.
+
+use crate::input::Records;
+use crate::input::study::PlotSpec;
+use crate::input::summary::{Point, SummaryRow};
+use crate::input::table::parse_number;
+use crate::plot::frame::{Axis, Extent, Scale};
+use crate::plot::ticks::Ends;
+use crate::unit::{Scaled, Unit, words};
+
+/// One value of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Value {
+    /// Place on the horizontal axis, in base units, or the number of a name.
+    pub(crate) x: f64,
+    /// Mean over runs, in base units; `None` if the point was not measured.
+    pub(crate) mean: Option<f64>,
+    /// Half width of its 95 % interval.
+    pub(crate) half_width: Option<f64>,
+    /// Published value.
+    pub(crate) published: Option<f64>,
+    /// Runs.
+    pub(crate) n: u64,
+}
+
+/// One series: what shares the values of the series' axes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) label: String,
+    pub(crate) values: Vec<Value>,
+}
+
+/// Series over an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Gathered {
+    pub(crate) series: Vec<Series>,
+    /// Names on the horizontal axis, if its values are not numbers.
+    pub(crate) names: Option<Vec<String>>,
+    /// Unit in the records.
+    pub(crate) unit: String,
+}
+
+/// Axes with more than one value, in the study's order.
+pub(crate) fn varying<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Vec<String> {
+    let mut axes: Vec<(&str, &str, bool)> = Vec::new();
+    for point in points {
+        for (axis, value) in &point.0 {
+            match axes.iter_mut().find(|(a, ..)| a == axis) {
+                Some(known) => known.2 |= known.1 != value,
+                None => axes.push((axis, value, false)),
+            }
+        }
+    }
+    axes.into_iter().filter(|(.., varies)| *varies).map(|(a, ..)| a.to_owned()).collect()
+}
+
+/// Whether a point is among those the plot asks for.
+pub(crate) fn selected(spec: &PlotSpec, point: &Point) -> bool {
+    spec.filter.iter().all(|(axis, values)| point.get(axis).is_some_and(|v| values.iter().any(|w| same(v, w))))
+}
+
+/// 100000 and 1e5 are the same value of an axis.
+fn same(a: &str, b: &str) -> bool {
+    a == b || matches!((parse_number(a), parse_number(b)), (Some(x), Some(y)) if x == y)
+}
+
+/// Rows of a metric at the selected points.
+pub(crate) fn rows<'a>(records: &'a Records, spec: &PlotSpec, metric: &str) -> Vec<&'a SummaryRow> {
+    records.summary.iter().filter(|r| r.metric == metric && selected(spec, &r.point)).collect()
+}
+
+/// Which axes make a series each: those asked for, or all that vary beside `x`.
+pub(crate) fn series_axes<'a>(
+    spec: &PlotSpec,
+    points: impl Iterator<Item = &'a Point> + Clone,
+    x: Option<&str>,
+) -> Vec<String> {
+    match &spec.series {
+        Some(axes) => axes.clone(),
+        None => varying(points).into_iter().filter(|a| Some(a.as_str()) != x).collect(),
+    }
+}
+
+/// What a point is called in a legend: words speak for themselves, numbers and truths need their axis' name.
+pub(crate) fn series_label(records: &Records, axes: &[String], point: &Point) -> String {
+    let part = |axis: &String| {
+        let value = point.get(axis)?;
+        let bare = parse_number(value).is_none() && value != "true" && value != "false" && !value.is_empty();
+        let number = parse_number(value).map(|v| crate::numbers::trimmed(v, 6));
+        let shown = number.unwrap_or_else(|| value.to_owned());
+        Some(if bare { shown } else { format!("{} {shown}", word_for(records, axis).to_lowercase()) })
+    };
+    axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// Series of a metric over an axis.
+pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &str) -> Gathered {
+    let rows = rows(records, spec, metric);
+    let axes = series_axes(spec, rows.iter().map(|r| &r.point), Some(x));
+    let rows: Vec<_> = rows.into_iter().filter(|r| r.point.get(x).is_some()).collect();
+    let numeric = rows.iter().all(|r| r.point.get(x).is_some_and(|v| parse_number(v).is_some()));
+    let mut names: Vec<String> = Vec::new();
+    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
+    let mut series: Vec<Series> = Vec::new();
+    for row in &rows {
+        let text = row.point.get(x).unwrap_or_default();
+        let place = if numeric {
+            parse_number(text).unwrap_or_default()
+        } else {
+            let known = names.iter().position(|n| n == text);
+            known.unwrap_or_else(|| {
+                names.push(text.to_owned());
+                names.len() - 1
+            }) as f64
+        };
+        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
+        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            keys.push(key);
+            series.push(Series { label: series_label(records, &axes, &row.point), values: Vec::new() });
+            series.len() - 1
+        });
+        series[at].values.push(Value {
+            x: place,
+            mean: row.mean,
+            half_width: row.half_width,
+            published: row.published,
+            n: row.n,
+        });
+    }
+    for one in &mut series {
+        one.values.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    let unit = rows.iter().map(|r| r.unit.clone()).find(|u| !u.is_empty()).unwrap_or_default();
+    Gathered { series, names: (!numeric).then_some(names), unit }
+}
+
+/// What a metric or an axis is called.
+pub(crate) fn word_for(records: &Records, name: &str) -> String {
+    records.study.words_of(name).map_or_else(|| words(name), |w| w.text.clone())
+}
+
+/// Which end of a plot an axis is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    X,
+    Y,
+}
+
+/// Title, unit and scale of an axis of numbers. `unit` is what the records say; the study's own words go first.
+pub(crate) fn number_axis(
+    records: &Records,
+    spec: &PlotSpec,
+    side: Side,
+    name: &str,
+    unit: &str,
+    extent: Extent,
+) -> (Axis, Scaled) {
+    let (label, asked_unit, log, low, high) = match side {
+        Side::X => (&spec.x_label, &spec.x_unit, spec.x_log, spec.x_min, spec.x_max),
+        Side::Y => (&spec.y_label, &spec.y_unit, spec.y_log, spec.y_min, spec.y_max),
+    };
+    let told = asked_unit.clone().or_else(|| records.study.words_of(name).and_then(|w| w.unit.clone()));
+    let unit = match told {
+        Some(unit) => Unit::new(&unit),
+        None if !unit.is_empty() => Unit::new(unit),
+        None => Unit::of_metric(name),
+    };
+    let mut extent = extent;
+    // Lengths from the axis compare only where the axis begins at zero; a horizontal axis may begin elsewhere.
+    let near_zero = extent.low >= 0.0 && extent.low <= 0.3 * extent.high;
+    if !log && (side == Side::Y || near_zero) {
+        extent = extent.with_zero();
+    }
+    extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
+    extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
+    let scaled = unit.scale_for(extent.size());
+    let title = scaled.heading(&label.clone().unwrap_or_else(|| word_for(records, name)));
+    let scale = if log { Scale::Log } else { Scale::Linear(Ends::OnStep) };
+    let extent = Extent { low: scaled.value(extent.low), high: scaled.value(extent.high) };
+    (Axis { title, scale, extent }, scaled)
+}
+
+/// Whether the study set an end of an axis, so that data may lie outside.
+pub(crate) fn cut(spec: &PlotSpec) -> bool {
+    [spec.x_min, spec.x_max, spec.y_min, spec.y_max].iter().any(Option::is_some)
+}
+
+/// Smallest and largest of what is drawn of some series upwards: interval ends and published points. On a logarithmic
+/// axis only what lies above zero.
+pub(crate) fn height(series: &[Series], log: bool) -> Option<Extent> {
+    let ends = series.iter().flat_map(|s| &s.values).flat_map(|v| {
+        let half = v.half_width.unwrap_or(0.0);
+        [v.mean, v.mean.map(|m| m - half), v.mean.map(|m| m + half), v.published].into_iter().flatten()
+    });
+    Extent::of(ends.filter(|v| !log || *v > 0.0))
+}
+
+/// "n = 30 runs", or a range.
+pub(crate) fn runs_in_words(series: &[Series]) -> Option<String> {
+    let counts = || series.iter().flat_map(|s| &s.values).filter(|v| v.mean.is_some()).map(|v| v.n);
+    let (low, high) = (counts().min()?, counts().max()?);
+    Some(match (low, high) {
+        (1, 1) => "one run per point".to_owned(),
+        (a, b) if a == b => format!("n = {a} runs per point"),
+        (a, b) => format!("n = {a} to {b} runs per point"),
+    })
+}

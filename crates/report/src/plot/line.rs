@@ -1,0 +1,158 @@
+//! A metric over an axis: one curve per series through the means, bars for the 95 % intervals, open markers for what
+//! was published. Where the axis has names instead of numbers, points stand alone, for a line between them would mean
+//! nothing.
+
+use crate::input::Records;
+use crate::input::study::PlotSpec;
+use crate::numbers::trimmed;
+use crate::plot::Drawing;
+use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
+use crate::plot::gather::{self, Gathered, Series, Side};
+use crate::plot::palette::{Style, style};
+use crate::unit::{Scaled, Unit};
+
+/// Draws the plot.
+pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
+    let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
+        return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
+    };
+    let data = gather::over_axis(records, spec, x, y);
+    let Some(plan) = plan(records, spec, &data, x, y) else {
+        return Drawing::nothing(format!("Not drawn: the summary has no value of {y} over {x} at these points."));
+    };
+    let Plan { mut frame, x_unit, y_unit, styles, words } = plan;
+    if gather::cut(spec) {
+        frame.clip();
+    }
+    let mut hidden = 0;
+    // Lines first, then intervals, then markers: what matters most lies on top.
+    for (series, style) in data.series.iter().zip(&styles) {
+        if connects(series, data.names.is_some()) {
+            let values: Vec<_> =
+                series.values.iter().filter_map(|v| Some((x_unit.value(v.x), y_unit.value(v.mean?)))).collect();
+            frame.curve(&values, *style, 1.7);
+        }
+    }
+    for (series, style) in data.series.iter().zip(&styles) {
+        for value in &series.values {
+            if let (Some(mean), Some(half)) = (value.mean, value.half_width) {
+                frame.interval(x_unit.value(value.x), y_unit.value(mean), y_unit.value(half), *style);
+            }
+        }
+    }
+    for (series, style) in data.series.iter().zip(&styles) {
+        for value in &series.values {
+            let at = x_unit.value(value.x);
+            for (height, open) in [(value.published, true), (value.mean, false)] {
+                if let Some(height) = height {
+                    let height = y_unit.value(height);
+                    hidden += usize::from(!frame.shows(at, height));
+                    frame.marker(at, height, *style, open);
+                }
+            }
+        }
+    }
+    Drawing { picture: Some((frame, words)), remarks: remarks(&data.series, hidden) }
+}
+
+/// Frame, units and styles of a plot over an axis.
+pub(crate) struct Plan {
+    pub(crate) frame: Frame,
+    pub(crate) x_unit: Scaled,
+    pub(crate) y_unit: Scaled,
+    pub(crate) styles: Vec<Style>,
+    pub(crate) words: String,
+}
+
+fn plan(records: &Records, spec: &PlotSpec, data: &Gathered, x: &str, y: &str) -> Option<Plan> {
+    let height = gather::height(&data.series, spec.y_log)?;
+    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
+    let (x_axis, x_unit) = match &data.names {
+        Some(names) => (
+            Axis {
+                title: spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)),
+                scale: Scale::Names(names.clone()),
+                extent: Extent { low: 0.0, high: 0.0 },
+            },
+            Unit::new("%").unscaled(),
+        ),
+        None => {
+            let places = data.series.iter().flat_map(|s| &s.values).map(|v| v.x).filter(|v| !spec.x_log || *v > 0.0);
+            gather::number_axis(records, spec, Side::X, x, "", Extent::of(places)?)
+        }
+    };
+    let styles: Vec<_> = (0..data.series.len()).map(style).collect();
+    let legend = legend(&data.series, &styles, data.names.is_some());
+    let words = in_words(&data.series, &x_axis.title, &y_axis.title, &y_unit);
+    Some(Plan { frame: Frame::new(&x_axis, &y_axis, legend), x_unit, y_unit, styles, words })
+}
+
+/// Whether a line joins the points of a series: not across names, and not where two values share a place.
+fn connects(series: &Series, names: bool) -> bool {
+    !names && series.values.windows(2).all(|w| w[0].x < w[1].x)
+}
+
+fn legend(series: &[Series], styles: &[Style], names: bool) -> Vec<Entry> {
+    let published = series.iter().flat_map(|s| &s.values).any(|v| v.published.is_some());
+    let mut entries = Vec::new();
+    for (one, style) in series.iter().zip(styles) {
+        let label = match one.label.as_str() {
+            "" => "measured",
+            label => label,
+        };
+        if series.len() > 1 || published || !one.label.is_empty() {
+            let markers = if connects(one, names) { Markers::Both } else { Markers::MarkersOnly };
+            entries.push(Entry { label: label.to_owned(), key: Key::Curve(*style, markers) });
+        }
+    }
+    if published {
+        let shown = styles.iter().zip(series).find(|(_, s)| s.values.iter().any(|v| v.published.is_some()));
+        let mut style = shown.map_or_else(|| style(0), |(style, _)| *style);
+        if series.len() > 1 {
+            style.colour = "#555";
+        }
+        let label = if series.len() > 1 { "open: published" } else { "published" };
+        entries.push(Entry { label: label.to_owned(), key: Key::Open(style) });
+    }
+    entries
+}
+
+/// What a caption must say.
+pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let intervals = series.iter().flat_map(|s| &s.values).any(|v| v.half_width.is_some());
+    match (intervals, gather::runs_in_words(series)) {
+        (true, Some(runs)) => remarks.push(format!("Bars: 95 % interval of the mean (Student's t), {runs}.")),
+        (false, Some(runs)) => remarks.push(format!("No intervals: {runs}.")),
+        (_, None) => {}
+    }
+    if series.iter().flat_map(|s| &s.values).any(|v| v.published.is_some()) {
+        remarks.push("Open markers: published values.".to_owned());
+    }
+    if hidden > 0 {
+        remarks.push(format!("{hidden} values at or below zero cannot be shown on a logarithmic axis."));
+    }
+    remarks
+}
+
+/// The plot told in words: axes, then each series from its first to its last value.
+pub(crate) fn in_words(series: &[Series], x: &str, y: &str, y_unit: &Scaled) -> String {
+    let mut out = format!("{y} over {x}.");
+    for one in series {
+        let means: Vec<f64> = one.values.iter().filter_map(|v| v.mean).map(|v| y_unit.value(v)).collect();
+        let (Some(first), Some(last), Some(extent)) = (means.first(), means.last(), Extent::of(means.iter().copied()))
+        else {
+            continue;
+        };
+        let label = if one.label.is_empty() { "Measured" } else { &one.label };
+        out.push_str(&format!(
+            " {label}: {} points, first {}, last {}, between {} and {}.",
+            means.len(),
+            trimmed(*first, 4),
+            trimmed(*last, 4),
+            trimmed(extent.low, 4),
+            trimmed(extent.high, 4)
+        ));
+    }
+    out
+}

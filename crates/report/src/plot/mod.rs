@@ -1,0 +1,168 @@
+//! Plots as a paper would show them, in plain SVG. One file per kind of plot; [`Kind`] is the list of them. A kind
+//! picks its data from the records, makes a [`frame::Frame`] with axes and legend, and draws into it.
+//!
+//! To add a kind: a file with a `draw` function, a variant and its name here.
+
+mod bars;
+pub(crate) mod decimate;
+mod distribution;
+pub(crate) mod frame;
+pub(crate) mod gather;
+mod line;
+pub(crate) mod palette;
+mod scatter;
+pub(crate) mod shape;
+pub(crate) mod ticks;
+mod time;
+
+use crate::error::ReportError;
+use crate::input::Records;
+use crate::input::series::read_series;
+use crate::input::study::PlotSpec;
+use crate::markup::slug;
+use std::collections::BTreeSet;
+
+/// A plot, ready for the page and for `plots/NAME.svg`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Figure {
+    /// File name without ending, unique in a report.
+    pub(crate) name: String,
+    /// Title.
+    pub(crate) title: String,
+    /// What a reader must know to read it: intervals, open markers, what was left out.
+    pub(crate) caption: String,
+    /// The picture; `None` if there was nothing to draw, and the caption says why.
+    pub(crate) svg: Option<String>,
+}
+
+/// Kinds of plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A metric over an axis, one curve per series, with intervals and published points.
+    Line,
+    /// One metric over another.
+    Scatter,
+    /// The cumulative distribution of a metric over runs, or of a column of `flows.csv` over flows.
+    Distribution,
+    /// A metric over the values of an axis, side by side.
+    Bars,
+    /// A probe's samples over time.
+    Time,
+}
+
+impl Kind {
+    const ALL: [(&'static str, Self); 5] = [
+        ("line", Self::Line),
+        ("scatter", Self::Scatter),
+        ("distribution", Self::Distribution),
+        ("bars", Self::Bars),
+        ("time", Self::Time),
+    ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(n, _)| *n == name).map(|(_, kind)| *kind)
+    }
+}
+
+/// What a kind's `draw` gives back.
+pub(crate) struct Drawing {
+    /// The filled frame, and the picture in words for those who cannot see it.
+    pub(crate) picture: Option<(frame::Frame, String)>,
+    /// Sentences for the caption.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Drawing {
+    /// Nothing to draw, with the reason.
+    pub(crate) fn nothing(why: impl Into<String>) -> Self {
+        Self { picture: None, remarks: vec![why.into()] }
+    }
+}
+
+/// All plots of a report: those the study asks for, or those that suggest themselves.
+pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
+    let specs = match records.study.plots.as_slice() {
+        [] if records.is_single_run() => of_series(records)?,
+        [] => suggested(records),
+        specs => specs.to_vec(),
+    };
+    let mut used = BTreeSet::new();
+    specs.iter().map(|spec| draw(records, spec, &mut used)).collect()
+}
+
+fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<Figure, ReportError> {
+    let kind = match spec.kind.as_deref() {
+        None => Kind::Line,
+        Some(name) => Kind::named(name).ok_or_else(|| {
+            let known: Vec<_> = Kind::ALL.iter().map(|(n, _)| *n).collect();
+            let file = records.folder.join("study.toml");
+            let problem = format!("plot `{}`: there is no kind `{name}`; kinds are {}", spec.name, known.join(", "));
+            ReportError::corrupt(&file, problem)
+        })?,
+    };
+    let drawing = match kind {
+        Kind::Line => line::draw(records, spec),
+        Kind::Scatter => scatter::draw(records, spec),
+        Kind::Distribution => distribution::draw(records, spec)?,
+        Kind::Bars => bars::draw(records, spec),
+        Kind::Time => time::draw(records, spec)?,
+    };
+    let title = spec.title.clone().unwrap_or_else(|| {
+        let name = spec.y.as_deref().or(spec.x.as_deref()).unwrap_or(&spec.name);
+        gather::word_for(records, name)
+    });
+    let stem = slug(&spec.name);
+    let mut name = stem.clone();
+    let mut next = 2;
+    while !used.insert(name.clone()) {
+        name = format!("{stem}-{next}");
+        next += 1;
+    }
+    let caption = spec.caption.iter().cloned().chain(drawing.remarks).collect::<Vec<_>>().join(" ");
+    let svg = drawing.picture.map(|(frame, words)| frame.finish(&name, &title, &words));
+    Ok(Figure { name, title, caption, svg })
+}
+
+/// One plot per metric that a probe sampled.
+fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
+    let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
+    let metrics = read_series(&run.folder, None)?.unwrap_or_default();
+    Ok(metrics
+        .into_iter()
+        .map(|m| PlotSpec {
+            name: m.metric.clone(),
+            kind: Some("time".to_owned()),
+            y: Some(m.metric),
+            ..PlotSpec::default()
+        })
+        .collect())
+}
+
+/// So many plots are made without being asked for.
+const MOST_SUGGESTED: usize = 12;
+
+/// For a study that asks for none: every metric over the first axis that varies.
+fn suggested(records: &Records) -> Vec<PlotSpec> {
+    let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).collect();
+    let varying = gather::varying(rows.iter().map(|r| &r.point));
+    let numeric = varying.iter().find(|axis| {
+        rows.iter().filter_map(|r| r.point.get(axis)).all(|v| crate::input::table::parse_number(v).is_some())
+    });
+    let Some(x) = numeric.or(varying.first()) else { return Vec::new() };
+    let mut metrics: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !metrics.contains(&row.metric.as_str()) {
+            metrics.push(&row.metric);
+        }
+    }
+    metrics
+        .into_iter()
+        .take(MOST_SUGGESTED)
+        .map(|metric| PlotSpec {
+            name: metric.to_owned(),
+            x: Some(x.clone()),
+            y: Some(metric.to_owned()),
+            ..PlotSpec::default()
+        })
+        .collect()
+}

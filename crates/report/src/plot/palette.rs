@@ -1,0 +1,107 @@
+//! What tells one curve from another: colour, dash pattern and marker shape together, so that a print in black and
+//! white and a reader with any colour vision can follow. Colours are those of Okabe and Ito ("Color Universal Design",
+//! 2008), without their yellow, which is too light for a line on white.
+
+use crate::plot::shape::point;
+use std::fmt::Write;
+
+/// How one curve is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// Stroke colour.
+    pub(crate) colour: &'static str,
+    /// Dash pattern for `stroke-dasharray`; empty for a solid line.
+    pub(crate) dash: &'static str,
+    /// Marker shape.
+    pub(crate) marker: Marker,
+}
+
+/// Marker shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Cross,
+    DownTriangle,
+    Plus,
+}
+
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9"];
+const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "5 2 1.5 2 1.5 2"];
+const MARKERS: [Marker; 7] = [
+    Marker::Circle,
+    Marker::Square,
+    Marker::Triangle,
+    Marker::Diamond,
+    Marker::Cross,
+    Marker::DownTriangle,
+    Marker::Plus,
+];
+
+/// The style of curve number `index`; the first 35 differ in colour, dash and marker taken together.
+pub(crate) fn style(index: usize) -> Style {
+    Style {
+        colour: COLOURS[index % COLOURS.len()],
+        dash: DASHES[index % DASHES.len()],
+        marker: MARKERS[(index + index / MARKERS.len()) % MARKERS.len()],
+    }
+}
+
+/// Draws a marker: filled for what was measured, a larger open one for what was published.
+pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool) {
+    let (radius, paint) = if open {
+        (5.4, format!("fill=\"none\" stroke=\"{}\" stroke-width=\"1.3\"", style.colour))
+    } else {
+        (3.0, format!("fill=\"{0}\" stroke=\"{0}\" stroke-width=\"0.8\"", style.colour))
+    };
+    let polygon = |out: &mut String, corners: &[(f64, f64)]| {
+        let points: Vec<String> = corners.iter().map(|(dx, dy)| point(x + dx * radius, y + dy * radius)).collect();
+        let _ = write!(out, "<polygon points=\"{}\" {paint}/>", points.join(" "));
+    };
+    match style.marker {
+        Marker::Circle => {
+            let (cx, cy) = (crate::plot::shape::pixel(x), crate::plot::shape::pixel(y));
+            let _ = write!(out, "<circle cx=\"{cx}\" cy=\"{cy}\" r=\"{radius}\" {paint}/>");
+        }
+        Marker::Square => polygon(out, &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+        Marker::Triangle => polygon(out, &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)]),
+        Marker::DownTriangle => polygon(out, &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
+        Marker::Diamond => polygon(out, &[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)]),
+        Marker::Cross | Marker::Plus => {
+            let arm = if style.marker == Marker::Cross { [(-1.0, -1.0), (1.0, 1.0)] } else { [(-1.3, 0.0), (1.3, 0.0)] };
+            let other = if style.marker == Marker::Cross { [(-1.0, 1.0), (1.0, -1.0)] } else { [(0.0, -1.3), (0.0, 1.3)] };
+            let width = if open { 1.3 } else { 2.0 };
+            for [(ax, ay), (bx, by)] in [arm, other] {
+                let _ = write!(
+                    out,
+                    "<path d=\"M{}L{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"/>",
+                    point(x + ax * radius, y + ay * radius),
+                    point(x + bx * radius, y + by * radius),
+                    style.colour
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_differ_beyond_colour() {
+        // Neighbours differ in dash and marker as well, and no two of the first 35 look alike without colour.
+        for i in 0..34 {
+            assert_ne!(style(i).dash, style(i + 1).dash);
+            assert_ne!(style(i).marker, style(i + 1).marker);
+        }
+        let mut seen = Vec::new();
+        for i in 0..35 {
+            let look = (style(i).colour, style(i).dash, style(i).marker);
+            assert!(!seen.contains(&look), "{i}");
+            seen.push(look);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! One metric over another, a marker per point of the sweep with intervals in both directions: delay against
+//! throughput, for instance. The points of a series are joined in the order of the sweep if they are a path along one
+//! axis.
+
+use crate::input::Records;
+use crate::input::study::PlotSpec;
+use crate::plot::Drawing;
+use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
+use crate::plot::gather::{self, Side};
+use crate::plot::palette::style;
+
+struct Mark {
+    x: (f64, f64),
+    y: (f64, f64),
+    published: Option<(f64, f64)>,
+}
+
+/// Draws the plot.
+pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
+    let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
+        return Drawing::nothing("Not drawn: the plot needs `x` and `y` (metrics).");
+    };
+    let across = gather::rows(records, spec, x);
+    let upwards = gather::rows(records, spec, y);
+    let axes = gather::series_axes(spec, upwards.iter().map(|r| &r.point), None);
+    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
+    let mut series: Vec<(String, Vec<Mark>)> = Vec::new();
+    for row in &upwards {
+        let Some(other) = across.iter().find(|r| r.point == row.point) else { continue };
+        let (Some(my), Some(mx)) = (row.mean, other.mean) else { continue };
+        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
+        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            keys.push(key);
+            series.push((gather::series_label(records, &axes, &row.point), Vec::new()));
+            series.len() - 1
+        });
+        series[at].1.push(Mark {
+            x: (mx, other.half_width.unwrap_or(0.0)),
+            y: (my, row.half_width.unwrap_or(0.0)),
+            published: other.published.zip(row.published),
+        });
+    }
+    let marks = || series.iter().flat_map(|(_, marks)| marks);
+    let ends = |log: bool, of: &dyn Fn(&Mark) -> ((f64, f64), Option<f64>)| {
+        let values = marks().map(of).flat_map(|((mean, half), published)| {
+            [Some(mean), Some(mean - half), Some(mean + half), published].into_iter().flatten()
+        });
+        Extent::of(values.filter(|v| !log || *v > 0.0))
+    };
+    let x_extent = ends(spec.x_log, &|m| (m.x, m.published.map(|p| p.0)));
+    let y_extent = ends(spec.y_log, &|m| (m.y, m.published.map(|p| p.1)));
+    let (Some(x_extent), Some(y_extent)) = (x_extent, y_extent) else {
+        return Drawing::nothing(format!("Not drawn: the summary has no points with both {x} and {y}."));
+    };
+    let unit = |rows: &[&crate::input::summary::SummaryRow]| rows.first().map_or("", |r| &r.unit).to_owned();
+    let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, x, &unit(&across), x_extent);
+    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &unit(&upwards), y_extent);
+    let path = gather::varying(upwards.iter().map(|r| &r.point)).len() == axes.len() + 1;
+    let has_published = marks().any(|m| m.published.is_some());
+    let mut legend: Vec<Entry> = Vec::new();
+    for (i, (label, _)) in series.iter().enumerate() {
+        if !label.is_empty() {
+            let markers = if path { Markers::Both } else { Markers::MarkersOnly };
+            legend.push(Entry { label: label.clone(), key: Key::Curve(style(i), markers) });
+        }
+    }
+    if has_published {
+        legend.push(Entry { label: "open: published".to_owned(), key: Key::Open(style(0)) });
+    }
+    let words = format!("{} over {}, {} points in {} series.", y_axis.title, x_axis.title, marks().count(), series.len());
+    let mut frame = Frame::new(&x_axis, &y_axis, legend);
+    if gather::cut(spec) {
+        frame.clip();
+    }
+    let mut hidden = 0;
+    for (i, (_, marks)) in series.iter().enumerate() {
+        let style = style(i);
+        let place = |m: &Mark| (x_unit.value(m.x.0), y_unit.value(m.y.0));
+        if path {
+            frame.curve(&marks.iter().map(place).collect::<Vec<_>>(), style, 1.7);
+        }
+        for mark in marks {
+            let (at, height) = place(mark);
+            hidden += usize::from(!frame.shows(at, height));
+            frame.interval(at, height, y_unit.value(mark.y.1), style);
+            frame.interval_across(at, height, x_unit.value(mark.x.1), style);
+            if let Some((px, py)) = mark.published {
+                frame.marker(x_unit.value(px), y_unit.value(py), style, true);
+            }
+            frame.marker(at, height, style, false);
+        }
+    }
+    let mut remarks = Vec::new();
+    if marks().any(|m| m.x.1 > 0.0 || m.y.1 > 0.0) {
+        remarks.push("Bars: 95 % intervals of the means (Student's t).".to_owned());
+    }
+    if hidden > 0 {
+        remarks.push(format!("{hidden} points at or below zero cannot be shown on a logarithmic axis."));
+    }
+    Drawing { picture: Some((frame, words)), remarks }
+}

@@ -1,0 +1,188 @@
+//! The few SVG pieces that all plots are made of.
+
+use crate::markup::escape;
+use crate::plot::palette::Style;
+use std::fmt::Write;
+
+/// Font of all plots; 13 units in a picture of 480 are 7 points in a column of 88 mm.
+pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
+/// Size of most text.
+pub(crate) const TEXT: f64 = 13.0;
+
+/// A coordinate with at most two decimals.
+pub(crate) fn pixel(value: f64) -> String {
+    // A coordinate far outside the picture would be drawn nowhere; viewers disagree about very large ones.
+    let text = format!("{:.2}", value.clamp(-10_000.0, 10_000.0));
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// "x,y".
+pub(crate) fn point(x: f64, y: f64) -> String {
+    format!("{},{}", pixel(x), pixel(y))
+}
+
+/// A straight line.
+pub(crate) fn line(out: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+    let _ = write!(
+        out,
+        "<path d=\"M{}L{}\" stroke=\"{colour}\" stroke-width=\"{width}\" fill=\"none\"/>",
+        point(from.0, from.1),
+        point(to.0, to.1)
+    );
+}
+
+/// A curve through points, dashed or solid.
+pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
+    if points.len() < 2 {
+        return;
+    }
+    out.push_str("<path d=\"M");
+    for (i, (x, y)) in points.iter().enumerate() {
+        if i > 0 {
+            out.push('L');
+        }
+        out.push_str(&point(*x, *y));
+    }
+    let _ = write!(out, "\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
+    if !dash.is_empty() {
+        let _ = write!(out, " stroke-dasharray=\"{dash}\"");
+    }
+    out.push_str("/>");
+}
+
+/// An interval around a point: a bar with caps.
+pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &str) {
+    let _ = write!(
+        out,
+        "<path d=\"M{}V{}M{}H{}M{}H{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.1\"/>",
+        point(x, low),
+        pixel(high),
+        point(x - 3.5, low),
+        pixel(x + 3.5),
+        point(x - 3.5, high),
+        pixel(x + 3.5)
+    );
+}
+
+/// A bar with an outline and one of six fillings: full, hatched one way or the other, empty, level, crossed. Hatching is
+/// drawn as lines, since not every program that reads SVG knows patterns.
+pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: Style, pattern: usize) {
+    let ((left, top), (right, bottom)) = (low, high);
+    let fill = if pattern % 6 == 0 { style.colour } else { "#fff" };
+    let _ = write!(
+        out,
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1.3\"/>",
+        pixel(left),
+        pixel(top),
+        pixel(right - left),
+        pixel((bottom - top).max(0.0)),
+        style.colour
+    );
+    let (up, down, level) = match pattern % 6 {
+        1 => (true, false, false),
+        2 => (false, true, false),
+        4 => (false, false, true),
+        5 => (true, true, false),
+        _ => (false, false, false),
+    };
+    let (width, height) = (right - left, bottom - top);
+    let mut hatch = |from: (f64, f64), to: (f64, f64)| line(out, from, to, style.colour, 1.0);
+    let mut offset = 5.0;
+    while offset < width + height && offset < 2000.0 {
+        // The diagonal that leaves the left edge `offset` below the top, cut at the edges.
+        let start = (left + (offset - height).max(0.0), top + offset.min(height));
+        let end = (left + offset.min(width), top + (offset - width).max(0.0));
+        let mirror = |(x, y): (f64, f64)| (left + right - x, y);
+        if up {
+            hatch(start, end);
+        }
+        if down {
+            hatch(mirror(start), mirror(end));
+        }
+        if level && offset < height {
+            hatch((left, bottom - offset), (right, bottom - offset));
+        }
+        offset += 5.0;
+    }
+}
+
+/// Where a text's reference point lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A text, with an optional turn in degrees about its reference point.
+pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, words: &str) {
+    let anchor = match anchor {
+        Anchor::Start => "start",
+        Anchor::Middle => "middle",
+        Anchor::End => "end",
+    };
+    let _ = write!(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\"", pixel(at.0), pixel(at.1));
+    if turn != 0.0 {
+        let _ = write!(out, " transform=\"rotate({} {} {})\"", pixel(turn), pixel(at.0), pixel(at.1));
+    }
+    let _ = write!(out, ">{}</text>", escape(words));
+}
+
+/// About how wide a text is: the widths of a common sans-serif, rounded up a little. Enough to leave room; nothing is
+/// cut by it.
+pub(crate) fn text_width(words: &str) -> f64 {
+    let em: f64 = words
+        .chars()
+        .map(|c| match c {
+            'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | '\u{202f}' => 0.3,
+            'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '/' | ' ' | '-' => 0.38,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.92,
+            '⁰'..='⁹' | '⁻' | '¹' | '²' | '³' => 0.4,
+            'A'..='Z' => 0.68,
+            c if c.is_ascii() => 0.58,
+            '−' | '±' | '×' | '–' | 'µ' | '·' => 0.6,
+            // East Asian text is as wide as high.
+            c if c > '\u{2e80}' => 1.0,
+            _ => 0.65,
+        })
+        .sum();
+    em * TEXT
+}
+
+/// Shortens a text that is wider than `room`, with an ellipsis.
+pub(crate) fn fit(words: &str, room: f64) -> String {
+    if text_width(words) <= room {
+        return words.to_owned();
+    }
+    let mut out = String::new();
+    for c in words.chars() {
+        out.push(c);
+        if text_width(&out) + TEXT > room {
+            break;
+        }
+    }
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!(pixel(1.0), "1");
+        assert_eq!(pixel(-0.001), "0");
+        assert_eq!(pixel(12.346), "12.35");
+        assert_eq!(pixel(1e300), "10000");
+        assert_eq!(point(0.5, 2.0), "0.5,2");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(fit("short", 100.0), "short");
+        let cut = fit(&"n".repeat(500), 100.0);
+        assert!(cut.ends_with('…') && text_width(&cut) < 120.0, "{cut}");
+    }
+}

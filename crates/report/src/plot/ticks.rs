@@ -1,0 +1,245 @@
+//! Where the ticks of an axis stand and what they say. Linear axes step by 1, 2 or 5 times a power of ten; logarithmic
+//! axes mark the decades. An axis begins and ends on a step, so that its ends can be read.
+
+use crate::numbers::{fixed, power_of_ten, superscript};
+use fullpipe_units::math::log10;
+
+/// One tick.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    /// Where, in axis units.
+    pub(crate) value: f64,
+    /// What it says; empty for a minor tick.
+    pub(crate) label: String,
+}
+
+/// An axis' range with its ticks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ticks {
+    /// Left or lower end.
+    pub(crate) low: f64,
+    /// Right or upper end.
+    pub(crate) high: f64,
+    /// In rising order, all within the range.
+    pub(crate) ticks: Vec<Tick>,
+}
+
+/// Whether the ends of a linear axis go out to the next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// Out to the next step.
+    OnStep,
+    /// Exactly where the data begin and end: a time axis that stops with the run.
+    Exact,
+}
+
+/// Ticks of a linear axis over `low..=high` with about `wanted` steps. A range without extent is opened around its
+/// value; ends in the wrong order are swapped.
+pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
+    let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
+    let size = low.abs().max(high.abs());
+    if high - low <= size * 1e-9 {
+        // 5 becomes 0 to 10; a value that is known to nine digits is shown by its own size.
+        (low, high) = match () {
+            () if size == 0.0 => (0.0, 1.0),
+            () if low >= 0.0 => (0.0, 2.0 * high),
+            () if high <= 0.0 => (2.0 * low, 0.0),
+            () => (low - size, high + size),
+        };
+    }
+    let (mantissa, exponent) = step((high - low) / f64::from(wanted.max(1)));
+    // A tick is (n x mantissa) x 10^exponent with one rounding: 3 x 0.1 would print as 0.30000000000000004.
+    let at = |n: i64| {
+        let whole = (n * i64::from(mantissa)) as f64;
+        if exponent >= 0 { whole * power_of_ten(exponent) } else { whole / power_of_ten(-exponent) }
+    };
+    let width = at(1);
+    // The slack keeps an end that is a step up to rounding from gaining another step.
+    let (first, last) = match ends {
+        Ends::OnStep => ((low / width + 1e-6).floor() as i64, (high / width - 1e-6).ceil() as i64),
+        Ends::Exact => ((low / width - 1e-6).ceil() as i64, (high / width + 1e-6).floor() as i64),
+    };
+    if ends == Ends::OnStep {
+        (low, high) = (at(first), at(last));
+    }
+    let decimals = usize::try_from(-exponent).unwrap_or(0);
+    let ticks = (first..=last.min(first.saturating_add(1000)))
+        .map(|n| Tick { value: at(n), label: label(at(n), decimals) })
+        .collect();
+    Ticks { low, high, ticks }
+}
+
+/// The smallest of 1, 2, 5, 10 times a power of ten that is at least `raw`.
+fn step(raw: f64) -> (u8, i32) {
+    let mut exponent = log10(raw).floor() as i32;
+    // log10 may be off by one unit in the last place just at a power of ten.
+    if power_of_ten(exponent + 1) <= raw {
+        exponent += 1;
+    }
+    for mantissa in [1, 2, 5] {
+        if f64::from(mantissa) * power_of_ten(exponent) >= raw * (1.0 - 1e-9) {
+            return (mantissa, exponent);
+        }
+    }
+    (1, exponent + 1)
+}
+
+fn label(value: f64, decimals: usize) -> String {
+    if decimals <= 12 && value.abs() < 1e15 { fixed(value, decimals) } else { crate::numbers::trimmed(value, 10) }
+}
+
+/// Ticks of a logarithmic axis over `low..=high`, both above zero. The ends go out to 1, 2 or 5 times a power of ten.
+/// Decades are labelled; the steps 2 to 9 are minor ticks, of which 2 and 5 are labelled on an axis of two decades
+/// or less. With many decades only every second, third... is labelled.
+pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
+    let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
+    low = low.max(1e-290);
+    high = high.max(low);
+    if high / low < 1.0 + 1e-9 {
+        // A single value stands inside a decade or so.
+        low /= 3.0;
+        high *= 3.0;
+    }
+    low = down(low);
+    high = up(high);
+    let decades = log10(high / low);
+    let first = log10(low).floor() as i32 - 1;
+    let last = log10(high).ceil() as i32 + 1;
+    let every = ((decades / 8.0).ceil() as i32).max(1);
+    let powers = first + 1 < -3 || last - 1 > 6;
+    let mut ticks = Vec::new();
+    for exponent in first..=last {
+        for mantissa in 1..=9_u8 {
+            let value = f64::from(mantissa) * power_of_ten(exponent);
+            if value < low * (1.0 - 1e-9) || value > high * (1.0 + 1e-9) {
+                continue;
+            }
+            let labelled = match mantissa {
+                1 => exponent % every == 0,
+                2 | 5 => decades <= 2.0,
+                _ => false,
+            };
+            if mantissa > 1 && decades > 8.0 {
+                continue;
+            }
+            let label = match (labelled, powers, mantissa) {
+                (false, ..) => String::new(),
+                (true, true, 1) => format!("10{}", superscript(exponent)),
+                (true, true, m) => format!("{m}·10{}", superscript(exponent)),
+                (true, false, _) => fixed(value, usize::try_from(-exponent).unwrap_or(0)),
+            };
+            ticks.push(Tick { value, label });
+        }
+    }
+    Ticks { low, high, ticks }
+}
+
+/// The largest 1, 2 or 5 times a power of ten that is at most `value`.
+fn down(value: f64) -> f64 {
+    let exponent = log10(value).floor() as i32;
+    let candidates = [(5, exponent - 1), (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1)];
+    candidates
+        .into_iter()
+        .rev()
+        .map(|(m, e)| f64::from(m) * power_of_ten(e))
+        .find(|c| *c <= value * (1.0 + 1e-9))
+        .unwrap_or(value)
+}
+
+/// The smallest 1, 2 or 5 times a power of ten that is at least `value`.
+fn up(value: f64) -> f64 {
+    let exponent = log10(value).floor() as i32;
+    let candidates = [(1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];
+    candidates
+        .into_iter()
+        .map(|(m, e)| f64::from(m) * power_of_ten(e))
+        .find(|c| *c >= value * (1.0 - 1e-9))
+        .unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn labels(ticks: &Ticks) -> Vec<&str> {
+        ticks.ticks.iter().map(|t| t.label.as_str()).filter(|l| !l.is_empty()).collect()
+    }
+
+    #[test]
+    fn linear_ticks_by_hand() {
+        // 776.5 / 5 = 155.3 -> step 200; the end goes out to 800.
+        let ticks = linear(0.0, 776.5, 5, Ends::OnStep);
+        assert_eq!(labels(&ticks), ["0", "200", "400", "600", "800"]);
+        assert_eq!((ticks.low, ticks.high), (0.0, 800.0));
+        // 0.7 / 6 = 0.117 -> step 0.2; 0.6 is 0.6, not 0.6000000000000001.
+        let ticks = linear(0.1, 0.8, 6, Ends::OnStep);
+        assert_eq!(labels(&ticks), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
+        assert_eq!(ticks.ticks[3].value, 0.6);
+        // 10 / 5 = 2 exactly -> step 2, and 10 is an end already.
+        assert_eq!(labels(&linear(0.0, 10.0, 5, Ends::OnStep)), ["0", "2", "4", "6", "8", "10"]);
+        // Below zero: 15 / 5 = 3 -> step 5.
+        assert_eq!(labels(&linear(-7.0, 8.0, 5, Ends::OnStep)), ["−10", "−5", "0", "5", "10"]);
+        // A time axis ends with the run: 60 / 6 = 10, 61 is no step.
+        let ticks = linear(0.0, 61.0, 6, Ends::Exact);
+        assert_eq!((ticks.low, ticks.high), (0.0, 61.0));
+        assert_eq!(labels(&ticks), ["0", "20", "40", "60"]);
+        assert_eq!(labels(&linear(0.0, 100_000.0, 5, Ends::OnStep))[1], "20\u{202f}000");
+    }
+
+    #[test]
+    fn a_range_without_extent_is_opened() {
+        let range = |v| {
+            let ticks = linear(v, v, 5, Ends::OnStep);
+            (ticks.low, ticks.high)
+        };
+        assert_eq!(range(5.0), (0.0, 10.0));
+        assert_eq!(range(-5.0), (-10.0, 0.0));
+        assert_eq!(range(0.0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn log_ticks_by_hand() {
+        // Four decades, both ends on one.
+        let ticks = logarithmic(10.0, 100_000.0);
+        assert_eq!(labels(&ticks), ["10", "100", "1000", "10\u{202f}000", "100\u{202f}000"]);
+        // Eight minor ticks in each of four decades, five decades.
+        assert_eq!(ticks.ticks.len(), 4 * 8 + 5);
+        // Within two decades, 2 and 5 are labelled; 0.3 goes down to 0.2, 7 up to 10.
+        let ticks = logarithmic(0.3, 7.0);
+        assert_eq!((ticks.low, ticks.high), (0.2, 10.0));
+        assert_eq!(labels(&ticks), ["0.2", "0.5", "1", "2", "5", "10"]);
+        // Wide: powers.
+        let ticks = logarithmic(1e-6, 1.0);
+        assert_eq!(labels(&ticks), ["10⁻⁶", "10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]);
+        // Very wide: every third decade, no minor ticks. 20 decades / 8 = 2.5.
+        let ticks = logarithmic(1.0, 1e20);
+        assert_eq!(labels(&ticks), ["10⁰", "10³", "10⁶", "10⁹", "10¹²", "10¹⁵", "10¹⁸"]);
+        assert_eq!(ticks.ticks.len(), 21);
+        // A single value: 4/3 down to 1, 12 up to 20.
+        let ticks = logarithmic(4.0, 4.0);
+        assert_eq!((ticks.low, ticks.high), (1.0, 20.0));
+    }
+
+    proptest! {
+        #[test]
+        fn the_range_holds_the_data(a in -1e12..1e12_f64, extent in 0.0..1e12_f64, shrink in 0..12_i32) {
+            let (low, high) = (a, a + extent * power_of_ten(-shrink));
+            let ticks = linear(low, high, 5, Ends::OnStep);
+            let slack = (ticks.high - ticks.low) * 1e-5;
+            prop_assert!(ticks.low <= low + slack && ticks.high >= high - slack, "{ticks:?}");
+            prop_assert!((2..=9).contains(&ticks.ticks.len()), "{ticks:?}");
+            prop_assert!(ticks.ticks.windows(2).all(|w| w[0].value < w[1].value && w[0].label != w[1].label), "{ticks:?}");
+        }
+
+        #[test]
+        fn the_log_range_holds_the_data(exponent in -280..280_i32, mantissa in 1.0..10.0_f64, decades in 0.0..15.0_f64) {
+            let low = mantissa * power_of_ten(exponent);
+            let high = low * fullpipe_units::math::pow(10.0, decades);
+            let ticks = logarithmic(low, high);
+            prop_assert!(ticks.low <= low * 1.000_001 && ticks.high >= high * 0.999_999, "{ticks:?}");
+            prop_assert!(ticks.low > low / 10.0 && ticks.high < high * 10.0, "{ticks:?}");
+            prop_assert!(labels(&ticks).len() >= 2, "{ticks:?}");
+        }
+    }
+}

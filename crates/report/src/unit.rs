@@ -1,0 +1,178 @@
+//! Units of metrics and their SI prefixes. Records hold base units (bit/s, s, B); a reader wants Mbit/s, ms and kB. A
+//! prefix is chosen once for an axis or a column, from its largest value, so that all numbers in it compare.
+
+use crate::numbers::{power_of_ten, superscript};
+
+/// A unit as it is shown, and how it may be prefixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    base: String,
+    prefixes: Prefixes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prefixes {
+    /// k, M, G and up.
+    Large,
+    /// m, µ, n.
+    Small,
+    /// A power of ten in front ("10⁶ packets").
+    Power,
+    /// None at all (per cent, or a unit that has a prefix already).
+    Fixed,
+}
+
+/// A unit with the prefix that suits a set of values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scaled {
+    /// What stands in a heading: "Mbit/s"; empty for a plain number.
+    pub(crate) label: String,
+    /// Exponent of ten by which values are divided.
+    exponent: i32,
+}
+
+impl Unit {
+    /// Understands the unit column of `summary.csv` and the ending of a metric's name.
+    pub(crate) fn new(name: &str) -> Self {
+        let (base, prefixes) = match name.trim() {
+            "" | "1" | "ratio" => ("", Prefixes::Power),
+            "bps" | "bit/s" | "b/s" => ("bit/s", Prefixes::Large),
+            "B" | "byte" | "bytes" => ("B", Prefixes::Large),
+            "B/s" | "bytes/s" => ("B/s", Prefixes::Large),
+            "bit" | "bits" => ("bit", Prefixes::Large),
+            "s" | "second" | "seconds" => ("s", Prefixes::Small),
+            "Hz" | "hz" => ("Hz", Prefixes::Large),
+            "%" | "percent" => ("%", Prefixes::Fixed),
+            "db" | "dB" => ("dB", Prefixes::Fixed),
+            "packets" => ("packets", Prefixes::Power),
+            other => (other, Prefixes::Fixed),
+        };
+        Self { base: base.to_owned(), prefixes }
+    }
+
+    /// The unit that the contract puts at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
+    pub(crate) fn of_metric(name: &str) -> Self {
+        match name.rsplit_once('_') {
+            Some((_, ending @ ("bps" | "bytes" | "s" | "packets" | "db" | "percent" | "hz" | "bits"))) => {
+                Self::new(ending)
+            }
+            _ if name == "packets" || name == "drops" || name == "marks" => Self::new("packets"),
+            _ => Self { base: String::new(), prefixes: Prefixes::Power },
+        }
+    }
+
+    /// The prefix for values of up to `largest` in size: the largest is then at least 1 and below 1000 where there is
+    /// such a prefix.
+    pub(crate) fn scale_for(&self, largest: f64) -> Scaled {
+        let thousands = thousands_below(largest.abs());
+        let prefix = match (self.prefixes, thousands) {
+            (Prefixes::Large, 1) => "k",
+            (Prefixes::Large, 2) => "M",
+            (Prefixes::Large, 3) => "G",
+            (Prefixes::Large, 4) => "T",
+            (Prefixes::Large, 5) => "P",
+            (Prefixes::Small, -1) => "m",
+            (Prefixes::Small, -2) => "µ",
+            (Prefixes::Small, -3) => "n",
+            // Counts are read with ease up to a million, shares down to a thousandth.
+            (Prefixes::Power, -1..=1) | (Prefixes::Large | Prefixes::Small | Prefixes::Fixed, _) => {
+                return self.unscaled();
+            }
+            (Prefixes::Power, n) => {
+                let power = format!("10{}", superscript(n * 3));
+                let label = if self.base.is_empty() { power } else { format!("{power} {}", self.base) };
+                return Scaled { label, exponent: n * 3 };
+            }
+        };
+        Scaled { label: format!("{prefix}{}", self.base), exponent: thousands * 3 }
+    }
+
+    /// Without a prefix.
+    pub(crate) fn unscaled(&self) -> Scaled {
+        Scaled { label: self.base.clone(), exponent: 0 }
+    }
+}
+
+impl Scaled {
+    /// A value in this unit.
+    pub(crate) fn value(&self, base_value: f64) -> f64 {
+        // One correctly rounded operation with an exact power of ten, so that 0.3 s is 300 ms and nothing beside it.
+        if self.exponent >= 0 {
+            base_value / power_of_ten(self.exponent)
+        } else {
+            base_value * power_of_ten(-self.exponent)
+        }
+    }
+
+    /// Puts the unit behind a name: "Throughput (Mbit/s)".
+    pub(crate) fn heading(&self, name: &str) -> String {
+        if self.label.is_empty() { name.to_owned() } else { format!("{name} ({})", self.label) }
+    }
+}
+
+/// The n for which 1000^n <= value < 1000^(n+1); 0 for zero.
+fn thousands_below(value: f64) -> i32 {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    (-30..30).rev().find(|n| value >= power_of_ten(n * 3)).unwrap_or(0)
+}
+
+/// A metric's name in words: `goodput_bps` is "Goodput", `queue_delay_s` "Queue delay".
+pub(crate) fn words(metric: &str) -> String {
+    let stem = match metric.rsplit_once('_') {
+        Some((stem, "bps" | "bytes" | "s" | "db" | "percent" | "hz" | "bits")) => stem,
+        _ => metric,
+    };
+    let stem = match stem {
+        "cwnd" => "congestion window",
+        "ssthresh" => "slow-start threshold",
+        "srtt" => "smoothed round-trip time",
+        "inflight" => "bytes in flight",
+        other => other,
+    };
+    let mut text = stem.replace('_', " ");
+    if let Some(first) = text.get(..1) {
+        let upper = first.to_uppercase();
+        text.replace_range(..1, &upper);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_follow_the_largest_value() {
+        let check = |unit: &str, largest, label: &str, value, shown| {
+            let scaled = Unit::new(unit).scale_for(largest);
+            assert_eq!((scaled.label.as_str(), scaled.value(value)), (label, shown), "{unit} {largest}");
+        };
+        check("bps", 814_200_000.0, "Mbit/s", 814_200_000.0, 814.2);
+        check("bit/s", 1e9, "Gbit/s", 5e8, 0.5);
+        check("s", 0.113, "ms", 0.3, 300.0);
+        check("s", 17e-6, "µs", 17e-6, 17.0);
+        check("s", 5400.0, "s", 60.0, 60.0);
+        check("B", 999.0, "B", 1.0, 1.0);
+        check("B", 1500.0, "kB", 1500.0, 1.5);
+        check("packets", 100_000.0, "packets", 5.0, 5.0);
+        check("packets", 2e6, "10⁶ packets", 1e6, 1.0);
+        check("", 2e-5, "10⁻⁶", 2e-5, 20.0);
+        check("Mibit/s", 776.5, "Mibit/s", 776.5, 776.5);
+        check("s", 0.0, "s", 0.0, 0.0);
+        check("s", 1e300, "s", 1.0, 1.0);
+    }
+
+    #[test]
+    fn units_and_words_from_names() {
+        assert_eq!(Unit::of_metric("cwnd_bytes").unscaled().label, "B");
+        assert_eq!(Unit::of_metric("goodput_bps").unscaled().label, "bit/s");
+        assert_eq!(Unit::of_metric("cqi").unscaled().label, "");
+        assert_eq!(Unit::of_metric("tb_errors").unscaled().label, "");
+        assert_eq!(words("queue_delay_s"), "Queue delay");
+        assert_eq!(words("cwnd_bytes"), "Congestion window");
+        assert_eq!(words("éa_s"), "éa");
+        assert_eq!(words("_"), " ");
+    }
+}
