@@ -402,11 +402,13 @@ impl<O: Observer> Network<O> {
             return;
         }
         let s = &mut self.segments[segment as usize];
-        let wire_bytes = s.wire_bytes(self.arena.get(handle).ip_bytes);
+        let packet = self.arena.get(handle);
+        let wire_bytes = s.wire_bytes(packet.ip_bytes);
+        let queued = Queued::new(handle, packet, wire_bytes, now);
         self.observer.offered(link, wire_bytes);
         let mut dropped = std::mem::take(&mut self.dropped);
         let station = &mut s.stations[from as usize];
-        let refused = station.interface.offer(now, Queued { handle, wire_bytes, since: now }, &mut dropped).err();
+        let refused = station.interface.offer(now, queued, &mut dropped).err();
         dropped.extend(refused);
         let rests = station.phase == Phase::Rest;
         self.drop_frames(segment, from, &mut dropped, DropReason::QueueFull);
@@ -477,7 +479,7 @@ impl<O: Observer> Network<O> {
 
     fn transmit(&mut self, segment: u32, from: u32, frame: Queued) {
         let now = self.now;
-        let Queued { handle, wire_bytes, since } = frame;
+        let Queued { handle, wire_bytes, since, .. } = frame;
         let link = self.station_link(segment, from);
         let s = &mut self.segments[segment as usize];
         let number = s.channel_of(from);

@@ -6,7 +6,9 @@
 //! fed by one link only, the whole chain is computed when the packet enters it (see [`network`]).
 
 pub mod arp;
+pub mod codel;
 pub mod ethernet;
+pub mod fair_queue;
 pub mod fragment;
 pub mod link;
 pub mod loss;
@@ -16,7 +18,9 @@ pub mod queue;
 pub mod routing;
 
 pub use arp::ArpSpecification;
+pub use codel::CoDelSpecification;
 pub use ethernet::{EthernetSpecification, StationCounters};
+pub use fair_queue::{FairQueue, FairQueueSpecification};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
 pub use network::{Fault, Hosts, Network};

@@ -399,7 +399,7 @@ impl<O: Observer> Network<O> {
             return;
         };
         self.observer.offered(link, wire_bytes);
-        let queued = Queued { handle, wire_bytes, since: at };
+        let queued = Queued::new(handle, self.arena.get(handle), wire_bytes, at);
         let mut dropped = std::mem::take(&mut self.dropped);
         let refused = driven.interface.offer(at, queued, &mut dropped).err();
         let transmitting = driven.transmitting;
@@ -441,7 +441,7 @@ impl<O: Observer> Network<O> {
         let Some(driven) = &mut l.driven else { return };
         let next = driven.interface.take(now, &mut dropped);
         driven.transmitting = next.is_some();
-        if let Some(Queued { handle, wire_bytes, since }) = next {
+        if let Some(Queued { handle, wire_bytes, since, .. }) = next {
             let idle = l.busy_until < now;
             let finish = now + l.transmitter.transmit(wire_bytes, idle);
             let arrival = finish + l.delay;

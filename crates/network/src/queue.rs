@@ -5,7 +5,7 @@
 //! room for and the rest waits in the discipline, which decides what to drop (ns-3's traffic control, Linux's qdisc
 //! over a driver ring).
 
-use crate::packet::Handle;
+use crate::packet::{Content, Handle, Packet};
 use fullpipe_units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::fmt;
@@ -45,16 +45,36 @@ pub struct Queued {
     pub handle: Handle,
     /// Its size on the wire.
     pub wire_bytes: u32,
+    /// Its size at the IP layer.
+    pub ip_bytes: u32,
+    /// Equal for packets that a fair queue takes for one flow.
+    pub key: u64,
     /// When it came.
     pub since: Instant,
 }
 
-/// A queue discipline. It may drop on arrival, or at departure by way of `dropped`.
+impl Queued {
+    /// A packet that comes at `since`.
+    ///
+    /// Its key is the flow, told from addresses, protocol and ports. Fragments after the first carry no ports: all of
+    /// them for one destination have one key.
+    #[inline]
+    pub fn new(handle: Handle, packet: &Packet, wire_bytes: u32, since: Instant) -> Self {
+        let key = match packet.content {
+            Content::Fragment { offset_bytes: 1.., .. } => 1 << 32 | u64::from(packet.destination.0),
+            _ => u64::from(packet.flow.0),
+        };
+        Queued { handle, wire_bytes, ip_bytes: packet.ip_bytes, key, since }
+    }
+}
+
+/// A queue discipline. It may refuse a packet on arrival; others that it decides to drop, then or at a departure, are
+/// appended to `dropped`.
 pub trait QueueDiscipline: fmt::Debug + Send {
     /// Takes a packet, or refuses it.
-    fn enqueue(&mut self, now: Instant, packet: Queued) -> Result<(), Queued>;
+    fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued>;
 
-    /// Gives the next packet to transmit; packets that the discipline decides to drop now are appended to `dropped`.
+    /// Gives the next packet to transmit.
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued>;
 
     /// Packets inside.
@@ -85,7 +105,7 @@ impl Fifo {
 }
 
 impl QueueDiscipline for Fifo {
-    fn enqueue(&mut self, _now: Instant, packet: Queued) -> Result<(), Queued> {
+    fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         if !self.admits(packet.wire_bytes) {
             return Err(packet);
         }
@@ -126,9 +146,9 @@ impl Interface {
     /// Takes a packet, or refuses it.
     pub fn offer(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         match &mut self.discipline {
-            None => self.device.enqueue(now, packet),
+            None => self.device.enqueue(now, packet, dropped),
             Some(discipline) => {
-                discipline.enqueue(now, packet)?;
+                discipline.enqueue(now, packet, dropped)?;
                 self.refill(now, dropped);
                 Ok(())
             }
@@ -147,7 +167,7 @@ impl Interface {
         let Some(discipline) = &mut self.discipline else { return };
         while self.device.admits(self.largest_bytes) {
             let Some(packet) = discipline.dequeue(now, dropped) else { return };
-            if let Err(too_large) = self.device.enqueue(now, packet) {
+            if let Err(too_large) = self.device.enqueue(now, packet, dropped) {
                 dropped.push(too_large);
             }
         }
@@ -169,7 +189,7 @@ mod tests {
     use super::*;
 
     fn packet(number: u32) -> Queued {
-        Queued { handle: Handle(number), wire_bytes: 100, since: Instant::ZERO }
+        Queued { handle: Handle(number), wire_bytes: 100, ip_bytes: 82, key: 0, since: Instant::ZERO }
     }
 
     #[test]

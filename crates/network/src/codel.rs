@@ -1,0 +1,189 @@
+//! CoDel (RFC 8289): drops by how long packets have waited, not by how many wait.
+//!
+//! When every packet of the last `interval` waited longer than `target`, one is dropped at departure; while that goes
+//! on, the next is dropped after interval / sqrt(n), n counting the drops, until a packet has waited less. A queue that
+//! holds no more than one full packet is left alone. Names and steps are those of RFC 8289 section 5.
+
+use crate::queue::Queued;
+use fullpipe_units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Settings of CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDelSpecification {
+    /// A standing wait up to this is fine (RFC 8289: 5 ms).
+    pub target: Duration,
+    /// How long the wait must stand, about a round trip (RFC 8289: 100 ms).
+    pub interval: Duration,
+    /// Bytes (at the IP layer) of a full packet.
+    pub mtu_bytes: u32,
+}
+
+/// A first-in first-out queue under CoDel.
+#[derive(Debug, Default)]
+pub(crate) struct CoDelQueue {
+    queue: VecDeque<Queued>,
+    ip_bytes: u64,
+    /// When the wait will have stood for an interval.
+    first_above: Option<Instant>,
+    dropping: bool,
+    drop_next: Instant,
+    count: u64,
+    last_count: u64,
+}
+
+impl CoDelQueue {
+    pub(crate) fn push(&mut self, packet: Queued) {
+        self.ip_bytes += u64::from(packet.ip_bytes);
+        self.queue.push_back(packet);
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    pub(crate) fn ip_bytes(&self) -> u64 {
+        self.ip_bytes
+    }
+
+    /// Takes the head, unseen by the control law.
+    pub(crate) fn pop(&mut self) -> Option<Queued> {
+        let packet = self.queue.pop_front()?;
+        self.ip_bytes -= u64::from(packet.ip_bytes);
+        Some(packet)
+    }
+
+    /// Takes the head, and says whether the wait has stood long enough to drop it.
+    fn examine(&mut self, now: Instant, settings: &CoDelSpecification) -> Option<(Queued, bool)> {
+        let Some(packet) = self.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        if now.saturating_since(packet.since) < settings.target || self.ip_bytes <= u64::from(settings.mtu_bytes) {
+            self.first_above = None;
+            return Some((packet, false));
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(now.saturating_add(settings.interval));
+                Some((packet, false))
+            }
+            Some(first_above) => Some((packet, now >= first_above)),
+        }
+    }
+
+    /// Takes the next packet to send; what is to be dropped before it is appended to `dropped`.
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Instant,
+        settings: &CoDelSpecification,
+        dropped: &mut Vec<Queued>,
+    ) -> Option<Queued> {
+        let Some((mut packet, mut drop)) = self.examine(now, settings) else {
+            self.dropping = false;
+            return None;
+        };
+        if !self.dropping {
+            if !drop {
+                return Some(packet);
+            }
+            dropped.push(packet);
+            self.dropping = true;
+            // Soon after the last time, go on about where the control law was.
+            let delta = self.count - self.last_count;
+            let recent = now.saturating_since(self.drop_next) < settings.interval.saturating_mul(16);
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.last_count = self.count;
+            self.drop_next = now.saturating_add(step(settings.interval, self.count));
+            return self.examine(now, settings).map(|(packet, _)| packet);
+        }
+        self.dropping = drop;
+        while self.dropping && now >= self.drop_next {
+            dropped.push(packet);
+            self.count += 1;
+            let Some(next) = self.examine(now, settings) else {
+                self.dropping = false;
+                return None;
+            };
+            (packet, drop) = next;
+            if drop {
+                self.drop_next = self.drop_next.saturating_add(step(settings.interval, self.count));
+            } else {
+                self.dropping = false;
+            }
+        }
+        Some(packet)
+    }
+}
+
+/// The control law: time to the next drop after `count` drops.
+fn step(interval: Duration, count: u64) -> Duration {
+    Duration::from_secs_f64(interval.as_secs_f64() / (count as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Handle;
+
+    const SETTINGS: CoDelSpecification =
+        CoDelSpecification { target: Duration::from_millis(5), interval: Duration::from_millis(100), mtu_bytes: 1500 };
+
+    fn packet(number: u32, since_ms: u64) -> Queued {
+        let since = Instant::ZERO + Duration::from_millis(since_ms);
+        Queued { handle: Handle(number), wire_bytes: 1518, ip_bytes: 1500, key: 0, since }
+    }
+
+    /// 2000 packets wait since 0, one leaves per millisecond: numbers of the dropped packets' milliseconds.
+    fn drops(settings: &CoDelSpecification) -> Vec<u64> {
+        let mut queue = CoDelQueue::default();
+        (0..2000).for_each(|n| queue.push(packet(n, 0)));
+        let mut dropped = Vec::new();
+        let mut when = Vec::new();
+        for ms in 0..400 {
+            let before = dropped.len();
+            queue.dequeue(Instant::ZERO + Duration::from_millis(ms), settings, &mut dropped);
+            when.extend((before..dropped.len()).map(|_| ms));
+        }
+        when
+    }
+
+    #[test]
+    fn drops_come_by_the_inverse_square_root() {
+        // The wait reaches 5 ms at 5 ms, has stood for 100 ms at 105: first drop. Then 100 ms / sqrt(n) later:
+        // 105 + 100 = 205, + 70.71 = 275.71, + 57.74 = 333.45, + 50 = 383.45; each at the next whole millisecond.
+        assert_eq!(drops(&SETTINGS), [105, 205, 276, 334, 384]);
+    }
+
+    #[test]
+    fn a_short_wait_or_a_last_packet_is_left_alone() {
+        let patient = CoDelSpecification { target: Duration::from_millis(500), ..SETTINGS };
+        assert_eq!(drops(&patient), [0u64; 0]);
+        let mut queue = CoDelQueue::default();
+        let mut dropped = Vec::new();
+        for second in 1..10 {
+            queue.push(packet(0, 0));
+            assert!(queue.dequeue(Instant::ZERO + Duration::from_secs(second), &SETTINGS, &mut dropped).is_some());
+        }
+        assert!(dropped.is_empty());
+    }
+
+    #[test]
+    fn one_short_wait_ends_a_series() {
+        let mut queue = CoDelQueue::default();
+        (0..150).for_each(|n| queue.push(packet(n, 0)));
+        let mut dropped = Vec::new();
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        (0..=105).for_each(|ms| assert!(queue.dequeue(at(ms), &SETTINGS, &mut dropped).is_some()));
+        assert_eq!(dropped.len(), 1);
+        while queue.pop().is_some() {}
+        queue.push(packet(1000, 110));
+        (0..150).for_each(|n| queue.push(packet(n, 112)));
+        assert_eq!(queue.dequeue(at(112), &SETTINGS, &mut dropped).map(|p| p.handle), Some(Handle(1000)));
+        // Above again from 117 on; without the break the second drop would have come at 205.
+        (117..217).for_each(|ms| assert!(queue.dequeue(at(ms), &SETTINGS, &mut dropped).is_some()));
+        assert_eq!(dropped.len(), 1);
+        queue.dequeue(at(217), &SETTINGS, &mut dropped);
+        assert_eq!(dropped.len(), 2);
+    }
+}
