@@ -133,8 +133,8 @@ impl Cubic {
             let target = curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(cwnd, 1.5 * cwnd);
             cwnd + (target - cwnd) * share
         };
-        // `as` saturates.
-        control.cwnd_bytes = grown as u64;
+        // `as` saturates; beyond 2^53 bytes an f64 may lie below the integer that it came from.
+        control.cwnd_bytes = control.cwnd_bytes.max(grown as u64);
         self.fraction = (grown - control.cwnd_bytes as f64).clamp(0.0, 1.0) as f32;
     }
 
@@ -188,6 +188,12 @@ impl Curve {
     }
 }
 
+/// A window times beta, in integers: 0.7 has no exact binary form, and a threshold one byte short of a whole number of
+/// segments would cost a segment.
+fn decrease(cwnd_bytes: u64) -> u64 {
+    cwnd_bytes / 10 * 7 + cwnd_bytes % 10 * 7 / 10
+}
+
 impl Default for Cubic {
     fn default() -> Self {
         Self::new(CubicConfig::default())
@@ -232,7 +238,7 @@ impl Controller for Cubic {
             cwnd
         };
         self.end_stage(control);
-        window::reduce(control, congestion, (BETA * cwnd) as u64);
+        window::reduce(control, congestion, decrease(control.cwnd_bytes));
     }
 
     fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
@@ -240,6 +246,8 @@ impl Controller for Cubic {
             self.curve = self.before;
             control.cwnd_bytes = self.before_cwnd_bytes;
             control.ssthresh_bytes = self.before_ssthresh_bytes;
+            // The segment may have grown meanwhile.
+            window::resize(control);
             self.fraction = 0.0;
         }
         self.saved = false;
@@ -251,7 +259,7 @@ impl Controller for Cubic {
             if !self.in_recovery {
                 self.save(control);
             }
-            control.ssthresh_bytes = ((BETA * control.cwnd_bytes as f64) as u64).max(window::two_segments(control));
+            control.ssthresh_bytes = decrease(control.cwnd_bytes).max(window::two_segments(control));
             self.end_stage(control);
         }
         self.curve.epoch_at = Instant::NEVER;
@@ -272,7 +280,7 @@ impl Controller for Cubic {
 
     fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
         // K depends on the segment size: the curve starts anew from the present window.
-        control.cwnd_bytes = control.cwnd_bytes.max(window::segment(control));
+        window::resize(control);
         self.curve.epoch_at = Instant::NEVER;
     }
 

@@ -116,7 +116,7 @@ impl Controller for LinuxReno {
     }
 
     fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
-        control.cwnd_bytes = control.cwnd_bytes.max(window::segment(control));
+        window::resize(control);
     }
 
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {

@@ -43,6 +43,12 @@ pub(crate) fn restart(control: &mut Control) {
     control.cwnd_bytes = control.cwnd_bytes.min(initial_window_bytes(segment(control)));
 }
 
+/// A change of the segment size: no window below one segment, no threshold below two.
+pub(crate) fn resize(control: &mut Control) {
+    control.cwnd_bytes = control.cwnd_bytes.max(segment(control));
+    control.ssthresh_bytes = control.ssthresh_bytes.max(two_segments(control));
+}
+
 /// Remembers the way back to the window at which doubling may end: three quarters of the present one (RFC 7661
 /// section 4.4.1, Linux `tcp_current_ssthresh`).
 pub(crate) fn keep_three_quarters(control: &mut Control) {
@@ -81,7 +87,7 @@ impl Undo {
     /// Recovery ends; goes back if it was for nothing.
     pub(crate) fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
         if exit.undone && self.saved {
-            control.cwnd_bytes = control.cwnd_bytes.max(self.cwnd_bytes);
+            control.cwnd_bytes = control.cwnd_bytes.max(self.cwnd_bytes).max(segment(control));
             control.ssthresh_bytes = control.ssthresh_bytes.max(self.ssthresh_bytes);
         }
         self.saved = false;

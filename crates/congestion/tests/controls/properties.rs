@@ -1,0 +1,157 @@
+//! Random sequences of calls, extreme values among them: whatever happens, the window stays usable.
+
+use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Timeout};
+use fullpipe_units::{Duration, Instant};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Call {
+    Ack { wait: u64, bytes: u64, rtt: Option<u64>, limited: bool, round_start: bool },
+    Loss { in_flight: u64, ecn: bool, persistent: bool },
+    Exit { undone: bool },
+    Timeout { in_flight: u64, repeated: bool },
+    Idle,
+    Mss(u64),
+}
+
+/// Mostly sizes as they occur, sometimes anything.
+fn quantity() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..100_000u64, 2 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        12 => (quantity(), quantity(), proptest::option::of(prop_oneof![4 => 0..400_000_000u64, 1 => any::<u64>()]),
+               any::<bool>(), any::<bool>())
+            .prop_map(|(wait, bytes, rtt, limited, round_start)| Call::Ack { wait, bytes, rtt, limited, round_start }),
+        3 => (quantity(), any::<bool>(), prop::bool::weighted(0.1))
+            .prop_map(|(in_flight, ecn, persistent)| Call::Loss { in_flight, ecn, persistent }),
+        2 => any::<bool>().prop_map(|undone| Call::Exit { undone }),
+        1 => (quantity(), any::<bool>()).prop_map(|(in_flight, repeated)| Call::Timeout { in_flight, repeated }),
+        1 => Just(Call::Idle),
+        1 => prop_oneof![9 => 1..10_000u64, 1 => any::<u64>().prop_map(|mss| mss.max(1))].prop_map(Call::Mss),
+    ]
+}
+
+/// A transport reduced to its contract with the control.
+struct Transport {
+    control: Control,
+    controller: Box<dyn Controller>,
+    now: Instant,
+    in_recovery: bool,
+}
+
+impl Transport {
+    fn new(name: &str, options: Options, mss: u64) -> Self {
+        let controller = create(name, &options).expect("a name from the catalogue");
+        let control = Control::new(mss, fullpipe_congestion::catalogue::initial_window_bytes(mss));
+        Transport { control, controller, now: Instant::ZERO, in_recovery: false }
+    }
+
+    fn call(&mut self, call: &Call) {
+        let (control, controller) = (&mut self.control, &mut self.controller);
+        let before = control.clone();
+        match *call {
+            Call::Ack { wait, bytes, rtt, limited, round_start } => {
+                self.now = self.now.saturating_add(Duration::from_nanos(wait.saturating_mul(1_000)));
+                let rtt = rtt.map(Duration::from_nanos);
+                let ack = Ack {
+                    now: self.now,
+                    acked_bytes: bytes,
+                    cumulative_bytes: bytes,
+                    lost_bytes: 0,
+                    rtt,
+                    smoothed_rtt: rtt.unwrap_or(Duration::ZERO),
+                    min_rtt: rtt.unwrap_or(Duration::ZERO),
+                    ack_delay: Duration::ZERO,
+                    one_way_delay: None,
+                    prior_in_flight_bytes: bytes,
+                    in_flight_bytes: 0,
+                    delivered_bytes: 0,
+                    round_count: 0,
+                    round_start,
+                    rate: None,
+                    app_limited: !limited,
+                    cwnd_limited: limited,
+                    in_recovery: self.in_recovery,
+                    ce_packets: 0,
+                    ce_bytes: 0,
+                };
+                controller.on_ack(control, &ack);
+                assert!(control.cwnd_bytes >= before.cwnd_bytes, "an acknowledgement shrank the window");
+                if self.in_recovery {
+                    assert_eq!(control.cwnd_bytes, before.cwnd_bytes, "growth in recovery");
+                }
+                // Nobody may open the window faster than doubling per window acknowledged, one segment for rounding.
+                let most = before.cwnd_bytes.saturating_add(bytes).saturating_add(control.mss_bytes);
+                assert!(control.cwnd_bytes <= most, "from {} to {}", before.cwnd_bytes, control.cwnd_bytes);
+            }
+            Call::Loss { in_flight, ecn, persistent } => {
+                let packet = PacketState { bytes: control.mss_bytes, ..PacketState::default() };
+                controller.on_packet_lost(control, self.now, &packet);
+                let congestion =
+                    Congestion { now: self.now, in_flight_bytes: in_flight, lost_bytes: 0, ecn, persistent };
+                controller.on_congestion(control, &congestion);
+                assert!(control.ssthresh_bytes >= control.mss_bytes.saturating_mul(2));
+                self.in_recovery = !ecn;
+            }
+            Call::Exit { undone } => {
+                // The transport's part.
+                if self.in_recovery {
+                    control.cwnd_bytes = control.ssthresh_bytes;
+                }
+                self.in_recovery = false;
+                let exit = RecoveryExit { now: self.now, in_flight_bytes: 0, undone };
+                controller.on_recovery_exit(control, &exit);
+            }
+            Call::Timeout { in_flight, repeated } => {
+                controller.on_timeout(control, &Timeout { now: self.now, in_flight_bytes: in_flight, repeated });
+                if !repeated {
+                    assert!(control.ssthresh_bytes >= control.mss_bytes.saturating_mul(2));
+                }
+                control.cwnd_bytes = control.mss_bytes;
+                self.in_recovery = false;
+            }
+            Call::Idle => {
+                controller.on_idle_restart(control, self.now);
+                assert!(control.cwnd_bytes <= before.cwnd_bytes);
+            }
+            Call::Mss(mss) => {
+                control.mss_bytes = mss;
+                controller.on_path_change(control, self.now);
+            }
+        }
+        let mut values = Vec::new();
+        controller.inspect(&mut values);
+        assert!(values.iter().all(|(_, value)| value.is_finite()), "{values:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_window_never_falls_below_a_segment_and_nothing_overflows(
+        calls in prop::collection::vec(call(), 1..200),
+        hystart: bool,
+        paced: bool,
+        mss in prop_oneof![9 => 1..10_000u64, 1 => any::<u64>().prop_map(|mss| mss.max(1))],
+    ) {
+        for entry in ENTRIES {
+            let options = Options { hystart, paced };
+            let mut transport = Transport::new(entry.name, options, mss);
+            let mut twin = Transport::new(entry.name, options, mss);
+            for call in &calls {
+                transport.call(call);
+                twin.call(call);
+                prop_assert!(
+                    transport.control.cwnd_bytes >= transport.control.mss_bytes,
+                    "{}: {:?} after {call:?}", entry.name, transport.control
+                );
+                prop_assert_eq!(transport.control.cwnd_bytes, twin.control.cwnd_bytes);
+                prop_assert_eq!(transport.control.ssthresh_bytes, twin.control.ssthresh_bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! One flow on a path without a queue: the round-trip time is constant, the window is always full, acknowledgements are
+//! evenly spread over the round trip. Recovery takes no time: a loss is found at once, the window goes to the threshold,
+//! and the next acknowledgement is one of congestion avoidance. So a cycle from loss to loss is exactly what the
+//! formulas of the literature describe, and the mean window over time is packets per cycle over round trips per cycle.
+
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use fullpipe_units::{Duration, Instant};
+
+/// Segment size: large enough that rounding to bytes does not show.
+pub(crate) const MSS: u64 = 1_448;
+
+pub(crate) struct Flow<C> {
+    pub(crate) control: Control,
+    pub(crate) controller: C,
+    pub(crate) now_seconds: f64,
+    pub(crate) rtt_seconds: f64,
+    /// Segments acknowledged by one acknowledgement.
+    pub(crate) ack_every: u64,
+}
+
+/// Mean and extremes over whole cycles from loss to loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cycles {
+    /// Segments acknowledged per round trip.
+    pub(crate) mean_window: f64,
+    /// Window at the last loss, in segments.
+    pub(crate) window_at_loss: f64,
+}
+
+pub(crate) fn instant(seconds: f64) -> Instant {
+    Instant::ZERO + Duration::from_secs_f64(seconds)
+}
+
+/// An acknowledgement of so many bytes in the steady state of a full window.
+pub(crate) fn full_window_ack(now: Instant, acked_bytes: u64, rtt: Duration, cwnd_bytes: u64) -> Ack {
+    Ack {
+        now,
+        acked_bytes,
+        cumulative_bytes: acked_bytes,
+        lost_bytes: 0,
+        rtt: Some(rtt),
+        smoothed_rtt: rtt,
+        min_rtt: rtt,
+        ack_delay: Duration::ZERO,
+        one_way_delay: None,
+        prior_in_flight_bytes: cwnd_bytes,
+        in_flight_bytes: cwnd_bytes.saturating_sub(acked_bytes),
+        delivered_bytes: 0,
+        round_count: 0,
+        round_start: false,
+        rate: None,
+        app_limited: false,
+        cwnd_limited: true,
+        in_recovery: false,
+        ce_packets: 0,
+        ce_bytes: 0,
+    }
+}
+
+impl<C: Controller> Flow<C> {
+    pub(crate) fn new(controller: C, window_segments: u64, rtt_seconds: f64) -> Self {
+        Flow {
+            control: Control::new(MSS, window_segments * MSS),
+            controller,
+            now_seconds: 0.0,
+            rtt_seconds,
+            ack_every: 1,
+        }
+    }
+
+    pub(crate) fn window(&self) -> f64 {
+        self.control.cwnd_bytes as f64 / MSS as f64
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        instant(self.now_seconds)
+    }
+
+    pub(crate) fn rtt(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt_seconds)
+    }
+
+    /// Segments arrive, after the time that they take at a window per round trip.
+    pub(crate) fn ack(&mut self, segments: u64) {
+        self.now_seconds += segments as f64 * self.rtt_seconds / self.window();
+        let ack = full_window_ack(self.now(), segments * MSS, self.rtt(), self.control.cwnd_bytes);
+        self.controller.on_ack(&mut self.control, &ack);
+    }
+
+    /// One round trip: everything sent at its start is acknowledged.
+    pub(crate) fn round(&mut self) {
+        let window = self.control.cwnd_bytes / MSS;
+        for _ in 0..window / self.ack_every {
+            self.ack(self.ack_every);
+        }
+    }
+
+    /// A loss is found.
+    pub(crate) fn congestion(&mut self) {
+        let congestion = Congestion {
+            now: self.now(),
+            in_flight_bytes: self.control.cwnd_bytes,
+            lost_bytes: MSS,
+            ecn: false,
+            persistent: false,
+        };
+        self.controller.on_congestion(&mut self.control, &congestion);
+    }
+
+    /// Recovery ends, for good reason or not.
+    pub(crate) fn recovered(&mut self, undone: bool) {
+        self.control.cwnd_bytes = self.control.ssthresh_bytes;
+        let exit = RecoveryExit { now: self.now(), in_flight_bytes: self.control.cwnd_bytes, undone };
+        self.controller.on_recovery_exit(&mut self.control, &exit);
+    }
+
+    pub(crate) fn lose(&mut self) {
+        self.congestion();
+        self.recovered(false);
+    }
+
+    pub(crate) fn time_out(&mut self, repeated: bool) {
+        let timeout = Timeout { now: self.now(), in_flight_bytes: self.control.cwnd_bytes, repeated };
+        self.controller.on_timeout(&mut self.control, &timeout);
+        self.control.cwnd_bytes = MSS;
+    }
+
+    /// Loses one of every so many segments; leaves out the cycles in which the start still shows.
+    pub(crate) fn periodic_loss(&mut self, every: u64, warm_up: u32, cycles: u32) -> Cycles {
+        let mut result = Cycles { mean_window: 0.0, window_at_loss: 0.0 };
+        let (mut segments, mut begin) = (0, 0.0);
+        for cycle in 0..warm_up + cycles {
+            if cycle == warm_up {
+                (segments, begin) = (0, self.now_seconds);
+            }
+            let mut left = every - 1;
+            while left > 0 {
+                let arrived = left.min(self.ack_every);
+                self.ack(arrived);
+                left -= arrived;
+                segments += arrived;
+            }
+            result.window_at_loss = self.window();
+            self.lose();
+        }
+        result.mean_window = segments as f64 * self.rtt_seconds / (self.now_seconds - begin);
+        result
+    }
+}
