@@ -159,3 +159,98 @@ fn distance(from: &str, to: &str) -> usize {
     }
     row[to.len()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::size_of;
+
+    #[test]
+    fn every_entry_is_created_under_its_name() {
+        for entry in ENTRIES {
+            for hystart in [false, true] {
+                let control = create(entry.name, &Options { hystart, paced: false }).expect("a known name");
+                assert_eq!(control.name(), entry.name);
+                let mut values = Vec::new();
+                control.inspect(&mut values);
+                assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), hystart);
+            }
+        }
+    }
+
+    #[test]
+    fn the_contract_names_them_all_once() {
+        // The list of the command line's contract, in its order.
+        let contract = "newreno linux-reno cubic bic highspeed htcp hybla illinois scalable vegas veno westwood yeah \
+                        lp ledbat dctcp bbr1 bbr3 copa prague";
+        let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).chain(LATER.iter().copied()).collect();
+        assert_eq!(names, contract.split_whitespace().collect::<Vec<_>>());
+    }
+
+    fn error(name: &str) -> UnknownControl {
+        create(name, &Options::default()).expect_err("not a name")
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_answered_with_the_nearest_name() {
+        for (found, nearest) in [
+            ("cubik", Some("cubic")),
+            ("CUBIC", Some("cubic")),
+            ("qubic", Some("cubic")),
+            ("cubi", Some("cubic")),
+            ("new-reno", Some("newreno")),
+            ("linux_reno", Some("linux-reno")),
+            ("linux", Some("linux-reno")),
+            ("reno", Some("newreno")),
+            ("", None),
+            ("no", None),
+            ("quicksilver", None),
+        ] {
+            assert_eq!(error(found).nearest, nearest, "{found}");
+        }
+        assert_eq!(
+            error("cubik").to_string(),
+            "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic)"
+        );
+    }
+
+    #[test]
+    fn a_control_of_a_later_version_is_said_to_be_one() {
+        for name in LATER {
+            let error = error(name);
+            assert!(error.later && error.nearest.is_none());
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic)"
+                )
+            );
+        }
+        assert!(!error("cubik").later);
+    }
+
+    #[test]
+    fn distances_by_hand() {
+        for (from, to, letters) in
+            [("", "", 0), ("abc", "", 3), ("kitten", "sitting", 3), ("ab", "ba", 2), ("a_B", "A-b", 0)]
+        {
+            assert_eq!(distance(from, to), letters, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn the_initial_window_of_rfc_6928() {
+        // min(10 MSS, max(2 MSS, 14600)).
+        for (mss, window) in [(536, 5_360), (1_448, 14_480), (1_460, 14_600), (1_500, 14_600), (8_948, 17_896)] {
+            assert_eq!(initial_window_bytes(mss), window);
+        }
+        assert_eq!(initial_window_bytes(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_hundred_thousand_connections_have_small_controls() {
+        assert!(size_of::<NewReno>() <= 128, "{}", size_of::<NewReno>());
+        assert!(size_of::<LinuxReno>() <= 128, "{}", size_of::<LinuxReno>());
+        assert!(size_of::<Cubic>() <= 128, "{}", size_of::<Cubic>());
+    }
+}

@@ -129,3 +129,212 @@ impl HyStart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{ENTRIES, Options, create};
+    use crate::control::Control;
+    use fullpipe_units::{Duration, Instant};
+
+    const MSS: u64 = 1_448;
+
+    fn ack(rtt_us: u64, round_start: bool) -> Ack {
+        Ack {
+            now: Instant::ZERO,
+            acked_bytes: MSS,
+            cumulative_bytes: MSS,
+            lost_bytes: 0,
+            rtt: Some(Duration::from_micros(rtt_us)),
+            smoothed_rtt: Duration::from_micros(rtt_us),
+            min_rtt: Duration::from_micros(rtt_us),
+            ack_delay: Duration::ZERO,
+            one_way_delay: None,
+            prior_in_flight_bytes: 0,
+            in_flight_bytes: 0,
+            delivered_bytes: 0,
+            round_count: 0,
+            round_start,
+            rate: None,
+            app_limited: false,
+            cwnd_limited: true,
+            in_recovery: false,
+            ce_packets: 0,
+            ce_bytes: 0,
+        }
+    }
+
+    /// A round of so many samples, all alike; the phase after it.
+    fn round(hystart: &mut HyStart, samples: u32, rtt_us: u64) -> Phase {
+        for n in 0..samples {
+            hystart.on_ack(&ack(rtt_us, n == 0));
+        }
+        hystart.phase()
+    }
+
+    #[test]
+    fn a_constant_round_trip_time_keeps_slow_start() {
+        let mut hystart = HyStart::new(true);
+        for _ in 0..100 {
+            assert_eq!(round(&mut hystart, 20, 100_000), Phase::SlowStart);
+        }
+    }
+
+    #[test]
+    fn a_growing_round_trip_time_ends_it_after_five_conservative_rounds() {
+        // 100 ms, then 113: an eighth (12.5 ms) more. Conservative from the eighth sample of that round; it counts as the
+        // first of five, so the start of the fifth after it ends slow start.
+        let mut hystart = HyStart::new(true);
+        round(&mut hystart, 20, 100_000);
+        assert_eq!(round(&mut hystart, 7, 113_000), Phase::SlowStart);
+        assert_eq!(hystart.on_ack(&ack(113_000, false)), Phase::SlowStart, "this one still by the old rule");
+        assert_eq!(hystart.phase(), Phase::Conservative);
+        for n in 1..=4 {
+            assert_eq!(round(&mut hystart, 20, 115_000), Phase::Conservative, "round {n}");
+        }
+        assert_eq!(hystart.on_ack(&ack(115_000, true)), Phase::Done);
+        assert_eq!(hystart.phase(), Phase::Done);
+    }
+
+    #[test]
+    fn the_threshold_is_an_eighth_between_four_and_sixteen_milliseconds() {
+        for (rtt, threshold) in
+            [(10_000, 4_000), (32_000, 4_000), (64_000, 8_000), (128_000, 16_000), (400_000, 16_000)]
+        {
+            for (more, phase) in [(threshold - 1, Phase::SlowStart), (threshold, Phase::Conservative)] {
+                let mut hystart = HyStart::new(true);
+                round(&mut hystart, 8, rtt);
+                assert_eq!(round(&mut hystart, 8, rtt + more), phase, "{rtt} + {more}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_sample_of_a_round_counts_and_eight_are_needed() {
+        let mut hystart = HyStart::new(true);
+        round(&mut hystart, 8, 100_000);
+        // One of eight is as short as before: jitter.
+        assert_eq!(round(&mut hystart, 7, 200_000), Phase::SlowStart);
+        hystart.on_ack(&ack(100_000, false));
+        assert_eq!(hystart.phase(), Phase::SlowStart);
+        // Fewer than eight say nothing; an acknowledgement without a sample is none.
+        assert_eq!(round(&mut hystart, 7, 200_000), Phase::SlowStart);
+        let none = Ack { rtt: None, ..ack(0, false) };
+        hystart.on_ack(&none);
+        assert_eq!(hystart.phase(), Phase::SlowStart);
+    }
+
+    #[test]
+    fn a_round_without_samples_gives_nothing_to_compare_with() {
+        let mut hystart = HyStart::new(true);
+        round(&mut hystart, 8, 100_000);
+        hystart.on_ack(&Ack { rtt: None, ..ack(0, true) });
+        assert_eq!(round(&mut hystart, 8, 200_000), Phase::SlowStart);
+    }
+
+    #[test]
+    fn falling_delay_resumes_slow_start() {
+        let mut hystart = HyStart::new(true);
+        round(&mut hystart, 8, 100_000);
+        assert_eq!(round(&mut hystart, 8, 120_000), Phase::Conservative);
+        // At the baseline it stays, below it resumes.
+        assert_eq!(round(&mut hystart, 8, 120_000), Phase::Conservative);
+        assert_eq!(round(&mut hystart, 7, 119_999), Phase::Conservative);
+        hystart.on_ack(&ack(119_999, false));
+        assert_eq!(hystart.phase(), Phase::SlowStart);
+        // And can end again: 119.999 + 14.999 ms. The count of conservative rounds begins anew.
+        assert_eq!(round(&mut hystart, 8, 135_000), Phase::Conservative);
+        for _ in 0..4 {
+            assert_eq!(round(&mut hystart, 8, 135_000), Phase::Conservative);
+        }
+        assert_eq!(round(&mut hystart, 8, 135_000), Phase::Done);
+    }
+
+    #[test]
+    fn growth_by_phase() {
+        let paced = HyStart::new(true);
+        let unpaced = HyStart::new(false);
+        // 20 segments acknowledged: all of them, or eight; a quarter in conservative slow start.
+        assert_eq!(paced.growth_bytes(Phase::SlowStart, 20 * MSS, MSS), 20 * MSS);
+        assert_eq!(unpaced.growth_bytes(Phase::SlowStart, 20 * MSS, MSS), 8 * MSS);
+        assert_eq!(unpaced.growth_bytes(Phase::SlowStart, 3 * MSS, MSS), 3 * MSS);
+        assert_eq!(paced.growth_bytes(Phase::Conservative, 20 * MSS, MSS), 5 * MSS);
+        assert_eq!(unpaced.growth_bytes(Phase::Conservative, 20 * MSS, MSS), 2 * MSS);
+        assert_eq!(paced.growth_bytes(Phase::Done, MSS, MSS), 0);
+    }
+
+    #[test]
+    fn extreme_samples_do_not_overflow() {
+        let mut hystart = HyStart::new(false);
+        for n in 0..2_000 {
+            hystart.on_ack(&Ack { rtt: Some(Duration::MAX), ..ack(0, n % 300 == 0) });
+        }
+        assert_eq!(hystart.growth_bytes(Phase::SlowStart, u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    /// Every control with HyStart++: rounds of a full window with this round-trip time, from ten segments.
+    fn drive(name: &str, paced: bool, rtts_us: &[u64]) -> Control {
+        let mut controller = create(name, &Options { hystart: true, paced }).expect("a name of the catalogue");
+        let mut control = Control::new(MSS, 10 * MSS);
+        for rtt in rtts_us {
+            for n in 0..control.cwnd_bytes / MSS {
+                controller.on_ack(&mut control, &ack(*rtt, n == 0));
+            }
+        }
+        control
+    }
+
+    #[test]
+    fn every_control_leaves_its_first_slow_start_by_delay() {
+        for entry in ENTRIES {
+            // 10, 20, 40 segments; in the round of 40 the delay has grown by 30 ms: seven acknowledgements count for one
+            // segment each, the eighth still does, the other 32 for a quarter each: 56. Then four rounds of a quarter
+            // more: 70, 87, 108, 135 segments (rounded down to whole acknowledgements), and the end.
+            let mut rtts = vec![100_000, 100_000];
+            assert_eq!(drive(entry.name, true, &rtts).cwnd_bytes, 40 * MSS, "{}", entry.name);
+            rtts.push(130_000);
+            assert_eq!(drive(entry.name, true, &rtts).cwnd_bytes, 56 * MSS, "{}", entry.name);
+            rtts.extend([130_000; 4]);
+            let control = drive(entry.name, true, &rtts);
+            assert_eq!(control.ssthresh_bytes, u64::MAX);
+            let window = control.cwnd_bytes;
+            assert!((135 * MSS..137 * MSS).contains(&window), "{} {window}", entry.name);
+            rtts.push(130_000);
+            let control = drive(entry.name, true, &rtts);
+            assert_eq!(control.ssthresh_bytes, window, "{}", entry.name);
+            // Congestion avoidance in the last round: one segment or less.
+            assert!((window..=window + MSS).contains(&control.cwnd_bytes), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn no_control_leaves_it_without_delay_and_none_uses_it_after_a_reduction() {
+        for entry in ENTRIES {
+            let control = drive(entry.name, true, &[100_000; 8]);
+            assert_eq!((control.cwnd_bytes, control.ssthresh_bytes), (2_560 * MSS, u64::MAX), "{}", entry.name);
+            // A threshold: slow start goes up to it whatever the delay.
+            let mut controller = create(entry.name, &Options { hystart: true, paced: true }).expect("a known name");
+            let mut control = Control::new(MSS, 10 * MSS);
+            control.ssthresh_bytes = 80 * MSS;
+            for rtt in [100_000, 200_000, 300_000] {
+                for n in 0..control.cwnd_bytes / MSS {
+                    controller.on_ack(&mut control, &ack(rtt, n == 0));
+                }
+            }
+            assert_eq!(control.cwnd_bytes, 80 * MSS, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn without_pacing_one_acknowledgement_opens_the_window_by_eight_segments() {
+        for entry in ENTRIES {
+            for (paced, segments) in [(false, 8), (true, 30)] {
+                let mut controller = create(entry.name, &Options { hystart: true, paced }).expect("a known name");
+                let mut control = Control::new(MSS, 40 * MSS);
+                let stretch = Ack { acked_bytes: 30 * MSS, cumulative_bytes: 30 * MSS, ..ack(100_000, true) };
+                controller.on_ack(&mut control, &stretch);
+                assert_eq!(control.cwnd_bytes, (40 + segments) * MSS, "{} paced {paced}", entry.name);
+            }
+        }
+    }
+}

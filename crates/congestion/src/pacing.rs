@@ -137,3 +137,171 @@ pub fn window_rate_bps(cwnd_bytes: u64, ssthresh_bytes: u64, smoothed_rtt: Durat
     // `as` saturates.
     ((cwnd_bytes as f64 * 8e9 * ratio / smoothed_rtt.as_nanos() as f64) as u64).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Sends so many packets as early as the pacer allows, beginning now; the instant of each.
+    fn departures(pacer: &mut Pacer, mut now: Instant, packets: usize, bytes: u64) -> Vec<u64> {
+        (0..packets)
+            .map(|_| {
+                now = now.max(pacer.release_at());
+                assert!(pacer.may_send(now));
+                pacer.on_sent(now, bytes);
+                now.as_nanos()
+            })
+            .collect()
+    }
+
+    fn pacer(rate_bps: u64, quantum_bytes: u64) -> Pacer {
+        let mut pacer = Pacer::new(quantum_bytes);
+        pacer.set_rate_bps(rate_bps);
+        pacer
+    }
+
+    #[test]
+    fn packets_take_exactly_their_time() {
+        // 1500 bytes at 7 Mbit/s: 12 000 / 7e6 s = 1 714 285.714... ns. The sums, rounded down; 7000 of them are 12 s.
+        let mut pacer = pacer(7_000_000, 1_500);
+        let times = departures(&mut pacer, Instant::ZERO, 7_001, 1_500);
+        assert_eq!(times[..5], [0, 1_714_285, 3_428_571, 5_142_857, 6_857_142]);
+        assert_eq!(times[7], 12_000_000);
+        assert_eq!(times[7_000], 12_000_000_000);
+    }
+
+    #[test]
+    fn a_quantum_leaves_at_once_and_the_next_waits_for_all_of_it() {
+        // 1000 bytes at 8 Mbit/s: a millisecond each. Quantum of 2500: three leave (the third is begun within it).
+        let mut pacer = pacer(8_000_000, 2_500);
+        let milliseconds: Vec<_> =
+            departures(&mut pacer, Instant::ZERO, 8, 1_000).iter().map(|t| t / 1_000_000).collect();
+        assert_eq!(milliseconds, [0, 0, 0, 3, 3, 3, 6, 6]);
+        // With no quantum at all one packet still leaves.
+        let mut pacer = super::tests::pacer(8_000_000, 0);
+        let milliseconds: Vec<_> =
+            departures(&mut pacer, Instant::ZERO, 4, 1_000).iter().map(|t| t / 1_000_000).collect();
+        assert_eq!(milliseconds, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_rest_of_a_burst_may_leave_until_its_time_is_over() {
+        let mut pacer = pacer(8_000_000, 2_000);
+        pacer.on_sent(Instant::ZERO, 1_000);
+        let later = Instant::from_nanos(400_000);
+        assert!(pacer.may_send(later));
+        pacer.on_sent(later, 1_000);
+        assert!(!pacer.may_send(Instant::from_nanos(1_999_999)));
+        assert_eq!(pacer.release_at(), Instant::from_nanos(2_000_000));
+        assert!(pacer.may_send(Instant::from_nanos(2_000_000)));
+    }
+
+    #[test]
+    fn lateness_is_won_back_up_to_half_a_quantum() {
+        // One packet of 1000 bytes per millisecond; the second leaves 0.3 ms late, the third at its own time.
+        let mut late = pacer(8_000_000, 1_000);
+        late.on_sent(Instant::ZERO, 1_000);
+        late.on_sent(Instant::from_nanos(1_300_000), 1_000);
+        assert_eq!(late.release_at(), Instant::from_nanos(2_000_000));
+        // Ten milliseconds late: only half a millisecond is won back, once.
+        late.on_sent(Instant::from_nanos(12_000_000), 1_000);
+        assert_eq!(late.release_at(), Instant::from_nanos(12_500_000));
+        late.on_sent(Instant::from_nanos(12_500_000), 1_000);
+        assert_eq!(late.release_at(), Instant::from_nanos(13_500_000));
+    }
+
+    #[test]
+    fn without_a_rate_nothing_waits() {
+        let mut pacer = Pacer::new(1_500);
+        assert_eq!(departures(&mut pacer, Instant::from_nanos(5), 4, 1_500), [5; 4]);
+        // Nor does an unpaced time leave a debt or a burst.
+        pacer.set_rate_bps(8_000_000);
+        assert_eq!(pacer.rate_bps(), 8_000_000);
+        assert!(pacer.may_send(Instant::ZERO));
+        pacer.on_sent(Instant::ZERO, 1_500);
+        assert!(!pacer.may_send(Instant::from_nanos(10)));
+        pacer.set_rate_bps(0);
+        assert!(pacer.may_send(Instant::from_nanos(10)));
+    }
+
+    #[test]
+    fn a_change_of_rate_keeps_what_was_owed_and_its_fraction() {
+        // At 3 Gbit/s a byte takes 2.667 ns: after one, 0.667 ns are owed beyond 2 ns. At 6 Gbit/s a byte takes 1.333 ns:
+        // 2.667 + 1.333 = 4 ns exactly.
+        let mut pacer = pacer(3_000_000_000, 1);
+        pacer.on_sent(Instant::ZERO, 1);
+        assert_eq!(pacer.release_at().as_nanos(), 2);
+        pacer.set_rate_bps(6_000_000_000);
+        pacer.on_sent(Instant::from_nanos(2), 1);
+        assert_eq!(pacer.release_at().as_nanos(), 4);
+    }
+
+    #[test]
+    fn a_change_of_quantum_shows_with_the_next_burst() {
+        let mut pacer = pacer(8_000_000, 1_000);
+        pacer.on_sent(Instant::ZERO, 1_000);
+        pacer.set_quantum_bytes(3_000);
+        assert!(!pacer.may_send(Instant::ZERO));
+        let times = departures(&mut pacer, Instant::from_nanos(1_000_000), 4, 1_000);
+        assert_eq!(times, [1_000_000, 1_000_000, 1_000_000, 4_000_000]);
+    }
+
+    #[test]
+    fn the_rate_of_a_window_is_linuxs() {
+        // 100 kB per 100 ms are 8 Mbit/s: twice that while below half the threshold, 1.2 times after.
+        let rtt = Duration::from_millis(100);
+        assert_eq!(window_rate_bps(100_000, u64::MAX, rtt), 16_000_000);
+        assert_eq!(window_rate_bps(100_000, 200_002, rtt), 16_000_000);
+        assert_eq!(window_rate_bps(100_000, 200_000, rtt), 9_600_000);
+        assert_eq!(window_rate_bps(100_000, 0, rtt), 9_600_000);
+        assert_eq!(window_rate_bps(100_000, 0, Duration::ZERO), 0);
+        assert_eq!(window_rate_bps(1, 0, Duration::MAX), 1);
+        assert_eq!(window_rate_bps(u64::MAX, 0, Duration::from_nanos(1)), u64::MAX);
+    }
+
+    proptest! {
+        /// A token bucket of one and a half quanta and one packet: no interval carries more.
+        #[test]
+        fn no_interval_carries_more_than_the_rate_and_a_burst(
+            rate_bps in 1_000..10_000_000_000u64,
+            quantum in 1..20_000u64,
+            attempts in prop::collection::vec((0..3_000_000u64, 1..9_000u64), 1..200),
+        ) {
+            let mut pacer = pacer(rate_bps, quantum);
+            let (mut now, mut sent) = (0u64, Vec::new());
+            for (wait, bytes) in attempts {
+                now += wait;
+                if pacer.may_send(Instant::from_nanos(now)) {
+                    pacer.on_sent(Instant::from_nanos(now), bytes);
+                    sent.push((now, bytes));
+                }
+            }
+            for from in 0..sent.len() {
+                let mut total = 0;
+                for to in from..sent.len() {
+                    total += sent[to].1;
+                    let bits = u128::from(rate_bps) * u128::from(sent[to].0 - sent[from].0) / 1_000_000_000;
+                    // The burst under way at the start may have begun up to a quantum earlier.
+                    let burst = u128::from(quantum * 5 / 2 + 2 * 9_000);
+                    prop_assert!(u128::from(total) <= bits / 8 + burst + 1);
+                }
+            }
+        }
+
+        #[test]
+        fn extremes_do_not_overflow(
+            calls in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()), 1..50),
+        ) {
+            let mut pacer = Pacer::new(u64::MAX);
+            for (now, bytes, rate, quantum) in calls {
+                pacer.set_rate_bps(rate);
+                pacer.set_quantum_bytes(quantum);
+                pacer.on_sent(Instant::from_nanos(now), bytes);
+                pacer.set_rate_bps(rate % 3);
+                pacer.on_sent(Instant::from_nanos(now), bytes % 10_000);
+                prop_assert!(pacer.remainder < pacer.rate_bps.max(1));
+            }
+        }
+    }
+}

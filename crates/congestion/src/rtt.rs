@@ -256,3 +256,189 @@ impl WindowedMin {
         if self.best[0].1 == Duration::MAX { None } else { Some(self.best[0].1) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn config(min_rto_ms: u64, floor: RtoFloor) -> RttConfig {
+        RttConfig { min_rto: MS * min_rto_ms, floor, ..RttConfig::RFC_6298 }
+    }
+
+    fn after(config: RttConfig, samples_ms: &[u64]) -> RttEstimator {
+        let mut estimator = RttEstimator::new(config);
+        for (n, sample) in samples_ms.iter().enumerate() {
+            estimator.on_sample(Instant::ZERO + MS * n as u64, MS * *sample);
+        }
+        estimator
+    }
+
+    #[test]
+    fn the_estimate_by_hand() {
+        // RFC 6298 rules 2.2 and 2.3.
+        // 100 ms: srtt 100, rttvar 50, time-out 100 + 200 = 300.
+        // 140 ms: rttvar 3/4 * 50 + 1/4 * 40 = 47.5, srtt 7/8 * 100 + 1/8 * 140 = 105, time-out 105 + 190 = 295.
+        //  60 ms: rttvar 3/4 * 47.5 + 1/4 * 45 = 46.875, srtt 7/8 * 105 + 1/8 * 60 = 99.375, time-out 286.875.
+        for (samples, smoothed, variation, rto) in [
+            (&[100][..], 100_000, 50_000, 300_000),
+            (&[100, 140], 105_000, 47_500, 295_000),
+            (&[100, 140, 60], 99_375, 46_875, 286_875),
+        ] {
+            let estimator = after(config(0, RtoFloor::Total), samples);
+            assert_eq!(estimator.smoothed(), Duration::from_micros(smoothed));
+            assert_eq!(estimator.variation(), Duration::from_micros(variation));
+            assert_eq!(estimator.rto(), Duration::from_micros(rto));
+            assert_eq!(estimator.latest(), MS * samples[samples.len() - 1]);
+        }
+    }
+
+    #[test]
+    fn the_two_readings_of_the_lower_bound() {
+        // After 100, 140, 60 ms: srtt 99.375, 4 rttvar 187.5, sum 286.875. A minimum of 200 ms does not touch the sum but
+        // replaces the 187.5; a minimum of 400 replaces either.
+        let samples = [100, 140, 60];
+        assert_eq!(after(config(200, RtoFloor::Total), &samples).rto(), Duration::from_micros(286_875));
+        assert_eq!(after(config(200, RtoFloor::Variation), &samples).rto(), Duration::from_micros(299_375));
+        assert_eq!(after(config(400, RtoFloor::Total), &samples).rto(), MS * 400);
+        assert_eq!(after(config(400, RtoFloor::Variation), &samples).rto(), Duration::from_micros(499_375));
+        // The presets: RFC 6298 has at least a second, Linux srtt + 200 ms.
+        assert_eq!(after(RttConfig::RFC_6298, &samples).rto(), Duration::from_secs(1));
+        assert_eq!(after(RttConfig::LINUX, &samples).rto(), Duration::from_micros(299_375));
+    }
+
+    #[test]
+    fn a_constant_round_trip_leaves_the_granularity() {
+        // The deviation decays by 3/4 per sample: after 200 samples nothing is left of it, and rule 2.2 adds G instead.
+        let estimator = after(config(0, RtoFloor::Total), &[50; 200]);
+        assert_eq!(estimator.smoothed(), MS * 50);
+        assert_eq!(estimator.rto(), MS * 51);
+        let coarse = RttConfig { granularity: MS * 100, ..config(0, RtoFloor::Variation) };
+        assert_eq!(after(coarse, &[50; 200]).rto(), MS * 150);
+    }
+
+    #[test]
+    fn before_a_sample_the_timer_has_its_initial_value() {
+        let mut estimator = RttEstimator::new(RttConfig::default());
+        assert!(!estimator.has_sample());
+        assert_eq!((estimator.smoothed(), estimator.min()), (Duration::ZERO, None));
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+        // Rule 5.7: three seconds once the SYN was lost, and the doubling is forgotten.
+        estimator.on_timeout();
+        estimator.after_lost_syn();
+        assert_eq!((estimator.rto(), estimator.backoff()), (Duration::from_secs(3), 0));
+        // But not if the handshake gave a sample after all.
+        let mut estimator = after(RttConfig::default(), &[100]);
+        assert!(estimator.has_sample());
+        estimator.after_lost_syn();
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn backing_off_doubles_up_to_the_upper_bound_and_ends_with_a_sample() {
+        let mut estimator = after(RttConfig::RFC_6298, &[100]);
+        let mut seconds = Vec::new();
+        for _ in 0..8 {
+            seconds.push(estimator.rto().as_nanos() / 1_000_000_000);
+            estimator.on_timeout();
+        }
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(estimator.backoff(), 8);
+        for _ in 0..1_000 {
+            estimator.on_timeout();
+        }
+        assert_eq!(estimator.rto(), Duration::from_secs(60));
+        estimator.on_sample(Instant::ZERO, MS * 100);
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+        estimator.on_timeout();
+        estimator.reset_backoff();
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_upper_bound_holds_without_backing_off_too() {
+        assert_eq!(after(RttConfig::RFC_6298, &[90_000]).rto(), Duration::from_secs(60));
+        assert_eq!(after(RttConfig::LINUX, &[90_000]).rto(), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn the_minimum_of_the_whole_connection_never_rises() {
+        let estimator = after(RttConfig::default(), &[100, 90, 95, 300]);
+        assert_eq!(estimator.min(), Some(MS * 90));
+    }
+
+    #[test]
+    fn a_window_forgets() {
+        let mut min = WindowedMin::new(MS * 100);
+        min.update(Instant::ZERO, MS * 10);
+        for n in 1..=100 {
+            min.update(Instant::ZERO + MS * n, MS * 20);
+            assert_eq!(min.get(), Some(MS * 10), "at {n} ms");
+        }
+        min.update(Instant::ZERO + MS * 101, MS * 20);
+        assert_eq!(min.get(), Some(MS * 20));
+        // A gap longer than the window: whatever comes next is the minimum.
+        min.update(Instant::ZERO + MS * 1_000, MS * 70);
+        assert_eq!(min.get(), Some(MS * 70));
+    }
+
+    #[test]
+    fn a_window_keeps_a_successor_from_later_quarters() {
+        // Rising values, one per millisecond, window 100 ms. The successor of the first (at 0 ms) must be a value from the
+        // middle of the window, not the last one: when the first ages out at 101 ms, the answer is the second choice,
+        // taken after a quarter: the value of 26 ms.
+        let mut min = WindowedMin::new(MS * 100);
+        for n in 0..=101 {
+            min.update(Instant::ZERO + MS * n, MS * (10 + n));
+        }
+        assert_eq!(min.get(), Some(MS * 36));
+        // The third, taken after half the window (at 51 ms), follows when that has aged out too.
+        for n in 102..=127 {
+            min.update(Instant::ZERO + MS * n, MS * (10 + n));
+        }
+        assert_eq!(min.get(), Some(MS * 61));
+    }
+
+    proptest! {
+        #[test]
+        fn the_windowed_minimum_is_a_recent_value_and_not_below_the_true_one(
+            steps in prop::collection::vec((0..40u64, 1..1_000u64), 1..300),
+            window in 1..500u64,
+        ) {
+            let mut min = WindowedMin::new(Duration::from_nanos(window));
+            let mut past: Vec<(u64, u64)> = Vec::new();
+            let mut now = 0;
+            for (wait, value) in steps {
+                now += wait;
+                past.push((now, value));
+                min.update(Instant::from_nanos(now), Duration::from_nanos(value));
+                let answer = min.get().expect("a value was given").as_nanos();
+                let recent = past.iter().filter(|(at, _)| now - at <= window).map(|(_, value)| *value);
+                prop_assert!(recent.clone().any(|value| value == answer), "{answer} is not in the window");
+                prop_assert!(answer >= recent.min().expect("the present value"));
+                prop_assert!(answer <= value);
+            }
+        }
+
+        #[test]
+        fn any_samples_keep_the_time_out_within_its_bounds(
+            samples in prop::collection::vec(prop_oneof![any::<u64>(), 0..1_000_000_000u64], 1..50),
+            timeouts in 0..300usize,
+            linux: bool,
+        ) {
+            let config = if linux { RttConfig::LINUX } else { RttConfig::RFC_6298 };
+            let mut estimator = RttEstimator::new(config);
+            for sample in &samples {
+                estimator.on_sample(Instant::from_nanos(*sample), Duration::from_nanos(*sample));
+                let (low, high) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());
+                prop_assert!((*low..=*high).contains(&estimator.smoothed().as_nanos()));
+            }
+            for _ in 0..timeouts {
+                estimator.on_timeout();
+            }
+            prop_assert!(estimator.rto() >= config.min_rto && estimator.rto() <= config.max_rto);
+        }
+    }
+}
