@@ -1,5 +1,12 @@
 //! The scenario language: one schema, spans, errors and a plain description.
+//!
+//! [`load`] turns the text of a scenario file into a [`Scenario`], or says what is wrong with it and where. [`schema`]
+//! is the machinery underneath, for other files as well.
 
 pub mod description;
+pub mod language;
 pub mod schema;
+
 pub use description::Scenario;
+pub use language::{Loaded, load, reference_markdown};
+pub use schema::{Error, Errors, Override};

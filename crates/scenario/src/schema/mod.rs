@@ -37,6 +37,7 @@ pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use reference::reference;
 pub use resolve::resolved;
 pub use tree::{Data, Named, Tree, Value};
+pub(crate) use walk::default_data;
 pub use walk::{Loaded, is_name, load};
 
 use fullpipe_units::{Duration, Rate};

@@ -558,7 +558,7 @@ pub fn is_name(text: &str) -> bool {
 ///
 /// # Panics
 /// If the schema declares a default that its own kind refuses; a test reads every default.
-fn default_data(kind: &Kind, text: &str) -> Data {
+pub(crate) fn default_data(kind: &Kind, text: &str) -> Data {
     let content = match kind {
         Kind::Choice(choices) => {
             let choice = choices.iter().find(|choice| choice.name == text);

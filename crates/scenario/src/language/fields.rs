@@ -1,0 +1,351 @@
+//! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
+//! mean. TCP's keys are in `tcp`, those of flows and probes in `traffic`.
+
+use super::{tcp, traffic};
+use crate::schema::{Choice, Field, Kind, Table, Variant, Variants};
+use fullpipe_units::Duration;
+
+/// Most hosts and routers, most links, most flows of a scenario.
+pub(crate) const MOST: usize = 1_000_000;
+/// Most pairs of hosts of a dumbbell: their hosts and the two routers are within [`MOST`].
+const MOST_PAIRS: i64 = 499_999;
+/// Most stations of an Ethernet segment, IEEE 802.3's own limit.
+const MOST_STATIONS: i64 = 1024;
+
+/// A delay: a million of them in a row stay within 2^64 ns.
+const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
+/// A packet's or frame's size.
+const FRAMING: Kind = Kind::Size { min: 0, max: 1000 };
+const MTU: Kind = Kind::Size { min: 68, max: 65_535 };
+
+/// The whole file.
+pub(crate) static SCENARIO: Table = Table {
+    name: "",
+    text: "",
+    fields: &[&[
+        Field::default("title", Kind::Text, "", "One line for reports."),
+        Field::default(
+            "duration",
+            Kind::INTERVAL,
+            "60s",
+            "When the run ends at the latest. It ends earlier when nothing is left to happen.",
+        ),
+        Field::default(
+            "seed",
+            Kind::Integer { min: 0, max: i64::MAX },
+            "1",
+            "Seed of every random stream of the run; another seed is another sample of the same scenario.",
+        ),
+        Field::optional("topology", Kind::Table(&TOPOLOGY), "none", "A common network in a few lines."),
+        Field::optional("host", Kind::Tables(&HOST), "none", "The hosts of a network of your own."),
+        Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
+        Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
+        Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
+        Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
+        Field::optional("flow", Kind::Tables(&traffic::FLOW), "none; there must be one", "Who talks to whom."),
+        Field::optional("probe", Kind::Tables(&traffic::PROBE), "none", "What to sample into `series.csv`."),
+    ]],
+    later: &["clock", "channel", "nat", "lte", "quic", "proxy", "background", "import"],
+    ..Table::EMPTY
+};
+
+/// The common networks.
+static TOPOLOGY: Table = Table {
+    name: "topology",
+    text: "A common network in a few lines: `[topology]` with `kind = \"dumbbell\"` and so on. A file has either this or \
+           `[[host]]`, `[[router]]`, `[[link]]` and `[[ethernet]]`.",
+    variants: Some(&Variants {
+        key: "kind",
+        default: None,
+        text: "It names the network.",
+        list: &[
+            Variant {
+                name: "dumbbell",
+                text: "hosts `left1`, `left2`, ... each on its link `access-left1`, ... to `router1`; the link \
+                       `bottleneck` from `router1` to `router2`; and from there the links `access-right1`, ... to the \
+                       hosts `right1`, .... The first direction of every link points to the right.",
+                fields: &[&[
+                    Field::default("pairs", Kind::Integer { min: 1, max: MOST_PAIRS }, "1", "Hosts on either side."),
+                    Field::required("access", Kind::Table(&LINE), "The links on the left."),
+                    Field::required("bottleneck", Kind::Table(&LINE), "The link in the middle."),
+                    Field::optional("access_right", Kind::Table(&LINE), "as `access`", "The links on the right."),
+                ]],
+            },
+            Variant {
+                name: "chain",
+                text: "host `source`, routers `router1`, `router2`, ..., host `sink`, joined by the links `link1`, \
+                       `link2`, ... in the order of the file. The first direction points to the sink.",
+                fields: &[&[Field::required("link", Kind::Tables(&LINE), "The links, at least one.")]],
+            },
+            Variant {
+                name: "ethernet",
+                text: "hosts on one shared Ethernet segment named `ethernet`.",
+                fields: &[
+                    &[Field::required(
+                        "hosts",
+                        Kind::Either(&Kind::Integer { min: 2, max: MOST_STATIONS }, &Kind::List(&Kind::Name)),
+                        "How many (they are `host1`, `host2`, ...), or their names.",
+                    )],
+                    ETHERNET_FIELDS,
+                ],
+            },
+        ],
+        later: &["parking-lot", "star", "lte", "wifi", "satellite", "tree"],
+    }),
+    ..Table::EMPTY
+};
+
+static HOST: Table = Table {
+    name: "host",
+    text: "An end system: runs transports and applications, forwards nothing.",
+    fields: &[&[Field::required("name", Kind::Name, "Its name.")]],
+    ..Table::EMPTY
+};
+
+static ROUTER: Table = Table {
+    name: "router",
+    text: "Forwards packets. Routes are static: the fewest hops, ties to the link that the file names first.",
+    fields: &[&[Field::required("name", Kind::Name, "Its name.")]],
+    ..Table::EMPTY
+};
+
+/// Keys of a link that both directions have.
+const LINK_FIELDS: &[Field] = &[
+    Field::required("rate", Kind::RATE, "Serialisation rate."),
+    Field::required("delay", DELAY, "Propagation delay."),
+    Field::default("mtu", MTU, "1500B", "Largest IP packet; larger ones are fragmented."),
+    Field::default(
+        "framing",
+        FRAMING,
+        "2B",
+        "Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what \
+         ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.",
+    ),
+    Field::default(
+        "queue",
+        Kind::QueueLimit,
+        "100packets",
+        "How much the drop-tail queue holds; the packet in transmission does not count. A limit in time is what the \
+         link transmits in that time.",
+    ),
+    Field::empty(
+        "discipline",
+        Kind::Table(&DISCIPLINE),
+        "A queue discipline above the queue, which then holds packets back instead of dropping them.",
+    ),
+    Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission, in the first direction only."),
+    Field::optional(
+        "reverse",
+        Kind::Table(&REVERSE),
+        "as the first direction, without loss",
+        "What is different in the other direction, for example `reverse = { rate = \"1Mbit/s\" }`.",
+    ),
+];
+
+/// A link of a topology.
+static LINE: Table = Table {
+    name: "topology link",
+    text: "A point-to-point link of a topology; where it begins and ends, the topology says.",
+    fields: &[LINK_FIELDS],
+    ..Table::EMPTY
+};
+
+static LINK: Table = Table {
+    name: "link",
+    text: "A point-to-point link between two hosts or routers, with two directions. The first has the link's name, the \
+           other that name with `.reverse`.",
+    fields: &[
+        &[
+            Field::required("name", Kind::Name, "Its name."),
+            Field::required("from", Kind::Name, "Where its first direction begins."),
+            Field::required("to", Kind::Name, "Where its first direction ends."),
+        ],
+        LINK_FIELDS,
+    ],
+    ..Table::EMPTY
+};
+
+const AS_FIRST: &str = "as the first direction";
+
+static REVERSE: Table = Table {
+    name: "reverse direction",
+    text: "The other direction of a link.",
+    fields: &[&[
+        Field::optional("rate", Kind::RATE, AS_FIRST, "Serialisation rate."),
+        Field::optional("delay", DELAY, AS_FIRST, "Propagation delay."),
+        Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
+        Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
+        Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
+        Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
+        Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission."),
+    ]],
+    ..Table::EMPTY
+};
+
+static DISCIPLINE: Table = Table {
+    name: "discipline",
+    text: "A queue discipline above a device's drop-tail queue: while that queue is full, packets wait here.",
+    variants: Some(&Variants {
+        key: "kind",
+        default: Some("none"),
+        text: "It names the discipline.",
+        list: &[
+            Variant { name: "none", text: "the device's queue alone.", fields: &[] },
+            Variant {
+                name: "fifo",
+                text: "first in, first out.",
+                fields: &[&[Field::required(
+                    "limit",
+                    Kind::QueueLimit,
+                    "How much it holds, the device's queue apart.",
+                )]],
+            },
+        ],
+        later: &[
+            "red", "ared", "codel", "fq-codel", "fq_codel", "pie", "dualpi2", "rem", "choke", "sfq", "fq", "drr",
+            "priority", "cake", "step",
+        ],
+    }),
+    ..Table::EMPTY
+};
+
+/// Frame numbers stay far from 2^64.
+const FRAME_NUMBER: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
+
+static LOSS: Table = Table {
+    name: "loss",
+    text: "Loss of frames on their way, after they were transmitted.",
+    variants: Some(&Variants {
+        key: "kind",
+        default: Some("none"),
+        text: "It names the model.",
+        list: &[
+            Variant { name: "none", text: "nothing is lost.", fields: &[] },
+            Variant {
+                name: "bernoulli",
+                text: "each frame independently.",
+                fields: &[&[Field::required("probability", Kind::PROBABILITY, "Probability that a frame is lost.")]],
+            },
+            Variant {
+                name: "periodic",
+                text: "one in so many. Frames without transport payload are not counted and never lost.",
+                fields: &[&[
+                    Field::required("every", FRAME_NUMBER, "From one loss to the next.").unit("frames"),
+                    Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
+                ]],
+            },
+        ],
+        later: &["gilbert-elliott", "gilbert", "burst", "trace"],
+    }),
+    ..Table::EMPTY
+};
+
+static ETHERNET: Table = Table {
+    name: "ethernet",
+    text: "A shared Ethernet segment: carrier sense, half or full duplex, address resolution.",
+    fields: &[
+        &[
+            Field::required("name", Kind::Name, "Its name."),
+            Field::required("hosts", Kind::List(&Kind::Name), "The attached hosts, at least two."),
+        ],
+        ETHERNET_FIELDS,
+    ],
+    ..Table::EMPTY
+};
+
+const ETHERNET_FIELDS: &[Field] = &[
+    Field::required("rate", Kind::RATE, "Rate of every station."),
+    Field::required("delay", DELAY, "Propagation delay between any two stations."),
+    Field::default(
+        "duplex",
+        Kind::Choice(&[
+            Choice::new("half", "stations share the medium; a frame occupies it until its last bit has arrived."),
+            Choice::new("full", "each station has a medium of its own to every other."),
+        ]),
+        "half",
+        "Whether stations share the medium.",
+    ),
+    Field::default("mtu", MTU, "1500B", "Largest IP packet; larger ones are fragmented."),
+    Field::default("framing", FRAMING, "18B", "Header (14) and frame check sequence (4) around an IP packet."),
+    Field::default(
+        "min_frame",
+        Kind::Size { min: 0, max: 65_535 },
+        "64B",
+        "Smallest frame, header and check sequence counted; shorter ones are padded.",
+    ),
+    Field::default(
+        "interframe_gap",
+        Kind::Integer { min: 0, max: 1_000_000 },
+        "96",
+        "How long a station leaves the medium after its own frame.",
+    )
+    .unit("bit times"),
+    Field::default(
+        "slot",
+        Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1) },
+        "1us",
+        "Slot of the back-off.",
+    ),
+    Field::default(
+        "backoff_ceiling",
+        Kind::Integer { min: 1, max: 30 },
+        "10",
+        "Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.",
+    ),
+    Field::default(
+        "max_retries",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "1000",
+        "Retries after which a frame is given up.",
+    ),
+    Field::default("queue", Kind::QueueLimit, "100packets", "How much each station's device queue holds."),
+    Field::empty("discipline", Kind::Table(&DISCIPLINE), "A queue discipline above each station's device queue."),
+    Field::empty("arp", Kind::Table(&ARP), "Address resolution."),
+];
+
+static ARP: Table = Table {
+    name: "arp",
+    text: "Address resolution (RFC 826) on a segment. The defaults are ns-3's, which the study of a shared segment uses; \
+           a real host asks without delay (`request_jitter = \"0s\"`).",
+    fields: &[&[
+        Field::default(
+            "enabled",
+            Kind::Boolean,
+            "true",
+            "Whether addresses must be resolved; otherwise all are known from the start.",
+        ),
+        Field::default(
+            "pending",
+            Kind::Integer { min: 1, max: 1_000_000 },
+            "3",
+            "Packets that may wait for one address; the rest is dropped.",
+        )
+        .unit("packets"),
+        Field::default("request_jitter", DELAY, "10ms", "A request is delayed by a random time below this..."),
+        Field::default(
+            "request_jitter_step",
+            DELAY,
+            "1ms",
+            "...drawn as a multiple of this (whole milliseconds, as ns-3 draws); `\"0s\"`: any nanosecond.",
+        ),
+        Field::default(
+            "fixed_delays",
+            Kind::List(&DELAY),
+            "[]",
+            "Delays to use instead of draws, one for each station in order; stations beyond the list draw.",
+        ),
+        Field::default(
+            "reply_timeout",
+            Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) },
+            "1s",
+            "How long to wait for a reply before asking again.",
+        ),
+        Field::default(
+            "max_requests",
+            Kind::Integer { min: 1, max: 1000 },
+            "4",
+            "Requests before the waiting packets are dropped: one and three repetitions.",
+        ),
+    ]],
+    ..Table::EMPTY
+};

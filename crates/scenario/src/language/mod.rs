@@ -1,0 +1,190 @@
+//! The scenario language: reads a file against its schema, fills in what depends on other keys, checks what spans
+//! several keys, and gives a plain description and the file with every default written out.
+//!
+//! ```
+//! let text = r#"
+//! [topology]
+//! kind = "dumbbell"
+//! access = { rate = "1Gbit/s", delay = "1ms" }
+//! bottleneck = { rate = "10Mbit/s", delay = "8ms", queue = "50kB" }
+//!
+//! [[flow]]
+//! from = "left1"
+//! to = "right1"
+//! size = "1MB"
+//! "#;
+//! let loaded = fullpipe_scenario::load(text, "example.toml", &[]).unwrap();
+//! assert_eq!(loaded.scenario.links.len(), 6);
+//! // What is written out says the same.
+//! let again = fullpipe_scenario::load(&loaded.resolved, "resolved.toml", &[]).unwrap();
+//! assert_eq!(again.scenario, loaded.scenario);
+//!
+//! let set = [fullpipe_scenario::Override::parse("topology.bottleneck.rat=1Mbit/s").unwrap()];
+//! let errors = fullpipe_scenario::load(text, "example.toml", &set).unwrap_err();
+//! assert_eq!(errors.0[0].suggestion.as_deref(), Some("rate"));
+//! ```
+
+mod fields;
+mod network;
+mod pattern;
+mod reach;
+mod tcp;
+mod traffic;
+
+pub use tcp::CONGESTION;
+pub use traffic::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
+
+use crate::description::Scenario;
+use crate::schema::{self, Data, Error, Errors, Override, Place, Sources, Tree};
+use reach::Reach;
+
+/// A file that is right.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub scenario: Scenario,
+    /// The file with every default written out. Loading it gives an equal scenario and the same text.
+    pub resolved: String,
+}
+
+/// Reads a scenario. `file` is its name, for errors.
+///
+/// # Errors
+/// Whatever is wrong with the file or the overrides, in the order of the file. Mistakes within one key come first:
+/// only a file without them is checked for those that span several.
+pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
+    let schema::Loaded { mut root, sources } = schema::load(&fields::SCENARIO, text, file, overrides)?;
+    let mut check = Check { sources: &sources, errors: Vec::new() };
+    fill(&mut root, &mut check);
+    check.done()?;
+    let mut check = Check { sources: &sources, errors: Vec::new() };
+    let scenario = build(&mut root, &mut check);
+    check.done()?;
+    match scenario {
+        Some(scenario) => Ok(Loaded { scenario, resolved: schema::resolved(&fields::SCENARIO, &root) }),
+        // Without a scenario there is an error, and `done` has returned it.
+        None => unreachable!("a scenario that could not be built has an error"),
+    }
+}
+
+/// The reference page, from the schema.
+pub fn reference_markdown() -> String {
+    let mut page = String::from(INTRODUCTION);
+    page.push_str(&schema::reference(&fields::SCENARIO));
+    page.push_str(&tcp::presets_markdown());
+    page
+}
+
+const INTRODUCTION: &str = "\
+<!-- Generated from the schema in crates/scenario: FULLPIPE_UPDATE=1 cargo test -p fullpipe-scenario --test reference -->
+
+# Scenario files
+
+A scenario is one TOML file: a network and who talks over it. `fullpipe check FILE` checks one, `fullpipe run FILE` runs
+it. Every key is on this page; what a run really used is in its record, with every default written out.
+
+Values with a unit are strings:
+
+| type | examples |
+|---|---|
+| duration | `\"10ms\"`, `\"2us\"`, `\"12.5us\"`, `\"1.5s\"`; also `ns`, `min`, `h` |
+| rate | `\"100Mbit/s\"`, `\"64kbit/s\"`, `\"1Gbit/s\"`; also `bit/s`, `Tbit/s` and the spellings `kbps`, `Mbps`, `Gbps` |
+| size | `\"250kB\"` (10^3), `\"64KiB\"` (2^10), `\"1500B\"`, or an integer of bytes; also `MB`, `GB`, `TB`, `MiB`, `GiB`, `TiB` |
+| queue limit | `\"100packets\"`, `\"250kB\"`, `\"100ms\"` (what the link transmits in that time), `\"unlimited\"` |
+| name | a letter, then letters, digits, `-` and `_`, at most 64 |
+
+A value must be a whole number of nanoseconds, bits per second or bytes; nothing is rounded.
+
+Where a file names hosts, flows or links, `*` stands for any letters and `?` for one: `\"left*\"`. Matches are in the order
+of their numbers: `left2` before `left10`.
+
+`--set PATH=VALUE` reaches any key by its dotted path. An element of an array is named by its index from 0 or by its
+`name`: `--set topology.bottleneck.rate=10Mbit/s`, `--set flow.0.count=5`, `--set flow.bulk.size=1MB`. VALUE is TOML; a bare
+word is a string.
+
+## The file
+
+";
+
+/// Collects errors that span several keys.
+pub(crate) struct Check<'a> {
+    pub(crate) sources: &'a Sources,
+    errors: Vec<Error>,
+}
+
+impl Check<'_> {
+    /// Whether there is no use in looking for more errors.
+    pub(crate) fn full(&self) -> bool {
+        self.errors.len() >= schema::error::MOST_ERRORS
+    }
+
+    pub(crate) fn push(&mut self, error: Error) {
+        if !self.full() {
+            self.errors.push(error);
+        }
+    }
+
+    pub(crate) fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
+        if !self.full() {
+            self.errors.push(self.sources.error(place, path, message, expected));
+        }
+    }
+
+    /// An error about something that is not there.
+    pub(crate) fn missing(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
+        if !self.full() {
+            let mut error = self.sources.error(place, path, message, expected);
+            error.found = String::new();
+            self.errors.push(error);
+        }
+    }
+
+    fn done(self) -> Result<(), Errors> {
+        if self.errors.is_empty() { Ok(()) } else { Err(Errors::sorted(self.errors)) }
+    }
+}
+
+/// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
+fn fill(root: &mut Tree, check: &mut Check) {
+    network::fill(root);
+    let mut settings = match root.remove("tcp") {
+        Some(value) => value,
+        None => unreachable!("[tcp] is empty by default"),
+    };
+    if let Data::Table(tree) = &mut settings.data {
+        tcp::fill(tree, None);
+        tcp::check(tree, "tcp", check);
+        traffic::fill(root, tree, check);
+    }
+    root.set("tcp", settings);
+}
+
+fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
+    let title = root.text("title");
+    if title.contains(|c: char| c.is_control()) {
+        check.error(root.place_of("title"), "title", "the title is not one line of text", vec!["one line".into()]);
+    }
+    let title = title.to_string();
+    let duration = root.duration("duration");
+    let seed = u64::try_from(root.integer("seed")).unwrap_or_default();
+    let network = network::build(root, check)?;
+    let reach = Reach::new(&network);
+    let flows = traffic::flows(root, &network, &reach, check)?;
+    let probes = traffic::probes(root, &network, &flows, duration, check)?;
+    let network::Network { nodes, links, ethernets, .. } = network;
+    Some(Scenario { title, duration, seed, nodes, links, ethernets, flows: flows.list, probes })
+}
+
+/// The first few of many names, for what was expected.
+pub(crate) fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
+    const FEW: usize = 8;
+    let more = names.len().saturating_sub(FEW);
+    let mut some: Vec<String> = names.take(FEW).map(|name| format!("\"{name}\"")).collect();
+    if more > 0 {
+        some.push(format!("{more} more"));
+    }
+    some
+}
+
+/// How many names are compared to find the nearest: enough for any file written by hand.
+pub(crate) const COMPARED: usize = 2000;

@@ -1,0 +1,360 @@
+//! The network of a scenario file: topologies become hosts, routers, links and segments.
+
+use super::fields::MOST;
+use super::{COMPARED, Check, some_of};
+use crate::description::{Arp, Discipline, Ethernet, Link, Loss, Node};
+use crate::schema::{Data, Place, Tree, Value, nearest};
+use fullpipe_units::{Duration, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The network, and its nodes by name.
+#[derive(Default)]
+pub(crate) struct Network {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) ethernets: Vec<Ethernet>,
+    names: BTreeMap<String, NodeId>,
+    link_names: BTreeSet<String>,
+}
+
+/// Most entries of all routing tables: each node with several ways out has one entry for every node.
+const MOST_ROUTES: usize = 50_000_000;
+
+// --- Defaults that depend on other keys.
+
+/// Fills in what depends on other keys of the network.
+pub(crate) fn fill(root: &mut Tree) {
+    if let Some(Data::Table(topology)) = root.get_mut("topology").map(|value| &mut value.data) {
+        match topology.choice("kind") {
+            "dumbbell" => {
+                let access = topology.table("access").clone();
+                topology.fill("access_right", Data::Table(access));
+                for key in ["access", "bottleneck", "access_right"] {
+                    if let Some(Data::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
+                        fill_link(link);
+                    }
+                }
+            }
+            "chain" => fill_links(topology),
+            _ => {}
+        }
+    }
+    fill_links(root);
+}
+
+fn fill_links(tree: &mut Tree) {
+    if let Some(Data::Tables(links)) = tree.get_mut("link").map(|value| &mut value.data) {
+        links.iter_mut().for_each(fill_link);
+    }
+}
+
+/// What the other direction takes over from the first.
+const SHARED: [&str; 6] = ["rate", "delay", "mtu", "framing", "queue", "discipline"];
+
+fn fill_link(link: &mut Tree) {
+    fill_loss(link);
+    let shared: Vec<(&'static str, Data)> =
+        SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
+    let place = link.place;
+    link.fill("reverse", Data::Table(Tree::at(place)));
+    if let Some(Data::Table(reverse)) = link.get_mut("reverse").map(|value| &mut value.data) {
+        for (key, data) in shared {
+            reverse.fill(key, data);
+        }
+        let mut none = Tree::at(place);
+        none.fill("kind", Data::Choice("none"));
+        reverse.fill("loss", Data::Table(none));
+        fill_loss(reverse);
+    }
+}
+
+fn fill_loss(link: &mut Tree) {
+    if let Some(Data::Table(loss)) = link.get_mut("loss").map(|value| &mut value.data) {
+        if let Some(every) = loss.get("every").map(Value::integer) {
+            loss.fill("offset", Data::Integer(every));
+        }
+    }
+}
+
+// --- The description.
+
+/// Builds the network. `None` if nothing further can be checked; then there is an error.
+pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
+    let own = ["host", "router", "link", "ethernet"].into_iter().filter_map(|key| Some((key, root.get(key)?)));
+    let mut own = own.filter(|(_, value)| !value.tables().is_empty());
+    let mut network = Network::default();
+    match (root.get("topology").map(Value::table), own.next()) {
+        (Some(topology), None) => topology_network(topology, &mut network, check),
+        (None, Some(_)) => own_network(root, &mut network, check),
+        (None, None) => check.missing(
+            root.place,
+            "topology",
+            "the file describes no network",
+            vec!["[topology]".into(), "[[host]] with [[link]] or [[ethernet]]".into()],
+        ),
+        (Some(_), Some((key, value))) => {
+            let place = value.tables().first().map_or(value.place, |first| first.place);
+            let message = format!("the file has a [topology] and a [[{key}]]");
+            check.error(place, key, message, vec!["either [topology] or a network of your own".into()]);
+        }
+    }
+    if check.errors.is_empty() {
+        routes_fit(root, &network, check);
+    }
+    // Unknown or doubled names would only lead to further errors.
+    check.errors.is_empty().then_some(network)
+}
+
+fn topology_network(topology: &Tree, network: &mut Network, check: &mut Check) {
+    match topology.choice("kind") {
+        "dumbbell" => dumbbell(topology, network),
+        "chain" => chain(topology, network, check),
+        _ => one_ethernet(topology, network, check),
+    }
+}
+
+fn dumbbell(topology: &Tree, network: &mut Network) {
+    let pairs = topology.integer("pairs");
+    let left: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("left{n}"), false)).collect();
+    let router1 = network.node("router1".into(), true);
+    let router2 = network.node("router2".into(), true);
+    let right: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("right{n}"), false)).collect();
+    for (n, host) in left.into_iter().enumerate() {
+        network.link(&format!("access-left{}", n + 1), host, router1, topology.table("access"));
+    }
+    network.link("bottleneck", router1, router2, topology.table("bottleneck"));
+    for (n, host) in right.into_iter().enumerate() {
+        network.link(&format!("access-right{}", n + 1), router2, host, topology.table("access_right"));
+    }
+}
+
+fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
+    let links = topology.tables("link");
+    if links.is_empty() || links.len() >= MOST {
+        let message = "a chain's links are a list";
+        let expected = format!("1 to {} links", MOST - 1);
+        check.error(topology.place_of("link"), "topology.link", message, vec![expected]);
+        return;
+    }
+    let mut from = network.node("source".into(), false);
+    for (n, link) in links.iter().enumerate() {
+        let last = n + 1 == links.len();
+        let to = if last { network.node("sink".into(), false) } else { network.node(format!("router{}", n + 1), true) };
+        network.link(&format!("link{}", n + 1), from, to, link);
+        from = to;
+    }
+}
+
+fn one_ethernet(topology: &Tree, network: &mut Network, check: &mut Check) {
+    let hosts: Vec<NodeId> = match &topology.get("hosts").map(|value| &value.data) {
+        Some(Data::Integer(count)) => (1..=*count).map(|n| network.node(format!("host{n}"), false)).collect(),
+        _ => {
+            let names = topology.list("hosts");
+            for (index, name) in names.iter().enumerate() {
+                declare(name.text(), name.place, &format!("topology.hosts.{index}"), false, network, check);
+            }
+            (0..network.nodes.len() as u32).map(NodeId).collect()
+        }
+    };
+    segment("ethernet", "topology", hosts, topology, network, check);
+}
+
+/// A node that the file names itself.
+fn declare(name: &str, place: Place, path: &str, router: bool, network: &mut Network, check: &mut Check) {
+    if network.names.contains_key(name) {
+        check.error(place, path, format!("there already is a host or router {name}"), vec!["a name of its own".into()]);
+    } else if network.nodes.len() >= MOST {
+        check.error(place, path, "there are too many hosts and routers", vec![format!("at most {MOST}")]);
+    } else {
+        network.node(name.to_string(), router);
+    }
+}
+
+fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
+    let tables = |key: &str| root.get(key).map(Value::tables).unwrap_or_default();
+    for (key, router) in [("host", false), ("router", true)] {
+        for (index, tree) in tables(key).iter().enumerate() {
+            declare(tree.text("name"), tree.place_of("name"), &format!("{key}.{index}.name"), router, network, check);
+        }
+    }
+    if tables("link").len() + tables("ethernet").len() > MOST {
+        let message = "there are too many links";
+        check.error(root.place_of("link"), "link", message, vec![format!("at most {MOST}")]);
+        return;
+    }
+    for (index, tree) in tables("link").iter().enumerate() {
+        if check.full() {
+            return;
+        }
+        let path = format!("link.{index}");
+        unique_link(tree, &path, network, check);
+        let mut end = |key: &str| known(tree.text(key), tree.place_of(key), &format!("{path}.{key}"), network, check);
+        let (Some(from), Some(to)) = (end("from"), end("to")) else { continue };
+        if from == to {
+            let message = format!("link {} leads from {} to itself", tree.text("name"), tree.text("from"));
+            check.error(tree.place_of("to"), &format!("{path}.to"), message, vec!["another host or router".into()]);
+            continue;
+        }
+        network.link(tree.text("name"), from, to, tree);
+    }
+    for (index, tree) in tables("ethernet").iter().enumerate() {
+        if check.full() {
+            return;
+        }
+        let path = format!("ethernet.{index}");
+        unique_link(tree, &path, network, check);
+        let mut hosts = Vec::new();
+        for (n, name) in tree.list("hosts").iter().enumerate() {
+            let path = format!("{path}.hosts.{n}");
+            let Some(host) = known(name.text(), name.place, &path, network, check) else { continue };
+            if hosts.contains(&host) {
+                let message = format!("{} is attached twice", name.text());
+                check.error(name.place, &path, message, vec!["each host once".into()]);
+            } else if network.nodes[host.index()].router {
+                let message = format!("{} is a router; routers on an Ethernet are not in this version", name.text());
+                check.error(name.place, &path, message, vec!["hosts".into()]);
+            }
+            hosts.push(host);
+        }
+        segment(tree.text("name"), &path, hosts, tree, network, check);
+    }
+}
+
+fn unique_link(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
+    let name = tree.text("name");
+    if !network.link_names.insert(name.to_string()) {
+        let message = format!("there already is a link or segment {name}");
+        check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+    }
+}
+
+/// The node of a name.
+pub(crate) fn known(name: &str, place: Place, path: &str, network: &Network, check: &mut Check) -> Option<NodeId> {
+    let found = network.names.get(name).copied();
+    if found.is_none() && !check.full() {
+        let names = || network.nodes.iter().map(|node| node.name.as_str());
+        let shown: String = name.chars().take(64).collect();
+        let message = format!("there is no host or router {shown}");
+        let mut error = check.sources.error(place, path, message, some_of(names()));
+        error.suggestion = nearest(name, names().take(COMPARED)).map(|name| format!("\"{name}\""));
+        check.push(error);
+    }
+    found
+}
+
+impl Network {
+    fn node(&mut self, name: String, router: bool) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        self.names.insert(name.clone(), id);
+        self.nodes.push(Node { name, router });
+        id
+    }
+
+    /// Both directions of a link.
+    fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree) {
+        self.links.push(direction(name.to_string(), from, to, tree));
+        self.links.push(direction(format!("{name}.reverse"), to, from, tree.table("reverse")));
+    }
+}
+
+/// Bytes that the schema bounds far below 2^32.
+fn small_size(tree: &Tree, key: &str) -> u32 {
+    u32::try_from(tree.size(key)).unwrap_or(u32::MAX)
+}
+
+fn small_integer(tree: &Tree, key: &str) -> u32 {
+    u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
+}
+
+fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree) -> Link {
+    Link {
+        name,
+        from,
+        to,
+        rate: tree.rate("rate"),
+        delay: tree.duration("delay"),
+        mtu_bytes: small_size(tree, "mtu"),
+        framing_bytes: small_size(tree, "framing"),
+        queue: tree.queue_limit("queue"),
+        discipline: discipline(tree.table("discipline")),
+        loss: loss(tree.table("loss")),
+    }
+}
+
+fn discipline(tree: &Tree) -> Option<Discipline> {
+    match tree.choice("kind") {
+        "fifo" => Some(Discipline::Fifo { limit: tree.queue_limit("limit") }),
+        _ => None,
+    }
+}
+
+fn loss(tree: &Tree) -> Option<Loss> {
+    let number = |key: &str| u64::try_from(tree.integer(key)).unwrap_or_default();
+    match tree.choice("kind") {
+        "bernoulli" => Some(Loss::Bernoulli { probability: tree.number("probability") }),
+        "periodic" => Some(Loss::Periodic { every: number("every"), offset: number("offset") }),
+        _ => None,
+    }
+}
+
+fn segment(name: &str, path: &str, hosts: Vec<NodeId>, tree: &Tree, network: &mut Network, check: &mut Check) {
+    const MOST_STATIONS: usize = 1024;
+    if !(2..=MOST_STATIONS).contains(&hosts.len()) {
+        let message = format!("{} hosts are on {name}", hosts.len());
+        let expected = vec![format!("2 to {MOST_STATIONS} hosts")];
+        check.error(tree.place_of("hosts"), &format!("{path}.hosts"), message, expected);
+        return;
+    }
+    let arp = tree.table("arp");
+    let fixed_delays: Vec<Duration> = arp.list("fixed_delays").iter().map(Value::duration).collect();
+    if fixed_delays.len() > hosts.len() {
+        let message = format!("there are {} delays for {} hosts", fixed_delays.len(), hosts.len());
+        let expected = vec!["at most one delay for each host".into()];
+        check.error(arp.place_of("fixed_delays"), &format!("{path}.arp.fixed_delays"), message, expected);
+    }
+    let (framing, min_frame) = (small_size(tree, "framing"), small_size(tree, "min_frame"));
+    network.ethernets.push(Ethernet {
+        name: name.to_string(),
+        hosts,
+        rate: tree.rate("rate"),
+        delay: tree.duration("delay"),
+        half_duplex: tree.choice("duplex") == "half",
+        mtu_bytes: small_size(tree, "mtu"),
+        framing_bytes: framing,
+        min_frame_bytes: min_frame,
+        interframe_gap_bits: small_integer(tree, "interframe_gap"),
+        slot: tree.duration("slot"),
+        backoff_ceiling: small_integer(tree, "backoff_ceiling"),
+        max_retries: small_integer(tree, "max_retries"),
+        device_queue: tree.queue_limit("queue"),
+        discipline: discipline(tree.table("discipline")),
+        arp: Arp {
+            enabled: arp.boolean("enabled"),
+            pending_packets: small_integer(arp, "pending"),
+            request_jitter: arp.duration("request_jitter"),
+            request_jitter_step: arp.duration("request_jitter_step"),
+            fixed_delays,
+            reply_timeout: arp.duration("reply_timeout"),
+            max_requests: small_integer(arp, "max_requests"),
+        },
+    });
+}
+
+/// Static routes need a table in each node with several ways out: their sum is bounded.
+fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
+    let mut ways = vec![0usize; network.nodes.len()];
+    for link in &network.links {
+        ways[link.from.index()] += 1;
+    }
+    for segment in &network.ethernets {
+        for host in &segment.hosts {
+            ways[host.index()] += segment.hosts.len();
+        }
+    }
+    let tables = ways.iter().filter(|ways| **ways > 1).count();
+    if tables.saturating_mul(network.nodes.len()) > MOST_ROUTES {
+        let place = if root.get("topology").is_some() { root.place_of("topology") } else { root.place_of("host") };
+        let message = format!("{tables} routing tables for {} hosts and routers are too many", network.nodes.len());
+        check.error(place, "topology", message, vec![format!("at most {MOST_ROUTES} entries in all")]);
+    }
+}

@@ -1,0 +1,91 @@
+//! Which hosts have a way to each other: over one link or segment, or through routers (hosts forward nothing).
+
+use super::network::Network;
+use fullpipe_units::NodeId;
+
+/// Answers whether two hosts have a way to each other. All lists are in ascending order.
+pub(crate) struct Reach {
+    /// For each node its neighbours.
+    neighbours: Vec<Vec<u32>>,
+    /// For each node the segments it is on.
+    segments: Vec<Vec<u32>>,
+    /// For each node the connected groups of routers that it is next to.
+    groups: Vec<Vec<u32>>,
+}
+
+impl Reach {
+    pub(crate) fn new(network: &Network) -> Self {
+        let count = network.nodes.len();
+        let router = |node: &NodeId| network.nodes[node.index()].router;
+        let mut neighbours = vec![Vec::new(); count];
+        let mut union = Union { parent: (0..count as u32).collect() };
+        // Both directions are in the list, so one look at each entry sees both ends.
+        for link in &network.links {
+            neighbours[link.from.index()].push(link.to.0);
+            if router(&link.from) && router(&link.to) {
+                union.join(link.from.0, link.to.0);
+            }
+        }
+        let mut segments = vec![Vec::new(); count];
+        for (number, segment) in network.ethernets.iter().enumerate() {
+            let mut routers = segment.hosts.iter().filter(|host| router(host));
+            if let Some(first) = routers.next() {
+                routers.for_each(|other| union.join(first.0, other.0));
+            }
+            for host in &segment.hosts {
+                segments[host.index()].push(number as u32);
+            }
+        }
+        let mut groups: Vec<Vec<u32>> = vec![Vec::new(); count];
+        for node in 0..count {
+            for near in neighbours[node].iter().filter(|near| router(&NodeId(**near))) {
+                groups[node].push(union.find(*near));
+            }
+            for segment in &segments[node] {
+                let routers = network.ethernets[*segment as usize].hosts.iter().filter(|host| router(host));
+                groups[node].extend(routers.map(|near| union.find(near.0)));
+            }
+        }
+        for list in neighbours.iter_mut().chain(&mut groups) {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Reach { neighbours, segments, groups }
+    }
+
+    /// Whether packets get from host `a` to host `b` (and then back, since links have two directions).
+    pub(crate) fn connected(&self, a: NodeId, b: NodeId) -> bool {
+        let (a, b) = (a.index(), b.index());
+        self.neighbours[a].binary_search(&(b as u32)).is_ok()
+            || share(&self.segments[a], &self.segments[b])
+            || share(&self.groups[a], &self.groups[b])
+    }
+}
+
+/// Whether two ascending lists have an element in common.
+fn share(a: &[u32], b: &[u32]) -> bool {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    short.iter().any(|element| long.binary_search(element).is_ok())
+}
+
+/// Disjoint sets with path halving.
+struct Union {
+    parent: Vec<u32>,
+}
+
+impl Union {
+    fn find(&mut self, mut node: u32) -> u32 {
+        while self.parent[node as usize] != node {
+            let grandparent = self.parent[self.parent[node as usize] as usize];
+            self.parent[node as usize] = grandparent;
+            node = grandparent;
+        }
+        node
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.find(a), self.find(b));
+        // The smaller number becomes the root.
+        self.parent[a.max(b) as usize] = a.min(b);
+    }
+}

@@ -1,0 +1,337 @@
+//! TCP's keys and the two presets that fill them.
+//!
+//! Where a value comes from, first found wins: the flow's own key, the preset that the flow's `[flow.tcp]` names, the
+//! key in `[tcp]`, the preset that `[tcp]` names.
+
+use super::Check;
+use crate::description::{LossDetection, Tcp};
+use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, default_data};
+use fullpipe_units::Duration;
+
+/// The congestion controls that a file can name.
+pub const CONGESTION: &[Choice] = &[
+    Choice::new("newreno", "RFC 5681 with RFC 6582, as ns-3's TcpNewReno."),
+    Choice::new("linux-reno", "Reno as Linux grows its window, as ns-3's TcpLinuxReno."),
+    Choice::new("cubic", "RFC 9438."),
+    Choice::later("bic"),
+    Choice::later("highspeed"),
+    Choice::later("htcp"),
+    Choice::later("hybla"),
+    Choice::later("illinois"),
+    Choice::later("scalable"),
+    Choice::later("vegas"),
+    Choice::later("veno"),
+    Choice::later("westwood"),
+    Choice::later("yeah"),
+    Choice::later("lp"),
+    Choice::later("ledbat"),
+    Choice::later("dctcp"),
+    Choice::later("bbr1"),
+    Choice::later("bbr3"),
+    Choice::later("copa"),
+    Choice::later("prague"),
+];
+
+const BY_PRESET: &str = "by preset";
+const RTO: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };
+
+const fn field(key: &'static str, kind: Kind, text: &'static str) -> Field {
+    Field::optional(key, kind, BY_PRESET, text)
+}
+
+pub(crate) static TCP: Table = Table {
+    name: "tcp",
+    text: "Settings of TCP at both ends. `[tcp]` holds for all flows, `[flow.tcp]` after a `[[flow]]` for that one. A flow \
+           that names a preset of its own starts from that preset; otherwise it starts from `[tcp]`.",
+    fields: &[&[
+        Field::optional(
+            "preset",
+            Kind::Choice(&[
+                Choice::new("linux", "a Linux host with large buffers."),
+                Choice::new("ns3", "the defaults of ns-3 (3.33 to 3.37)."),
+            ]),
+            "`\"linux\"`; in a flow as `[tcp]`",
+            "Fills in the keys that are not given.",
+        ),
+        field("congestion", Kind::Choice(CONGESTION), "Congestion control."),
+        field(
+            "mss",
+            Kind::Size { min: 16, max: 65_000 },
+            "Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).",
+        ),
+        field("initial_window", Kind::Integer { min: 1, max: 1000 }, "Initial window (RFC 6928: 10).").unit("segments"),
+        field(
+            "send_buffer",
+            Kind::Size { min: 16, max: 16 << 30 },
+            "What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.",
+        ),
+        field("receive_buffer", Kind::Size { min: 16, max: 1 << 30 }, "Bounds the window that is offered."),
+        field("sack", Kind::Boolean, "Selective acknowledgements (RFC 2018)."),
+        field("timestamps", Kind::Boolean, "Timestamps (RFC 7323)."),
+        field(
+            "timestamp_tick",
+            Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1) },
+            "Granularity of timestamps and of round-trip times taken from them.",
+        ),
+        field(
+            "rtt_from_timestamps",
+            Kind::Boolean,
+            "Take round-trip times from echoed timestamps instead of each segment's own departure time.",
+        ),
+        field("window_scaling", Kind::Boolean, "Window scaling (RFC 7323)."),
+        field("mss_option", Kind::Boolean, "Announce the MSS on SYN segments."),
+        field(
+            "delayed_ack_segments",
+            Kind::Integer { min: 1, max: 255 },
+            "Segments acknowledged by one acknowledgement; 1: each at once.",
+        )
+        .unit("segments"),
+        field(
+            "delayed_ack_timeout",
+            Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10) },
+            "Longest delay of an acknowledgement.",
+        ),
+        field(
+            "nagle",
+            Kind::Boolean,
+            "Nagle's algorithm (RFC 9293 section 3.7.4). Off in both presets: bulk senders set TCP_NODELAY.",
+        ),
+        field("min_rto", RTO, "Smallest retransmission time-out."),
+        field("initial_rto", RTO, "Retransmission time-out before the first round-trip sample."),
+        field("max_rto", RTO, "Largest retransmission time-out."),
+        field("idle_restart", Kind::Boolean, "Shrink the window after an idle time-out (RFC 5681 section 4.1)."),
+        field("max_syn_retransmissions", Kind::Integer { min: 0, max: 255 }, "SYN retransmissions before giving up."),
+        field("max_retransmissions", Kind::Integer { min: 1, max: 255 }, "Time-outs in a row before giving up."),
+        field(
+            "time_wait",
+            Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) },
+            "Length of TIME-WAIT.",
+        ),
+        field(
+            "fin_with_data_acknowledged_twice",
+            Kind::Boolean,
+            "Acknowledge a FIN that carries data twice, as ns-3 does.",
+        ),
+        field(
+            "loss_detection",
+            Kind::Choice(&[
+                Choice::new("rack", "by time: RACK (RFC 8985)."),
+                Choice::new("duplicate-acks", "by selective or duplicate acknowledgements (RFC 6675)."),
+            ]),
+            "How losses are found.",
+        ),
+        field(
+            "tail_loss_probe",
+            Kind::Boolean,
+            "Tail loss probes (RFC 8985 section 7); only with `loss_detection = \"rack\"`.",
+        ),
+        field("pacing", Kind::Boolean, "Pace every control, as Linux's fq does."),
+        field("pacing_quantum", Kind::Integer { min: 1, max: 1000 }, "Segments that leave together when paced.")
+            .unit("segments"),
+        field("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start."),
+        field("receiver_closes", Kind::Boolean, "Whether the receiver closes its side when the sender has closed."),
+    ]],
+    ..Table::EMPTY
+};
+
+/// A preset: its name and the value of every key but `preset` itself.
+pub(crate) struct Preset {
+    pub(crate) name: &'static str,
+    pub(crate) values: &'static [(&'static str, &'static str)],
+}
+
+/// The presets. Each names every key; a test holds them to it.
+pub(crate) static PRESETS: [Preset; 2] = [
+    Preset {
+        name: "linux",
+        values: &[
+            ("congestion", "cubic"),
+            ("mss", "1448B"),
+            ("initial_window", "10"),
+            ("send_buffer", "32MiB"),
+            ("receive_buffer", "32MiB"),
+            ("sack", "true"),
+            ("timestamps", "true"),
+            ("timestamp_tick", "1ms"),
+            ("rtt_from_timestamps", "false"),
+            ("window_scaling", "true"),
+            ("mss_option", "true"),
+            ("delayed_ack_segments", "2"),
+            ("delayed_ack_timeout", "40ms"),
+            ("nagle", "false"),
+            ("min_rto", "200ms"),
+            ("initial_rto", "1s"),
+            ("max_rto", "120s"),
+            ("idle_restart", "true"),
+            ("max_syn_retransmissions", "6"),
+            ("max_retransmissions", "15"),
+            ("time_wait", "60s"),
+            ("fin_with_data_acknowledged_twice", "false"),
+            ("loss_detection", "rack"),
+            ("tail_loss_probe", "true"),
+            ("pacing", "false"),
+            ("pacing_quantum", "2"),
+            ("hystart", "true"),
+            ("receiver_closes", "true"),
+        ],
+    },
+    Preset {
+        name: "ns3",
+        values: &[
+            ("congestion", "newreno"),
+            ("mss", "536B"),
+            ("initial_window", "10"),
+            ("send_buffer", "128KiB"),
+            ("receive_buffer", "128KiB"),
+            ("sack", "true"),
+            ("timestamps", "true"),
+            ("timestamp_tick", "1ms"),
+            ("rtt_from_timestamps", "true"),
+            ("window_scaling", "true"),
+            ("mss_option", "false"),
+            ("delayed_ack_segments", "2"),
+            ("delayed_ack_timeout", "200ms"),
+            ("nagle", "false"),
+            ("min_rto", "1s"),
+            // ns-3 waits 3 s for the answer to a SYN (TcpSocket's ConnTimeout).
+            ("initial_rto", "3s"),
+            ("max_rto", "60s"),
+            ("idle_restart", "false"),
+            ("max_syn_retransmissions", "6"),
+            ("max_retransmissions", "6"),
+            ("time_wait", "240s"),
+            ("fin_with_data_acknowledged_twice", "true"),
+            ("loss_detection", "duplicate-acks"),
+            ("tail_loss_probe", "false"),
+            ("pacing", "false"),
+            ("pacing_quantum", "1"),
+            ("hystart", "true"),
+            ("receiver_closes", "false"),
+        ],
+    },
+];
+
+/// Fills in every key of a TCP table: from `inherited`, unless the table names a preset of its own.
+pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
+    let own_preset = tree.get("preset").map(Value::choice);
+    // Probes need RACK: where a key here chooses the other way to find losses, the inherited default goes with it.
+    if tree.get("loss_detection").is_some_and(|value| value.choice() == "duplicate-acks") {
+        tree.fill("tail_loss_probe", Data::Boolean(false));
+    }
+    match (own_preset, inherited) {
+        (None, Some(inherited)) => {
+            for (key, value) in inherited.iter() {
+                tree.fill(key, value.data.clone());
+            }
+        }
+        (preset, _) => {
+            let preset = preset.unwrap_or("linux");
+            let preset = PRESETS.iter().find(|entry| entry.name == preset).unwrap_or(&PRESETS[0]);
+            tree.fill("preset", Data::Choice(preset.name));
+            for field in TCP.common() {
+                if let Some((_, value)) = preset.values.iter().find(|(key, _)| *key == field.key) {
+                    tree.fill(field.key, default_data(&field.kind, value));
+                }
+            }
+        }
+    }
+}
+
+/// Checks what one key cannot say alone; `path` is the table's.
+pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
+    let conflict = |check: &mut Check, key: &str, other: &str, message: String, expected: String| {
+        // The mistake is at whichever of the two the file gives.
+        let at = if tree.is_given(key) { key } else { other };
+        check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec![expected]);
+    };
+    if tree.boolean("tail_loss_probe") && tree.choice("loss_detection") != "rack" {
+        let message = format!("{path} has tail_loss_probe = true, which needs RACK");
+        conflict(check, "tail_loss_probe", "loss_detection", message, "loss_detection = \"rack\"".into());
+    }
+    for key in ["min_rto", "initial_rto"] {
+        if tree.duration(key) > tree.duration("max_rto") {
+            let message = format!("{path}.{key} = {} is above max_rto", tree.duration(key));
+            conflict(check, key, "max_rto", message, format!("at most {}", tree.duration("max_rto")));
+        }
+    }
+    for key in ["send_buffer", "receive_buffer"] {
+        if tree.size(key) < tree.size("mss") {
+            let message = format!("{path}.{key} = {}B does not hold one full segment", tree.size(key));
+            conflict(check, key, "mss", message, format!("at least mss = {}B", tree.size("mss")));
+        }
+    }
+}
+
+/// The settings of a filled table.
+pub(crate) fn settings(tree: &Tree) -> Tcp {
+    // The schema's bounds keep every integer within 32 bits.
+    let integer = |key: &str| u32::try_from(tree.integer(key)).unwrap_or(u32::MAX);
+    Tcp {
+        congestion: tree.choice("congestion").to_string(),
+        mss_bytes: u32::try_from(tree.size("mss")).unwrap_or(u32::MAX),
+        initial_window_segments: integer("initial_window"),
+        send_buffer_bytes: tree.size("send_buffer"),
+        receive_buffer_bytes: tree.size("receive_buffer"),
+        sack: tree.boolean("sack"),
+        timestamps: tree.boolean("timestamps"),
+        timestamp_tick: tree.duration("timestamp_tick"),
+        rtt_from_timestamps: tree.boolean("rtt_from_timestamps"),
+        window_scaling: tree.boolean("window_scaling"),
+        mss_option: tree.boolean("mss_option"),
+        delayed_ack_segments: integer("delayed_ack_segments"),
+        delayed_ack_timeout: tree.duration("delayed_ack_timeout"),
+        nagle: tree.boolean("nagle"),
+        min_rto: tree.duration("min_rto"),
+        initial_rto: tree.duration("initial_rto"),
+        max_rto: tree.duration("max_rto"),
+        idle_restart: tree.boolean("idle_restart"),
+        max_syn_retransmissions: integer("max_syn_retransmissions"),
+        max_retransmissions: integer("max_retransmissions"),
+        time_wait: tree.duration("time_wait"),
+        fin_with_data_acknowledged_twice: tree.boolean("fin_with_data_acknowledged_twice"),
+        loss_detection: match tree.choice("loss_detection") {
+            "rack" => LossDetection::Rack,
+            _ => LossDetection::DuplicateAcks,
+        },
+        tail_loss_probe: tree.boolean("tail_loss_probe"),
+        pacing: tree.boolean("pacing"),
+        pacing_quantum_segments: integer("pacing_quantum"),
+        hystart: tree.boolean("hystart"),
+        receiver_closes: tree.boolean("receiver_closes"),
+    }
+}
+
+/// The presets side by side, for the reference page.
+pub(crate) fn presets_markdown() -> String {
+    let mut page = String::from("### Presets\n\n| key |");
+    for preset in &PRESETS {
+        page.push_str(&format!(" `{}` |", preset.name));
+    }
+    page.push_str("\n|---|---|---|\n");
+    for field in TCP.common().filter(|field| matches!(field.default, Default::Absent(BY_PRESET))) {
+        page.push_str(&format!("| `{}` |", field.key));
+        for preset in &PRESETS {
+            let value = preset.values.iter().find(|(key, _)| *key == field.key).map_or("", |(_, value)| value);
+            page.push_str(&format!(" {value} |"));
+        }
+        page.push('\n');
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_preset_names_each_key_once_and_no_other() {
+        let keys: Vec<&str> = TCP.common().map(|field| field.key).filter(|key| *key != "preset").collect();
+        for preset in &PRESETS {
+            let mut named: Vec<&str> = preset.values.iter().map(|(key, _)| *key).collect();
+            let mut keys = keys.clone();
+            named.sort_unstable();
+            keys.sort_unstable();
+            assert_eq!(named, keys, "{}", preset.name);
+        }
+    }
+}

@@ -1,0 +1,628 @@
+//! Flows and probes: their keys, and how one `[[flow]]` becomes several flows and one `[[probe]]` several probes.
+
+use super::fields::MOST;
+use super::network::{Network, known};
+use super::pattern::{is_pattern, matches, natural_order};
+use super::reach::Reach;
+use super::{COMPARED, Check, some_of, tcp};
+use crate::description::{Flow, Probe, Subject, Tcp, Transfer, Transport, Workload};
+use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants, nearest};
+use fullpipe_units::{Duration, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Largest payload of a UDP datagram in IPv4.
+const LARGEST_DATAGRAM: u64 = 65_507;
+/// Flows between one pair of hosts: a port is 16 bits, and the low ones are not given out.
+const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
+/// Most values that all probes of a run may write.
+const MOST_SAMPLES: u128 = 1_000_000_000;
+
+pub(crate) static FLOW: Table = Table {
+    name: "flow",
+    text: "A conversation, or a group of like ones. If it stands for several, they are named NAME.1, NAME.2, ....",
+    fields: &[&[
+        Field::optional("name", Kind::Name, "`flow1` for the first, `flow2` for the second, ...", "Its name."),
+        Field::required(
+            "from",
+            Kind::Text,
+            "The host where data come from, or a pattern such as `left*`. Two patterns pair up in the order of the names: \
+             left1 with right1, left2 with right2. One host may face many.",
+        ),
+        Field::required("to", Kind::Text, "The host where data go, or a pattern."),
+        Field::optional(
+            "count",
+            Kind::Integer { min: 1, max: MOST as i64 },
+            "one for each pair of hosts",
+            "How many flows; they go round the pairs in turn.",
+        )
+        .unit("flows"),
+        Field::default(
+            "protocol",
+            Kind::Choice(&[
+                Choice::new("tcp", ""),
+                Choice::new("udp", ""),
+                Choice::later("quic"),
+                Choice::later("masque"),
+            ]),
+            "tcp",
+            "Over what.",
+        ),
+        Field::optional(
+            "congestion",
+            Kind::Choice(tcp::CONGESTION),
+            "as `tcp.congestion`",
+            "Congestion control: short for `tcp.congestion`.",
+        ),
+        Field::optional("tcp", Kind::Table(&tcp::TCP), "as `[tcp]`", "TCP settings of this flow."),
+        Field::default("start", Kind::DURATION, "0s", "When it starts."),
+        Field::default(
+            "start_spread",
+            Kind::DURATION,
+            "0s",
+            "Flow number i (from 0) of n starts at start + start_spread * i / n.",
+        ),
+    ]],
+    variants: Some(&Variants {
+        key: "workload",
+        default: Some("bulk"),
+        text: "It says what is sent.",
+        list: &[
+            Variant {
+                name: "bulk",
+                text: "as much as the transport takes, up to a size (TCP).",
+                fields: &[&[
+                    Field::optional("size", Kind::SIZE, "without end", "Bytes in all."),
+                    Field::optional(
+                        "write_size",
+                        Kind::Size { min: 1, max: 1 << 30 },
+                        "64KiB, or the send buffer if that is smaller",
+                        "Bytes that the application writes at a time. A write waits until the send buffer has room for \
+                         all of it.",
+                    ),
+                ]],
+            },
+            Variant {
+                name: "constant-rate",
+                text: "datagrams (UDP) or writes (TCP) of one size at a constant interval.",
+                fields: &[&[
+                    Field::required(
+                        "payload",
+                        Kind::Size { min: 1, max: 16 << 20 },
+                        "Payload of each; at most 65507B in a UDP datagram.",
+                    ),
+                    Field::optional("interval", Kind::INTERVAL, "from `rate`", "From one to the next."),
+                    Field::optional(
+                        "rate",
+                        Kind::RATE,
+                        "from `interval`",
+                        "Payload bits per second, instead of `interval`: the interval is the nearest nanosecond.",
+                    ),
+                    Field::optional(
+                        "packets",
+                        Kind::Integer { min: 1, max: 1_000_000_000_000_000 },
+                        "without end",
+                        "How many datagrams or writes.",
+                    ),
+                ]],
+            },
+            Variant {
+                name: "transfers",
+                text: "a list of transfers one after another on one connection (TCP): each starts at its time, or when the \
+                       one before has been written if that is later.",
+                fields: &[&[Field::required(
+                    "transfers",
+                    Kind::Tables(&TRANSFER),
+                    "The transfers, in the order of their times, for example `[{ at = \"0s\", size = \"1MB\" }]`.",
+                )]],
+            },
+            Variant { name: "idle", text: "opens the connection and stays silent (TCP).", fields: &[] },
+        ],
+        later: &["web", "video", "tmix", "voice", "on-off", "poisson", "request-response", "ftp"],
+    }),
+    later: &["deadline", "priority"],
+};
+
+static TRANSFER: Table = Table {
+    name: "transfer",
+    text: "One transfer of a list.",
+    fields: &[&[
+        Field::required("at", Kind::DURATION, "When, counted from the start of the flow."),
+        Field::required("size", Kind::SIZE, "How much."),
+    ]],
+    ..Table::EMPTY
+};
+
+/// Metrics that a TCP flow has.
+pub const METRICS_OF_TCP_FLOWS: &[&str] =
+    &["cwnd_bytes", "ssthresh_bytes", "inflight_bytes", "srtt_s", "pacing_bps", "delivery_bps", "throughput_bps"];
+/// Metrics that a UDP flow has.
+pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps"];
+/// Metrics that a direction of a link has.
+pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
+/// Metrics that a shared segment has.
+pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
+
+const METRIC: Kind = Kind::Choice(&[
+    Choice::new("cwnd_bytes", "congestion window (TCP flows)."),
+    Choice::new("ssthresh_bytes", "slow-start threshold (TCP flows)."),
+    Choice::new("inflight_bytes", "bytes in flight (TCP flows)."),
+    Choice::new("srtt_s", "smoothed round-trip time (TCP flows)."),
+    Choice::new("pacing_bps", "pacing rate (TCP flows)."),
+    Choice::new("delivery_bps", "newest delivery-rate sample (TCP flows)."),
+    Choice::new("queue_bytes", "bytes in the queue (links)."),
+    Choice::new("queue_delay_s", "how long a packet that comes now would wait (links)."),
+    Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments)."),
+    Choice::new("drops", "frames dropped since the start (links, segments)."),
+    Choice::new("marks", "packets marked by ECN since the start (links)."),
+    Choice::later("sinr_db"),
+    Choice::later("cqi"),
+    Choice::later("mcs"),
+    Choice::later("tb_errors"),
+]);
+
+pub(crate) static PROBE: Table = Table {
+    name: "probe",
+    text: "What to sample. It watches flows, links or segments: one of `flow`, `link` and `ethernet` is given. A pattern \
+           watches all that it matches. Observing changes nothing of the run.",
+    fields: &[&[
+        Field::optional(
+            "flow",
+            Kind::Text,
+            "one of the three",
+            "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for.",
+        ),
+        Field::optional(
+            "link",
+            Kind::Text,
+            "one of the three",
+            "Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.",
+        ),
+        Field::optional("ethernet", Kind::Text, "one of the three", "Shared segments."),
+        Field::required("metrics", Kind::List(&METRIC), "What to sample."),
+        Field::default(
+            "interval",
+            Kind::Duration { min: Duration::from_micros(1), max: crate::schema::LONGEST },
+            "10ms",
+            "From one sample to the next.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+// --- Defaults that depend on other keys.
+
+/// Fills in the flows' names, TCP settings and write sizes. `settings` is the filled `[tcp]`.
+pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
+    let Some(Data::Tables(flows)) = root.get_mut("flow").map(|value| &mut value.data) else { return };
+    for (index, flow) in flows.iter_mut().enumerate() {
+        flow.fill("name", Data::Text(format!("flow{}", index + 1)));
+        if flow.choice("protocol") == "tcp" {
+            fill_tcp(flow, settings, index, check);
+        } else {
+            for key in ["congestion", "tcp"] {
+                if let Some(value) = flow.get(key) {
+                    let path = format!("flow.{index}.{key}");
+                    let message = format!("{path} belongs to TCP, and this flow has protocol = \"udp\"");
+                    check.error(value.place, &path, message, vec!["protocol = \"tcp\"".into()]);
+                }
+            }
+        }
+    }
+}
+
+fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
+    let path = format!("flow.{index}");
+    let own = match flow.remove("tcp") {
+        Some(Value { data: Data::Table(tree), .. }) => Some(tree),
+        _ => None,
+    };
+    let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
+    if let Some(short) = flow.remove("congestion") {
+        if tree.get("congestion").is_some() {
+            let message = format!("{path} has congestion and tcp.congestion");
+            check.error(short.place, &format!("{path}.congestion"), message, vec!["one of the two".into()]);
+        }
+        tree.set("congestion", short);
+    }
+    tcp::fill(&mut tree, Some(settings));
+    if tree.iter().any(|(_, value)| value.given) {
+        tcp::check(&tree, &format!("{path}.tcp"), check);
+    }
+    if flow.choice("workload") == "bulk" {
+        flow.fill("write_size", Data::Size(tree.size("send_buffer").min(64 << 10)));
+    }
+    // A write waits for room for all of it: one that is larger than the buffer would wait for ever.
+    for key in ["write_size", "payload"] {
+        if let Some(size) = flow.get(key).map(Value::size).filter(|size| *size > tree.size("send_buffer")) {
+            let message = format!("{path}.{key} = {size}B is more than the send buffer ever holds");
+            let expected = format!("at most tcp.send_buffer = {}B", tree.size("send_buffer"));
+            check.error(flow.place_of(key), &format!("{path}.{key}"), message, vec![expected]);
+        }
+    }
+    let place = tree.place;
+    flow.set("tcp", Value { data: Data::Table(tree), place, given: false });
+}
+
+// --- The description.
+
+/// The flows of a scenario, and which of them each `[[flow]]` stands for.
+pub(crate) struct Flows {
+    pub(crate) list: Vec<Flow>,
+    /// Name of the `[[flow]]`, first flow, one after the last.
+    groups: Vec<(String, usize, usize)>,
+}
+
+/// Builds the flows and writes their number into `count` where the file does not say it. `None` on an error.
+pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &mut Check) -> Option<Flows> {
+    let mut flows = Flows { list: Vec::new(), groups: Vec::new() };
+    let place = root.place;
+    let mut trees: &mut [Tree] = &mut [];
+    if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
+        trees = list;
+    }
+    if trees.is_empty() {
+        check.missing(place, "flow", "nobody talks: the file has no [[flow]]", vec!["at least one [[flow]]".into()]);
+    }
+    let mut names = BTreeSet::new();
+    let mut of_pair = BTreeMap::new();
+    for (index, tree) in trees.iter_mut().enumerate() {
+        if check.full() {
+            break;
+        }
+        let path = format!("flow.{index}");
+        let name = tree.text("name").to_string();
+        if !names.insert(name.clone()) {
+            let message = format!("there already is a flow {name}");
+            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+        }
+        let workload = workload(tree, &path, check);
+        let Some(pairs) = pairs(tree, &path, network, reach, check) else { continue };
+        tree.fill("count", Data::Integer(pairs.len() as i64));
+        let count = usize::try_from(tree.integer("count")).unwrap_or(usize::MAX);
+        if flows.list.len().saturating_add(count) > MOST {
+            let message = format!("with {count} flows of {name} there are too many");
+            check.error(
+                tree.place_of("count"),
+                &format!("{path}.count"),
+                message,
+                vec![format!("at most {MOST} in all")],
+            );
+            continue;
+        }
+        let udp = tree.choice("protocol") == "udp";
+        if !ports_suffice(&pairs, count, udp, &mut of_pair) {
+            let message = format!("{count} flows of {name} are too many for the ports of their hosts");
+            let expected = vec![format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts")];
+            check.error(tree.place_of("count"), &format!("{path}.count"), message, expected);
+            continue;
+        }
+        let Some(workload) = workload else { continue };
+        let settings: Option<Arc<Tcp>> = tree.get("tcp").map(|value| Arc::new(tcp::settings(value.table())));
+        let (start, spread) = (tree.duration("start"), tree.duration("start_spread"));
+        let first = flows.list.len();
+        for n in 0..count {
+            let (from, to) = pairs[n % pairs.len()];
+            let later = u128::from(spread.as_nanos()) * n as u128 / count as u128;
+            flows.list.push(Flow {
+                name: if count > 1 { format!("{name}.{}", n + 1) } else { name.clone() },
+                from,
+                to,
+                start: start.saturating_add(Duration::from_nanos(later as u64)),
+                workload: workload.clone(),
+                transport: settings.clone().map_or(Transport::Udp, Transport::Tcp),
+            });
+        }
+        flows.groups.push((name, first, flows.list.len()));
+    }
+    check.errors.is_empty().then_some(flows)
+}
+
+/// Counts flows for each pair of hosts and protocol; whether all have a port.
+fn ports_suffice(
+    pairs: &[(NodeId, NodeId)],
+    count: usize,
+    udp: bool,
+    of_pair: &mut BTreeMap<(NodeId, NodeId, bool), u32>,
+) -> bool {
+    pairs.iter().take(count).enumerate().all(|(n, (from, to))| {
+        // Flows n, n + pairs, n + 2 pairs, ... go over this pair.
+        let here = (count - n).div_ceil(pairs.len());
+        let total = of_pair.entry((*from, *to, udp)).or_insert(0);
+        *total = total.saturating_add(u32::try_from(here).unwrap_or(u32::MAX));
+        *total <= MOST_FLOWS_OF_A_PAIR
+    })
+}
+
+/// The pairs of hosts that a flow runs between. `None` on an error.
+fn pairs(
+    tree: &Tree,
+    path: &str,
+    network: &Network,
+    reach: &Reach,
+    check: &mut Check,
+) -> Option<Vec<(NodeId, NodeId)>> {
+    let from = hosts(tree, "from", path, network, check);
+    let to = hosts(tree, "to", path, network, check);
+    let (from, to) = (from?, to?);
+    let both = tree.place_of("to");
+    let path = format!("{path}.to");
+    if from.len() != to.len() && from.len() != 1 && to.len() != 1 {
+        let message = format!(
+            "{} matches {} hosts and {} matches {}, which do not pair up",
+            tree.text("from"),
+            from.len(),
+            tree.text("to"),
+            to.len()
+        );
+        check.error(both, &path, message, vec!["as many on both sides, or one on either".into()]);
+        return None;
+    }
+    let most = from.len().max(to.len());
+    let pick = |list: &[NodeId], n: usize| if list.len() == 1 { list[0] } else { list[n] };
+    let pairs: Vec<(NodeId, NodeId)> = (0..most).map(|n| (pick(&from, n), pick(&to, n))).collect();
+    for (a, b) in &pairs {
+        let name = |node: &NodeId| &network.nodes[node.index()].name;
+        if a == b {
+            let message = format!("a flow would lead from {} to itself", name(a));
+            check.error(both, &path, message, vec!["another host".into()]);
+            return None;
+        }
+        if !reach.connected(*a, *b) {
+            let message = format!("there is no way from {} to {} (hosts forward nothing)", name(a), name(b));
+            check.error(both, &path, message, vec!["two hosts that links and routers join".into()]);
+            return None;
+        }
+    }
+    Some(pairs)
+}
+
+/// The hosts that a name or a pattern means, in natural order. `None` on an error.
+fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Check) -> Option<Vec<NodeId>> {
+    let (text, place) = (tree.text(key), tree.place_of(key));
+    let path = format!("{path}.{key}");
+    if !is_pattern(text) {
+        let node = known(text, place, &path, network, check)?;
+        if network.nodes[node.index()].router {
+            let message = format!("{text} is a router, and routers run no transport");
+            check.error(place, &path, message, some_of(host_names(network).iter().copied()));
+            return None;
+        }
+        return Some(vec![node]);
+    }
+    let mut found: Vec<NodeId> = Vec::new();
+    for (index, node) in network.nodes.iter().enumerate() {
+        if !node.router && matches(text, &node.name) {
+            found.push(NodeId(index as u32));
+        }
+    }
+    if found.is_empty() {
+        let message = format!("no host matches {}", check.sources.found(place));
+        check.error(place, &path, message, some_of(host_names(network).iter().copied()));
+        return None;
+    }
+    found.sort_by(|a, b| natural_order(&network.nodes[a.index()].name, &network.nodes[b.index()].name));
+    Some(found)
+}
+
+fn host_names(network: &Network) -> Vec<&str> {
+    network.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
+}
+
+/// What a flow sends. `None` on an error.
+fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
+    let kind = tree.choice("workload");
+    let udp = tree.choice("protocol") == "udp";
+    if udp && kind != "constant-rate" {
+        let at = if tree.is_given("workload") { "workload" } else { "protocol" };
+        let message = format!("workload = \"{kind}\" needs TCP, and {path} has protocol = \"udp\"");
+        check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec!["\"constant-rate\"".into()]);
+        return None;
+    }
+    match kind {
+        "bulk" => {
+            Some(Workload::Bulk { size_bytes: tree.get("size").map(Value::size), write_bytes: tree.size("write_size") })
+        }
+        "constant-rate" => constant_rate(tree, udp, path, check),
+        "transfers" => transfers(tree, path, check),
+        _ => Some(Workload::Idle),
+    }
+}
+
+fn constant_rate(tree: &Tree, udp: bool, path: &str, check: &mut Check) -> Option<Workload> {
+    let payload = tree.size("payload");
+    if udp && payload > LARGEST_DATAGRAM {
+        let message = format!("{payload} bytes do not fit into a UDP datagram");
+        let expected = vec![format!("at most {LARGEST_DATAGRAM}B")];
+        check.error(tree.place_of("payload"), &format!("{path}.payload"), message, expected);
+        return None;
+    }
+    let interval = match (tree.get("interval"), tree.get("rate")) {
+        (Some(interval), None) => interval.duration(),
+        (None, Some(rate)) => {
+            let bits_per_second = u128::from(rate.rate().bits_per_second());
+            let nanoseconds = (u128::from(payload) * 8_000_000_000 + bits_per_second / 2) / bits_per_second;
+            if nanoseconds == 0 {
+                let message = format!("at {} {payload} bytes take less than a nanosecond", rate.rate());
+                check.error(rate.place, &format!("{path}.rate"), message, vec!["a lower rate".into()]);
+                return None;
+            }
+            Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(crate::schema::LONGEST)
+        }
+        (None, None) => {
+            let message = format!("{path} says neither interval nor rate");
+            check.missing(tree.place, &format!("{path}.interval"), message, vec!["interval".into(), "rate".into()]);
+            return None;
+        }
+        (Some(_), Some(rate)) => {
+            let message = format!("{path} has an interval and a rate");
+            check.error(rate.place, &format!("{path}.rate"), message, vec!["one of the two".into()]);
+            return None;
+        }
+    };
+    Some(Workload::ConstantRate {
+        payload_bytes: u32::try_from(payload).unwrap_or(u32::MAX),
+        interval,
+        count: tree.get("packets").map(|count| u64::try_from(count.integer()).unwrap_or_default()),
+    })
+}
+
+fn transfers(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
+    let mut transfers: Vec<Transfer> = Vec::new();
+    for (index, entry) in tree.tables("transfers").iter().enumerate() {
+        let at = entry.duration("at");
+        if transfers.last().is_some_and(|before| before.at > at) {
+            let message = format!("the transfer at {at} comes after a later one");
+            let expected = vec!["transfers in the order of their times".into()];
+            check.error(entry.place_of("at"), &format!("{path}.transfers.{index}.at"), message, expected);
+            return None;
+        }
+        transfers.push(Transfer { at, size_bytes: entry.size("size") });
+    }
+    if transfers.is_empty() {
+        let place = tree.place_of("transfers");
+        check.error(place, &format!("{path}.transfers"), "the list is empty", vec!["at least one transfer".into()]);
+        return None;
+    }
+    Some(Workload::Transfers { transfers })
+}
+
+// --- Probes.
+
+/// Builds the probes, one for each thing that one watches. `None` on an error.
+pub(crate) fn probes(
+    root: &Tree,
+    network: &Network,
+    flows: &Flows,
+    duration: Duration,
+    check: &mut Check,
+) -> Option<Vec<Probe>> {
+    let mut probes = Vec::new();
+    let mut samples: u128 = 0;
+    let mut watched = BTreeSet::new();
+    for (index, tree) in root.get("probe").map(Value::tables).unwrap_or_default().iter().enumerate() {
+        if check.full() {
+            break;
+        }
+        let path = format!("probe.{index}");
+        let given: Vec<&str> = ["flow", "link", "ethernet"].into_iter().filter(|key| tree.get(key).is_some()).collect();
+        let [key] = given[..] else {
+            let place = given.get(1).map_or(tree.place, |key| tree.place_of(key));
+            let message =
+                format!("{path} watches {}", if given.is_empty() { "nothing" } else { "two kinds of things" });
+            check.error(place, &path, message, vec!["one of flow, link and ethernet".into()]);
+            continue;
+        };
+        let metrics = tree.list("metrics");
+        if metrics.is_empty() {
+            let message = format!("{path} samples nothing");
+            check.error(
+                tree.place_of("metrics"),
+                &format!("{path}.metrics"),
+                message,
+                vec!["at least one metric".into()],
+            );
+        }
+        for subject in subjects(tree, key, &path, network, flows, check) {
+            if check.full() || !fits(&subject, metrics, &path, flows, &mut watched, check) {
+                break;
+            }
+            samples += metrics.len() as u128 * u128::from(duration.as_nanos())
+                / u128::from(tree.duration("interval").as_nanos().max(1));
+            if samples > MOST_SAMPLES {
+                let message = format!("with {path} the run would write more than {MOST_SAMPLES} values");
+                let expected = vec!["fewer subjects or a longer interval".into()];
+                check.error(tree.place_of("interval"), &format!("{path}.interval"), message, expected);
+                break;
+            }
+            probes.push(Probe {
+                subject,
+                metrics: metrics.iter().map(|metric| metric.choice().to_string()).collect(),
+                interval: tree.duration("interval"),
+            });
+        }
+    }
+    check.errors.is_empty().then_some(probes)
+}
+
+/// What a probe watches; nothing if there is an error.
+fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows, check: &mut Check) -> Vec<Subject> {
+    let (text, place) = (tree.text(key), tree.place_of(key));
+    let is = |name: &str| if is_pattern(text) { matches(text, name) } else { text == name };
+    let (found, names): (Vec<Subject>, Vec<&str>) = match key {
+        "flow" => {
+            let mut found = BTreeSet::new();
+            for (name, first, end) in &flows.groups {
+                let all = is(name);
+                found.extend((*first..*end).filter(|flow| all || is(&flows.list[*flow].name)));
+            }
+            (
+                found.into_iter().map(Subject::Flow).collect(),
+                flows.groups.iter().map(|group| group.0.as_str()).collect(),
+            )
+        }
+        "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, Subject::Link),
+        _ => indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, Subject::Ethernet),
+    };
+    if found.is_empty() {
+        let what = if key == "ethernet" { "segment" } else { key };
+        let token = check.sources.found(place);
+        let message = format!("no {what} of this scenario is {token}");
+        let mut error = check.sources.error(place, &format!("{path}.{key}"), message, some_of(names.iter().copied()));
+        error.suggestion = nearest(text, names.into_iter().take(COMPARED)).map(|name| format!("\"{name}\""));
+        check.push(error);
+    }
+    found
+}
+
+fn indices<'a>(
+    names: impl Iterator<Item = &'a str>,
+    is: impl Fn(&str) -> bool,
+    subject: fn(usize) -> Subject,
+) -> (Vec<Subject>, Vec<&'a str>) {
+    let names: Vec<&str> = names.collect();
+    (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
+}
+
+/// Whether each metric exists for the subject and is sampled only once.
+fn fits(
+    subject: &Subject,
+    metrics: &[Value],
+    path: &str,
+    flows: &Flows,
+    watched: &mut BTreeSet<(u8, usize, &'static str)>,
+    check: &mut Check,
+) -> bool {
+    let (valid, what, key) = match subject {
+        Subject::Flow(flow) => match flows.list[*flow].transport {
+            Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
+            Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
+        },
+        Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
+        Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
+    };
+    let mut good = true;
+    for (index, metric) in metrics.iter().enumerate() {
+        let name = metric.choice();
+        let path = format!("{path}.metrics.{index}");
+        if !valid.contains(&name) {
+            let message = format!("{name} is not a metric of {what}");
+            let expected = valid.iter().map(|name| format!("\"{name}\"")).collect();
+            check.error(metric.place, &path, message, expected);
+            good = false;
+        } else if !watched.insert((key.0, key.1, name)) {
+            let message = format!("{name} of {} is sampled twice", of(subject, flows));
+            check.error(metric.place, &path, message, vec!["each metric of a subject once".into()]);
+            good = false;
+        }
+    }
+    good
+}
+
+fn of(subject: &Subject, flows: &Flows) -> String {
+    match subject {
+        Subject::Flow(flow) => format!("flow {}", flows.list[*flow].name),
+        Subject::Link(_) => "the same link".to_string(),
+        Subject::Ethernet(_) => "the same segment".to_string(),
+    }
+}
