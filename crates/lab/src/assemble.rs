@@ -5,19 +5,28 @@ use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{Fifo, LinkSpecification, Network, QueueDiscipline};
+use fullpipe_network::{
+    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, LinkSpecification, Network, QueueDiscipline,
+};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Discipline, Transport, Workload};
-use fullpipe_units::{Instant, LinkId, Rate};
+use fullpipe_units::{Instant, LinkId, NodeId, Rate};
 use fullpipe_workload::{Application, Bulk, ConstantRate, Idle, Sink, Transfer, Transfers};
 use std::sync::Arc;
 
 /// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
 const MAX_FLOWS: u64 = 1 << 26;
 
-fn discipline(described: Option<Discipline>, rate: Rate) -> Option<Box<dyn QueueDiscipline>> {
+fn discipline(described: Option<Discipline>, rate: Rate, mtu_bytes: u32) -> Option<Box<dyn QueueDiscipline>> {
     match described? {
         Discipline::Fifo { limit } => Some(Box::new(Fifo::new(settings::limit(limit, rate)))),
+        Discipline::FqCodel { limit_packets, quantum_bytes, target, interval } => {
+            Some(Box::new(FairQueue::new(FairQueueSpecification {
+                limit_packets: u64::from(limit_packets),
+                quantum_bytes,
+                codel: CoDelSpecification { target, interval, mtu_bytes },
+            })))
+        }
     }
 }
 
@@ -40,14 +49,19 @@ pub(crate) fn assemble(scenario: &Scenario, options: &Options) -> Result<Prepare
             mtu_bytes: link.mtu_bytes,
             framing_bytes: link.framing_bytes,
             queue: settings::limit(link.queue, link.rate),
-            discipline: discipline(link.discipline, link.rate),
+            discipline: discipline(link.discipline, link.rate, link.mtu_bytes),
             loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
         });
+    }
+    for ethernet in &scenario.ethernets {
+        network.add_ethernet(settings::ethernet(ethernet, scenario, || {
+            discipline(ethernet.discipline, ethernet.rate, ethernet.mtu_bytes)
+        }));
     }
     for flow in &scenario.flows {
         network.declare_conversation(flow.from, flow.to);
     }
-    let probes = Sampler::new(scenario, |_segment| LinkId(u32::MAX));
+    let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
     for link in probes.links() {
         network.observe_link(link);
     }
@@ -63,16 +77,33 @@ pub(crate) fn assemble(scenario: &Scenario, options: &Options) -> Result<Prepare
     }
     network.finish();
     let paths = scenario.flows.iter().flat_map(|flow| {
-        let there = network.path(flow.from, flow.to);
-        let back = network.path(flow.to, flow.from);
-        [there, back]
+        [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]
     });
-    let paths: Vec<_> = paths.collect();
-    for path in paths {
-        network.observer.add_flow(&path);
+    for path in paths.collect::<Vec<_>>() {
+        network.observer.add_flow(path);
     }
     let world = World::new(flows, applications, scenario.seed, lie_from);
     Ok(Prepared { world, network, probes, scenario: scenario.clone() })
+}
+
+/// The links of the way from one node to another.
+fn links_between(network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<LinkId> {
+    let mut at = from;
+    let mut links = Vec::new();
+    for hop in network.path(from, to) {
+        match hop {
+            Attachment::Link(link) => {
+                links.push(link);
+                at = network.link_end(link);
+            }
+            Attachment::Station { segment, station } => {
+                links.push(network.outgoing_link(segment, at));
+                at = network.station_node(segment, station);
+            }
+            Attachment::None => {}
+        }
+    }
+    links
 }
 
 type FlowsAndApplications = (Vec<Flow>, Vec<Box<dyn Application>>);

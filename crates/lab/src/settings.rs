@@ -1,6 +1,6 @@
 //! From the scenario's words to the models' settings.
 
-use fullpipe_network::{Limit, LossModel};
+use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, LossModel, QueueDiscipline};
 use fullpipe_scenario::description;
 use fullpipe_units::{Rate, Stream};
 
@@ -23,6 +23,42 @@ pub(crate) fn loss(loss: description::Loss, seed: u64, link: &str) -> LossModel 
         description::Loss::Periodic { every, offset } => {
             LossModel::Periodic { every: every.max(1), next: offset.max(1) }
         }
+    }
+}
+
+/// A shared segment, with a discipline for each station.
+pub(crate) fn ethernet(
+    described: &description::Ethernet,
+    scenario: &description::Scenario,
+    discipline: impl Fn() -> Option<Box<dyn QueueDiscipline>>,
+) -> EthernetSpecification {
+    let hosts: Vec<_> =
+        described.hosts.iter().map(|&host| (host, scenario.nodes[host.index()].name.clone())).collect();
+    let arp = &described.arp;
+    EthernetSpecification {
+        disciplines: hosts.iter().filter_map(|_| discipline()).collect(),
+        hosts,
+        seed: scenario.seed,
+        rate: described.rate,
+        delay: described.delay,
+        half_duplex: described.half_duplex,
+        mtu_bytes: described.mtu_bytes,
+        framing_bytes: described.framing_bytes,
+        min_frame_bytes: described.min_frame_bytes,
+        interframe_gap_bits: described.interframe_gap_bits,
+        slot: described.slot,
+        backoff_ceiling: described.backoff_ceiling,
+        max_retries: described.max_retries,
+        device_queue: limit(described.device_queue, described.rate),
+        arp: ArpSpecification {
+            enabled: arp.enabled,
+            pending_packets: arp.pending_packets,
+            request_jitter: arp.request_jitter,
+            request_jitter_step: arp.request_jitter_step,
+            fixed_delays: arp.fixed_delays.clone(),
+            reply_timeout: arp.reply_timeout,
+            max_requests: arp.max_requests,
+        },
     }
 }
 

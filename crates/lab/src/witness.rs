@@ -3,12 +3,12 @@
 //! The auditor is told what the scenario promised, not what the network was built with.
 
 use crate::Options;
-use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, Published, Verdict};
-use fullpipe_network::Attachment;
+use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, Published, QueuePromise, Verdict};
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_scenario::description::{Discipline, QueueLimit};
+use fullpipe_units::{FlowId, Instant, LinkId, Rate};
 
 /// All observers of a run.
 #[derive(Debug)]
@@ -22,8 +22,10 @@ pub(crate) struct Witness {
     flows: u32,
 }
 
+/// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
+/// duplex) in theirs: the order in which the network numbers them.
 fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
-    scenario
+    let mut declared: Vec<DeclaredLink> = scenario
         .links
         .iter()
         .map(|link| DeclaredLink {
@@ -35,9 +37,61 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             framing_bytes: link.framing_bytes,
             min_frame_bytes: 0,
             mtu_bytes: link.mtu_bytes,
-            queue: None,
+            queue: queue_promise(link.queue, link.discipline, link.rate),
         })
-        .collect()
+        .collect();
+    for ethernet in &scenario.ethernets {
+        let shared = DeclaredLink {
+            name: ethernet.name.clone(),
+            medium: Medium::HalfDuplex,
+            rate_bps: ethernet.rate.bits_per_second(),
+            delay_ns: ethernet.delay.as_nanos(),
+            delay_varies: false,
+            framing_bytes: ethernet.framing_bytes,
+            min_frame_bytes: ethernet.min_frame_bytes,
+            mtu_bytes: ethernet.mtu_bytes,
+            queue: None,
+        };
+        if ethernet.half_duplex {
+            declared.push(shared);
+        } else {
+            declared.extend(ethernet.hosts.iter().map(|host| DeclaredLink {
+                name: format!("{} {}", ethernet.name, scenario.nodes[host.index()].name),
+                medium: Medium::PointToPoint,
+                queue: queue_promise(ethernet.device_queue, ethernet.discipline, ethernet.rate),
+                ..shared.clone()
+            }));
+        }
+    }
+    declared
+}
+
+/// What may wait at a link: its device queue, and a discipline's if there is one.
+fn queue_promise(device: QueueLimit, above: Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
+    let of = |limit: QueueLimit| match limit {
+        QueueLimit::Packets(packets) => Some(QueuePromise { packets: Some(u64::from(packets)), bytes: None }),
+        QueueLimit::Bytes(bytes) => Some(QueuePromise { packets: None, bytes: Some(bytes) }),
+        QueueLimit::Time(time) => Some(QueuePromise { packets: None, bytes: Some(rate.bytes_in(time)) }),
+        QueueLimit::Unlimited => None,
+    };
+    let device = of(device)?;
+    let above = match above {
+        None => return Some(device),
+        Some(Discipline::Fifo { limit }) => of(limit)?,
+        Some(Discipline::FqCodel { limit_packets, .. }) => {
+            QueuePromise { packets: Some(u64::from(limit_packets)), bytes: None }
+        }
+    };
+    // Two limits in the same unit add up; in different ones they promise nothing about the sum.
+    match (device, above) {
+        (QueuePromise { packets: Some(a), .. }, QueuePromise { packets: Some(b), .. }) => {
+            Some(QueuePromise { packets: Some(a + b), bytes: None })
+        }
+        (QueuePromise { bytes: Some(a), .. }, QueuePromise { bytes: Some(b), .. }) => {
+            Some(QueuePromise { packets: None, bytes: Some(a + b) })
+        }
+        _ => None,
+    }
 }
 
 impl Witness {
@@ -49,15 +103,8 @@ impl Witness {
         Witness { monitor, auditor, data_packets: 0, transmissions: 0, flows: 0 }
     }
 
-    /// The next direction of a conversation, with the way that its packets go.
-    pub(crate) fn add_flow(&mut self, path: &[Attachment]) {
-        let path = path
-            .iter()
-            .map_while(|hop| match hop {
-                Attachment::Link(link) => Some(*link),
-                Attachment::Station { .. } | Attachment::None => None,
-            })
-            .collect();
+    /// The next direction of a conversation, with the links that its packets pass.
+    pub(crate) fn add_flow(&mut self, path: Vec<LinkId>) {
         self.auditor.add_flow(FlowId(self.flows), &DeclaredFlow { path });
         self.flows += 1;
     }

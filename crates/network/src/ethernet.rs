@@ -283,6 +283,17 @@ impl<O: Observer> Network<O> {
         self.channel_link(segment, self.segments[segment as usize].channel_of(station))
     }
 
+    /// Identity of what a node transmits on when it sends on a segment: as [`Network::station_link`].
+    pub fn outgoing_link(&self, segment: u32, node: NodeId) -> LinkId {
+        let station = self.segments[segment as usize].station_of(node).unwrap_or(0);
+        self.station_link(segment, station)
+    }
+
+    /// The node of a station.
+    pub fn station_node(&self, segment: u32, station: u32) -> NodeId {
+        self.segments[segment as usize].node_of(station)
+    }
+
     fn channel_link(&self, segment: u32, channel: usize) -> LinkId {
         let first = self.segments[segment as usize].first_channel;
         LinkId(self.links.len() as u32 + first + channel as u32)

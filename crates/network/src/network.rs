@@ -242,6 +242,11 @@ impl<O: Observer> Network<O> {
         hops
     }
 
+    /// Where a link ends.
+    pub fn link_end(&self, link: LinkId) -> NodeId {
+        self.links[link.index()].to
+    }
+
     /// The clock.
     #[inline(always)]
     pub fn now(&self) -> Instant {

@@ -81,6 +81,17 @@ pub enum Discipline {
         /// How much it holds.
         limit: QueueLimit,
     },
+    /// FQ-CoDel (RFC 8290).
+    FqCodel {
+        /// Packets in all queues together (default 10 240).
+        limit_packets: u32,
+        /// Credit of a flow per round in bytes at the IP layer (default 1514).
+        quantum_bytes: u32,
+        /// A standing wait up to this is fine (default 5 ms).
+        target: Duration,
+        /// How long the wait must stand before packets are dropped (default 100 ms).
+        interval: Duration,
+    },
 }
 
 /// Loss of frames on a link.
