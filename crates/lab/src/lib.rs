@@ -31,7 +31,7 @@ mod witness;
 mod world;
 
 pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_flows, write_series};
-pub use outcome::{FlowRow, Outcome, SeriesRow, Totals};
+pub use outcome::{FlowRow, LinkRow, Outcome, SeriesRow, Totals};
 
 use fullpipe_network::Fault;
 use fullpipe_scenario::Scenario;

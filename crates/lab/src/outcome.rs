@@ -6,10 +6,11 @@ use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_audit::Verdict;
 use fullpipe_network::Network;
+use fullpipe_network::link::LinkCounters;
 use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
-use fullpipe_units::{Duration, FlowId, Instant};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::borrow::Cow;
 
 /// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
@@ -51,6 +52,23 @@ pub struct SeriesRow<'a> {
     pub value: f64,
 }
 
+/// What a link, a shared medium or a station's path has carried.
+#[derive(Clone, Debug)]
+pub struct LinkRow<'a> {
+    /// Its name.
+    pub link: Cow<'a, str>,
+    /// Its counters.
+    pub counters: LinkCounters,
+}
+
+impl LinkRow<'_> {
+    /// Mean time that a transmitted frame waited before its first bit left; `None` without frames.
+    pub fn mean_queue_delay_s(&self) -> Option<f64> {
+        (self.counters.frames > 0)
+            .then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
+    }
+}
+
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -75,6 +93,7 @@ pub struct Outcome {
     world: World,
     probes: Sampler,
     witness: Witness,
+    links: Vec<LinkCounters>,
     verdict: Verdict,
     ended: Instant,
     totals: Totals,
@@ -90,6 +109,7 @@ impl Outcome {
     ) -> Self {
         let remaining = network.remaining();
         let events = network.events();
+        let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
         let mut witness = network.observer;
         let flows = 2 * world.conversations();
         let mut last = Instant::ZERO;
@@ -105,7 +125,7 @@ impl Outcome {
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let ended = if drained { last } else { end };
         let verdict = witness.judge(&scenario, &remaining);
-        Outcome { scenario, world, probes, witness, verdict, ended, totals }
+        Outcome { scenario, world, probes, witness, links, verdict, ended, totals }
     }
 
     /// The scenario that was run.
@@ -186,6 +206,22 @@ impl Outcome {
             retransmitted_packets: statistics.map(|statistics| statistics.retransmitted_segments),
             marked_packets: None,
         })
+    }
+
+    /// What each link has carried: links in order of the scenario, then shared media (half duplex) or the paths of their
+    /// stations (full duplex).
+    pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
+        let links = self.scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
+        let media = self.scenario.ethernets.iter().flat_map(|ethernet| {
+            let names: Vec<Cow<'_, str>> = if ethernet.half_duplex {
+                vec![Cow::Borrowed(ethernet.name.as_str())]
+            } else {
+                let station = |host: &NodeId| format!("{} {}", ethernet.name, self.scenario.nodes[host.index()].name);
+                ethernet.hosts.iter().map(|host| Cow::Owned(station(host))).collect()
+            };
+            names
+        });
+        links.chain(media).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
     /// The rows of `series.csv`, in order of time, then of the scenario's probes.

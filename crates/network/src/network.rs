@@ -258,6 +258,11 @@ impl<O: Observer> Network<O> {
         self.events
     }
 
+    /// Number of links, shared media and stations' paths.
+    pub fn link_count(&self) -> usize {
+        self.links.len() + self.channels.len()
+    }
+
     /// Counters of a link.
     pub fn link_counters(&self, link: LinkId) -> LinkCounters {
         self.links.get(link.index()).map_or_else(|| self.channel_counters(link), |link| link.counters)

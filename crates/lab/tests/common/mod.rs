@@ -1,0 +1,38 @@
+//! What the tests share: running a scenario given as text.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use fullpipe_lab::{Options, Outcome, run};
+
+/// Runs a scenario and demands that the audit passes.
+pub fn outcome(text: &str) -> Outcome {
+    outcome_with(text, &[])
+}
+
+/// Runs a scenario with overrides and demands that the audit passes.
+pub fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
+    let overrides: Vec<(String, String)> =
+        overrides.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect();
+    let loaded = fullpipe_scenario::load(text, "test.toml", &overrides).unwrap_or_else(|errors| panic!("{errors}"));
+    let outcome = run(&loaded.scenario, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+    outcome
+}
+
+/// Mean of a series over samples at or after `from_s`.
+pub fn mean(outcome: &Outcome, metric: &str, from_s: f64) -> f64 {
+    let values: Vec<f64> = outcome
+        .series_rows()
+        .filter(|row| row.metric == metric && row.time.as_secs_f64() >= from_s)
+        .map(|row| row.value)
+        .collect();
+    assert!(!values.is_empty(), "there are samples of {metric}");
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The rows of `flows.csv` as text.
+pub fn flows_csv(outcome: &Outcome) -> String {
+    let mut bytes = Vec::new();
+    fullpipe_lab::write_flows(outcome, &mut bytes).expect("memory takes it");
+    String::from_utf8(bytes).expect("it is text")
+}

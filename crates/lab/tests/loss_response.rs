@@ -1,0 +1,249 @@
+//! Throughput under loss against theory: the Reno sawtooth, CUBIC's response function, and the chain of windows under
+//! random loss.
+//!
+//! The link is fast (10 Gbit/s) and its queue unlimited, so that the round-trip time is the path's 100 ms whatever the
+//! window. The throughput is measured on the link, losses included, once the start is over, in full-sized segments per
+//! round trip: 1502 bytes on the wire (1448 payload, 32 TCP, 20 IP, 2 framing).
+
+mod common;
+
+use common::{mean, outcome};
+
+const ROUND_TRIP_S: f64 = 0.1;
+const WIRE_BITS: f64 = 1502.0 * 8.0;
+
+/// Segments per round trip that the sender puts on the link, over `seconds` after a start of `warm_up`.
+fn segments_per_round_trip(congestion: &str, loss: &str, warm_up: u32, seconds: u32, seed: u32) -> f64 {
+    let end = warm_up + seconds;
+    let text = format!(
+        r#"
+        duration = "{end}s"
+        seed = {seed}
+        [topology]
+        kind = "chain"
+        link = [{{ rate = "10Gbit/s", delay = "50ms", queue = "unlimited", loss = {loss} }}]
+        [tcp]
+        preset = "linux"
+        mss = "1448B"
+        congestion = "{congestion}"
+        [[flow]]
+        name = "bulk"
+        from = "source"
+        to = "sink"
+        workload = "bulk"
+        [[probe]]
+        link = "link1"
+        metrics = ["throughput_bps"]
+        interval = "1s"
+        "#
+    );
+    let outcome = outcome(&text);
+    // The sample at second s is the mean over the second before it.
+    mean(&outcome, "throughput_bps", f64::from(warm_up) + 1.0) / WIRE_BITS * ROUND_TRIP_S
+}
+
+/// Frame `every`, and each `every`-th after it, is lost.
+fn periodic(every: u64) -> String {
+    format!(r#"{{ kind = "periodic", every = {every} }}"#)
+}
+
+/// Reno under periodic loss, exactly, one acknowledgement at a time, by hand: ideal clocking (an acknowledgement comes
+/// one round trip after its segment), no queue, no time-outs. RFC 5681 growth by acknowledged segments, loss known when
+/// three later segments have been acknowledged (RFC 6675), window halved, one reduction per flight, and while in
+/// recovery one new segment for every two delivered (RFC 9937 with ssthresh of half the flight). Returns segments sent
+/// per round trip.
+fn exact_sawtooth(every: u64) -> f64 {
+    let mut window = every.isqrt() + 4;
+    let mut counter = 0;
+    let mut clock = 0.0;
+    // Departures in order: (time, lost, retransmission of the segment lost before).
+    let mut flight = std::collections::VecDeque::new();
+    let mut sent = 0u64;
+    let mut send = |clock: f64, flight: &mut std::collections::VecDeque<(f64, u64, bool)>| {
+        sent += 1;
+        flight.push_back((clock, sent, sent.is_multiple_of(every)));
+        sent
+    };
+    for _ in 0..window {
+        // Spread over the round trip, so that the clock moves.
+        clock += 1.0 / window as f64;
+        send(clock, &mut flight);
+    }
+    let (mut recovery_until, mut after_loss, mut delivered_in_recovery, mut sent_in_recovery) = (0, 0, 0, 0);
+    let (mut in_flight, mut flight_at_loss, mut in_recovery) = (window, 0, false);
+    let mut lost_pending = 0;
+    let (mut begin, mut sent_at_begin, mut last_sent) = (0.0, 0, window);
+    let rounds_to_skip = 20 * every.isqrt() as usize + 200;
+    let mut reductions = 0;
+    loop {
+        let Some((departed, number, lost)) = flight.pop_front() else { break };
+        clock = departed + 1.0;
+        if lost {
+            lost_pending += 1;
+            after_loss = 0;
+            continue;
+        }
+        in_flight -= 1;
+        if lost_pending > 0 {
+            after_loss += 1;
+        }
+        if in_recovery {
+            delivered_in_recovery += 1;
+            if number >= recovery_until {
+                in_recovery = false;
+            }
+        } else {
+            counter += 1;
+            if counter >= window {
+                counter -= window;
+                window += 1;
+            }
+        }
+        if lost_pending > 0 && after_loss >= 3 && !in_recovery {
+            flight_at_loss = in_flight + 1;
+            in_flight -= lost_pending;
+            lost_pending = 0;
+            window /= 2;
+            counter = 0;
+            in_recovery = true;
+            recovery_until = last_sent + 1;
+            (delivered_in_recovery, sent_in_recovery) = (1, 0);
+            reductions += 1;
+            if reductions == rounds_to_skip / 10 {
+                (begin, sent_at_begin) = (clock, last_sent);
+            }
+            if reductions == rounds_to_skip {
+                return (last_sent - sent_at_begin) as f64 / (clock - begin);
+            }
+        }
+        loop {
+            let may_send = if in_recovery && in_flight > window {
+                let allowed: u64 = delivered_in_recovery * window;
+                sent_in_recovery < allowed.div_ceil(flight_at_loss)
+            } else {
+                in_flight < window
+            };
+            if !may_send {
+                break;
+            }
+            last_sent = send(clock, &mut flight);
+            in_flight += 1;
+            sent_in_recovery += 1;
+        }
+    }
+    unreachable!("the flight never runs dry");
+}
+
+/// The sawtooth in closed form: the window grows by one segment per round trip from W/2 to W, where the loss is found;
+/// then one round trip of recovery at W/2. Segments per cycle: 3/8 W^2 + W/2 = N. Round trips per cycle: W/2 + 1.
+fn smooth_sawtooth(every: u64) -> f64 {
+    let n = every as f64;
+    let peak = (-0.5 + (0.25 + 1.5 * n).sqrt()) / 0.75;
+    n / (peak / 2.0 + 1.0)
+}
+
+#[test]
+fn the_exact_sawtooth_is_near_the_smooth_one() {
+    for every in [300, 1000, 3000, 10_000] {
+        let (exact, smooth) = (exact_sawtooth(every), smooth_sawtooth(every));
+        assert!((exact / smooth - 1.0).abs() < 0.04, "1/{every}: {exact} exact, {smooth} smooth");
+    }
+}
+
+#[test]
+fn reno_under_periodic_loss_follows_the_sawtooth() {
+    for (every, seconds) in [(100, 1000), (300, 1000), (1000, 2000), (3000, 3000), (10_000, 5000)] {
+        let measured = segments_per_round_trip("linux-reno", &periodic(every), 200, seconds, 1);
+        let expected = exact_sawtooth(every);
+        println!("1/{every}: measured {measured:.3}, exact {expected:.3}, smooth {:.3}", smooth_sawtooth(every));
+        assert!((measured / expected - 1.0).abs() < 0.03, "1/{every}: {measured} measured, {expected} expected");
+    }
+}
+
+#[test]
+fn cubic_under_periodic_loss_follows_its_response_function() {
+    for (every, seconds) in [(100, 1000), (300, 1000), (1000, 2000), (3000, 3000), (10_000, 5000)] {
+        let p = 1.0 / every as f64;
+        // RFC 9438 section 5.1, equation 6, with C = 0.4 and beta = 0.7:
+        // AVG_W = (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4) = 1.054 (RTT / p)^(3/4).
+        let cubic = 1.054 * fullpipe_units::math::pow(ROUND_TRIP_S / p, 0.75);
+        // Below it, the Reno-friendly region: AVG_W of AIMD(alpha, beta) with alpha = 3 (1 - beta) / (1 + beta)
+        // equals standard TCP's, sqrt(3 / 2 / p) (RFC 9438 section 4.3).
+        let reno_friendly = (1.5 / p).sqrt();
+        let expected = cubic.max(reno_friendly);
+        let measured = segments_per_round_trip("cubic", &periodic(every), 200, seconds, 1);
+        println!("1/{every}: measured {measured:.3}, cubic {cubic:.3}, Reno-friendly {reno_friendly:.3}");
+        assert!((measured / expected - 1.0).abs() < 0.10, "1/{every}: {measured} measured, {expected} expected");
+    }
+}
+
+/// Mean segments per round trip of Reno when each segment is lost with probability `p`, from the stationary chain of
+/// windows at the begin of recovery.
+///
+/// A state is the window w0 that a recovery begins with (half of what it was). An epoch lasts until the next recovery
+/// begins. Its segments: first w0 are sent during the round trip of recovery, without growth; then rounds of w0, w0 + 1,
+/// ... The first loss is at segment G (geometric). It is found one round trip later, in which as many more segments
+/// leave as the window holds; losses among them belong to the same reduction. The next state is half the window at that
+/// moment, at least 2. Acknowledgements are delayed (one for two segments), growth counts segments, so the delay changes
+/// only when growth shows: half a segment later on average, which the integer window hides.
+fn window_chain(p: f64) -> f64 {
+    const LARGEST: usize = 400;
+    // For each state: probability of each next state, mean segments, mean round trips of an epoch.
+    let mut stationary = vec![1.0 / LARGEST as f64; LARGEST];
+    let mut next_of: Vec<Vec<(usize, f64)>> = Vec::new();
+    let (mut segments_of, mut rounds_of) = (Vec::new(), Vec::new());
+    for start in 0..LARGEST {
+        let w0 = start.max(2);
+        let (mut next, mut segments, mut rounds) = (vec![0.0; LARGEST], 0.0, 0.0);
+        let mut survive = 1.0;
+        let (mut round_window, mut round, mut sent) = (w0, 0.0, 0.0);
+        let mut growth = 0;
+        while survive > 1e-9 {
+            // One round of `round_window` segments, the first of them the round of recovery.
+            for position in 0..round_window {
+                let probability = survive * p;
+                survive *= 1.0 - p;
+                // Found after another round trip, in which a window's worth leaves and the window grows by one, except
+                // where the loss fell into the round of recovery: there growth begins only at its end.
+                let fraction = position as f64 / round_window as f64;
+                let found_window = w0 + growth + usize::from(growth > 0 || fraction > 0.999);
+                next[(found_window / 2).clamp(2, LARGEST - 1)] += probability;
+                segments += probability * (sent + position as f64 + round_window as f64);
+                rounds += probability * (round + fraction + 1.0);
+            }
+            sent += round_window as f64;
+            round += 1.0;
+            // The first round that grows is the one after recovery; its growth shows in the round that follows.
+            growth = (round as usize).saturating_sub(1);
+            round_window = w0 + growth;
+        }
+        next_of.push(next.into_iter().enumerate().filter(|(_, q)| *q > 0.0).collect());
+        segments_of.push(segments);
+        rounds_of.push(rounds);
+    }
+    for _ in 0..400 {
+        let mut after = vec![0.0; LARGEST];
+        for (state, probability) in stationary.iter().enumerate() {
+            for (next, q) in &next_of[state] {
+                after[*next] += probability * q;
+            }
+        }
+        let sum: f64 = after.iter().sum();
+        stationary = after.into_iter().map(|x| x / sum).collect();
+    }
+    let mean = |of: &[f64]| stationary.iter().zip(of).map(|(a, b)| a * b).sum::<f64>();
+    mean(&segments_of) / mean(&rounds_of)
+}
+
+#[test]
+fn reno_under_random_loss_follows_the_chain_of_windows() {
+    for (probability, seconds) in [(0.01, 5000), (0.003, 5000), (0.001, 8000), (0.0003, 12_000)] {
+        let expected = window_chain(probability);
+        let loss = format!(r#"{{ kind = "bernoulli", probability = {probability} }}"#);
+        let runs: Vec<f64> =
+            (1..=4).map(|seed| segments_per_round_trip("linux-reno", &loss, 100, seconds, seed)).collect();
+        let measured = runs.iter().sum::<f64>() / runs.len() as f64;
+        println!("p = {probability}: measured {measured:.3} ({runs:.3?}), chain {expected:.3}");
+        assert!((measured / expected - 1.0).abs() < 0.05, "p = {probability}: {measured} measured, {expected} expected");
+    }
+}
