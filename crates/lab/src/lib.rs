@@ -35,7 +35,7 @@ pub use outcome::{FlowRow, LinkRow, Outcome, SeriesRow, Totals};
 
 use fullpipe_network::Fault;
 use fullpipe_scenario::Scenario;
-use fullpipe_units::Instant;
+use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
 /// How to run, besides what the scenario says. Nothing here changes a result.
@@ -117,18 +117,30 @@ pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunEr
 impl Prepared {
     /// Runs it to its end.
     pub fn run(self) -> Outcome {
+        self.run_unless(|| false).expect("nobody stops it")
+    }
+
+    /// Runs it to its end, or until `stop` says so, which is asked about a thousand times in a run; `None` if stopped.
+    pub fn run_unless(self, stop: impl Fn() -> bool) -> Option<Outcome> {
         let Prepared { mut world, mut network, mut probes, scenario } = self;
         let end = Instant::ZERO.saturating_add(scenario.duration);
+        let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
+        let mut slice_end = Instant::ZERO;
         world.start(&mut network);
-        while let Some(sample_at) = probes.next_at().filter(|at| *at <= end) {
-            let left = network.run(&mut world, sample_at, end);
-            probes.sample(sample_at, &world, &mut network);
-            if !left {
-                break;
+        loop {
+            if stop() {
+                return None;
+            }
+            slice_end = slice_end.saturating_add(slice).min(end);
+            while let Some(sample_at) = probes.next_at().filter(|at| *at <= slice_end) {
+                network.run(&mut world, sample_at, end);
+                probes.sample(sample_at, &world, &mut network);
+            }
+            let left = network.run(&mut world, slice_end, end);
+            if !left || slice_end == end {
+                return Some(Outcome::new(scenario, world, network, probes, !left));
             }
         }
-        let left = network.run(&mut world, end, end);
-        Outcome::new(scenario, world, network, probes, !left)
     }
 }
 
