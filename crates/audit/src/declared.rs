@@ -24,8 +24,7 @@ pub struct DeclaredLink {
     pub min_frame_bytes: u32,
     /// Largest IP packet in one frame.
     pub mtu_bytes: u32,
-    /// Limit of the packets that wait, all queues of one sender together and the frame in transmission not counted;
-    /// `None`: no limit. Only [`PacketAuditor`](crate::PacketAuditor) checks it.
+    /// What is promised of the queue; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: nothing.
     pub queue: Option<QueuePromise>,
 }
 
@@ -34,29 +33,27 @@ pub struct DeclaredLink {
 pub enum Medium {
     /// One sender, one frame after another.
     PointToPoint,
-    /// Several stations share one medium: it is busy until a frame has reached the far end.
+    /// Several stations share one medium: it is busy until a frame has reached the far end. (Where each station has a
+    /// medium of its own, full duplex, each is a point-to-point link.)
     HalfDuplex,
-    /// Several stations, each with a path of its own to the others, that report under one identity: no order among
-    /// them.
-    FullDuplex {
-        /// How many stations.
-        stations: u32,
-    },
 }
 
-/// How much may wait at a link; both limits hold where both are given.
+/// A queue, all stages of one sender together (a discipline above a device queue: the sum of both limits). On a shared
+/// medium each flow is taken to have a sender of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePromise {
-    /// At most so many packets.
+    /// Frames leave in the order in which they came, and only those that find the queue full are dropped.
+    pub in_order: bool,
+    /// At most so many packets wait, the frame in transmission not counted. Checked where frames leave in order.
     pub packets: Option<u64>,
-    /// At most so many bytes on the wire.
+    /// At most so many bytes on the wire wait, as above.
     pub bytes: Option<u64>,
 }
 
 /// One direction of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredFlow {
-    /// The links that its packets pass, in order. Empty: the way is not known, and nothing about time is promised.
+    /// All links that its packets pass, in order, each once. Empty: the way is not known, and nothing is promised of it.
     pub path: Vec<LinkId>,
 }
 

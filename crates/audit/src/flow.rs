@@ -62,6 +62,25 @@ pub struct Published {
     pub rx_bytes: u64,
     /// Packets dropped on the way.
     pub lost_packets: u64,
+    /// What only [`PacketAuditor`](crate::PacketAuditor) compares.
+    pub times: PublishedTimes,
+}
+
+/// Times of a flow as the records publish them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublishedTimes {
+    /// Sum of the delays of received packets, in nanoseconds.
+    pub delay_sum_ns: u64,
+    /// Sum of the absolute differences of successive delays, in nanoseconds.
+    pub jitter_sum_ns: u64,
+    /// When the first packet was sent; zero if none was.
+    pub first_tx: Instant,
+    /// When the last packet was sent; zero if none was.
+    pub last_tx: Instant,
+    /// When the first packet was received; zero if none was.
+    pub first_rx: Instant,
+    /// When the last packet was received; zero if none was.
+    pub last_rx: Instant,
 }
 
 impl From<&FlowCounters> for Published {
@@ -72,6 +91,14 @@ impl From<&FlowCounters> for Published {
             rx_packets: counters.rx_packets,
             rx_bytes: counters.rx_bytes,
             lost_packets: counters.lost_packets,
+            times: PublishedTimes {
+                delay_sum_ns: counters.delay_sum.as_nanos(),
+                jitter_sum_ns: counters.jitter_sum.as_nanos(),
+                first_tx: counters.first_tx,
+                last_tx: counters.last_tx,
+                first_rx: counters.first_rx,
+                last_rx: counters.last_rx,
+            },
         }
     }
 }

@@ -13,10 +13,12 @@ mod auditor;
 mod declared;
 mod flow;
 mod link;
+mod packet;
 mod verdict;
 
 pub use auditor::{Auditor, EndState};
 pub use declared::{DeclaredFlow, DeclaredLink, Medium, QueuePromise};
-pub use flow::{FlowEnd, Published};
+pub use flow::{FlowEnd, Published, PublishedTimes};
 pub use link::LinkEnd;
+pub use packet::PacketAuditor;
 pub use verdict::{Failure, MAX_FAILURES_KEPT, Rule, Subject, Verdict};

@@ -58,11 +58,6 @@ impl LinkDetails {
     pub(crate) fn new(declared: DeclaredLink) -> Self {
         LinkDetails { declared, dropped_frames: 0, dropped_bytes: 0, lost_frames: 0, lost_bytes: 0 }
     }
-
-    /// Whether frames follow one another.
-    pub(crate) fn is_ordered(&self) -> bool {
-        !matches!(self.declared.medium, Medium::FullDuplex { .. })
-    }
 }
 
 const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
@@ -140,7 +135,7 @@ impl LinkState {
             });
         }
         let free_from = self.free_from;
-        if start < free_from && details.is_ordered() {
+        if start < free_from {
             fail(Rule::Overlap, &|| {
                 format!(
                     "expected no frame before {free_from} ns, when the one ahead is through, found one at {start} ns"
@@ -169,7 +164,6 @@ impl LinkState {
         self.free_from = match declared.medium {
             Medium::PointToPoint => finish,
             Medium::HalfDuplex => arrival,
-            Medium::FullDuplex { .. } => free_from.max(finish),
         };
     }
 
@@ -254,20 +248,6 @@ impl LinkState {
             if lost > transmitted {
                 log.note(Rule::LinkConservation, subject, Instant::NEVER, || {
                     format!("expected at most {transmitted} {what} lost on the way, all transmitted, found {lost}")
-                });
-            }
-        }
-        if let Medium::FullDuplex { stations } = details.declared.medium {
-            // No order among stations: at least all of them together kept their rates.
-            let bytes = self.left_bytes.saturating_sub(details.dropped_bytes);
-            let needed_ns = (u128::from(bytes) * u128::from(self.byte_time)) >> FRACTION_BITS;
-            let rounding = u128::from(self.transmitted_frames(details));
-            let available_ns = u128::from(self.free_from) * u128::from(stations) + rounding;
-            if needed_ns > available_ns {
-                log.note(Rule::LinkRate, subject, Instant::NEVER, || {
-                    format!(
-                        "expected {stations} stations to need {needed_ns} ns for {bytes} bytes, found {available_ns} ns"
-                    )
                 });
             }
         }

@@ -1,0 +1,175 @@
+//! A flow's way, hop by hop: what is offered to its first link was sent then, what is offered to another link arrived
+//! over the one before then, and what is delivered arrived over the last.
+//!
+//! A frame says how large its packet is, save where short frames are padded. A packet that is larger than a link's MTU
+//! goes on in pieces, each with a header of its own (RFC 791: 20 bytes). On a shared medium a packet may be offered later
+//! than it came, because its next hop's address is being resolved.
+
+use crate::declared::{DeclaredLink, Medium};
+use fullpipe_record::Transmission;
+use fullpipe_units::LinkId;
+use std::collections::VecDeque;
+
+/// So many packets are remembered per hop (those that were dropped are, until a later one passes); beyond that the hop
+/// is no longer checked.
+const MAX_REMEMBERED: usize = 1 << 20;
+
+const IP_HEADER_BYTES: u32 = 20;
+
+/// A packet that has come to a node on the flow's way.
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    at: u64,
+    size: Size,
+    /// Payload of which no piece has gone on yet.
+    left_bytes: u32,
+}
+
+/// Size at the IP layer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    bytes: u32,
+    /// The packet may be smaller: its frame was padded.
+    padded: bool,
+}
+
+impl Size {
+    pub(crate) fn exactly(bytes: u32) -> Self {
+        Size { bytes, padded: false }
+    }
+
+    fn of(frame: &Transmission, link: &DeclaredLink) -> Self {
+        let bytes = frame.wire_bytes.saturating_sub(link.framing_bytes);
+        Size { bytes, padded: link.min_frame_bytes > 0 && frame.wire_bytes <= link.min_frame_bytes }
+    }
+
+    fn agrees(self, other: Size) -> bool {
+        match (self.padded, other.padded) {
+            (false, false) => self.bytes == other.bytes,
+            (true, false) => other.bytes <= self.bytes,
+            (false, true) => self.bytes <= other.bytes,
+            (true, true) => true,
+        }
+    }
+}
+
+/// One node of the way: packets that came and have not gone on.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    came: VecDeque<Came>,
+    given_up: bool,
+}
+
+/// One flow's way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HopWatch {
+    path: Vec<LinkId>,
+    /// The source, then the far end of each link.
+    places: Vec<Place>,
+    pub(crate) checks: u64,
+}
+
+/// Where a frame or a packet should have come from and did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FromNowhere {
+    /// The flow's way does not lead over this link.
+    NotOnTheWay,
+    /// Nothing like it came to the node before the link, at that time.
+    NothingCame,
+}
+
+impl HopWatch {
+    pub(crate) fn new(path: &[LinkId]) -> Self {
+        // A way of no links is not known.
+        let places = if path.is_empty() { 0 } else { path.len() + 1 };
+        HopWatch { path: path.to_vec(), places: vec![Place::default(); places], checks: 0 }
+    }
+
+    pub(crate) fn sent(&mut self, at: u64, ip_bytes: u32) {
+        if let Some(source) = self.places.first_mut() {
+            source.comes(at, Size::exactly(ip_bytes));
+        }
+    }
+
+    pub(crate) fn transmitted(&mut self, frame: &Transmission, link: &DeclaredLink) -> Result<(), FromNowhere> {
+        if self.path.is_empty() {
+            return Ok(());
+        }
+        self.checks += 1;
+        let hop = self.path.iter().position(|id| *id == frame.link).ok_or(FromNowhere::NotOnTheWay)?;
+        let size = Size::of(frame, link);
+        self.places[hop + 1].comes(frame.arrival.as_nanos(), size);
+        let known = self.places[hop].goes_on(frame.offered.as_nanos(), size, link);
+        if known { Ok(()) } else { Err(FromNowhere::NothingCame) }
+    }
+
+    pub(crate) fn delivered(&mut self, at: u64, ip_bytes: u32) -> Result<(), FromNowhere> {
+        let Some(destination) = self.places.last_mut() else { return Ok(()) };
+        self.checks += 1;
+        // With fragments it is the last one whose arrival delivers the packet.
+        if destination.ends(at, ip_bytes) { Ok(()) } else { Err(FromNowhere::NothingCame) }
+    }
+}
+
+impl Place {
+    fn comes(&mut self, at: u64, size: Size) {
+        if self.came.len() == MAX_REMEMBERED {
+            self.given_up = true;
+            self.came = VecDeque::new();
+        }
+        if !self.given_up {
+            let left_bytes = size.bytes.saturating_sub(IP_HEADER_BYTES);
+            self.came.push_back(Came { at, size, left_bytes });
+        }
+    }
+
+    /// A packet, or a piece of one, goes on over `link`; false if nothing like it came.
+    fn goes_on(&mut self, offered: u64, size: Size, link: &DeclaredLink) -> bool {
+        if self.given_up {
+            return true;
+        }
+        let waits = link.medium == Medium::HalfDuplex;
+        if !waits && link.queue.is_some_and(|queue| queue.in_order) {
+            // What came before and did not go on was dropped.
+            while self.came.front().is_some_and(|came| came.at < offered) {
+                self.came.pop_front();
+            }
+        }
+        let piece_bytes = size.bytes.saturating_sub(IP_HEADER_BYTES);
+        let fits = |came: &Came| {
+            if came.size.bytes <= link.mtu_bytes {
+                return size.agrees(came.size);
+            }
+            size.bytes <= link.mtu_bytes && (piece_bytes <= came.left_bytes || size.padded)
+        };
+        let first = self.came.partition_point(|came| came.at < offered);
+        let mut found =
+            self.came.range(first..).take_while(|came| came.at == offered).position(fits).map(|at| first + at);
+        if waits && found.is_none() {
+            found = self.came.range(..first).position(fits);
+        }
+        let Some(position) = found else { return false };
+        let came = &mut self.came[position];
+        if came.size.bytes > link.mtu_bytes && piece_bytes < came.left_bytes {
+            came.left_bytes -= piece_bytes;
+        } else {
+            self.came.remove(position);
+        }
+        true
+    }
+
+    /// A packet is delivered; false if nothing arrived that could be its end.
+    fn ends(&mut self, now: u64, ip_bytes: u32) -> bool {
+        if self.given_up {
+            return true;
+        }
+        while self.came.front().is_some_and(|came| came.at < now) {
+            self.came.pop_front();
+        }
+        let ends = |came: &Came| came.size.agrees(Size::exactly(ip_bytes));
+        let last_piece = |came: &Came| came.size.bytes < ip_bytes;
+        let same_time = || self.came.iter().take_while(|came| came.at == now);
+        let found = same_time().position(ends).or_else(|| same_time().position(last_piece));
+        found.is_some_and(|position| self.came.remove(position).is_some())
+    }
+}

@@ -1,0 +1,170 @@
+//! The auditor of every packet (`--audit`): order and limit of queues, each packet's origin, its way from hop to hop,
+//! holes below acknowledgements, published times. State grows with what is under way; costs several times the run.
+//!
+//! It is run beside [`Auditor`](crate::Auditor), whose checks it does not repeat.
+
+mod hops;
+mod origin;
+mod queue;
+mod stream;
+
+use crate::auditor::EndState;
+use crate::declared::{DeclaredFlow, DeclaredLink};
+use crate::verdict::{FailureLog, Rule, Subject, Verdict};
+use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe_units::{FlowId, Instant, LinkId};
+use hops::{FromNowhere, HopWatch};
+use origin::OriginWatch;
+use queue::QueueWatch;
+use stream::StreamWatch;
+
+/// Watches every packet of a run.
+///
+/// A link's [`queue`](DeclaredLink::queue) and a flow's [`path`](DeclaredFlow::path) say what may be checked: where
+/// nothing is promised of a queue its order and limit are not, and where a way is not known its hops are not.
+#[derive(Clone, Debug)]
+pub struct PacketAuditor {
+    declared: Vec<DeclaredLink>,
+    queues: Vec<QueueWatch>,
+    flows: Vec<FlowWatch>,
+    log: FailureLog,
+    acknowledgements: u64,
+}
+
+/// What is known of one direction of a conversation.
+#[derive(Clone, Debug, Default)]
+struct FlowWatch {
+    origin: OriginWatch,
+    hops: HopWatch,
+    stream: StreamWatch,
+}
+
+impl PacketAuditor {
+    /// An auditor of these links; a [`LinkId`] is an index into them.
+    pub fn new(links: Vec<DeclaredLink>) -> Self {
+        let queues =
+            links.iter().enumerate().map(|(index, link)| QueueWatch::new(LinkId(index as u32), link)).collect();
+        PacketAuditor { declared: links, queues, flows: Vec::new(), log: FailureLog::default(), acknowledgements: 0 }
+    }
+
+    /// Declares a flow; before its first packet, at any time of the run.
+    pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
+        // Both directions of a conversation have a place, declared or not.
+        let needed = (flow.index() | 1) + 1;
+        if needed > self.flows.len() {
+            self.flows.resize_with(needed, FlowWatch::default);
+        }
+        self.flows[flow.index()].hops = HopWatch::new(&declared.path);
+    }
+
+    /// Compares the published times, and concludes.
+    pub fn finish(&mut self, end: &impl EndState) -> Verdict {
+        let (mut order, mut limit, mut origin, mut hops, mut published) = (0, 0, 0, 0, 0);
+        for queue in &self.queues {
+            order += queue.order_checks;
+            limit += queue.limit_checks;
+        }
+        for (index, flow) in self.flows.iter().enumerate() {
+            let id = FlowId(index as u32);
+            origin += flow.origin.checks;
+            hops += flow.hops.checks;
+            if let Some(counters) = end.flow(id).published {
+                published += 1;
+                flow.origin.finish(id, &counters.times, &mut self.log);
+            }
+        }
+        let checks = [
+            (Rule::QueueOrder, order),
+            (Rule::QueueLimit, limit),
+            (Rule::Origin, origin),
+            (Rule::Hops, hops),
+            (Rule::AcknowledgedHole, self.acknowledgements),
+            (Rule::Counters, published),
+        ];
+        let declared = &self.declared;
+        self.log.verdict(checks, |subject| match subject {
+            Subject::Link(link) => declared.get(link.index()).map_or_else(String::new, |link| link.name.clone()),
+            Subject::Flow(flow) => end.flow_name(flow),
+        })
+    }
+}
+
+impl Observer for PacketAuditor {
+    fn sent(&mut self, now: Instant, packet: &PacketView) {
+        // Events of flows and links that nobody declared are noted by the other auditor.
+        let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
+        flow.origin.sent(now, packet);
+        flow.hops.sent(now.as_nanos(), packet.ip_bytes);
+        let Some(tcp) = &packet.tcp else { return };
+        flow.stream.sent(tcp);
+        let other = packet.flow.reverse();
+        if tcp.has_ack
+            && let Some(watch) = self.flows.get(other.index())
+        {
+            self.acknowledgements += 1;
+            if let Err(complete) = watch.stream.judge(tcp.acknowledgement) {
+                let found = tcp.acknowledgement;
+                self.log.note(Rule::AcknowledgedHole, Subject::Flow(packet.flow), now, || {
+                    format!(
+                        "expected an acknowledgement of at most {complete}, up to which flow {other} was delivered without \
+                         a hole, found {found}"
+                    )
+                });
+            }
+        }
+    }
+
+    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
+        flow.origin.delivered(now, packet, sent, &mut self.log);
+        if flow.hops.delivered(now.as_nanos(), packet.ip_bytes).is_err() {
+            let bytes = packet.ip_bytes;
+            self.log.note(Rule::Hops, Subject::Flow(packet.flow), now, || {
+                format!(
+                    "expected a packet to be delivered when it arrives over its last link, found none of {bytes} bytes"
+                )
+            });
+        }
+        if let Some(tcp) = &packet.tcp {
+            flow.stream.delivered(tcp);
+        }
+    }
+
+    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+        let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
+        flow.origin.dropped(now, packet, &mut self.log);
+    }
+
+    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+        if let Some(queue) = self.queues.get_mut(link.index()) {
+            queue.offered(wire_bytes);
+        }
+    }
+
+    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        // What the loss model takes has left the queue.
+        if let Some(queue) = self.queues.get_mut(link.index())
+            && reason != DropReason::Loss
+        {
+            queue.dropped(wire_bytes, &mut self.log);
+        }
+    }
+
+    fn transmitted(&mut self, frame: &Transmission) {
+        let Some(link) = self.declared.get(frame.link.index()) else { return };
+        self.queues[frame.link.index()].transmitted(frame, &mut self.log);
+        let Some(flow) = self.flows.get_mut(frame.flow.index()) else { return };
+        if let Err(reason) = flow.hops.transmitted(frame, link) {
+            let (name, bytes, offered) = (&link.name, frame.wire_bytes, frame.offered);
+            self.log.note(Rule::Hops, Subject::Flow(frame.flow), frame.offered, || match reason {
+                FromNowhere::NotOnTheWay => {
+                    format!("expected no frame on link {name:?}, over which its way does not lead")
+                }
+                FromNowhere::NothingCame => format!(
+                    "expected a frame that is offered to link {name:?} to have come there at {offered}, found one of \
+                     {bytes} bytes from nowhere"
+                ),
+            });
+        }
+    }
+}

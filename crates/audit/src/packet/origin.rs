@@ -1,0 +1,124 @@
+//! Where a flow's packets come from: each that is delivered or dropped was sent, just like this, at that time, and only
+//! once. And the times that the records publish, counted again.
+
+use crate::flow::PublishedTimes;
+use crate::verdict::{FailureLog, Rule, Subject};
+use fullpipe_record::PacketView;
+use fullpipe_units::{FlowId, Instant};
+use std::collections::BTreeMap;
+
+/// All that an observer can tell of a packet.
+type Likeness = (u32, u32, Option<(u32, u32, u32, bool, bool)>);
+
+fn likeness(packet: &PacketView) -> Likeness {
+    let tcp = packet.tcp.map(|tcp| (tcp.sequence, tcp.sequence_end, tcp.acknowledgement, tcp.has_ack, tcp.syn));
+    (packet.ip_bytes, packet.payload_bytes, tcp)
+}
+
+/// Packets of one likeness that were sent and not delivered.
+#[derive(Clone, Debug, Default)]
+struct Outstanding {
+    /// By time of sending: how many.
+    sent: BTreeMap<u64, u32>,
+    total: u64,
+    /// So many of them were dropped; it is not said which.
+    dropped: u64,
+}
+
+/// One flow's packets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OriginWatch {
+    outstanding: BTreeMap<Likeness, Outstanding>,
+    times: PublishedTimes,
+    any_sent: bool,
+    last_delay_ns: Option<u64>,
+    pub(crate) checks: u64,
+}
+
+impl OriginWatch {
+    pub(crate) fn sent(&mut self, now: Instant, packet: &PacketView) {
+        let like = self.outstanding.entry(likeness(packet)).or_default();
+        *like.sent.entry(now.as_nanos()).or_default() += 1;
+        like.total += 1;
+        if !self.any_sent {
+            self.any_sent = true;
+            self.times.first_tx = now;
+        }
+        self.times.last_tx = now;
+    }
+
+    pub(crate) fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant, log: &mut FailureLog) {
+        self.checks += 1;
+        if !self.take(packet, sent) {
+            log.note(Rule::Origin, Subject::Flow(packet.flow), now, || {
+                format!("expected what is delivered to have been sent, found {packet:?} that was not sent at {sent}")
+            });
+        }
+        let delay_ns = now.saturating_since(sent).as_nanos();
+        self.times.delay_sum_ns = self.times.delay_sum_ns.saturating_add(delay_ns);
+        match self.last_delay_ns {
+            Some(last) => {
+                self.times.jitter_sum_ns = self.times.jitter_sum_ns.saturating_add(delay_ns.abs_diff(last));
+            }
+            None => self.times.first_rx = now,
+        }
+        self.last_delay_ns = Some(delay_ns);
+        self.times.last_rx = now;
+    }
+
+    /// Takes a packet out; false if it is not there.
+    fn take(&mut self, packet: &PacketView, sent: Instant) -> bool {
+        let Some(like) = self.outstanding.get_mut(&likeness(packet)) else { return false };
+        let Some(count) = like.sent.get_mut(&sent.as_nanos()) else { return false };
+        if like.total == like.dropped {
+            return false;
+        }
+        *count -= 1;
+        if *count == 0 {
+            like.sent.remove(&sent.as_nanos());
+        }
+        like.total -= 1;
+        self.forget(packet);
+        true
+    }
+
+    /// Forgets a likeness of which all that is left was dropped.
+    fn forget(&mut self, packet: &PacketView) {
+        let key = likeness(packet);
+        if self.outstanding.get(&key).is_some_and(|like| like.total == like.dropped) {
+            self.outstanding.remove(&key);
+        }
+    }
+
+    pub(crate) fn dropped(&mut self, now: Instant, packet: &PacketView, log: &mut FailureLog) {
+        self.checks += 1;
+        match self.outstanding.get_mut(&likeness(packet)) {
+            Some(like) => {
+                like.dropped += 1;
+                self.forget(packet);
+            }
+            None => log.note(Rule::Origin, Subject::Flow(packet.flow), now, || {
+                format!("expected what is dropped to have been sent and not to have ended before, found {packet:?}")
+            }),
+        }
+    }
+
+    /// Compares the times that the records publish.
+    pub(crate) fn finish(&self, flow: FlowId, published: &PublishedTimes, log: &mut FailureLog) {
+        let (own, other) = (&self.times, published);
+        for (what, expected, found) in [
+            ("delay_sum", own.delay_sum_ns, other.delay_sum_ns),
+            ("jitter_sum", own.jitter_sum_ns, other.jitter_sum_ns),
+            ("first_tx", own.first_tx.as_nanos(), other.first_tx.as_nanos()),
+            ("last_tx", own.last_tx.as_nanos(), other.last_tx.as_nanos()),
+            ("first_rx", own.first_rx.as_nanos(), other.first_rx.as_nanos()),
+            ("last_rx", own.last_rx.as_nanos(), other.last_rx.as_nanos()),
+        ] {
+            if expected != found {
+                log.note(Rule::Counters, Subject::Flow(flow), Instant::NEVER, || {
+                    format!("expected the records to say {what} = {expected} ns, found {found} ns")
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A link's queue, frame by frame: order and limit.
+//!
+//! Events of a link may be reported when a frame comes or when it leaves, ahead of the clock or not; what is used here
+//! is only the order of a link's own events and the times within them. In a queue that keeps order, the frames that wait
+//! at the instant at which one comes are those reported before it that begin later, and the frame itself unless it
+//! begins at once. A frame that begins at the very instant at which another comes does not wait any more.
+
+use crate::declared::{DeclaredLink, Medium, QueuePromise};
+use crate::verdict::{FailureLog, Rule, Subject};
+use fullpipe_record::Transmission;
+use fullpipe_units::{FlowId, Instant, LinkId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// So many frames are remembered per queue; a queue that holds more is no longer checked.
+const MAX_REMEMBERED: usize = 1 << 20;
+
+/// Frames that one sender has transmitted.
+#[derive(Clone, Debug, Default)]
+struct Sender {
+    /// Begin and bytes of frames that may have waited when the last one came, in order.
+    waiting: VecDeque<(u64, u32)>,
+    waiting_bytes: u64,
+    last_offered: u64,
+}
+
+/// One link's queue or queues.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueWatch {
+    link: LinkId,
+    promise: QueuePromise,
+    /// Stations of a shared medium have queues of their own, told apart by flow.
+    shared: bool,
+    senders: BTreeMap<FlowId, Sender>,
+    /// Bytes of the frames that came and neither left nor were dropped, in order of coming (not on a shared medium,
+    /// where it is not said who was offered a frame).
+    came: VecDeque<u32>,
+    given_up: bool,
+    /// When the last frame began, for failures without a time of their own.
+    last_start: Instant,
+    pub(crate) order_checks: u64,
+    pub(crate) limit_checks: u64,
+}
+
+impl QueueWatch {
+    pub(crate) fn new(link: LinkId, declared: &DeclaredLink) -> Self {
+        QueueWatch {
+            link,
+            promise: declared.queue.unwrap_or_default(),
+            shared: declared.medium == Medium::HalfDuplex,
+            senders: BTreeMap::new(),
+            came: VecDeque::new(),
+            given_up: false,
+            last_start: Instant::ZERO,
+            order_checks: 0,
+            limit_checks: 0,
+        }
+    }
+
+    /// Whether every frame can be told from the order of coming.
+    fn follows(&self) -> bool {
+        self.promise.in_order && !self.shared && !self.given_up
+    }
+
+    pub(crate) fn offered(&mut self, wire_bytes: u32) {
+        if !self.follows() {
+            return;
+        }
+        if self.came.len() == MAX_REMEMBERED {
+            self.given_up = true;
+            self.came = VecDeque::new();
+            return;
+        }
+        self.came.push_back(wire_bytes);
+    }
+
+    pub(crate) fn dropped(&mut self, wire_bytes: u32, log: &mut FailureLog) {
+        if !self.follows() {
+            return;
+        }
+        // Drop-tail: the frame that came last. A frame that a later stage of the queue has no room for is found by size.
+        match self.came.iter().rposition(|bytes| *bytes == wire_bytes) {
+            Some(position) => {
+                self.came.remove(position);
+            }
+            None => log.note(Rule::QueueOrder, Subject::Link(self.link), self.last_start, || {
+                format!("expected a dropped frame to be one of those that wait, found one of {wire_bytes} bytes")
+            }),
+        }
+    }
+
+    pub(crate) fn transmitted(&mut self, frame: &Transmission, log: &mut FailureLog) {
+        if !self.promise.in_order {
+            return;
+        }
+        self.last_start = frame.start;
+        let subject = Subject::Link(self.link);
+        if self.follows() {
+            self.order_checks += 1;
+            let (first, found) = (self.came.pop_front(), frame.wire_bytes);
+            if first != Some(found) {
+                log.note(Rule::QueueOrder, subject, frame.start, || match first {
+                    Some(expected) => {
+                        format!("expected the frame of {expected} bytes that came first, found one of {found} bytes")
+                    }
+                    None => format!("expected no frame, as none waits, found one of {found} bytes"),
+                });
+            }
+        }
+        let sender = if self.shared { frame.flow } else { FlowId::default() };
+        if self.shared && frame.flow == FlowId(u32::MAX) {
+            // Frames without a flow (address resolution) may come from any station.
+            return;
+        }
+        self.senders.entry(sender).or_default().transmitted(frame, self.promise, self.shared, subject, log);
+        self.order_checks += u64::from(self.shared);
+        self.limit_checks += u64::from(self.promise.packets.is_some() || self.promise.bytes.is_some());
+    }
+}
+
+impl Sender {
+    fn transmitted(
+        &mut self,
+        frame: &Transmission,
+        promise: QueuePromise,
+        shared: bool,
+        subject: Subject,
+        log: &mut FailureLog,
+    ) {
+        let (offered, start) = (frame.offered.as_nanos(), frame.start.as_nanos());
+        if offered < self.last_offered {
+            let last = self.last_offered;
+            log.note(Rule::QueueOrder, subject, frame.start, || {
+                format!(
+                    "expected frames in the order of coming, found one that came at {offered} ns after one of {last} ns"
+                )
+            });
+        }
+        self.last_offered = offered;
+        while let Some(&(begin, bytes)) = self.waiting.front() {
+            if begin > offered {
+                break;
+            }
+            self.waiting.pop_front();
+            self.waiting_bytes -= u64::from(bytes);
+        }
+        if start <= offered {
+            return;
+        }
+        if self.waiting.len() < MAX_REMEMBERED {
+            self.waiting.push_back((start, frame.wire_bytes));
+            self.waiting_bytes += u64::from(frame.wire_bytes);
+        }
+        // The first frame at a shared medium has left the queue: it waits at the transmitter for the medium.
+        let first = if shared { self.waiting.front().map_or(0, |(_, bytes)| u64::from(*bytes)) } else { 0 };
+        let packets = self.waiting.len() as u64 - u64::from(shared);
+        let bytes = self.waiting_bytes - first;
+        let at = frame.offered;
+        for (what, found, limit) in [("packets", packets, promise.packets), ("bytes", bytes, promise.bytes)] {
+            if let Some(limit) = limit
+                && found > limit
+            {
+                log.note(Rule::QueueLimit, subject, at, || {
+                    format!("expected at most {limit} {what} to wait, found {found}")
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A TCP flow's sequence numbers, range by range: an acknowledgement says that everything below it has arrived.
+//!
+//! The auditor with constant state knows only the highest number delivered. Here all delivered ranges are kept, so that
+//! an acknowledgement that covers a hole is found. Numbers are unwrapped to 64 bits around the end of what arrived
+//! without a hole (RFC 9293 section 3.4: modulo 2^32).
+
+use fullpipe_record::TcpView;
+use std::collections::BTreeMap;
+
+/// What of one flow's numbers has arrived.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamWatch {
+    begun: bool,
+    /// The first number, on the wire.
+    initial: u32,
+    /// Everything before this has arrived; low 32 bits as on the wire.
+    complete: u64,
+    /// Ranges beyond, from and up to.
+    beyond: BTreeMap<u64, u64>,
+    /// End of a SYN that another one replaced; it may still arrive and be acknowledged.
+    replaced_syn_end: Option<u32>,
+}
+
+/// Far from zero, so that numbers a little older than the first do not fall below it.
+const EPOCH: u64 = 1 << 32;
+
+impl StreamWatch {
+    fn begin(&mut self, initial: u32) {
+        *self = StreamWatch {
+            begun: true,
+            initial,
+            complete: EPOCH | u64::from(initial),
+            beyond: BTreeMap::new(),
+            replaced_syn_end: self.replaced_syn_end,
+        };
+    }
+
+    /// The number nearest to `complete` that looks like `wire`.
+    fn unwrap(&self, wire: u32) -> u64 {
+        self.complete.wrapping_add_signed(i64::from(wire.wrapping_sub(self.complete as u32) as i32))
+    }
+
+    /// A segment of this flow was sent.
+    pub(crate) fn sent(&mut self, tcp: &TcpView) {
+        if !self.begun {
+            self.begin(tcp.sequence);
+        } else if tcp.syn && tcp.sequence != self.initial {
+            self.replaced_syn_end = Some(self.initial.wrapping_add(1));
+            self.begin(tcp.sequence);
+        }
+    }
+
+    /// A segment of this flow arrived.
+    pub(crate) fn delivered(&mut self, tcp: &TcpView) {
+        let (start, end) = (self.unwrap(tcp.sequence), self.unwrap(tcp.sequence_end));
+        if !self.begun || end <= start || end <= self.complete || (tcp.syn && tcp.sequence != self.initial) {
+            return;
+        }
+        let longest = self.beyond.entry(start).or_insert(end);
+        *longest = (*longest).max(end);
+        while let Some((&start, &end)) = self.beyond.first_key_value() {
+            if start > self.complete {
+                break;
+            }
+            self.beyond.pop_first();
+            self.complete = self.complete.max(end);
+        }
+    }
+
+    /// Whether the other side may acknowledge this number; otherwise the highest that it may.
+    pub(crate) fn judge(&self, acknowledgement: u32) -> Result<(), u32> {
+        let judged = self.begun && self.replaced_syn_end != Some(acknowledgement);
+        if judged && self.unwrap(acknowledgement) > self.complete { Err(self.complete as u32) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(sequence: u32, length: u32) -> TcpView {
+        TcpView { sequence, sequence_end: sequence.wrapping_add(length), ..TcpView::default() }
+    }
+
+    #[test]
+    fn an_acknowledgement_stops_at_a_hole_and_jumps_when_it_is_filled() {
+        // Begins 100 numbers before the wrap: 2^32 - 100 = 4294967196.
+        let begin = 4_294_967_196;
+        let mut stream = StreamWatch::default();
+        stream.sent(&segment(begin, 50));
+        stream.delivered(&segment(begin, 50));
+        stream.delivered(&segment(20, 30));
+        assert_eq!(stream.judge(begin + 50), Ok(()));
+        assert_eq!(stream.judge(begin + 51), Err(begin + 50));
+        assert_eq!(stream.judge(50), Err(begin + 50));
+        // 4294967246 + 70 = 2^32 + 20: the hole is filled up to number 20, hence up to 50.
+        stream.delivered(&segment(begin + 50, 70));
+        assert_eq!(stream.judge(50), Ok(()));
+        assert_eq!(stream.judge(51), Err(50));
+        assert!(stream.beyond.is_empty());
+    }
+
+    #[test]
+    fn overlapping_and_repeated_ranges_count_once() {
+        let mut stream = StreamWatch::default();
+        stream.sent(&segment(1000, 100));
+        for (sequence, length) in [(1200, 100), (1200, 50), (1250, 100), (1100, 100)] {
+            stream.delivered(&segment(sequence, length));
+            assert_eq!(stream.judge(1001), Err(1000));
+        }
+        stream.delivered(&segment(1000, 100));
+        assert_eq!(stream.judge(1350), Ok(()));
+        assert_eq!(stream.judge(1351), Err(1350));
+    }
+}
