@@ -68,6 +68,11 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     fixed(value, usize::try_from(last - exponent).unwrap_or(0))
 }
 
+/// A measured value without an interval: a whole number as it is, others with so many significant digits.
+pub(crate) fn exact(value: f64, digits: usize) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 { fixed(value, 0) } else { significant(value, digits) }
+}
+
 /// Like [`significant`], without the zeros at the end: for values that are exact by nature (a rate of 1000 Mbit/s).
 pub(crate) fn trimmed(value: f64, digits: usize) -> String {
     let text = significant(value, digits);
@@ -102,7 +107,7 @@ pub(crate) fn superscript(exponent: i32) -> String {
 }
 
 /// Mean and half width with the same decimals: two significant digits of the half width, and at most seven of the
-/// mean. Without an interval, the mean with five.
+/// mean. Without an interval, the mean with six.
 pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width {
         Some(half) if half > 0.0 && half.is_finite() && mean.is_finite() => {
@@ -121,12 +126,12 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
             };
             (fixed(mean, decimals), Some(shown))
         }
-        Some(_) => (trimmed(mean, 6), Some("0".to_owned())),
-        None => (trimmed(mean, 6), None),
+        Some(_) => (exact(mean, 6), Some("0".to_owned())),
+        None => (exact(mean, 6), None),
     }
 }
 
-/// A share in per cent with its sign, two significant digits: "+0.12 %".
+/// A share in per cent with its sign, to the hundredth below ten per cent: "+0.12 %".
 pub(crate) fn signed_percent(share: f64) -> String {
     if !share.is_finite() {
         return "–".to_owned();
@@ -135,11 +140,13 @@ pub(crate) fn signed_percent(share: f64) -> String {
     if percent == 0.0 {
         return "0 %".to_owned();
     }
-    if percent.abs() < 0.0005 {
-        return if percent > 0.0 { "+0.000 %" } else { "−0.000 %" }.to_owned();
-    }
-    let text = significant(percent, 2);
-    format!("{}{text} %", if percent > 0.0 { "+" } else { "" })
+    let decimals = match percent.abs() {
+        p if p < 9.995 => 2,
+        p if p < 99.95 => 1,
+        _ => 0,
+    };
+    let sign = if percent > 0.0 { '+' } else { '\u{2212}' };
+    format!("{sign}{} %", fixed(percent.abs(), decimals))
 }
 
 /// Pads numbers on the right so that their decimal points stand under each other in a right-aligned column of
@@ -198,7 +205,8 @@ mod tests {
         // 0.0996 has two significant digits at 0.10.
         assert_eq!(shown(5.0, Some(0.0996)), "5.00 ± 0.10");
         assert_eq!(shown(5.0, Some(0.0)), "5 ± 0");
-        assert_eq!(shown(5.25, None), "5.25 ± ?");
+        assert_eq!(shown(5.25, None), "5.25000 ± ?");
+        assert_eq!(shown(6499.0, None), "6499 ± ?");
         // Seven digits of the mean are enough; the interval is then smaller than the last one.
         assert_eq!(shown(1.0, Some(1e-9)), "1.000000 ± < 0.000001");
         assert_eq!(shown(0.0, Some(0.012)), "0.000 ± 0.012");
@@ -208,9 +216,11 @@ mod tests {
     #[test]
     fn per_cent_with_sign() {
         assert_eq!(signed_percent(0.001_23), "+0.12 %");
-        assert_eq!(signed_percent(-0.5), "−50 %");
+        assert_eq!(signed_percent(-0.5), "−50.0 %");
         assert_eq!(signed_percent(0.0), "0 %");
-        assert_eq!(signed_percent(1e-9), "+0.000 %");
+        assert_eq!(signed_percent(-1e-9), "−0.00 %");
+        assert_eq!(signed_percent(0.0999), "+9.99 %");
+        assert_eq!(signed_percent(12.0), "+1200 %");
         assert_eq!(signed_percent(f64::INFINITY), "–");
     }
 

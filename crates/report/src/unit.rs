@@ -106,7 +106,9 @@ impl Scaled {
 
     /// Puts the unit behind a name: "Throughput (Mbit/s)".
     pub(crate) fn heading(&self, name: &str) -> String {
-        if self.label.is_empty() { name.to_owned() } else { format!("{name} ({})", self.label) }
+        // "Received packets (packets)" says nothing new.
+        let said = name.to_lowercase().split(' ').any(|word| word == self.label);
+        if self.label.is_empty() || said { name.to_owned() } else { format!("{name} ({})", self.label) }
     }
 }
 
@@ -162,6 +164,9 @@ mod tests {
         check("Mibit/s", 776.5, "Mibit/s", 776.5, 776.5);
         check("s", 0.0, "s", 0.0, 0.0);
         check("s", 1e300, "s", 1.0, 1.0);
+        assert_eq!(Unit::new("s").scale_for(0.02).heading("Delay"), "Delay (ms)");
+        assert_eq!(Unit::new("packets").scale_for(5.0).heading("Packets offered"), "Packets offered");
+        assert_eq!(Unit::new("").scale_for(5.0).heading("Index"), "Index");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Records {
 
     /// Whether this is the folder of one run rather than of a study.
     pub(crate) fn is_single_run(&self) -> bool {
-        self.runs.len() == 1 && self.study.axes.is_empty()
+        self.study.single || (self.runs.len() == 1 && self.study.axes.is_empty())
     }
 
     /// Title of the report.

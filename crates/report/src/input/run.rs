@@ -73,7 +73,7 @@ impl Run {
         };
         let lateness = root.get("lateness").and_then(Value::as_object).map(read_lateness);
         let mut complaints = Vec::new();
-        for name in ["error", "untrusted", "complaints", "warnings"] {
+        for name in ["distrust", "error"] {
             match root.get(name) {
                 Some(Value::String(why)) if !why.is_empty() => complaints.push(why.clone()),
                 Some(Value::Array(list)) => complaints.extend(list.iter().map(shown)),
@@ -147,15 +147,15 @@ fn read_audit(audit: &Map<String, Value>, file: &Path) -> Result<Audit, ReportEr
 fn failure(value: &Value) -> String {
     let Value::Object(object) = value else { return shown(value) };
     let part = |name: &str| object.get(name).filter(|v| !v.is_null()).map(shown).filter(|t| !t.is_empty());
+    // "link-rate: link 3 (access) at 2.5 s: a frame of ... (12 times)"
     let mut out = String::new();
-    for name in ["rule", "subject", "name"] {
-        if let Some(text) = part(name) {
-            out.push_str(&text);
-            out.push_str(if name == "name" { ": " } else { " " });
-        }
+    if let Some(rule) = part("rule") {
+        out.push_str(&format!("{rule}: "));
     }
-    if let Some(at) = part("at_s") {
-        out.push_str(&format!("at {at} s: "));
+    let who = [part("subject"), part("name").map(|n| format!("({n})")), part("at_s").map(|t| format!("at {t} s"))];
+    let who: Vec<String> = who.into_iter().flatten().collect();
+    if !who.is_empty() {
+        out.push_str(&format!("{}: ", who.join(" ")));
     }
     out.push_str(&part("message").or_else(|| part("reason")).unwrap_or_else(|| shorten(&value.to_string())));
     if let Some(count) = object.get("count").and_then(Value::as_u64).filter(|c| *c > 1) {

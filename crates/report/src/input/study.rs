@@ -1,12 +1,19 @@
-//! What the report takes from `study.toml`. The file is the resolved study (or, in the folder of a single run, the
-//! resolved scenario); the report needs its words only: title, source, parameters, axes, plots, texts of metrics and
-//! claims. Nothing but `title` is needed, unknown keys are left alone, and a plot without a kind is a line plot:
+//! What the report takes from `study.toml`. The file is the resolved study (a single run is a study of one run); the
+//! report needs its words only: title, source, parameters, axes, experiments, plots, texts of metrics and claims. All
+//! may be absent and unknown keys are left alone: whether a study is a good one is for the `study` crate to say.
 //!
 //! ```toml
 //! title = "TCP versus UDP over a shared Ethernet"
 //! source = "A. Author, A title, 2021"       # citation; `description` is shown below it
 //! quick = false                             # true: a banner says so
+//! exact_seed = false                        # true: the folder of one run
 //! command = "fullpipe study run tcp-vs-udp" # how it was called; otherwise made from what is known
+//!
+//! [[metric]]                                # likewise [[axis]] (with `values`), [[claim]], [[experiment]]
+//! name = "throughput_bps"
+//! text = "Throughput"
+//! unit = "bps"
+//! expression = "..."
 //!
 //! [[plot]]
 //! name = "throughput"                       # file plots/throughput.svg
@@ -38,16 +45,22 @@ pub(crate) struct Study {
     pub(crate) source: Option<String>,
     /// What it is about.
     pub(crate) description: Option<String>,
+    /// Seed from which those of the runs follow.
+    pub(crate) seed: Option<i64>,
     /// Whether it was shortened.
     pub(crate) quick: bool,
+    /// Whether it is the wrapping of a single run.
+    pub(crate) single: bool,
     /// The command that made it.
     pub(crate) command: Option<String>,
-    /// What is cut off at the beginning of each run, in words.
-    pub(crate) warm_up: Option<String>,
-    /// Parameters and their values.
-    pub(crate) parameters: Vec<(String, String)>,
-    /// Axes and their values.
-    pub(crate) axes: Vec<(String, Vec<String>)>,
+    /// Parameters: name, value, what it is.
+    pub(crate) parameters: Vec<(String, String, String)>,
+    /// Axes: name, values, what it is.
+    pub(crate) axes: Vec<(String, Vec<String>, String)>,
+    /// Experiments: name and what it is about.
+    pub(crate) experiments: Vec<(String, String)>,
+    /// Metrics, for the table of definitions: name, unit, text, expression.
+    pub(crate) metrics: Vec<[String; 4]>,
     /// Plots to draw.
     pub(crate) plots: Vec<PlotSpec>,
     /// Texts of metrics, axes and claims.
@@ -107,48 +120,38 @@ impl Study {
 
     fn from_table(root: &dyn TableLike, file: &Path) -> Result<Self, ReportError> {
         let below = |name: &str| root.get(name).and_then(Item::as_table_like);
-        // The words of a study may stand at the top or under [study]; those of a run under [scenario].
-        let text = |key: &str| {
-            [Some(root), below("study"), below("scenario")]
-                .into_iter()
-                .flatten()
-                .find_map(|table| table.get(key).and_then(Item::as_str).map(str::to_owned))
-        };
-        let flag = |key: &str| {
-            [Some(root), below("study")]
-                .into_iter()
-                .flatten()
-                .any(|table| table.get(key).and_then(Item::as_bool) == Some(true))
-        };
-        let warm_up = [Some(root), below("study"), below("scenario")]
-            .into_iter()
-            .flatten()
-            .find_map(|t| ["warm_up", "warmup", "warm_up_s"].into_iter().find_map(|k| t.get(k)))
-            .map(shown);
+        let text = |key: &str| root.get(key).and_then(Item::as_str).filter(|t| !t.trim().is_empty()).map(str::to_owned);
+        let flag = |key: &str| root.get(key).and_then(Item::as_bool) == Some(true);
         let mut words = Vec::new();
-        for key in ["metric", "metrics", "axis", "claim", "claims"] {
+        for key in ["metric", "axis", "claim"] {
             for (name, table) in tables(root, key) {
-                let text = ["text", "title", "label", "description"].into_iter().find_map(|k| string(table, k));
-                if let (Some(name), Some(text)) = (name, text) {
-                    words.push(Words { name, text, unit: string(table, "unit") });
+                if let Some(name) = name {
+                    let unit = string(table, "unit").filter(|u| !u.is_empty());
+                    words.push(Words { name, text: string(table, "text").unwrap_or_default(), unit });
                 }
             }
         }
-        let mut axes: Vec<(String, Vec<String>)> = Vec::new();
-        if let Some(table) = below("axes") {
-            axes.extend(table.iter().map(|(name, item)| (name.to_owned(), list(item))));
-        }
-        for (name, table) in tables(root, "axis") {
-            if let (Some(name), Some(values)) = (name, table.get("values")) {
-                axes.push((name, list(values)));
-            }
-        }
-        let parameters = below("parameters")
-            .map(|table| table.iter().map(|(name, item)| (name.to_owned(), shown(item))).collect())
-            .unwrap_or_default();
-        let plots = ["plot", "plots"]
+        let text_of = |table: &dyn TableLike, key: &str| string(table, key).unwrap_or_default();
+        let axes = tables(root, "axis")
             .into_iter()
-            .flat_map(|key| tables(root, key))
+            .filter_map(|(name, table)| Some((name?, list(table.get("values")?), text_of(table, "text"))))
+            .collect();
+        let experiments =
+            tables(root, "experiment").into_iter().filter_map(|(name, t)| Some((name?, text_of(t, "text")))).collect();
+        let metrics = tables(root, "metric")
+            .into_iter()
+            .filter_map(|(name, t)| Some([name?, text_of(t, "unit"), text_of(t, "text"), text_of(t, "expression")]))
+            .collect();
+        let mut parameters = Vec::new();
+        for (name, item) in below("parameters").into_iter().flat_map(|table| table.iter()) {
+            let (value, text) = match item.as_table_like() {
+                Some(table) => (table.get("default").map(shown).unwrap_or_default(), text_of(table, "text")),
+                None => (shown(item), String::new()),
+            };
+            parameters.push((name.to_owned(), value, text));
+        }
+        let plots = tables(root, "plot")
+            .into_iter()
             .enumerate()
             .map(|(i, (name, table))| plot(name.unwrap_or_else(|| format!("plot-{}", i + 1)), table))
             .collect::<Result<_, _>>()
@@ -158,11 +161,14 @@ impl Study {
             title: text("title"),
             source: text("source"),
             description: text("description"),
+            seed: root.get("seed").and_then(Item::as_integer),
             quick: flag("quick"),
+            single: flag("exact_seed"),
             command: text("command"),
-            warm_up,
             parameters,
             axes,
+            experiments,
+            metrics,
             plots,
             words,
             text: String::new(),
@@ -214,10 +220,12 @@ fn plot(name: String, table: &dyn TableLike) -> Result<PlotSpec, String> {
             .map(Some)
             .ok_or_else(|| format!("plot `{name}`: `{key}` is a number")),
     };
-    let filter = ["where", "filter"]
+    let filter = table
+        .get("where")
+        .and_then(Item::as_table_like)
         .into_iter()
-        .filter_map(|k| table.get(k).and_then(Item::as_table_like))
-        .flat_map(|t| t.iter().map(|(axis, item)| (axis.to_owned(), list(item))).collect::<Vec<_>>())
+        .flat_map(|t| t.iter())
+        .map(|(axis, item)| (axis.to_owned(), list(item)))
         .collect();
     Ok(PlotSpec {
         title: string(table, "title"),

@@ -181,7 +181,9 @@ pub(crate) fn read_results(file: &Path) -> Result<Results, ReportError> {
             let truth = matches!(table.text(*column).trim(), "true" | "false");
             values.push(if truth { None } else { table.number(*column)? });
         }
-        let point = (0..seed).map(|c| (header[c].clone(), table.text(c).to_owned())).collect();
+        // An axis that an experiment does not have is empty there, and absent from its points in the summary.
+        let axes = (0..seed).filter(|c| !table.text(*c).is_empty());
+        let point = axes.map(|c| (header[c].clone(), table.text(c).to_owned())).collect();
         rows.push(ResultRow { point: Point(point), seed: table.text(seed).to_owned(), key: name, values });
     }
     Ok(Results { metrics: metrics.into_iter().map(|c| header[c].clone()).collect(), rows })

@@ -88,7 +88,12 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
         if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
     };
     fact("Build", &list(records.runs.iter().map(|r| r.build.as_str()).collect(), 4));
-    fact("Seeds", &list(records.runs.iter().map(|r| r.seed.as_str()).collect(), 4));
+    let seeds: BTreeSet<&str> = records.runs.iter().map(|r| r.seed.as_str()).collect();
+    let derived = format!("{} derived from it", count(seeds.len(), "run seed"));
+    match (records.study.seed, records.study.single) {
+        (Some(seed), false) => fact("Seed", &format!("{seed}; {derived}")),
+        _ => fact("Seed", &list(seeds, 4)),
+    }
     let times: Vec<f64> = records.runs.iter().filter_map(|r| r.duration_s).collect();
     let all_virtual = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
     let label = if all_virtual { "Simulated time" } else { "Time" };
@@ -129,14 +134,23 @@ fn parameters(out: &mut String, records: &Records) {
     let mut table = Table {
         caption: "Parameters and axes".to_owned(),
         keys: 1,
-        headings: vec![Heading::text("Name"), Heading::text("Role"), Heading::long("Value")],
+        headings: vec![Heading::text("Name"), Heading::text("Role"), Heading::long("Value"), Heading::long("What it is")],
         groups: Vec::new(),
     };
-    let axes = study.axes.iter().map(|(name, values)| (name, "axis", values.join(", ")));
-    let parameters = study.parameters.iter().map(|(name, value)| (name, "parameter", value.clone()));
-    let rows = axes.chain(parameters).map(|(name, role, value)| {
-        vec![Field::Text(name.clone()), Field::Text(role.to_owned()), Field::Text(value)]
+    let axes = study.axes.iter().map(|(name, values, text)| (name, "axis", values.join(", "), text));
+    let parameters = study.parameters.iter().map(|(name, value, text)| {
+        let value = if value.is_empty() { "as the scenario says" } else { value };
+        (name, "parameter", value.to_owned(), text)
+    });
+    let rows = axes.chain(parameters).map(|(name, role, value, text)| {
+        vec![
+            Field::Markup(format!("<code>{}</code>", escape(name))),
+            Field::Text(role.to_owned()),
+            Field::Text(value),
+            Field::Text(text.clone()),
+        ]
     });
     table.groups.push((None, rows.collect()));
+    table.drop_empty_columns();
     table.write(out);
 }

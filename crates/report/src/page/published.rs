@@ -32,7 +32,8 @@ pub(crate) fn claims(records: &Records) -> String {
     };
     let body = rows.iter().map(|row| {
         let name = row.claim().unwrap_or_default();
-        let text = records.study.words_of(name).map_or_else(|| name.replace(['_', '-'], " "), |w| w.text.clone());
+        let told = records.study.words_of(name).map(|w| w.text.clone()).filter(|t| !t.is_empty());
+        let text = told.unwrap_or_else(|| name.replace(['_', '-'], " "));
         vec![
             Field::Text(text),
             Field::Text(row.point.words()),
@@ -155,9 +156,7 @@ pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) 
     let unit = records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
     let number = rows.iter().filter_map(|r| r.point.get(axis)).all(|v| crate::input::table::parse_number(v).is_some());
     let word = word_for(records, axis);
-    // "Packets (packets)" says nothing new.
-    let same = unit.unscaled().label.eq_ignore_ascii_case(&word);
-    let text = if same { word } else { unit.unscaled().heading(&word) };
+    let text = if word.ends_with(')') { word } else { unit.unscaled().heading(&word) };
     if number { Heading::number(text) } else { Heading::text(text) }
 }
 

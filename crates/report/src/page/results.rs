@@ -6,12 +6,12 @@ use crate::input::Records;
 use crate::input::run::{Cell, read_flows};
 use crate::input::summary::{Point, SummaryRow};
 use crate::markup::escape;
-use crate::numbers::{mean_and_interval, trimmed};
+use crate::numbers::{exact, mean_and_interval};
 use crate::page::count;
 use crate::page::published::{axis_field, axis_heading, unit_of};
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::gather::{varying, word_for};
-use crate::unit::{Unit, words};
+use crate::unit::Unit;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -36,12 +36,17 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
         let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| experiment(&r.point) == name).collect();
         if let Some(name) = name {
             let _ = write!(out, "<h3>{}</h3>\n", escape(name));
+            let text = records.study.experiments.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
+            if !text.is_empty() {
+                let _ = write!(out, "<p>{}</p>\n", escape(text));
+            }
         }
         fold(&mut out, &of_points(records, &rows, name));
     }
     if records.is_single_run() {
         flows(&mut out, records)?;
     }
+    definitions(&mut out, records);
     Ok(out)
 }
 
@@ -82,8 +87,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
         let largest = column().filter_map(|r| r.mean).fold(0.0, |a: f64, v| a.max(v.abs()));
         let unit = column().next().map_or_else(|| Unit::new(""), |r| unit_of(records, r)).scale_for(largest);
         let word = word_for(records, metric);
-        let same = unit.label.eq_ignore_ascii_case(&word);
-        headings.push(Heading::number(if same { word } else { unit.heading(&word) }));
+        headings.push(Heading::number(unit.heading(&word)));
         units.push(unit);
     }
     headings.push(Heading::number("Runs"));
@@ -107,9 +111,11 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
         fields
     });
     let mut table = Table {
-        caption: match experiment {
-            Some(name) => format!("{name}: means over runs ± half width of the 95 % interval"),
-            None => "Means over runs ± half width of the 95 % interval".to_owned(),
+        caption: match (experiment, rows.iter().all(|r| r.n <= 1)) {
+            (Some(name), false) => format!("{name}: means over runs ± half width of the 95 % interval"),
+            (None, false) => "Means over runs ± half width of the 95 % interval".to_owned(),
+            (Some(name), true) => format!("{name}: values of one run per point"),
+            (None, true) => "Values of one run".to_owned(),
         },
         keys: axes.len(),
         headings,
@@ -119,42 +125,107 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     table
 }
 
+/// How each metric is computed.
+fn definitions(out: &mut String, records: &Records) {
+    let shown = |name: &str| records.summary.iter().any(|r| r.metric == name);
+    let rows = records.study.metrics.iter().filter(|[name, ..]| shown(name)).map(|[name, unit, text, expression]| {
+        let code = |text: &str| Field::Markup(format!("<code>{}</code>", escape(text)));
+        vec![code(name), Field::Text(unit.clone()), Field::Text(text.clone()), code(expression)]
+    });
+    let mut table = Table {
+        caption: "How the metrics are computed from flows.csv".to_owned(),
+        keys: 1,
+        headings: vec![
+            Heading::text("Metric"),
+            Heading::text("Unit"),
+            Heading::long("What it is"),
+            Heading::long("Expression"),
+        ],
+        groups: vec![(None, rows.collect())],
+    };
+    if table.len() > 0 {
+        table.drop_empty_columns();
+        let _ = write!(out, "<details><summary>{}</summary>\n", escape(&table.caption));
+        table.write(out);
+        out.push_str("</details>\n");
+    }
+}
+
+/// Columns of the table of flows: heading, how it comes from `flows.csv`.
+const FLOW_TABLE: [(&str, From); 18] = [
+    ("Flow", From::Column("flow")),
+    ("Source", From::Column("source")),
+    ("Destination", From::Column("destination")),
+    ("Protocol", From::Column("protocol")),
+    ("Congestion control", From::Column("congestion")),
+    ("Goodput", From::Column("goodput_bps")),
+    ("Mean delay", From::PerPacket("delay_sum_s")),
+    ("Mean jitter", From::PerPacket("jitter_sum_s")),
+    ("Completion", From::Column("completion_s")),
+    ("Packets sent", From::Column("tx_packets")),
+    ("received", From::Column("rx_packets")),
+    ("lost", From::Column("lost_packets")),
+    ("retransmitted", From::Column("retransmitted_packets")),
+    ("marked", From::Column("marked_packets")),
+    ("Bytes sent", From::Column("tx_bytes")),
+    ("received", From::Column("rx_bytes")),
+    ("First sent", From::Column("first_tx_s")),
+    ("Last received", From::Column("last_rx_s")),
+];
+
+/// Where a column of the table of flows comes from.
+enum From {
+    /// A column as it is.
+    Column(&'static str),
+    /// A sum over received packets, divided by their number (FlowMonitor's means).
+    PerPacket(&'static str),
+}
+
 fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
     let Some(run) = records.runs.first() else { return Ok(()) };
     let flows = read_flows(&run.folder, MOST_FLOWS)?;
+    let place = |name: &str| flows.header.iter().position(|h| h == name);
+    let number = |row: &[Cell], column: Option<usize>| match column.and_then(|c| row.get(c)) {
+        Some(Cell::Number(value)) => Some(*value),
+        _ => None,
+    };
+    let received = place("rx_packets");
     let mut headings = Vec::new();
-    let mut units = Vec::new();
-    for (column, name) in flows.header.iter().enumerate() {
-        let numbers = || flows.rows.iter().filter_map(|r| if let Cell::Number(v) = r[column] { Some(v) } else { None });
-        let largest = numbers().fold(0.0, |a: f64, v| a.max(v.abs()));
-        // Counts stay whole numbers; only times and rates get a prefix.
-        let scaled = match name.ends_with("_s") || name.ends_with("_bps") {
+    let mut columns: Vec<Vec<Field>> = Vec::new();
+    for (heading, from) in FLOW_TABLE {
+        let (name, per_packet) = match from {
+            From::Column(name) => (name, false),
+            From::PerPacket(name) => (name, true),
+        };
+        let Some(column) = place(name) else { continue };
+        let value = |row: &Vec<Cell>| {
+            let value = number(row, Some(column))?;
+            if per_packet { number(row, received).filter(|n| *n > 0.0).map(|n| value / n) } else { Some(value) }
+        };
+        let words = flows.rows.iter().any(|row| matches!(row[column], Cell::Text(_)));
+        // Counts stay whole; times and rates get the prefix that suits the largest.
+        let largest = flows.rows.iter().filter_map(value).fold(0.0, |a: f64, v| a.max(v.abs()));
+        let unit = match name.ends_with("_s") || name.ends_with("_bps") {
             true => Unit::of_metric(name).scale_for(largest),
-            false => Unit::of_metric(name).unscaled(),
+            false => Unit::new("").scale_for(1.0),
         };
-        let word = words(name);
-        let is_number = numbers().next().is_some();
-        let text = if name.ends_with("_packets") { word } else { scaled.heading(&word) };
-        headings.push(if is_number { Heading::number(text) } else { Heading::text(text) });
-        units.push(scaled);
-    }
-    let body = flows.rows.iter().map(|row| {
-        let field = |(cell, unit): (&Cell, &crate::unit::Scaled)| match cell {
+        headings.push(if words { Heading::text(heading) } else { Heading::number(unit.heading(heading)) });
+        let field = |row: &Vec<Cell>| match &row[column] {
             Cell::Text(text) => Field::Text(text.clone()),
-            Cell::Number(value) => Field::Number(trimmed(unit.value(*value), 6)),
-            Cell::Empty => Field::Number("–".to_owned()),
+            _ => Field::Number(value(row).map_or_else(|| "–".to_owned(), |v| exact(unit.value(v), 6))),
         };
-        row.iter().zip(&units).map(field).collect()
-    });
+        columns.push(flows.rows.iter().map(field).collect());
+    }
+    let rows = (0..flows.rows.len()).map(|i| columns.iter().map(|c| c[i].clone()).collect()).collect();
     let shown = flows.rows.len();
     let mut table = Table {
         caption: match flows.total {
             total if total > shown => format!("Flows: the first {shown} of {total}; flows.csv has all"),
-            _ => "Flows".to_owned(),
+            _ => "Flows, counted at the IP layer".to_owned(),
         },
         keys: 1,
         headings,
-        groups: vec![(None, body.collect())],
+        groups: vec![(None, rows)],
     };
     table.drop_empty_columns();
     fold(out, &table);

@@ -108,14 +108,11 @@ fn seeds(records: &Records) -> String {
 fn warm_up(records: &Records) -> String {
     let told: BTreeSet<&str> = records.runs.iter().filter_map(|r| r.warm_up.as_deref()).collect();
     let seconds = |text: &str| if text.parse::<f64>().is_ok() { format!("{text} s") } else { text.to_owned() };
-    match (&records.study.warm_up, told.len()) {
-        (Some(text), _) => format!("{} cut from the beginning of each run.", seconds(text)),
-        (None, 0) => "None is declared: counters cover each run from its first to its last packet.".to_owned(),
-        (None, _) => {
-            let list: Vec<String> = told.into_iter().map(seconds).collect();
-            format!("{} cut from the beginning of each run.", list.join(", "))
-        }
+    if told.is_empty() {
+        return "None is declared: counters cover each run from its first to its last packet.".to_owned();
     }
+    let list: Vec<String> = told.into_iter().map(seconds).collect();
+    format!("{} cut from the beginning of each run.", list.join(", "))
 }
 
 fn lateness(records: &Records) -> String {
@@ -244,16 +241,13 @@ fn write_text(out: &mut String, text: &str) {
 
 /// The command that makes the same records again.
 pub(crate) fn repeat(records: &Records) -> String {
-    let command = records.study.command.clone().unwrap_or_else(|| {
-        let quick = if records.quick() { " --quick" } else { "" };
-        match (records.is_single_run(), records.runs.first()) {
-            (true, Some(run)) => format!("fullpipe run study.toml --seed {} --out again", quoted(&run.seed)),
-            _ => format!("fullpipe study run study.toml{quick} --out again"),
-        }
-    });
+    let command = records.study.command.clone().unwrap_or_else(|| "fullpipe study run study.toml --out again".to_owned());
     let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.build.as_str()).collect();
     let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();
     let mut out = format!("<pre tabindex=\"0\">{}</pre>\n", escape(&command));
+    if records.study.command.is_none() {
+        out.push_str("<p>In the folder of this page: <code>study.toml</code> holds every setting, seed included.</p>\n");
+    }
     let virtual_time = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
     if !builds.is_empty() {
         let _ = write!(
@@ -271,12 +265,6 @@ pub(crate) fn repeat(records: &Records) -> String {
     out
 }
 
-/// A word that a shell takes as one.
-fn quoted(word: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:".contains(&b);
-    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,11 +277,5 @@ mod tests {
             out,
             "<p><strong>Limits</strong></p>\n<p>No &lt;b&gt;radio&lt;/b&gt;.</p>\n<ul><li>one more</li><li>two</li></ul>\n"
         );
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("5321"), "5321");
-        assert_eq!(quoted("a'; rm -rf"), "'a'\\''; rm -rf'");
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::markup::escape;
 use crate::plot::palette::{Style, marker};
-use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, text, text_width};
+use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, pixel, text, text_width};
 use crate::plot::ticks::{Ends, Tick, Ticks, linear, logarithmic};
 use fullpipe_units::math::log10;
 use std::fmt::Write;
@@ -234,6 +234,18 @@ impl Frame {
         }
     }
 
+    /// A small pale dot: one run among many.
+    pub(crate) fn dot(&mut self, x: f64, y: f64, style: Style) {
+        if self.shows(x, y) {
+            let (px, py) = (pixel(self.x(x)), pixel(self.y(y)));
+            let _ = write!(
+                self.body,
+                "<circle cx=\"{px}\" cy=\"{py}\" r=\"1.5\" fill=\"{}\" fill-opacity=\"0.45\"/>",
+                style.colour
+            );
+        }
+    }
+
     /// A vertical interval around a value. On a logarithmic axis an interval that reaches zero ends at the axis.
     pub(crate) fn interval(&mut self, x: f64, y: f64, half_width: f64, style: Style) {
         if !self.shows(x, y) {
@@ -287,7 +299,7 @@ impl Frame {
              <desc id=\"{name}-d\">{}</desc>",
             escape(title),
             escape(description),
-            h = crate::plot::shape::pixel(self.height.ceil())
+            h = pixel(self.height.ceil())
         );
         let _ = write!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
         self.grid_and_ticks(&mut out);
@@ -296,10 +308,10 @@ impl Frame {
                 out,
                 "<clipPath id=\"{name}-c\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\
                  <g clip-path=\"url(#{name}-c)\">{}</g>",
-                crate::plot::shape::pixel(self.left),
-                crate::plot::shape::pixel(self.top),
-                crate::plot::shape::pixel(self.right - self.left),
-                crate::plot::shape::pixel(self.bottom - self.top),
+                pixel(self.left),
+                pixel(self.top),
+                pixel(self.right - self.left),
+                pixel(self.bottom - self.top),
                 self.body
             );
         } else {
@@ -449,7 +461,7 @@ mod tests {
     fn an_interval_that_reaches_zero_ends_at_a_log_axis() {
         let mut frame = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 10.0), Vec::new());
         frame.interval(2.0, 3.0, 4.0, style(0));
-        let bottom = crate::plot::shape::pixel(frame.bottom);
+        let bottom = pixel(frame.bottom);
         assert!(frame.body.contains(&format!(",{bottom}V")), "{}", frame.body);
         assert!(!frame.body.contains("NaN"));
     }

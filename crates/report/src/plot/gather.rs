@@ -134,9 +134,21 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
     Gathered { series, names: (!numeric).then_some(names), unit }
 }
 
-/// What a metric or an axis is called.
+/// What a metric or an axis is called: the study's text if it is a name and not a sentence, else the name in words.
 pub(crate) fn word_for(records: &Records, name: &str) -> String {
-    records.study.words_of(name).map_or_else(|| words(name), |w| w.text.clone())
+    let told = records.study.words_of(name).map(|w| w.text.trim());
+    match told.filter(|t| !t.is_empty() && !t.ends_with('.') && t.chars().count() <= LONGEST_NAME) {
+        Some(text) => capitalized(text),
+        None => words(name),
+    }
+}
+
+/// A longer text than this is an explanation.
+const LONGEST_NAME: usize = 45;
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Which end of a plot an axis is.
@@ -173,8 +185,14 @@ pub(crate) fn number_axis(
     }
     extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
     extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
-    let scaled = unit.scale_for(extent.size());
-    let title = scaled.heading(&label.clone().unwrap_or_else(|| word_for(records, name)));
+    let label = label.clone().unwrap_or_else(|| word_for(records, name));
+    // A text that names its unit is left alone, and so are the values.
+    let (title, scaled) = if label.ends_with(')') {
+        (label, Unit::new("%").unscaled())
+    } else {
+        let scaled = unit.scale_for(extent.size());
+        (scaled.heading(&label), scaled)
+    };
     let scale = if log { Scale::Log } else { Scale::Linear(Ends::OnStep) };
     let extent = Extent { low: scaled.value(extent.low), high: scaled.value(extent.high) };
     (Axis { title, scale, extent }, scaled)

@@ -1,6 +1,6 @@
-//! One metric over another, a marker per point of the sweep with intervals in both directions: delay against
-//! throughput, for instance. The points of a series are joined in the order of the sweep if they are a path along one
-//! axis.
+//! One metric over another, delay against throughput for instance: every run as a dot, the mean of each point of the
+//! sweep as a marker with intervals in both directions. The means of a series are joined in the order of the sweep if
+//! they are a path along one axis.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -40,15 +40,26 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             published: other.published.zip(row.published),
         });
     }
+    // Every run, by series.
+    let column = |name: &str| records.results.metrics.iter().position(|m| m == name);
+    let mut dots: Vec<(usize, f64, f64)> = Vec::new();
+    if let (Some(cx), Some(cy)) = (column(x), column(y)) {
+        for row in records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)) {
+            let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
+            if let (Some(at), Some(vx), Some(vy)) = (keys.iter().position(|k| *k == key), row.values[cx], row.values[cy]) {
+                dots.push((at, vx, vy));
+            }
+        }
+    }
     let marks = || series.iter().flat_map(|(_, marks)| marks);
-    let ends = |log: bool, of: &dyn Fn(&Mark) -> ((f64, f64), Option<f64>)| {
+    let ends = |log: bool, dot: &dyn Fn(&(usize, f64, f64)) -> f64, of: &dyn Fn(&Mark) -> ((f64, f64), Option<f64>)| {
         let values = marks().map(of).flat_map(|((mean, half), published)| {
             [Some(mean), Some(mean - half), Some(mean + half), published].into_iter().flatten()
         });
-        Extent::of(values.filter(|v| !log || *v > 0.0))
+        Extent::of(values.chain(dots.iter().map(dot)).filter(|v| !log || *v > 0.0))
     };
-    let x_extent = ends(spec.x_log, &|m| (m.x, m.published.map(|p| p.0)));
-    let y_extent = ends(spec.y_log, &|m| (m.y, m.published.map(|p| p.1)));
+    let x_extent = ends(spec.x_log, &|d| d.1, &|m| (m.x, m.published.map(|p| p.0)));
+    let y_extent = ends(spec.y_log, &|d| d.2, &|m| (m.y, m.published.map(|p| p.1)));
     let (Some(x_extent), Some(y_extent)) = (x_extent, y_extent) else {
         return Drawing::nothing(format!("Not drawn: the summary has no points with both {x} and {y}."));
     };
@@ -72,6 +83,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     if gather::cut(spec) {
         frame.clip();
     }
+    for (i, vx, vy) in &dots {
+        frame.dot(x_unit.value(*vx), y_unit.value(*vy), style(*i));
+    }
     let mut hidden = 0;
     for (i, (_, marks)) in series.iter().enumerate() {
         let style = style(i);
@@ -91,6 +105,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         }
     }
     let mut remarks = Vec::new();
+    if dots.len() > marks().count() {
+        remarks.push(format!("Dots: every run, {} in all; markers: means.", dots.len()));
+    }
     if marks().any(|m| m.x.1 > 0.0 || m.y.1 > 0.0) {
         remarks.push("Bars: 95 % intervals of the means (Student's t).".to_owned());
     }

@@ -129,19 +129,18 @@ pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, 
     let _ = write!(out, ">{}</text>", escape(words));
 }
 
-/// About how wide a text is: the widths of a common sans-serif, rounded up a little. Enough to leave room; nothing is
-/// cut by it.
+/// About how wide a text is, by the wider of the common sans-serifs: enough to leave room.
 pub(crate) fn text_width(words: &str) -> f64 {
     let em: f64 = words
         .chars()
         .map(|c| match c {
             'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | '\u{202f}' => 0.3,
             'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '/' | ' ' | '-' => 0.38,
-            'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.92,
-            '⁰'..='⁹' | '⁻' | '¹' | '²' | '³' => 0.4,
-            'A'..='Z' => 0.68,
-            c if c.is_ascii() => 0.58,
-            '−' | '±' | '×' | '–' | 'µ' | '·' => 0.6,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.97,
+            '⁰'..='⁹' | '⁻' | '¹' | '²' | '³' => 0.42,
+            'A'..='Z' => 0.7,
+            c if c.is_ascii() => 0.63,
+            '−' | '±' | '×' => 0.84,
             // East Asian text is as wide as high.
             c if c > '\u{2e80}' => 1.0,
             _ => 0.65,

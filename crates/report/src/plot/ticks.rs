@@ -55,6 +55,11 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
     };
     let width = at(1);
     // The slack keeps an end that is a step up to rounding from gaining another step.
+    // A run of 60 s whose last sample is at 59.99 s ends at 60 s.
+    if ends == Ends::Exact {
+        let next = at((high / width).ceil() as i64);
+        high = if next - high < 0.02 * width { next } else { high };
+    }
     let (first, last) = match ends {
         Ends::OnStep => ((low / width + 1e-6).floor() as i64, (high / width - 1e-6).ceil() as i64),
         Ends::Exact => ((low / width - 1e-6).ceil() as i64, (high / width + 1e-6).floor() as i64),
@@ -90,7 +95,7 @@ fn label(value: f64, decimals: usize) -> String {
 
 /// Ticks of a logarithmic axis over `low..=high`, both above zero. The ends go out to 1, 2 or 5 times a power of ten.
 /// Decades are labelled; the steps 2 to 9 are minor ticks, of which 2 and 5 are labelled on an axis of two decades
-/// or less. With many decades only every second, third... is labelled.
+/// and a half or less. With many decades only every second, third... is labelled.
 pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     low = low.max(1e-290);
@@ -116,7 +121,7 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
             }
             let labelled = match mantissa {
                 1 => exponent % every == 0,
-                2 | 5 => decades <= 2.0,
+                2 | 5 => decades <= 2.5,
                 _ => false,
             };
             if mantissa > 1 && decades > 8.0 {
@@ -184,6 +189,7 @@ mod tests {
         let ticks = linear(0.0, 61.0, 6, Ends::Exact);
         assert_eq!((ticks.low, ticks.high), (0.0, 61.0));
         assert_eq!(labels(&ticks), ["0", "20", "40", "60"]);
+        assert_eq!(linear(0.0, 59.99, 6, Ends::Exact).high, 60.0);
         assert_eq!(labels(&linear(0.0, 100_000.0, 5, Ends::OnStep))[1], "20\u{202f}000");
     }
 
@@ -205,7 +211,7 @@ mod tests {
         assert_eq!(labels(&ticks), ["10", "100", "1000", "10\u{202f}000", "100\u{202f}000"]);
         // Eight minor ticks in each of four decades, five decades.
         assert_eq!(ticks.ticks.len(), 4 * 8 + 5);
-        // Within two decades, 2 and 5 are labelled; 0.3 goes down to 0.2, 7 up to 10.
+        // Within two decades and a half, 2 and 5 are labelled; 0.3 goes down to 0.2, 7 up to 10.
         let ticks = logarithmic(0.3, 7.0);
         assert_eq!((ticks.low, ticks.high), (0.2, 10.0));
         assert_eq!(labels(&ticks), ["0.2", "0.5", "1", "2", "5", "10"]);

@@ -73,7 +73,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         // Half a picture unit is a pixel of the picture at twice its size, or of a print at 280 dots per inch.
         let kept = thin(&scaled, |t| frame.x(t) * 2.0);
         thinned |= kept.len() < scaled.len();
-        frame.curve(&kept, style(i), 1.3);
+        frame.curve(&kept, style(i), if kept.len() > 1000 { 0.9 } else { 1.4 });
         if let Some(extent) = Extent::of(scaled.iter().map(|s| s.1)) {
             words.push_str(&format!(
                 " {label}: {} samples between {} and {}.",
