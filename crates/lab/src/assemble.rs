@@ -6,7 +6,8 @@ use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
 use fullpipe_network::{
-    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, LinkSpecification, Network, QueueDiscipline,
+    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, LinkSpecification, Network,
+    QueueDiscipline,
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Discipline, Transport, Workload};
@@ -76,9 +77,10 @@ pub(crate) fn assemble(scenario: &Scenario, options: &Options) -> Result<Prepare
         }
     }
     network.finish();
-    let paths = scenario.flows.iter().flat_map(|flow| {
-        [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]
-    });
+    let paths = scenario
+        .flows
+        .iter()
+        .flat_map(|flow| [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]);
     for path in paths.collect::<Vec<_>>() {
         network.observer.add_flow(path);
     }

@@ -90,7 +90,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Control { flow, reason } => write!(formatter, "flow {flow:?}: {reason}"),
-            RunError::TooLarge { what, limit } => write!(formatter, "too many {what}: at most {limit} can be simulated"),
+            RunError::TooLarge { what, limit } => {
+                write!(formatter, "too many {what}: at most {limit} can be simulated")
+            }
         }
     }
 }

@@ -64,8 +64,7 @@ pub struct LinkRow<'a> {
 impl LinkRow<'_> {
     /// Mean time that a transmitted frame waited before its first bit left; `None` without frames.
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
-        (self.counters.frames > 0)
-            .then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
+        (self.counters.frames > 0).then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
     }
 }
 

@@ -32,8 +32,7 @@ pub(crate) fn ethernet(
     scenario: &description::Scenario,
     discipline: impl Fn() -> Option<Box<dyn QueueDiscipline>>,
 ) -> EthernetSpecification {
-    let hosts: Vec<_> =
-        described.hosts.iter().map(|&host| (host, scenario.nodes[host.index()].name.clone())).collect();
+    let hosts: Vec<_> = described.hosts.iter().map(|&host| (host, scenario.nodes[host.index()].name.clone())).collect();
     let arp = &described.arp;
     EthernetSpecification {
         disciplines: hosts.iter().filter_map(|_| discipline()).collect(),

@@ -3,7 +3,10 @@
 //! The auditor is told what the scenario promised, not what the network was built with.
 
 use crate::Options;
-use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, Published, QueuePromise, Verdict};
+use fullpipe_audit::{
+    Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, QueuePromise,
+    Verdict,
+};
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
@@ -15,6 +18,8 @@ use fullpipe_units::{FlowId, Instant, LinkId, Rate};
 pub(crate) struct Witness {
     pub(crate) monitor: FlowMonitor,
     auditor: Auditor,
+    /// Follows every packet, where asked for.
+    packet_auditor: Option<Box<PacketAuditor>>,
     /// Packets with transport payload that arrived.
     pub(crate) data_packets: u64,
     /// Frames transmitted.
@@ -66,46 +71,42 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
     declared
 }
 
-/// What may wait at a link: its device queue, and a discipline's if there is one.
+/// What may wait at a link: in its device queue, and in a discipline's if there is one.
 fn queue_promise(device: QueueLimit, above: Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
     let of = |limit: QueueLimit| match limit {
-        QueueLimit::Packets(packets) => Some(QueuePromise { packets: Some(u64::from(packets)), bytes: None }),
-        QueueLimit::Bytes(bytes) => Some(QueuePromise { packets: None, bytes: Some(bytes) }),
-        QueueLimit::Time(time) => Some(QueuePromise { packets: None, bytes: Some(rate.bytes_in(time)) }),
-        QueueLimit::Unlimited => None,
+        QueueLimit::Packets(packets) => (Some(u64::from(packets)), None),
+        QueueLimit::Bytes(bytes) => (None, Some(bytes)),
+        QueueLimit::Time(time) => (None, Some(rate.bytes_in(time))),
+        QueueLimit::Unlimited => (None, None),
     };
-    let device = of(device)?;
-    let above = match above {
-        None => return Some(device),
-        Some(Discipline::Fifo { limit }) => of(limit)?,
-        Some(Discipline::FqCodel { limit_packets, .. }) => {
-            QueuePromise { packets: Some(u64::from(limit_packets)), bytes: None }
-        }
+    let (packets, bytes) = of(device);
+    let (above, in_order) = match above {
+        None => ((Some(0), Some(0)), true),
+        Some(Discipline::Fifo { limit }) => (of(limit), true),
+        Some(Discipline::FqCodel { limit_packets, .. }) => ((Some(u64::from(limit_packets)), None), false),
     };
-    // Two limits in the same unit add up; in different ones they promise nothing about the sum.
-    match (device, above) {
-        (QueuePromise { packets: Some(a), .. }, QueuePromise { packets: Some(b), .. }) => {
-            Some(QueuePromise { packets: Some(a + b), bytes: None })
-        }
-        (QueuePromise { bytes: Some(a), .. }, QueuePromise { bytes: Some(b), .. }) => {
-            Some(QueuePromise { packets: None, bytes: Some(a + b) })
-        }
-        _ => None,
-    }
+    // Limits in the same unit add up; in different ones they promise nothing about the sum.
+    let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    Some(QueuePromise { in_order, packets: sum(packets, above.0), bytes: sum(bytes, above.1) })
 }
 
 impl Witness {
-    pub(crate) fn new(scenario: &Scenario, _options: &Options) -> Self {
+    pub(crate) fn new(scenario: &Scenario, options: &Options) -> Self {
         let mut monitor = FlowMonitor::new();
         monitor.grow(2 * scenario.flows.len());
         let mut auditor = Auditor::new(declared_links(scenario));
         auditor.reserve_flows(2 * scenario.flows.len());
-        Witness { monitor, auditor, data_packets: 0, transmissions: 0, flows: 0 }
+        let packet_auditor = options.audit_packets.then(|| Box::new(PacketAuditor::new(declared_links(scenario))));
+        Witness { monitor, auditor, packet_auditor, data_packets: 0, transmissions: 0, flows: 0 }
     }
 
     /// The next direction of a conversation, with the links that its packets pass.
     pub(crate) fn add_flow(&mut self, path: Vec<LinkId>) {
-        self.auditor.add_flow(FlowId(self.flows), &DeclaredFlow { path });
+        let declared = DeclaredFlow { path };
+        self.auditor.add_flow(FlowId(self.flows), &declared);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.add_flow(FlowId(self.flows), &declared);
+        }
         self.flows += 1;
     }
 
@@ -113,15 +114,18 @@ impl Witness {
     pub(crate) fn grow(&mut self, conversations: usize, _flow: usize) {
         self.monitor.grow(2 * conversations);
         for _ in 0..2 {
-            self.auditor.add_flow(FlowId(self.flows), &DeclaredFlow::default());
-            self.flows += 1;
+            self.add_flow(Vec::new());
         }
     }
 
     /// The auditor's conclusion.
     pub(crate) fn judge(&mut self, scenario: &Scenario, remaining: &Remaining) -> Verdict {
         let end = End { scenario, monitor: &self.monitor, remaining };
-        self.auditor.finish(&end)
+        let verdict = self.auditor.finish(&end);
+        match &mut self.packet_auditor {
+            Some(packets) => verdict.and(packets.finish(&end)),
+            None => verdict,
+        }
     }
 }
 
@@ -157,6 +161,9 @@ impl Observer for Witness {
     fn sent(&mut self, now: Instant, packet: &PacketView) {
         self.monitor.sent(now, packet);
         self.auditor.sent(now, packet);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.sent(now, packet);
+        }
     }
 
     #[inline(always)]
@@ -164,27 +171,42 @@ impl Observer for Witness {
         self.data_packets += u64::from(packet.payload_bytes > 0);
         self.monitor.delivered(now, packet, sent);
         self.auditor.delivered(now, packet, sent);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.delivered(now, packet, sent);
+        }
     }
 
     #[inline(always)]
     fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
         self.monitor.dropped(now, packet, link, reason);
         self.auditor.dropped(now, packet, link, reason);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.dropped(now, packet, link, reason);
+        }
     }
 
     #[inline(always)]
     fn offered(&mut self, link: LinkId, wire_bytes: u32) {
         self.auditor.offered(link, wire_bytes);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.offered(link, wire_bytes);
+        }
     }
 
     #[inline(always)]
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.auditor.link_dropped(link, wire_bytes, reason);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.link_dropped(link, wire_bytes, reason);
+        }
     }
 
     #[inline(always)]
     fn transmitted(&mut self, transmission: &Transmission) {
         self.transmissions += 1;
         self.auditor.transmitted(transmission);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.transmitted(transmission);
+        }
     }
 }

@@ -227,15 +227,7 @@ impl Core {
                 bytes => network.arena.store_payload(bytes.clone()),
             };
             let ip_bytes = IPV4_HEADER_BYTES + header.header_bytes() + u32::from(header.payload_bytes);
-            network.send(
-                endpoint.node,
-                endpoint.flow,
-                endpoint.peer,
-                ip_bytes,
-                Content::Tcp(header),
-                sacks,
-                payload,
-            );
+            network.send(endpoint.node, endpoint.flow, endpoint.peer, ip_bytes, Content::Tcp(header), sacks, payload);
         }
         let far = EventId::new(EventClass::Transport, 2 * number);
         let near = EventId::new(EventClass::Transport, 2 * number + 1);
@@ -451,4 +443,3 @@ impl Io for AtHost<'_> {
         self.network.send(from, flow, to, ip_bytes, Content::Udp { payload_bytes }, Side::NONE, Side::NONE);
     }
 }
-

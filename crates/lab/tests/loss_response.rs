@@ -244,6 +244,9 @@ fn reno_under_random_loss_follows_the_chain_of_windows() {
             (1..=4).map(|seed| segments_per_round_trip("linux-reno", &loss, 100, seconds, seed)).collect();
         let measured = runs.iter().sum::<f64>() / runs.len() as f64;
         println!("p = {probability}: measured {measured:.3} ({runs:.3?}), chain {expected:.3}");
-        assert!((measured / expected - 1.0).abs() < 0.05, "p = {probability}: {measured} measured, {expected} expected");
+        assert!(
+            (measured / expected - 1.0).abs() < 0.05,
+            "p = {probability}: {measured} measured, {expected} expected"
+        );
     }
 }

@@ -65,11 +65,8 @@ fn goodput_queue_delay_and_window_agree_with_ns3() {
         let goodput_mbps = outcome.flow_rows().next().and_then(|row| row.goodput_bps).expect("goodput") / 1e6;
         let bottleneck = outcome.link_rows().find(|row| row.link == "link2").expect("the bottleneck");
         let queue_delay_ms = bottleneck.mean_queue_delay_s().expect("frames") * 1e3;
-        let windows: Vec<f64> = outcome
-            .series_rows()
-            .filter(|row| row.time.as_secs_f64() > 10.0)
-            .map(|row| row.value / 1448.0)
-            .collect();
+        let windows: Vec<f64> =
+            outcome.series_rows().filter(|row| row.time.as_secs_f64() > 10.0).map(|row| row.value / 1448.0).collect();
         let window_mean = windows.iter().sum::<f64>() / windows.len() as f64;
         println!(
             "{}: goodput {goodput_mbps:.3} ({:.3}), queue delay {queue_delay_ms:.2} ({:.2}) ms, window {window_mean:.1} ({:.1}), \

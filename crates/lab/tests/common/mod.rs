@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use fullpipe_lab::{Options, Outcome, run};
+use fullpipe_scenario::Override;
 
 /// Runs a scenario and demands that the audit passes.
 pub fn outcome(text: &str) -> Outcome {
@@ -11,8 +12,8 @@ pub fn outcome(text: &str) -> Outcome {
 
 /// Runs a scenario with overrides and demands that the audit passes.
 pub fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
-    let overrides: Vec<(String, String)> =
-        overrides.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect();
+    let overrides: Vec<Override> =
+        overrides.iter().map(|(path, value)| Override { path: path.to_string(), value: value.to_string() }).collect();
     let loaded = fullpipe_scenario::load(text, "test.toml", &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let outcome = run(&loaded.scenario, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
