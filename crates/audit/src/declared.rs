@@ -24,7 +24,7 @@ pub struct DeclaredLink {
     pub min_frame_bytes: u32,
     /// Largest IP packet in one frame.
     pub mtu_bytes: u32,
-    /// What is promised of the queue; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: nothing.
+    /// Limit of what waits; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: no limit.
     pub queue: Option<QueuePromise>,
 }
 
@@ -38,15 +38,13 @@ pub enum Medium {
     HalfDuplex,
 }
 
-/// A queue, all stages of one sender together (a discipline above a device queue: the sum of both limits). On a shared
-/// medium each flow is taken to have a sender of its own.
+/// How much may wait at a link, all stages of one sender together (a discipline above a device queue: the sum of both
+/// limits). The frame in transmission does not count. On a shared medium each flow is taken to have a sender of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePromise {
-    /// Frames leave in the order in which they came, and only those that find the queue full are dropped.
-    pub in_order: bool,
-    /// At most so many packets wait, the frame in transmission not counted. Checked where frames leave in order.
+    /// At most so many packets.
     pub packets: Option<u64>,
-    /// At most so many bytes on the wire wait, as above.
+    /// At most so many bytes on the wire.
     pub bytes: Option<u64>,
 }
 

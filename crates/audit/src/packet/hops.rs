@@ -91,7 +91,12 @@ impl HopWatch {
         }
     }
 
-    pub(crate) fn transmitted(&mut self, frame: &Transmission, link: &DeclaredLink) -> Result<(), FromNowhere> {
+    pub(crate) fn transmitted(
+        &mut self,
+        frame: &Transmission,
+        link: &DeclaredLink,
+        in_order: bool,
+    ) -> Result<(), FromNowhere> {
         if self.path.is_empty() {
             return Ok(());
         }
@@ -99,7 +104,7 @@ impl HopWatch {
         let hop = self.path.iter().position(|id| *id == frame.link).ok_or(FromNowhere::NotOnTheWay)?;
         let size = Size::of(frame, link);
         self.places[hop + 1].comes(frame.arrival.as_nanos(), size);
-        let known = self.places[hop].goes_on(frame.offered.as_nanos(), size, link);
+        let known = self.places[hop].goes_on(frame.offered.as_nanos(), size, link, in_order);
         if known { Ok(()) } else { Err(FromNowhere::NothingCame) }
     }
 
@@ -124,12 +129,12 @@ impl Place {
     }
 
     /// A packet, or a piece of one, goes on over `link`; false if nothing like it came.
-    fn goes_on(&mut self, offered: u64, size: Size, link: &DeclaredLink) -> bool {
+    fn goes_on(&mut self, offered: u64, size: Size, link: &DeclaredLink, in_order: bool) -> bool {
         if self.given_up {
             return true;
         }
         let waits = link.medium == Medium::HalfDuplex;
-        if !waits && link.queue.is_some_and(|queue| queue.in_order) {
+        if !waits && in_order {
             // What came before and did not go on was dropped.
             while self.came.front().is_some_and(|came| came.at < offered) {
                 self.came.pop_front();

@@ -20,8 +20,8 @@ use stream::StreamWatch;
 
 /// Watches every packet of a run.
 ///
-/// A link's [`queue`](DeclaredLink::queue) and a flow's [`path`](DeclaredFlow::path) say what may be checked: where
-/// nothing is promised of a queue its order and limit are not, and where a way is not known its hops are not.
+/// Hops are checked where a flow's [`path`](DeclaredFlow::path) is known, limits where a link's
+/// [`queue`](DeclaredLink::queue) promises one, the order of a queue unless [`may_reorder`](Self::may_reorder) was called.
 #[derive(Clone, Debug)]
 pub struct PacketAuditor {
     declared: Vec<DeclaredLink>,
@@ -55,6 +55,14 @@ impl PacketAuditor {
             self.flows.resize_with(needed, FlowWatch::default);
         }
         self.flows[flow.index()].hops = HopWatch::new(&declared.path);
+    }
+
+    /// Declares that a link's queue discipline may take frames in another order, or drop any of them (a fair queue):
+    /// order and limit of its queue are not checked. Before its first frame.
+    pub fn may_reorder(&mut self, link: LinkId) {
+        if let Some(queue) = self.queues.get_mut(link.index()) {
+            queue.in_order = false;
+        }
     }
 
     /// Compares the published times, and concludes.
@@ -152,9 +160,11 @@ impl Observer for PacketAuditor {
 
     fn transmitted(&mut self, frame: &Transmission) {
         let Some(link) = self.declared.get(frame.link.index()) else { return };
-        self.queues[frame.link.index()].transmitted(frame, &mut self.log);
+        let queue = &mut self.queues[frame.link.index()];
+        queue.transmitted(frame, &mut self.log);
+        let in_order = queue.in_order;
         let Some(flow) = self.flows.get_mut(frame.flow.index()) else { return };
-        if let Err(reason) = flow.hops.transmitted(frame, link) {
+        if let Err(reason) = flow.hops.transmitted(frame, link, in_order) {
             let (name, bytes, offered) = (&link.name, frame.wire_bytes, frame.offered);
             self.log.note(Rule::Hops, Subject::Flow(frame.flow), frame.offered, || match reason {
                 FromNowhere::NotOnTheWay => {

@@ -28,6 +28,8 @@ struct Sender {
 pub(crate) struct QueueWatch {
     link: LinkId,
     promise: QueuePromise,
+    /// Whether frames leave in the order in which they came, and only those that find the queue full are dropped.
+    pub(crate) in_order: bool,
     /// Stations of a shared medium have queues of their own, told apart by flow.
     shared: bool,
     senders: BTreeMap<FlowId, Sender>,
@@ -46,6 +48,7 @@ impl QueueWatch {
         QueueWatch {
             link,
             promise: declared.queue.unwrap_or_default(),
+            in_order: true,
             shared: declared.medium == Medium::HalfDuplex,
             senders: BTreeMap::new(),
             came: VecDeque::new(),
@@ -58,7 +61,7 @@ impl QueueWatch {
 
     /// Whether every frame can be told from the order of coming.
     fn follows(&self) -> bool {
-        self.promise.in_order && !self.shared && !self.given_up
+        self.in_order && !self.shared && !self.given_up
     }
 
     pub(crate) fn offered(&mut self, wire_bytes: u32) {
@@ -89,7 +92,7 @@ impl QueueWatch {
     }
 
     pub(crate) fn transmitted(&mut self, frame: &Transmission, log: &mut FailureLog) {
-        if !self.promise.in_order {
+        if !self.in_order {
             return;
         }
         self.last_start = frame.start;
