@@ -46,13 +46,16 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub struct CubicConfig {
     /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
     pub fast_convergence: bool,
+    /// The Reno-friendly region (section 4.3), on by default. ns-3 has none up to version 3.37: there the window stays at
+    /// a `w_max` that fast convergence has lowered, where Reno would long have gone beyond.
+    pub reno_friendly: bool,
     /// HyStart++ in the first slow start.
     pub hystart: Option<HyStart>,
 }
 
 impl Default for CubicConfig {
     fn default() -> Self {
-        CubicConfig { fast_convergence: true, hystart: None }
+        CubicConfig { fast_convergence: true, reno_friendly: true, hystart: None }
     }
 }
 
@@ -70,6 +73,7 @@ pub struct Cubic {
     /// Part of a byte that the window has earned.
     fraction: f32,
     fast_convergence: bool,
+    reno_friendly: bool,
     saved: bool,
     in_recovery: bool,
 }
@@ -108,6 +112,7 @@ impl Cubic {
             hystart: config.hystart,
             fraction: 0.0,
             fast_convergence: config.fast_convergence,
+            reno_friendly: config.reno_friendly,
             saved: false,
             in_recovery: false,
         }
@@ -127,7 +132,7 @@ impl Cubic {
         let elapsed = ack.now.saturating_since(curve.epoch_at);
         let alpha = if curve.w_est_bytes >= curve.cwnd_prior_bytes { 1.0 } else { ALPHA };
         curve.w_est_bytes += alpha * mss * share;
-        let grown = if curve.window_bytes(elapsed, mss) < curve.w_est_bytes {
+        let grown = if self.reno_friendly && curve.window_bytes(elapsed, mss) < curve.w_est_bytes {
             curve.w_est_bytes.max(cwnd)
         } else {
             let target = curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(cwnd, 1.5 * cwnd);

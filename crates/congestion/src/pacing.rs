@@ -27,22 +27,13 @@ pub struct Pacer {
     remainder: u64,
     /// What the burst under way may still send before `next_at`.
     burst_bytes: u64,
-    /// Longest lateness that is won back.
-    slack: Duration,
 }
 
 impl Pacer {
     /// A pacer that does not pace until it is given a rate, with this much per burst (at least one packet leaves
     /// whatever the quantum).
     pub fn new(quantum_bytes: u64) -> Self {
-        Pacer {
-            rate_bps: 0,
-            quantum_bytes,
-            next_at: Instant::ZERO,
-            remainder: 0,
-            burst_bytes: 0,
-            slack: Duration::ZERO,
-        }
+        Pacer { rate_bps: 0, quantum_bytes, next_at: Instant::ZERO, remainder: 0, burst_bytes: 0 }
     }
 
     /// Sets the rate; 0 stops pacing. Packets already sent keep the time they were given.
@@ -62,7 +53,6 @@ impl Pacer {
             self.remainder = scaled.min(rate_bps - 1);
         }
         self.rate_bps = rate_bps;
-        self.set_slack();
     }
 
     /// The rate in bits per second; 0 if unpaced.
@@ -73,10 +63,7 @@ impl Pacer {
     /// Sets how many bytes may leave in one burst.
     #[inline]
     pub fn set_quantum_bytes(&mut self, quantum_bytes: u64) {
-        if quantum_bytes != self.quantum_bytes {
-            self.quantum_bytes = quantum_bytes;
-            self.set_slack();
-        }
+        self.quantum_bytes = quantum_bytes;
     }
 
     /// When the next packet may leave; [`Instant::ZERO`] or any time past: at once.
@@ -98,10 +85,8 @@ impl Pacer {
             return;
         }
         if now >= self.next_at {
-            let late = now.saturating_since(self.next_at);
-            if late > self.slack {
-                self.next_at = Instant::from_nanos(now.as_nanos() - self.slack.as_nanos());
-                self.remainder = 0;
+            if now > self.next_at {
+                self.forgive(now);
             }
             self.burst_bytes = self.quantum_bytes;
         }
@@ -119,9 +104,13 @@ impl Pacer {
         self.next_at = self.next_at.saturating_add(Duration::from_nanos(nanoseconds));
     }
 
-    fn set_slack(&mut self) {
-        let half = self.quantum_bytes.min(MAX_BYTES) / 2 * NANOSECOND_BITS_PER_BYTE;
-        self.slack = Duration::from_nanos(half.checked_div(self.rate_bps).unwrap_or(0));
+    /// Of the time by which `now` is late, all but half a quantum's is lost.
+    fn forgive(&mut self, now: Instant) {
+        let half = self.quantum_bytes.min(MAX_BYTES) / 2 * NANOSECOND_BITS_PER_BYTE / self.rate_bps;
+        if now.saturating_since(self.next_at).as_nanos() > half {
+            self.next_at = Instant::from_nanos(now.as_nanos() - half);
+            self.remainder = 0;
+        }
     }
 }
 

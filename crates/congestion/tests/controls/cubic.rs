@@ -5,7 +5,7 @@ use fullpipe_congestion::cubic::{Cubic, CubicConfig};
 use fullpipe_congestion::{Congestion, Controller, RecoveryExit};
 use fullpipe_units::{Duration, Instant};
 
-const ALONE: CubicConfig = CubicConfig { fast_convergence: false, hystart: None };
+const ALONE: CubicConfig = CubicConfig { fast_convergence: false, reno_friendly: true, hystart: None };
 
 /// Just after a loss at this window.
 fn after_loss(window_segments: u64, rtt_seconds: f64) -> Flow<Cubic> {
@@ -125,6 +125,19 @@ fn reno_friendly_growth_is_nine_seventeenths_up_to_the_old_window_and_one_beyond
 }
 
 #[test]
+fn without_the_reno_friendly_region_there_is_only_the_curve() {
+    // The same loss: W(0.5667 s) = 80.53 instead of 100, and after four seconds 99.996.
+    let config = CubicConfig { reno_friendly: false, ..CubicConfig::default() };
+    let mut flow = Flow::new(Cubic::new(config), 100, 0.01);
+    flow.control.ssthresh_bytes = MSS;
+    flow.lose();
+    run_until(&mut flow, 0.5667);
+    assert!((flow.window() - 80.53).abs() < 0.05, "{}", flow.window());
+    run_until(&mut flow, 4.0);
+    assert!((flow.window() - 100.0).abs() < 0.05, "{}", flow.window());
+}
+
+#[test]
 fn the_curve_and_not_renos_window_rules_as_soon_as_it_is_ahead_of_it() {
     // Loss at 200 segments, round-trip time 100 ms: 140 left, K = cbrt(150) = 5.3133. At 3 s the curve says
     // 200 - 0.4 * 2.3133^3 = 195.05 and Reno 140 + 30 * 0.53 = 155.9.
@@ -186,7 +199,7 @@ fn fast_convergence_lowers_the_flat_part() {
     // Second loss at 800 segments, below the first at 1000: w_max = 800 * 1.7 / 2 = 680, else 800. A third loss at 700,
     // above 680, is the new w_max as it is.
     for (fast_convergence, w_max) in [(true, 680.0), (false, 800.0)] {
-        let mut flow = Flow::new(Cubic::new(CubicConfig { fast_convergence, hystart: None }), 1_000, 0.1);
+        let mut flow = Flow::new(Cubic::new(CubicConfig { fast_convergence, ..CubicConfig::default() }), 1_000, 0.1);
         flow.lose();
         flow.control.cwnd_bytes = 800 * MSS;
         flow.lose();
