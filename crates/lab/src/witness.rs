@@ -71,6 +71,17 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
     declared
 }
 
+/// Links whose discipline may take packets in another order than that of their coming.
+fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
+    let reorders = |discipline: &Option<Discipline>| matches!(discipline, Some(Discipline::FqCodel { .. }));
+    let links = scenario.links.iter().map(move |link| reorders(&link.discipline));
+    let media = scenario.ethernets.iter().flat_map(move |ethernet| {
+        let paths = if ethernet.half_duplex { 1 } else { ethernet.hosts.len() };
+        std::iter::repeat_n(reorders(&ethernet.discipline), paths)
+    });
+    links.chain(media).enumerate().filter(|(_, reorders)| *reorders).map(|(link, _)| LinkId(link as u32))
+}
+
 /// What may wait at a link: in its device queue, and in a discipline's if there is one.
 fn queue_promise(device: QueueLimit, above: Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
     let of = |limit: QueueLimit| match limit {
@@ -80,14 +91,14 @@ fn queue_promise(device: QueueLimit, above: Option<Discipline>, rate: Rate) -> O
         QueueLimit::Unlimited => (None, None),
     };
     let (packets, bytes) = of(device);
-    let (above, in_order) = match above {
-        None => ((Some(0), Some(0)), true),
-        Some(Discipline::Fifo { limit }) => (of(limit), true),
-        Some(Discipline::FqCodel { limit_packets, .. }) => ((Some(u64::from(limit_packets)), None), false),
+    let above = match above {
+        None => (Some(0), Some(0)),
+        Some(Discipline::Fifo { limit }) => of(limit),
+        Some(Discipline::FqCodel { limit_packets, .. }) => (Some(u64::from(limit_packets)), None),
     };
     // Limits in the same unit add up; in different ones they promise nothing about the sum.
     let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-    Some(QueuePromise { in_order, packets: sum(packets, above.0), bytes: sum(bytes, above.1) })
+    Some(QueuePromise { packets: sum(packets, above.0), bytes: sum(bytes, above.1) })
 }
 
 impl Witness {
@@ -96,7 +107,11 @@ impl Witness {
         monitor.grow(2 * scenario.flows.len());
         let mut auditor = Auditor::new(declared_links(scenario));
         auditor.reserve_flows(2 * scenario.flows.len());
-        let packet_auditor = options.audit_packets.then(|| Box::new(PacketAuditor::new(declared_links(scenario))));
+        let packet_auditor = options.audit_packets.then(|| {
+            let mut packets = Box::new(PacketAuditor::new(declared_links(scenario)));
+            reordering_links(scenario).for_each(|link| packets.may_reorder(link));
+            packets
+        });
         Witness { monitor, auditor, packet_auditor, data_packets: 0, transmissions: 0, flows: 0 }
     }
 
