@@ -124,7 +124,7 @@ const LINK_FIELDS: &[Field] = &[
     Field::default(
         "queue",
         Kind::QueueLimit,
-        "100packets",
+        "1000packets",
         "How much the drop-tail queue holds; the packet in transmission does not count. A limit in time is what the \
          link transmits in that time.",
     ),

@@ -6,31 +6,27 @@
 use super::Check;
 use crate::description::{LossDetection, Tcp};
 use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, default_data};
+use fullpipe_congestion::catalogue::{ENTRIES, LATER};
 use fullpipe_units::Duration;
 
-/// The congestion controls that a file can name.
-pub const CONGESTION: &[Choice] = &[
-    Choice::new("newreno", "RFC 5681 with RFC 6582, as ns-3's TcpNewReno."),
-    Choice::new("linux-reno", "Reno as Linux grows its window, as ns-3's TcpLinuxReno."),
-    Choice::new("cubic", "RFC 9438."),
-    Choice::later("bic"),
-    Choice::later("highspeed"),
-    Choice::later("htcp"),
-    Choice::later("hybla"),
-    Choice::later("illinois"),
-    Choice::later("scalable"),
-    Choice::later("vegas"),
-    Choice::later("veno"),
-    Choice::later("westwood"),
-    Choice::later("yeah"),
-    Choice::later("lp"),
-    Choice::later("ledbat"),
-    Choice::later("dctcp"),
-    Choice::later("bbr1"),
-    Choice::later("bbr3"),
-    Choice::later("copa"),
-    Choice::later("prague"),
-];
+const CONTROLS: usize = ENTRIES.len() + LATER.len();
+
+/// The congestion controls that a file can name: those of the catalogue, and those that it knows for later.
+pub const CONGESTION: &[Choice] = &controls();
+
+const fn controls() -> [Choice; CONTROLS] {
+    let mut list = [Choice::later(""); CONTROLS];
+    let mut n = 0;
+    while n < ENTRIES.len() {
+        list[n] = Choice::new(ENTRIES[n].name, ENTRIES[n].summary);
+        n += 1;
+    }
+    while n < CONTROLS {
+        list[n] = Choice::later(LATER[n - ENTRIES.len()]);
+        n += 1;
+    }
+    list
+}
 
 const BY_PRESET: &str = "by preset";
 const RTO: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };

@@ -5,7 +5,7 @@ use super::network::{Network, known};
 use super::pattern::{is_pattern, matches, natural_order};
 use super::reach::Reach;
 use super::{COMPARED, Check, some_of, tcp};
-use crate::description::{Flow, Probe, Subject, Tcp, Transfer, Transport, Workload};
+use crate::description::{Flow, Probe, Subject, Transfer, Transport, Workload};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants, nearest};
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const LARGEST_DATAGRAM: u64 = 65_507;
 /// Flows between one pair of hosts: a port is 16 bits, and the low ones are not given out.
 const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
 /// Most values that all probes of a run may write.
-const MOST_SAMPLES: u128 = 1_000_000_000;
+const MOST_SAMPLES: u128 = 100_000_000;
 
 pub(crate) static FLOW: Table = Table {
     name: "flow",
@@ -134,10 +134,18 @@ static TRANSFER: Table = Table {
 };
 
 /// Metrics that a TCP flow has.
-pub const METRICS_OF_TCP_FLOWS: &[&str] =
-    &["cwnd_bytes", "ssthresh_bytes", "inflight_bytes", "srtt_s", "pacing_bps", "delivery_bps", "throughput_bps"];
+pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
+    "cwnd_bytes",
+    "ssthresh_bytes",
+    "inflight_bytes",
+    "srtt_s",
+    "pacing_bps",
+    "delivery_bps",
+    "throughput_bps",
+    "drops",
+];
 /// Metrics that a UDP flow has.
-pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps"];
+pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops"];
 /// Metrics that a direction of a link has.
 pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
 /// Metrics that a shared segment has.
@@ -153,7 +161,7 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("queue_bytes", "bytes in the queue (links)."),
     Choice::new("queue_delay_s", "how long a packet that comes now would wait (links)."),
     Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments)."),
-    Choice::new("drops", "frames dropped since the start (links, segments)."),
+    Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments)."),
     Choice::new("marks", "packets marked by ECN since the start (links)."),
     Choice::later("sinr_db"),
     Choice::later("cqi"),
@@ -217,31 +225,36 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
         Some(Value { data: Data::Table(tree), .. }) => Some(tree),
         _ => None,
     };
-    let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
-    if let Some(short) = flow.remove("congestion") {
-        if tree.get("congestion").is_some() {
-            let message = format!("{path} has congestion and tcp.congestion");
-            check.error(short.place, &format!("{path}.congestion"), message, vec!["one of the two".into()]);
+    let short = flow.remove("congestion");
+    // Most flows say nothing of their own: they share the settings of `[tcp]`.
+    if own.is_some() || short.is_some() {
+        let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
+        if let Some(short) = short {
+            if tree.get("congestion").is_some() {
+                let message = format!("{path} has congestion and tcp.congestion");
+                check.error(short.place, &format!("{path}.congestion"), message, vec!["one of the two".into()]);
+            }
+            tree.set("congestion", short);
         }
-        tree.set("congestion", short);
-    }
-    tcp::fill(&mut tree, Some(settings));
-    if tree.iter().any(|(_, value)| value.given) {
+        tcp::fill(&mut tree, Some(settings));
         tcp::check(&tree, &format!("{path}.tcp"), check);
+        if tree != *settings {
+            let place = tree.place;
+            flow.set("tcp", Value { data: Data::Table(tree), place, given: false });
+        }
     }
+    let send_buffer = flow.get("tcp").map_or(settings, Value::table).size("send_buffer");
     if flow.choice("workload") == "bulk" {
-        flow.fill("write_size", Data::Size(tree.size("send_buffer").min(64 << 10)));
+        flow.fill("write_size", Data::Size(send_buffer.min(64 << 10)));
     }
     // A write waits for room for all of it: one that is larger than the buffer would wait for ever.
     for key in ["write_size", "payload"] {
-        if let Some(size) = flow.get(key).map(Value::size).filter(|size| *size > tree.size("send_buffer")) {
+        if let Some(size) = flow.get(key).map(Value::size).filter(|size| *size > send_buffer) {
             let message = format!("{path}.{key} = {size}B is more than the send buffer ever holds");
-            let expected = format!("at most tcp.send_buffer = {}B", tree.size("send_buffer"));
+            let expected = format!("at most tcp.send_buffer = {send_buffer}B");
             check.error(flow.place_of(key), &format!("{path}.{key}"), message, vec![expected]);
         }
     }
-    let place = tree.place;
-    flow.set("tcp", Value { data: Data::Table(tree), place, given: false });
 }
 
 // --- The description.
@@ -257,6 +270,7 @@ pub(crate) struct Flows {
 pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &mut Check) -> Option<Flows> {
     let mut flows = Flows { list: Vec::new(), groups: Vec::new() };
     let place = root.place;
+    let common = Arc::new(tcp::settings(root.table("tcp")));
     let mut trees: &mut [Tree] = &mut [];
     if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
         trees = list;
@@ -298,7 +312,14 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             continue;
         }
         let Some(workload) = workload else { continue };
-        let settings: Option<Arc<Tcp>> = tree.get("tcp").map(|value| Arc::new(tcp::settings(value.table())));
+        let transport = if udp {
+            Transport::Udp
+        } else {
+            Transport::Tcp(match tree.get("tcp") {
+                Some(own) => Arc::new(tcp::settings(own.table())),
+                None => Arc::clone(&common),
+            })
+        };
         let (start, spread) = (tree.duration("start"), tree.duration("start_spread"));
         let first = flows.list.len();
         for n in 0..count {
@@ -310,7 +331,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 to,
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
                 workload: workload.clone(),
-                transport: settings.clone().map_or(Transport::Udp, Transport::Tcp),
+                transport: transport.clone(),
             });
         }
         flows.groups.push((name, first, flows.list.len()));

@@ -122,7 +122,11 @@ fn kind_text(kind: &Kind) -> String {
             (false, false) => "number".to_string(),
         },
         Kind::Duration { min, max } => {
-            let above = if min.is_zero() { "" } else { ", above 0" };
+            let above = match min.as_nanos() {
+                0 => String::new(),
+                1 => ", above 0".to_string(),
+                _ => format!(", at least {min}"),
+            };
             let below = if *max < super::LONGEST { format!(", at most {max}") } else { String::new() };
             format!("duration{above}{below}")
         }
@@ -172,6 +176,10 @@ fn choices(field: &Field, page: &mut String) {
 }
 
 fn capitalised(text: &str) -> String {
+    // Names of protocols are written in capitals.
+    if ["tcp", "udp", "arp", "quic"].contains(&text) {
+        return text.to_uppercase();
+    }
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

@@ -1,0 +1,357 @@
+//! The scenario files of the repository, and what a few small files mean.
+
+use fullpipe_scenario::description::*;
+use fullpipe_scenario::{Loaded, Override, load};
+use fullpipe_units::{Duration, NodeId, Rate};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn file(name: &str) -> Scenario {
+    let path = folder().join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    load(&text, name, &[]).unwrap_or_else(|errors| panic!("{errors}")).scenario
+}
+
+fn good(text: &str) -> Loaded {
+    load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn tcp(flow: &Flow) -> &Tcp {
+    match &flow.transport {
+        Transport::Tcp(tcp) => tcp,
+        Transport::Udp => panic!("{} is not a TCP flow", flow.name),
+    }
+}
+
+#[test]
+fn every_file_loads_and_says_the_same_when_written_out() {
+    let mut files = Vec::new();
+    for folder in [folder(), folder().join("bench")] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                files.push(path);
+            }
+        }
+    }
+    assert!(files.len() >= 9, "{files:?}");
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let loaded = load(&text, "file", &[]).unwrap_or_else(|errors| panic!("{}: {errors}", path.display()));
+        let again = load(&loaded.resolved, "resolved", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(again.scenario, loaded.scenario, "{}", path.display());
+        assert_eq!(again.resolved, loaded.resolved, "{}", path.display());
+        assert!(!loaded.scenario.title.is_empty(), "{} has no title", path.display());
+    }
+}
+
+/// One-way delay along links given by name.
+fn delay(scenario: &Scenario, links: &[&str]) -> Duration {
+    links.iter().fold(Duration::ZERO, |sum, name| sum + link(scenario, name).delay)
+}
+
+fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a Link {
+    scenario.links.iter().find(|link| link.name == name).unwrap_or_else(|| panic!("no link {name}"))
+}
+
+#[test]
+fn the_bench_is_that_of_the_contract() {
+    // tcp-1: 1 Gbit/s 0.5 ms; 100 Mbit/s 9 ms, 250 kB; 1 Gbit/s 0.5 ms; MSS 1448; 60 s.
+    let one = file("bench/tcp-1.toml");
+    assert_eq!(one.duration, Duration::from_secs(60));
+    let names: Vec<&str> = one.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(names, ["link1", "link1.reverse", "link2", "link2.reverse", "link3", "link3.reverse"]);
+    assert_eq!(delay(&one, &["link1", "link2", "link3"]), Duration::from_millis(10));
+    let rates: Vec<u64> = one.links.iter().map(|link| link.rate.bits_per_second()).collect();
+    assert_eq!(rates, [1_000_000_000, 1_000_000_000, 100_000_000, 100_000_000, 1_000_000_000, 1_000_000_000]);
+    assert_eq!(link(&one, "link2").queue, QueueLimit::Bytes(250_000));
+    assert_eq!(one.flows.len(), 1);
+
+    // tcp-10, tcp-100: 1 Gbit/s, 40 ms round trip, 5 MB, starts over 100 ms, 10 s. tcp-10k: 10 Gbit/s, one
+    // bandwidth-delay product = 10^10 / 8 * 0.04 = 50 MB, 2 s.
+    for (name, flows, rate, queue, seconds) in [
+        ("bench/tcp-10.toml", 10, 1_000, 5_000_000, 10),
+        ("bench/tcp-100.toml", 100, 1_000, 5_000_000, 10),
+        ("bench/tcp-10k.toml", 10_000, 10_000, 50_000_000, 2),
+    ] {
+        let many = file(name);
+        assert_eq!(many.duration, Duration::from_secs(seconds));
+        assert_eq!(delay(&many, &["access-left1", "bottleneck", "access-right1"]), Duration::from_millis(20));
+        assert_eq!(link(&many, "bottleneck").rate, Rate::from_megabits_per_second(rate));
+        assert_eq!(link(&many, "bottleneck").queue, QueueLimit::Bytes(queue));
+        assert_eq!(many.flows.len(), flows);
+        assert_eq!(many.flows[0].start, Duration::ZERO);
+        // The last of n starts at 100 ms * (n - 1) / n.
+        let last = Duration::from_nanos(100_000_000 * (flows as u64 - 1) / flows as u64);
+        assert_eq!(many.flows[flows - 1].start, last);
+    }
+
+    let idle = file("bench/tcp-idle.toml");
+    assert_eq!(idle.flows.len(), 100_000);
+    assert!(idle.flows.iter().all(|flow| flow.workload == Workload::Idle));
+
+    for scenario in [one, file("bench/tcp-10.toml"), file("bench/tcp-10k.toml"), idle] {
+        for flow in &scenario.flows {
+            let tcp = tcp(flow);
+            assert_eq!((tcp.congestion.as_str(), tcp.mss_bytes), ("cubic", 1448));
+            assert!(tcp.sack && tcp.timestamps && tcp.delayed_ack_segments == 2);
+        }
+    }
+
+    // udp-5hop: 1472 B payload, 80 000 packets/s, 5 links of 1 Gbit/s 1 ms, 10 s.
+    let udp = file("bench/udp-5hop.toml");
+    assert_eq!(udp.links.len(), 10);
+    assert!(udp.links.iter().all(|link| link.rate == Rate::from_megabits_per_second(1000)));
+    assert!(udp.links.iter().all(|link| link.delay == Duration::from_millis(1)));
+    assert_eq!(udp.duration, Duration::from_secs(10));
+    let interval = Duration::from_nanos(1_000_000_000 / 80_000);
+    assert_eq!(udp.flows[0].workload, Workload::ConstantRate { payload_bytes: 1472, interval, count: None });
+    assert_eq!(udp.flows[0].transport, Transport::Udp);
+}
+
+#[test]
+fn a_dumbbell_is_hosts_routers_and_links() {
+    let scenario = good(
+        "[topology]\nkind = 'dumbbell'\npairs = 2\naccess = { rate = '1Gbit/s', delay = '1ms' }\n\
+         access_right = { rate = '2Gbit/s', delay = '2ms' }\n\
+         bottleneck = { rate = '10Mbit/s', delay = '5ms', reverse = { rate = '1Mbit/s', queue = '10packets' } }\n\
+         [[flow]]\nname = 'x'\nfrom = 'left*'\nto = 'right*'\ncount = 5\nstart = '1s'\nstart_spread = '10ms'",
+    )
+    .scenario;
+    let nodes: Vec<(&str, bool)> = scenario.nodes.iter().map(|node| (node.name.as_str(), node.router)).collect();
+    let expected = [
+        ("left1", false),
+        ("left2", false),
+        ("router1", true),
+        ("router2", true),
+        ("right1", false),
+        ("right2", false),
+    ];
+    assert_eq!(nodes, expected);
+    let links: Vec<(&str, u32, u32)> =
+        scenario.links.iter().map(|link| (link.name.as_str(), link.from.0, link.to.0)).collect();
+    let expected = [
+        ("access-left1", 0, 2),
+        ("access-left1.reverse", 2, 0),
+        ("access-left2", 1, 2),
+        ("access-left2.reverse", 2, 1),
+        ("bottleneck", 2, 3),
+        ("bottleneck.reverse", 3, 2),
+        ("access-right1", 3, 4),
+        ("access-right1.reverse", 4, 3),
+        ("access-right2", 3, 5),
+        ("access-right2.reverse", 5, 3),
+    ];
+    assert_eq!(links, expected);
+    assert_eq!(link(&scenario, "access-right2").rate, Rate::from_megabits_per_second(2000));
+    assert_eq!(link(&scenario, "bottleneck").queue, QueueLimit::Packets(1000));
+    let reverse = link(&scenario, "bottleneck.reverse");
+    assert_eq!((reverse.rate, reverse.delay), (Rate::from_megabits_per_second(1), Duration::from_millis(5)));
+    assert_eq!(reverse.queue, QueueLimit::Packets(10));
+    // Five flows over two pairs in turn; starts 2 ms apart.
+    let flows: Vec<(&str, u32, u32, u64)> = scenario
+        .flows
+        .iter()
+        .map(|flow| (flow.name.as_str(), flow.from.0, flow.to.0, flow.start.as_nanos() / 1_000_000))
+        .collect();
+    let expected =
+        [("x.1", 0, 4, 1000), ("x.2", 1, 5, 1002), ("x.3", 0, 4, 1004), ("x.4", 1, 5, 1006), ("x.5", 0, 4, 1008)];
+    assert_eq!(flows, expected);
+}
+
+#[test]
+fn loss_is_in_one_direction_unless_the_other_says_so() {
+    let scenario = good(
+        "[topology]\nkind = 'chain'\nlink = [\
+         { rate = '1Mbit/s', delay = '1ms', loss = { kind = 'bernoulli', probability = 0.5 }, discipline = { kind = \
+         'fifo', limit = '7packets' } },\
+         { rate = '1Mbit/s', delay = '1ms', reverse = { loss = { kind = 'periodic', every = 10 } } },\
+         { rate = '1Mbit/s', delay = '1ms', loss = { kind = 'periodic', every = 10, offset = 3 } }]\n\
+         [[flow]]\nfrom = 'source'\nto = 'sink'",
+    )
+    .scenario;
+    let loss: Vec<Option<Loss>> = scenario.links.iter().map(|link| link.loss).collect();
+    let expected = [
+        Some(Loss::Bernoulli { probability: 0.5 }),
+        None,
+        None,
+        // Without an offset the tenth frame is the first to be lost.
+        Some(Loss::Periodic { every: 10, offset: 10 }),
+        Some(Loss::Periodic { every: 10, offset: 3 }),
+        None,
+    ];
+    assert_eq!(loss, expected);
+    // The discipline is the same in both directions.
+    let fifo = Some(Discipline::Fifo { limit: QueueLimit::Packets(7) });
+    assert_eq!((scenario.links[0].discipline, scenario.links[1].discipline), (fifo, fifo));
+    assert_eq!(scenario.links[2].discipline, None);
+    let routers: Vec<bool> = scenario.nodes.iter().map(|node| node.router).collect();
+    assert_eq!(routers, [false, true, true, false]);
+}
+
+#[test]
+fn an_ethernet() {
+    let text = "[topology]\nkind = 'ethernet'\nhosts = ['client', 'server']\nrate = '1Gbit/s'\ndelay = '2us'\n\
+                discipline = { kind = 'fifo', limit = '10240packets' }\narp = { fixed_delays = ['7ms', '2ms'] }\n\
+                [[flow]]\nfrom = 'client'\nto = 'server'\n[[probe]]\nethernet = '*'\nmetrics = ['drops']";
+    let scenario = good(text).scenario;
+    let segment = &scenario.ethernets[0];
+    assert_eq!((segment.name.as_str(), &segment.hosts), ("ethernet", &vec![NodeId(0), NodeId(1)]));
+    assert!(segment.half_duplex && segment.arp.enabled);
+    assert_eq!((segment.framing_bytes, segment.min_frame_bytes, segment.interframe_gap_bits), (18, 64, 96));
+    assert_eq!(segment.arp.fixed_delays, [Duration::from_millis(7), Duration::from_millis(2)]);
+    assert_eq!(segment.arp.request_jitter, Duration::from_millis(10));
+    assert_eq!(segment.discipline, Some(Discipline::Fifo { limit: QueueLimit::Packets(10_240) }));
+    assert_eq!(scenario.probes[0].subject, Subject::Ethernet(0));
+    let set = [Override { path: "topology.hosts".into(), value: "3".into() }];
+    let error = load(text, "test.toml", &set).unwrap_err();
+    assert!(error.to_string().contains("there is no host or router client"), "{error}");
+}
+
+const PAIR: &str = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n";
+
+#[test]
+fn presets_and_where_a_setting_comes_from() {
+    let text = format!(
+        "{PAIR}[tcp]\npreset = 'ns3'\nmss = 1000\n\
+         [[flow]]\nname = 'inherits'\nfrom = 'source'\nto = 'sink'\n\
+         [[flow]]\nname = 'differs'\nfrom = 'source'\nto = 'sink'\ncongestion = 'cubic'\ntcp = {{ nagle = true }}\n\
+         [[flow]]\nname = 'own-preset'\nfrom = 'source'\nto = 'sink'\ntcp = {{ preset = 'linux', sack = false }}\n\
+         [[flow]]\nname = 'no-rack'\nfrom = 'source'\nto = 'sink'\ntcp = {{ preset = 'linux', loss_detection = \
+         'duplicate-acks' }}\n"
+    );
+    let scenario = good(&text).scenario;
+    let inherits = tcp(&scenario.flows[0]);
+    assert_eq!((inherits.mss_bytes, inherits.congestion.as_str(), inherits.nagle), (1000, "newreno", false));
+    assert_eq!((inherits.send_buffer_bytes, inherits.min_rto), (131_072, Duration::from_secs(1)));
+    assert_eq!(inherits.loss_detection, LossDetection::DuplicateAcks);
+    let differs = tcp(&scenario.flows[1]);
+    assert_eq!(*differs, Tcp { congestion: "cubic".into(), nagle: true, ..inherits.clone() });
+    let own = tcp(&scenario.flows[2]);
+    assert_eq!((own.mss_bytes, own.congestion.as_str(), own.sack), (1448, "cubic", false));
+    assert_eq!((own.loss_detection, own.tail_loss_probe), (LossDetection::Rack, true));
+    // Probes need RACK: they go with it unless the file asks for them.
+    assert!(!tcp(&scenario.flows[3]).tail_loss_probe);
+}
+
+#[test]
+fn a_write_is_not_larger_than_the_send_buffer() {
+    let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ send_buffer = '10kB' }}\n");
+    assert_eq!(good(&text).scenario.flows[0].workload, Workload::Bulk { size_bytes: None, write_bytes: 10_000 });
+    let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n");
+    assert_eq!(good(&text).scenario.flows[0].workload, Workload::Bulk { size_bytes: None, write_bytes: 65_536 });
+}
+
+#[test]
+fn a_rate_becomes_an_interval() {
+    let text = format!(
+        "{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 1000\n\
+         rate = '3Mbit/s'\npackets = 9\n"
+    );
+    // 8000 bits at 3 Mbit/s: 2 666 666.67 ns.
+    let interval = Duration::from_nanos(2_666_667);
+    let workload = Workload::ConstantRate { payload_bytes: 1000, interval, count: Some(9) };
+    assert_eq!(good(&text).scenario.flows[0].workload, workload);
+}
+
+#[test]
+fn patterns_pair_in_the_order_of_numbers() {
+    let mut text = String::from("[[router]]\nname = 'hub'\n");
+    for name in ["a10", "b2", "a2", "b10", "c"] {
+        text += &format!("[[host]]\nname = '{name}'\n[[link]]\nname = 'link-{name}'\nfrom = '{name}'\nto = 'hub'\n");
+        text += "rate = '1Mbit/s'\ndelay = '1ms'\n";
+    }
+    text += "[[flow]]\nname = 'pairs'\nfrom = 'a*'\nto = 'b*'\n[[flow]]\nname = 'fan'\nfrom = 'c'\nto = 'a*'\n";
+    text += "[[flow]]\nname = 'one'\nfrom = 'c*'\nto = 'b10'\n";
+    text += "[[probe]]\nflow = 'pairs'\nmetrics = ['drops']\n[[probe]]\nflow = '*.2'\nmetrics = ['srtt_s']\n";
+    text += "[[probe]]\nlink = 'link-a*'\nmetrics = ['marks', 'drops']\ninterval = '1s'";
+    let scenario = good(&text).scenario;
+    let name = |node: NodeId| scenario.nodes[node.index()].name.as_str();
+    let flows: Vec<(&str, &str, &str)> =
+        scenario.flows.iter().map(|flow| (flow.name.as_str(), name(flow.from), name(flow.to))).collect();
+    let expected = [
+        ("pairs.1", "a2", "b2"),
+        ("pairs.2", "a10", "b10"),
+        ("fan.1", "c", "a2"),
+        ("fan.2", "c", "a10"),
+        ("one", "c", "b10"),
+    ];
+    assert_eq!(flows, expected);
+    let subjects: Vec<String> = scenario
+        .probes
+        .iter()
+        .map(|probe| match probe.subject {
+            Subject::Flow(flow) => scenario.flows[flow].name.clone(),
+            Subject::Link(link) => scenario.links[link].name.clone(),
+            Subject::Ethernet(_) => String::new(),
+        })
+        .collect();
+    let expected =
+        ["pairs.1", "pairs.2", "pairs.2", "fan.2", "link-a10", "link-a10.reverse", "link-a2", "link-a2.reverse"];
+    assert_eq!(subjects, expected);
+    assert_eq!(scenario.probes[7].metrics, ["marks", "drops"]);
+}
+
+#[test]
+fn overrides_reach_every_kind_of_place() {
+    let text = std::fs::read_to_string(folder().join("two-flows.toml")).unwrap();
+    let set = |list: &[&str]| {
+        let overrides: Vec<Override> = list.iter().map(|text| Override::parse(text).unwrap()).collect();
+        load(&text, "two-flows.toml", &overrides).unwrap_or_else(|errors| panic!("{errors}")).scenario
+    };
+    let scenario = set(&[
+        "duration=5s",
+        "seed = 7",
+        "link.uplink.rate=10Mbit/s",
+        "link.uplink.reverse.delay=1ms",
+        "link.0.loss={ kind = 'bernoulli', probability = 0.25 }",
+        "link.1.loss.kind=periodic",
+        "link.1.loss.every=4",
+        "tcp.mss=1000",
+        "flow.newreno.congestion=linux-reno",
+        "flow.0.tcp.nagle=true",
+        "flow.voice.payload=99",
+        "probe.0.metrics=[\"drops\"]",
+        "probe.1.metrics.0=marks",
+        "title=\"a = b\"",
+    ]);
+    assert_eq!((scenario.duration, scenario.seed), (Duration::from_secs(5), 7));
+    assert_eq!(scenario.title, "a = b");
+    assert_eq!(link(&scenario, "uplink").rate, Rate::from_megabits_per_second(10));
+    // The other direction follows the first unless it says otherwise.
+    assert_eq!(link(&scenario, "uplink.reverse").rate, Rate::from_megabits_per_second(10));
+    assert_eq!(link(&scenario, "uplink.reverse").delay, Duration::from_millis(1));
+    assert_eq!(link(&scenario, "alice-edge").loss, Some(Loss::Bernoulli { probability: 0.25 }));
+    assert_eq!(link(&scenario, "bob-edge").loss, Some(Loss::Periodic { every: 4, offset: 4 }));
+    assert_eq!(tcp(&scenario.flows[1]).congestion, "linux-reno");
+    assert_eq!((tcp(&scenario.flows[0]).mss_bytes, tcp(&scenario.flows[0]).nagle), (1000, true));
+    assert!(matches!(scenario.flows[2].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
+    assert_eq!(scenario.probes[0].metrics, ["drops"]);
+    assert_eq!(scenario.probes[3].metrics, ["marks", "queue_delay_s"]);
+    // The later of two wins.
+    assert_eq!(set(&["duration=5s", "duration=6s"]).duration, Duration::from_secs(6));
+}
+
+#[test]
+fn large_files_load() {
+    // 20 000 hosts around one router, written out link by link, and flows between them.
+    let mut text = String::from("[[router]]\nname = 'hub'\n");
+    for n in 0..20_000 {
+        text += &format!("[[host]]\nname = 'h{n}'\n[[link]]\nname = 'l{n}'\nfrom = 'h{n}'\nto = 'hub'\n");
+        text += "rate = '1Gbit/s'\ndelay = '1ms'\n";
+    }
+    for n in 0..10_000 {
+        text += &format!("[[flow]]\nfrom = 'h{n}'\nto = 'h{}'\n", n + 10_000);
+    }
+    text += "[[flow]]\nname = 'all'\nfrom = 'h*'\nto = 'h0'\n";
+    let errors = load(&text, "large.toml", &[]).unwrap_err();
+    assert!(errors.to_string().contains("from h0 to itself"), "{errors}");
+    let text = text.replace("from = 'h*'\nto = 'h0'", "from = 'h1*'\nto = 'h0'");
+    let scenario = good(&text).scenario;
+    // Those that begin with 1, of one to five digits: 1 + 10 + 100 + 1000 + 10 000.
+    assert_eq!(scenario.flows.len(), 10_000 + 11_111);
+    assert_eq!(scenario.links.len(), 40_000);
+}
