@@ -358,7 +358,7 @@ impl<O: Observer> Network<O> {
                 l.counters.queue_delay_sum += start - at;
                 start
             };
-            let finish = start + l.transmitter.transmit(wire_bytes, idle);
+            let finish = start + l.transmitter.transmit(wire_bytes, l.busy_until < at);
             let arrival = finish + l.delay;
             l.busy_until = finish;
             l.counters.frames += 1;

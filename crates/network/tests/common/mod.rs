@@ -2,51 +2,57 @@
 //! everything down.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test uses a part")]
 
+pub mod segment;
+
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_network::{Content, Handle, Hosts, Network, Side};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::BTreeMap;
 
-/// A source of datagrams: `count` of `ip_bytes` from `from` to `to`, the first at `start`, then every `interval`.
-#[derive(Clone, Debug)]
-pub struct Source {
+/// One packet to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Send {
+    pub at: Instant,
+    pub flow: FlowId,
     pub from: NodeId,
     pub to: NodeId,
     pub ip_bytes: u32,
-    pub start: Instant,
-    pub interval: Duration,
-    pub count: u64,
     pub tcp: bool,
 }
 
-/// Flow 2k is source k; flow 2k + 1 its echo.
+/// `count` datagrams from the start on, one every `interval`, as flow 0.
+pub fn constant_rate(from: NodeId, to: NodeId, ip_bytes: u32, interval: Duration, count: u64) -> Vec<Send> {
+    (0..count)
+        .map(|n| Send { at: Instant::ZERO + interval * n, flow: FlowId(0), from, to, ip_bytes, tcp: false })
+        .collect()
+}
+
+/// Sends what the script says; answers packets of even flows if asked to.
 #[derive(Debug, Default)]
 pub struct World {
-    pub sources: Vec<Source>,
-    pub sent: Vec<u64>,
+    pub script: Vec<Send>,
+    /// Size of an answer.
     pub echo_bytes: Option<u32>,
-    /// When each whole packet came: flow, node, instant.
+    /// When each whole packet came.
     pub received: Vec<(FlowId, NodeId, Instant)>,
 }
 
 impl World {
-    pub fn new(sources: Vec<Source>) -> Self {
-        World { sent: vec![0; sources.len()], sources, ..World::default() }
+    pub fn new(script: Vec<Send>) -> Self {
+        World { script, ..World::default() }
     }
 
-    /// Puts the sources' first timers into the calendar and declares their conversations.
+    /// Puts the script into the calendar and declares the conversations.
     pub fn declare<O: Observer>(&self, network: &mut Network<O>) {
-        for (number, source) in self.sources.iter().enumerate() {
-            network.declare_conversation(source.from, source.to);
-            if source.count > 0 {
-                network.calendar.schedule(source.start, EventId::new(EventClass::Application, number as u32));
-            }
+        for (number, send) in self.script.iter().enumerate() {
+            network.declare_conversation(send.from, send.to);
+            network.calendar.schedule(send.at, EventId::new(EventClass::Application, number as u32));
         }
     }
 
-    pub fn received_of(&self, flow: u32) -> Vec<Instant> {
-        self.received.iter().filter(|(f, _, _)| f.0 == flow).map(|(_, _, at)| *at).collect()
+    pub fn received_of(&self, flow: u32) -> Vec<u64> {
+        self.received.iter().filter(|(f, _, _)| f.0 == flow).map(|(_, _, at)| at.as_nanos()).collect()
     }
 }
 
@@ -68,22 +74,15 @@ impl<O: Observer> Hosts<O> for World {
         if let Some(ip_bytes) = self.echo_bytes
             && packet.flow.is_forward()
         {
-            let back = self.sources[packet.flow.index() / 2].from;
+            let back = self.script.iter().find(|send| send.flow == packet.flow).map(|send| send.from);
             let reply = content(ip_bytes, false);
-            network.send(node, packet.flow.reverse(), back, ip_bytes, reply, Side::NONE, Side::NONE);
+            network.send(node, packet.flow.reverse(), back.unwrap(), ip_bytes, reply, Side::NONE, Side::NONE);
         }
     }
 
     fn timer(&mut self, network: &mut Network<O>, event: EventId) {
-        let number = event.index() as usize;
-        let source = &self.sources[number];
-        let body = content(source.ip_bytes, source.tcp);
-        let flow = FlowId(2 * number as u32);
-        network.send(source.from, flow, source.to, source.ip_bytes, body, Side::NONE, Side::NONE);
-        self.sent[number] += 1;
-        if self.sent[number] < source.count {
-            network.calendar.schedule(network.now() + source.interval, event);
-        }
+        let Send { flow, from, to, ip_bytes, tcp, .. } = self.script[event.index() as usize];
+        network.send(from, flow, to, ip_bytes, content(ip_bytes, tcp), Side::NONE, Side::NONE);
     }
 }
 
@@ -147,6 +146,28 @@ impl Recorder {
 
     pub fn count(&self, which: impl Fn(&Record) -> bool) -> u64 {
         self.records.iter().filter(|record| which(record)).count() as u64
+    }
+
+    /// What is told of each link and each flow, in the order told; drops of packets in order of time.
+    pub fn histories(&self) -> BTreeMap<String, Vec<Record>> {
+        let mut histories: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        for record in &self.records {
+            let subject = match record {
+                Record::Sent(_, flow, _) => format!("sent {flow}"),
+                Record::Delivered(_, flow, ..) => format!("delivered {flow}"),
+                Record::Dropped(_, flow, ..) => format!("dropped {flow}"),
+                Record::Offered(link, _) | Record::LinkDropped(link, ..) | Record::Transmitted(link, ..) => {
+                    format!("link {link}")
+                }
+            };
+            histories.entry(subject).or_default().push(*record);
+        }
+        for (subject, records) in &mut histories {
+            if subject.starts_with("dropped") {
+                records.sort();
+            }
+        }
+        histories
     }
 
     /// Whole packets are conserved, and frames on each link.
