@@ -1,1 +1,36 @@
-//! Sweeps, replications, published values and claims with verdicts
+//! Studies as data: sweeps over a scenario, replications, published values and claims with verdicts, and an archive that
+//! a killed sweep goes on from.
+//!
+//! [`open`] or [`load()`] reads a study, [`Study::apply`] puts the user's settings on top, [`run`] runs it into a folder
+//! with a [`Laboratory`]. [`single`] makes a study of one scenario run once. `docs/studies.md` tells the language.
+
+mod archive;
+mod check;
+pub mod error;
+pub mod evaluate;
+pub mod expression;
+pub mod files;
+pub mod language;
+pub mod load;
+pub mod plan;
+pub mod port;
+pub mod published;
+pub mod resolved;
+mod run;
+pub mod settings;
+pub mod statistics;
+pub mod study;
+pub mod summary;
+pub mod sweep;
+mod tables;
+mod words;
+
+pub use error::StudyError;
+pub use files::Files;
+pub use load::{Embedded, Folder, Shelf, load, open};
+pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+pub use run::{Options, Outcome, run, single};
+pub use settings::Settings;
+pub use study::Study;
+pub use summary::{SummaryRow, Verdict};
+pub use sweep::{FinishedRun, Progress};

@@ -1,0 +1,184 @@
+//! The folder of records. A run is either wholly there, under its key, or not at all; what an interruption left is
+//! removed; a folder that holds something else is refused.
+//!
+//! ```text
+//! DIR/study.toml  results.csv  summary.csv  runs/KEY/{run.json, flows.csv, series.csv, ...}
+//! ```
+//!
+//! A folder belongs to a study if its `study.toml` begins with our first line and has the study's name (for the one run of
+//! a scenario also its title, since scenarios are more often called alike). Then finished
+//! runs with the right keys are reused, whatever else changed, and the tables are made anew; if the study's text or the
+//! build changed, the old tables and report go first, so that no table stands beside a study that it is not of.
+
+use crate::error::StudyError;
+use crate::files::{Files, Refused, UNFINISHED, names_in, read};
+use crate::port::{RunOptions, RunRecords};
+use crate::resolved::FIRST_LINE;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// An open folder of records.
+pub(crate) struct Archive {
+    folder: PathBuf,
+    files: Files,
+    /// Locked as long as this lives, where the system can.
+    _lock: Option<File>,
+}
+
+/// A run that is there.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) flows: Vec<u8>,
+    pub(crate) series: Option<Vec<u8>>,
+    pub(crate) distrust: Vec<String>,
+}
+
+impl Archive {
+    /// Opens or creates a folder for a study whose resolved text is `study_text`.
+    pub(crate) fn open(folder: &Path, study_text: &str, files: Files) -> Result<Self, StudyError> {
+        let study_file = folder.join("study.toml");
+        match std::fs::metadata(folder) {
+            Ok(metadata) if !metadata.is_dir() => {
+                return Err(StudyError::Folder(format!("{} is not a folder", folder.display())));
+            }
+            Ok(_) => {
+                let before = read(&study_file)?;
+                refuse_foreign(folder, study_text, before.as_deref())?;
+            }
+            Err(_) => files.create_folder(folder)?,
+        }
+        let lock = lock(folder)?;
+        let runs = folder.join("runs");
+        files.clean(folder)?;
+        files.clean(&runs)?;
+        if read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
+            for stale in ["summary.csv", "results.csv", "report.html", "plots"] {
+                files.remove(&folder.join(stale))?;
+            }
+            files.replace(&study_file, study_text.as_bytes())?;
+        }
+        files.create_folder(&runs)?;
+        Ok(Archive { folder: folder.to_owned(), files, _lock: lock })
+    }
+
+    fn run_folder(&self, key: &str) -> PathBuf {
+        self.folder.join("runs").join(key)
+    }
+
+    /// The run with this key, if it is there, whole, and was made with all that `options` ask for.
+    pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<Finished>, Refused> {
+        let folder = self.run_folder(key);
+        let (Some(run), Some(flows)) = (read(&folder.join("run.json"))?, read(&folder.join("flows.csv"))?) else {
+            return Ok(None);
+        };
+        let Ok(Value::Object(run)) = serde_json::from_slice::<Value>(&run) else { return Ok(None) };
+        if run.get("key").and_then(Value::as_str) != Some(key) {
+            return Ok(None);
+        }
+        let made_with =
+            |name: &str| run.get("options").and_then(|options| options.get(name)) == Some(&Value::Bool(true));
+        if wanted(options).iter().any(|(name, wanted)| *wanted && !made_with(name)) {
+            return Ok(None);
+        }
+        let distrust = match run.get("distrust") {
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        Ok(Some(Finished { flows, series: read(&folder.join("series.csv"))?, distrust }))
+    }
+
+    /// Keeps a run.
+    pub(crate) fn store(
+        &self,
+        key: &str,
+        build: &str,
+        seed: u64,
+        options: &RunOptions,
+        records: RunRecords,
+    ) -> Result<Finished, Refused> {
+        let mut run = Map::new();
+        run.insert("key".into(), key.into());
+        run.insert("build".into(), build.into());
+        run.insert("seed".into(), seed.into());
+        let options: Map<String, Value> =
+            wanted(options).iter().map(|(name, wanted)| ((*name).to_owned(), Value::Bool(*wanted))).collect();
+        run.insert("options".into(), Value::Object(options));
+        for (name, value) in records.facts {
+            if !run.contains_key(&name) {
+                run.insert(name, value);
+            }
+        }
+        run.insert("distrust".into(), records.distrust.iter().map(|reason| Value::from(reason.as_str())).collect());
+        let mut text = serde_json::to_vec_pretty(&Value::Object(run)).unwrap_or_default();
+        text.push(b'\n');
+        let mut content = vec![("flows.csv".to_owned(), records.flows)];
+        content.extend(records.series.map(|series| ("series.csv".to_owned(), series)));
+        content.extend(records.attachments);
+        content.push(("run.json".to_owned(), text));
+        self.files.publish(&self.run_folder(key), &content)?;
+        let mut take = |name: &str| {
+            let at = content.iter().position(|(known, _)| known == name)?;
+            Some(std::mem::take(&mut content[at].1))
+        };
+        Ok(Finished {
+            flows: take("flows.csv").unwrap_or_default(),
+            series: take("series.csv"),
+            distrust: records.distrust,
+        })
+    }
+
+    /// Writes a table of the whole study.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), Refused> {
+        let path = self.folder.join(name);
+        if read(&path)?.as_deref() == Some(content) {
+            return Ok(());
+        }
+        self.files.replace(&path, content)
+    }
+}
+
+fn wanted(options: &RunOptions) -> [(&'static str, bool); 3] {
+    [("audit", options.audit), ("pcap", options.pcap), ("qlog", options.qlog)]
+}
+
+/// Refuses a folder that holds something else than the study with this resolved text.
+fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>) -> Result<(), StudyError> {
+    let place = folder.display();
+    let Some(text) = study_file else {
+        let foreign: Vec<String> = names_in(folder)?.into_iter().filter(|name| !name.starts_with(UNFINISHED)).collect();
+        return match foreign.first() {
+            None => Ok(()),
+            Some(first) => Err(StudyError::Folder(format!(
+                "{place} holds something else ({first}); records go to a folder of their own, see --out"
+            ))),
+        };
+    };
+    let text = String::from_utf8_lossy(text);
+    if text.lines().next() != Some(FIRST_LINE) {
+        return Err(StudyError::Folder(format!(
+            "{place} holds a study.toml that is not among records; records go to a folder of their own, see --out"
+        )));
+    }
+    let single = study_text.lines().any(|line| line == "exact_seed = true");
+    for (wanted, found) in study_text.lines().zip(text.lines()).skip(1).take(if single { 2 } else { 1 }) {
+        if wanted != found {
+            return Err(StudyError::Folder(format!(
+                "{place} holds the records of something else ({found}, not {wanted}); choose another folder with --out"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Two processes must not work in one folder. A system that cannot lock a folder lets both.
+fn lock(folder: &Path) -> Result<Option<File>, StudyError> {
+    let Ok(handle) = File::open(folder) else { return Ok(None) };
+    match handle.try_lock() {
+        Ok(()) => Ok(Some(handle)),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            Err(StudyError::Folder(format!("another process is writing records to {}", folder.display())))
+        }
+        Err(std::fs::TryLockError::Error(_)) => Ok(None),
+    }
+}

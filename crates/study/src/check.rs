@@ -1,0 +1,104 @@
+//! What can be known of claims before anything is run: that the experiments, metrics, axes and values they speak of
+//! exist, and that lists that meet have equal lengths. The whole study counts here, not a shortened one.
+
+use crate::evaluate::{self, Environment, compare};
+use crate::expression::{Comparison, Filter, Literal, Lookup};
+use crate::study::{Experiment, Level, Study};
+use fullpipe_scenario::schema::{Error, Place, Sources};
+
+/// Whether a level passes a filter.
+pub(crate) fn passes(filter: &Filter, level: &Level) -> bool {
+    match &filter.literal {
+        Literal::Text(text) => (filter.comparison == Comparison::Equal) == (level.label == *text),
+        Literal::Number(number) => match level.number() {
+            Some(value) => compare(filter.comparison, value, *number),
+            None => filter.comparison == Comparison::NotEqual,
+        },
+    }
+}
+
+/// Whether a point of an experiment passes all filters.
+pub(crate) fn point_passes(lookup: &Lookup, experiment: &Experiment, levels: &[usize]) -> bool {
+    lookup.filters.iter().all(|filter| {
+        let Some((index, axis)) = experiment.axis(&filter.axis) else { return false };
+        levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| passes(filter, level))
+    })
+}
+
+/// Checks all claims; `place` finds a character of a claim's expression in the file.
+pub(crate) fn claims(study: &Study, errors: &mut Vec<Error>, place: impl Fn(&str, usize) -> Place, sources: &Sources) {
+    for claim in &study.claims {
+        let before = errors.len();
+        for lookup in claim.expression.lookups() {
+            if let Err((column, message, name, valid)) = lookup_exists(study, lookup) {
+                let valid: Vec<&str> = valid.iter().map(String::as_str).collect();
+                errors.push(sources.unknown_name(place(&claim.name, column), "expression", message, &name, &valid));
+            }
+        }
+        if errors.len() == before
+            && let Err(error) = evaluate::truth(&claim.expression, &Shapes(study))
+        {
+            errors.push(sources.error(place(&claim.name, error.column), "expression", error.message, Vec::new()));
+        }
+    }
+}
+
+type Unknown = (usize, String, String, Vec<String>);
+
+fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
+    let Some(experiment) = study.experiment(&lookup.experiment) else {
+        let valid = study.experiments.iter().map(|experiment| experiment.name.clone()).collect();
+        let message = format!("there is no experiment {}", lookup.experiment);
+        return Err((lookup.column, message, lookup.experiment.clone(), valid));
+    };
+    let applies =
+        |name: &str| study.metrics.iter().any(|metric| metric.name == name && metric.applies_to(&experiment.name));
+    if !applies(&lookup.metric) {
+        let valid = study.metrics.iter().filter(|metric| metric.applies_to(&experiment.name));
+        let valid = valid.map(|metric| metric.name.clone()).collect();
+        let message = format!("{} has no metric {}", experiment.name, lookup.metric);
+        return Err((lookup.column, message, lookup.metric.clone(), valid));
+    }
+    for filter in &lookup.filters {
+        let Some((_, axis)) = experiment.axis(&filter.axis) else {
+            let valid = experiment.axes.iter().map(|axis| axis.name.clone()).collect();
+            let message = format!("{} has no axis {}", experiment.name, filter.axis);
+            return Err((filter.column, message, filter.axis.clone(), valid));
+        };
+        if !axis.levels.iter().any(|level| passes(filter, level)) {
+            let valid = axis.levels.iter().map(|level| level.label.clone()).collect();
+            let found = match &filter.literal {
+                Literal::Text(text) => text.clone(),
+                Literal::Number(number) => number.to_string(),
+            };
+            let message = format!("no value of {} passes this condition with {found}", axis.name);
+            return Err((filter.column, message, found, valid));
+        }
+    }
+    if !experiment.combinations().iter().any(|levels| point_passes(lookup, experiment, levels)) {
+        let message = format!("no point of {} passes these conditions", experiment.name);
+        return Err((lookup.column, message, String::new(), Vec::new()));
+    }
+    Ok(())
+}
+
+/// Answers every look-up with as many numbers as the study will have.
+struct Shapes<'a>(&'a Study);
+
+impl Environment for Shapes<'_> {
+    fn column(&self, _: &str, _: &str) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+    fn series(&self, _: &str, _: &str, _: f64, _: f64) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+    fn name(&self, _: &str) -> Option<f64> {
+        None
+    }
+    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
+        let Some(experiment) = self.0.experiment(&lookup.experiment) else { return Vec::new() };
+        let points = experiment.combinations().iter().filter(|levels| point_passes(lookup, experiment, levels)).count();
+        let runs = if lookup.statistic.is_some() { 1 } else { usize::try_from(experiment.runs).unwrap_or(usize::MAX) };
+        vec![Some(1.0); points.saturating_mul(runs).min(10_000_000)]
+    }
+}

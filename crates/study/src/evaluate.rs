@@ -1,0 +1,532 @@
+//! Evaluation of the expressions of `expression.rs`: total, without side effects, over whatever an [`Environment`]
+//! knows.
+
+use crate::expression::{
+    Arithmetic, Comparison, Expression, ExpressionError, Function, Logic, Lookup, Node, Operation,
+};
+use crate::statistics;
+use fullpipe_units::math;
+
+/// What an expression can refer to.
+pub trait Environment {
+    /// A column of `flows.csv` over the flows that match a pattern, in the order of the file.
+    fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>>;
+    /// Samples of a series from one time to another, in order.
+    fn series(&self, subject: &str, metric: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>>;
+    /// The value of an axis or a parameter.
+    fn name(&self, name: &str) -> Option<f64>;
+    /// A metric at points.
+    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>>;
+}
+
+/// The value of a metric; `None` if it is missing.
+///
+/// # Errors
+/// If the result is more than one value, or lists of different lengths meet.
+pub fn number(expression: &Expression, environment: &dyn Environment) -> Result<Option<f64>, ExpressionError> {
+    match evaluate(&expression.root, environment)? {
+        Value::Numbers(numbers) => single(&numbers, expression.root.column, "`sum`, `mean`, `min` or `max`"),
+        Value::Truths(_) => Ok(None),
+    }
+}
+
+/// The truth of a claim; `None` if it cannot be told because something is missing.
+///
+/// # Errors
+/// If the result is more than one value, or lists of different lengths meet.
+pub fn truth(expression: &Expression, environment: &dyn Environment) -> Result<Option<bool>, ExpressionError> {
+    match evaluate(&expression.root, environment)? {
+        Value::Truths(truths) => single(&truths, expression.root.column, "`all` or `any`"),
+        Value::Numbers(_) => Ok(None),
+    }
+}
+
+fn single<T: Copy>(values: &[Option<T>], column: usize, reduce: &str) -> Result<Option<T>, ExpressionError> {
+    match values {
+        [] => Ok(None),
+        [value] => Ok(*value),
+        _ => Err(ExpressionError::new(
+            column,
+            format!("this gives {} values, expected one: reduce them with {reduce}", values.len()),
+        )),
+    }
+}
+
+enum Value {
+    Numbers(Vec<Option<f64>>),
+    Truths(Vec<Option<bool>>),
+}
+
+fn numbers(node: &Node, environment: &dyn Environment) -> Result<Vec<Option<f64>>, ExpressionError> {
+    match evaluate(node, environment)? {
+        Value::Numbers(numbers) => Ok(numbers),
+        // The parser has checked kinds.
+        Value::Truths(truths) => Ok(vec![None; truths.len()]),
+    }
+}
+
+fn truths(node: &Node, environment: &dyn Environment) -> Result<Vec<Option<bool>>, ExpressionError> {
+    match evaluate(node, environment)? {
+        Value::Truths(truths) => Ok(truths),
+        Value::Numbers(numbers) => Ok(vec![None; numbers.len()]),
+    }
+}
+
+/// What is not a finite number is missing.
+fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number)
+}
+
+/// Element by element; a list of one goes with any length.
+fn pairwise<T: Copy, U>(
+    left: &[T],
+    right: &[T],
+    column: usize,
+    with: impl Fn(T, T) -> U,
+) -> Result<Vec<U>, ExpressionError> {
+    match (left, right) {
+        ([], _) | (_, []) => Ok(Vec::new()),
+        ([left], _) => Ok(right.iter().map(|right| with(*left, *right)).collect()),
+        (_, [right]) => Ok(left.iter().map(|left| with(*left, *right)).collect()),
+        _ if left.len() == right.len() => Ok(left.iter().zip(right).map(|(left, right)| with(*left, *right)).collect()),
+        _ => Err(ExpressionError::new(
+            column,
+            format!("a list of {} values meets a list of {}: expected equal lengths", left.len(), right.len()),
+        )),
+    }
+}
+
+fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, ExpressionError> {
+    Ok(match &node.operation {
+        Operation::Number(number) => Value::Numbers(vec![Some(*number)]),
+        Operation::Truth(truth) => Value::Truths(vec![Some(*truth)]),
+        Operation::Name(name) => Value::Numbers(vec![environment.name(name).and_then(finite)]),
+        Operation::Column { column, pattern } => Value::Numbers(environment.column(column, pattern)),
+        Operation::Series { subject, metric, from_s, to_s } => {
+            Value::Numbers(environment.series(subject, metric, *from_s, *to_s))
+        }
+        Operation::Lookup(lookup) => Value::Numbers(environment.lookup(lookup)),
+        Operation::Negate(inner) => Value::Numbers(each(numbers(inner, environment)?, |number| -number)),
+        Operation::Not(inner) => {
+            Value::Truths(truths(inner, environment)?.into_iter().map(|truth| truth.map(|truth| !truth)).collect())
+        }
+        Operation::Arithmetic(with, left, right) => {
+            let (left, right) = (numbers(left, environment)?, numbers(right, environment)?);
+            Value::Numbers(pairwise(&left, &right, node.column, |left, right| {
+                finite(arithmetic(*with, left?, right?))
+            })?)
+        }
+        Operation::Logic(logic, left, right) => {
+            let (left, right) = (truths(left, environment)?, truths(right, environment)?);
+            Value::Truths(pairwise(&left, &right, node.column, |left, right| match logic {
+                Logic::And => and(left, right),
+                Logic::Or => or(left, right),
+            })?)
+        }
+        Operation::Comparison(first, rest) => {
+            let mut left = numbers(first, environment)?;
+            let mut result = vec![Some(true)];
+            for (comparison, next) in rest {
+                let right = numbers(next, environment)?;
+                let link =
+                    pairwise(&left, &right, node.column, |left, right| Some(compare(*comparison, left?, right?)))?;
+                result = pairwise(&result, &link, node.column, and)?;
+                left = right;
+            }
+            Value::Truths(result)
+        }
+        Operation::Call(function, arguments) => call(*function, arguments, node.column, environment)?,
+    })
+}
+
+fn arithmetic(with: Arithmetic, left: f64, right: f64) -> f64 {
+    match with {
+        Arithmetic::Add => left + right,
+        Arithmetic::Subtract => left - right,
+        Arithmetic::Multiply => left * right,
+        Arithmetic::Divide => left / right,
+        Arithmetic::Power => math::pow(left, right),
+    }
+}
+
+/// Whether `left COMPARISON right`.
+pub(crate) fn compare(comparison: Comparison, left: f64, right: f64) -> bool {
+    match comparison {
+        Comparison::Less => left < right,
+        Comparison::LessOrEqual => left <= right,
+        Comparison::Greater => left > right,
+        Comparison::GreaterOrEqual => left >= right,
+        Comparison::Equal => left == right,
+        Comparison::NotEqual => left != right,
+    }
+}
+
+fn and(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+fn or(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    }
+}
+
+fn each(values: Vec<Option<f64>>, with: impl Fn(f64) -> f64) -> Vec<Option<f64>> {
+    values.into_iter().map(|value| value.map(&with).and_then(finite)).collect()
+}
+
+fn call(
+    function: Function,
+    arguments: &[Node],
+    column: usize,
+    environment: &dyn Environment,
+) -> Result<Value, ExpressionError> {
+    if matches!(function, Function::All | Function::Any) {
+        let mut all = Vec::new();
+        for argument in arguments {
+            all.extend(truths(argument, environment)?);
+        }
+        let result = match function {
+            _ if all.is_empty() => None,
+            Function::All => all.into_iter().fold(Some(true), and),
+            _ => all.into_iter().fold(Some(false), or),
+        };
+        return Ok(Value::Truths(vec![result]));
+    }
+    let mut lists = Vec::new();
+    for argument in arguments {
+        lists.push(numbers(argument, environment)?);
+    }
+    let first = lists.first().cloned().unwrap_or_default();
+    let second = lists.get(1).cloned().unwrap_or_default();
+    let all = || lists.concat();
+    let one = |value: Option<f64>| vec![value.and_then(finite)];
+    Ok(Value::Numbers(match function {
+        Function::Abs => each(first, f64::abs),
+        Function::Sqrt => each(first, f64::sqrt),
+        Function::Log10 => each(first, math::log10),
+        Function::Ln => each(first, math::ln),
+        Function::Exp => each(first, math::exp),
+        Function::Sum => one(complete(&all()).map(|values| values.iter().sum())),
+        Function::Mean => one(complete(&all()).and_then(|values| statistics::mean(&values))),
+        Function::Min => one(complete(&all()).and_then(|values| values.into_iter().min_by(f64::total_cmp))),
+        Function::Max => one(complete(&all()).and_then(|values| values.into_iter().max_by(f64::total_cmp))),
+        Function::Median => one(complete(&all()).and_then(|values| statistics::quantile(&values, 0.5))),
+        Function::Quantile => {
+            let probability = single(&second, column, "one probability")?;
+            one(complete(&first).zip(probability).and_then(|(values, p)| statistics::quantile(&values, p)))
+        }
+        Function::Count => one(Some(first.len() as f64)),
+        Function::Present => first.into_iter().filter(Option::is_some).collect(),
+        Function::PairedLow | Function::PairedHigh => {
+            if first.len() != second.len() {
+                let message = format!("pairs of {} and {} runs: expected equal numbers", first.len(), second.len());
+                return Err(ExpressionError::new(column, message));
+            }
+            one(statistics::paired_difference(&first, &second).and_then(|difference| {
+                let width = difference.ci95?;
+                let sign = if function == Function::PairedLow { -1.0 } else { 1.0 };
+                Some(difference.mean + sign * width)
+            }))
+        }
+        // Handled above.
+        Function::All | Function::Any => Vec::new(),
+    }))
+}
+
+/// The values if there are any and none is missing.
+fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
+    if values.is_empty() { None } else { values.iter().copied().collect() }
+}
+
+/// Whether a flow's name matches a pattern: `*` stands for any text, `?` for one character. A reverse direction (a name
+/// that ends with `.reverse`) matches only a pattern that ends so, too.
+pub fn flow_matches(pattern: &str, flow: &str) -> bool {
+    if flow.ends_with(".reverse") != pattern.ends_with(".reverse") {
+        return false;
+    }
+    let (pattern, flow): (Vec<char>, Vec<char>) = (pattern.chars().collect(), flow.chars().collect());
+    // The usual walk with one point to return to: the last star and where its text began.
+    let (mut at, mut read) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while read < flow.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                retry = Some((at, read));
+                at += 1;
+            }
+            Some(expected) if *expected == '?' || *expected == flow[read] => {
+                at += 1;
+                read += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    at = star + 1;
+                    read = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::{Purpose, parse};
+    use proptest::prelude::*;
+
+    /// Three flows a, b, b.reverse with goodput 3, missing, 5 and 10, 20, 30 received packets; `x` is 7.
+    struct World;
+
+    impl Environment for World {
+        fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
+            let rows = [("a", Some(3.0), 10.0), ("b", None, 20.0), ("b.reverse", Some(5.0), 30.0)];
+            rows.iter()
+                .filter(|(flow, _, _)| flow_matches(pattern, flow))
+                .map(|(_, goodput, packets)| match column {
+                    "goodput_bps" => *goodput,
+                    "rx_packets" => Some(*packets),
+                    _ => Some(0.0),
+                })
+                .collect()
+        }
+        fn series(&self, _: &str, _: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {
+            (0..10).map(f64::from).filter(|t| (from_s..=to_s).contains(t)).map(|t| Some(t * t)).collect()
+        }
+        fn name(&self, name: &str) -> Option<f64> {
+            (name == "x").then_some(7.0)
+        }
+        fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
+            match lookup.metric.as_str() {
+                "runs1" => vec![Some(1.0), Some(2.0), Some(3.0)],
+                "runs2" => vec![Some(0.5), Some(1.6), Some(2.4)],
+                "two" => vec![Some(1.0), Some(2.0)],
+                _ => vec![None],
+            }
+        }
+    }
+
+    fn metric(text: &str) -> Option<f64> {
+        number(&parse(text, Purpose::Metric).unwrap(), &World).unwrap()
+    }
+
+    fn claim(text: &str) -> Option<bool> {
+        truth(&parse(text, Purpose::Claim).unwrap(), &World).unwrap()
+    }
+
+    #[test]
+    fn arithmetic_binds_as_in_school() {
+        for (text, expected) in [
+            ("1 + 2 * 3", 7.0),
+            ("(1 + 2) * 3", 9.0),
+            ("8 - 3 - 2", 3.0),
+            ("16 / 4 / 2", 2.0),
+            ("-2 ^ 2", -4.0),
+            ("2 ^ 3 ^ 2", 512.0),
+            ("2 ^ -1", 0.5),
+            ("--3", 3.0),
+            ("1e3 + 1_000 + 1.5e-1", 2000.15),
+            ("x * 2", 14.0),
+            ("abs(-4) + sqrt(9) + log10(1000)", 10.0),
+            ("ln(exp(2))", 2.0),
+        ] {
+            assert!((metric(text).unwrap() - expected).abs() < 1e-12, "{text}");
+        }
+    }
+
+    #[test]
+    fn flows_are_picked_by_name_and_reduced() {
+        assert_eq!(metric("rx_packets[\"a\"]"), Some(10.0));
+        assert_eq!(metric("sum(rx_packets[\"*\"])"), Some(30.0));
+        assert_eq!(metric("rx_packets[\"*.reverse\"]"), Some(30.0));
+        assert_eq!(metric("mean(rx_packets['?'], 60)"), Some(30.0));
+        assert_eq!(metric("max(rx_packets['*'] / 5)"), Some(4.0));
+        assert_eq!(metric("min(3, 1, 2)"), Some(1.0));
+        assert_eq!(metric("median(3, 1, 2, 10)"), Some(2.5));
+        assert_eq!(metric("count(goodput_bps['*'])"), Some(2.0));
+        // Jain's index of 10 and 20: 30^2 / (2 (100 + 400)) = 0.9.
+        assert_eq!(metric("sum(rx_packets['*'])^2 / (count(rx_packets['*']) * sum(rx_packets['*']^2))"), Some(0.9));
+    }
+
+    #[test]
+    fn series_are_cut_at_their_times() {
+        // 4 + 9 + 16
+        assert_eq!(metric("sum(series('link', 'queue_bytes', 2, 4))"), Some(29.0));
+        assert_eq!(metric("count(series('link', 'queue_bytes'))"), Some(10.0));
+    }
+
+    #[test]
+    fn what_is_missing_stays_missing() {
+        for text in [
+            "1 / 0",
+            "0 / 0",
+            "sqrt(-1)",
+            "log10(0)",
+            "10 ^ 1000",
+            "nothing + 1",
+            "goodput_bps['b']",
+            "goodput_bps['none']",
+            "mean(goodput_bps['*'])",
+            "sum(goodput_bps['none'])",
+            "1 + goodput_bps['b'] * 0",
+            "quantile(1, nothing)",
+        ] {
+            assert_eq!(metric(text), None, "{text}");
+        }
+        assert_eq!(metric("mean(present(goodput_bps['*']))"), Some(3.0));
+    }
+
+    #[test]
+    fn truths() {
+        for (text, expected) in [
+            ("1 < 2", Some(true)),
+            ("1 < 2 < 3", Some(true)),
+            ("1 < 3 < 2", Some(false)),
+            ("1 <= 1 and 2 >= 3", Some(false)),
+            ("1 == 1 or nothing > 1", Some(true)),
+            ("not 1 != 1", Some(true)),
+            ("not (1 < 2) or true", Some(true)),
+            ("nothing > 1", None),
+            ("nothing > 1 and false", Some(false)),
+            ("nothing > 1 and true", None),
+            ("metric('e', 'm') > 1", None),
+            ("all(metric('e', 'two') > 0)", Some(true)),
+            ("all(metric('e', 'two') > 1)", Some(false)),
+            ("any(metric('e', 'two') > 1)", Some(true)),
+            ("all(metric('e', 'two') > 0, nothing > 1)", None),
+            ("any(metric('e', 'two') > 1, nothing > 1)", Some(true)),
+        ] {
+            assert_eq!(claim(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn paired_differences() {
+        // Differences 0.5, 0.4, 0.6: mean 0.5, s = 0.1, t(2) = 4.302653: half width 0.2484138.
+        assert_eq!(claim("0.2515 < paired_low(runs('e', 'runs1'), runs('e', 'runs2')) < 0.2516"), Some(true));
+        assert_eq!(claim("0.7484 < paired_high(runs('e', 'runs1'), runs('e', 'runs2')) < 0.7485"), Some(true));
+    }
+
+    #[test]
+    fn lists_that_do_not_fit_are_errors() {
+        let error = |text: &str| truth(&parse(text, Purpose::Claim).unwrap(), &World).unwrap_err();
+        let found = error("all(runs('e', 'runs1') > runs('e', 'two'))");
+        assert_eq!((found.column, found.message.contains("3 values")), (24, true), "{found}");
+        assert!(error("metric('e', 'two') > 0").message.contains("`all` or `any`"));
+        assert!(error("paired_low(runs('e', 'runs1'), runs('e', 'two')) > 0").message.contains("3 and 2"));
+        let many = number(&parse("rx_packets['*']", Purpose::Metric).unwrap(), &World).unwrap_err();
+        assert!(many.message.contains("2 values") && many.message.contains("`sum`"), "{many}");
+    }
+
+    #[test]
+    fn errors_name_the_column_what_was_found_and_what_was_expected() {
+        for (text, purpose, column, part) in [
+            ("1 +", Purpose::Metric, 4, "found the end, expected a number"),
+            ("1 + * 2", Purpose::Metric, 5, "found `*`"),
+            ("(1 + 2", Purpose::Metric, 7, "expected `)`"),
+            ("1 2", Purpose::Metric, 3, "found the number 2, expected an operator"),
+            ("1 < 2", Purpose::Metric, 3, "a metric needs a number"),
+            ("1 + 2", Purpose::Claim, 3, "a claim needs something true or false"),
+            ("1 < 2 + (3 < 4)", Purpose::Claim, 12, "arithmetic needs a number"),
+            ("1 = 2", Purpose::Claim, 3, "expected `==`"),
+            ("not 1", Purpose::Claim, 5, "`not` needs"),
+            ("1 and 1 < 2", Purpose::Claim, 1, "`and` needs"),
+            ("sqr(2)", Purpose::Metric, 1, "did you mean `sqrt`?"),
+            ("sqrt(2, 3)", Purpose::Metric, 1, "`sqrt` takes one argument, found 2"),
+            ("sum()", Purpose::Metric, 1, "at least 1 argument"),
+            ("rx_packts['a']", Purpose::Metric, 1, "did you mean `rx_packets`?"),
+            ("1 + rx_packets", Purpose::Metric, 15, "expected `[\"FLOW\"]`"),
+            ("rx_packets[a]", Purpose::Metric, 12, "a flow's name in quotation marks"),
+            ("rx_packets['a'", Purpose::Metric, 15, "expected `]`"),
+            ("rx_packets['a'] > 1", Purpose::Claim, 1, "a claim is about metrics at points"),
+            ("metric('a', 'b')", Purpose::Metric, 1, "belongs in a claim"),
+            ("series('a', 'b') > 1", Purpose::Claim, 1, "belongs in a metric"),
+            ("metric('a') > 1", Purpose::Claim, 11, "and a metric's name"),
+            ("metric('a', 'b', 'men') > 1", Purpose::Claim, 18, "did you mean `mean`?"),
+            ("metric('a', 'b', count) > 1", Purpose::Claim, 23, "expected `=` after the axis `count`"),
+            ("metric('a', 'b', count > 'x') > 1", Purpose::Claim, 26, "expected a number"),
+            ("'a' > 1", Purpose::Claim, 1, "found the text"),
+            ("1.2.3", Purpose::Metric, 1, "`1.2.3` is not a number"),
+            ("2 $ 3", Purpose::Metric, 3, "`$` means nothing"),
+            ("rx_packets['a]", Purpose::Metric, 12, "no closing quotation mark"),
+            ("1e999", Purpose::Metric, 1, "not a number"),
+        ] {
+            let error = parse(text, purpose).unwrap_err();
+            assert_eq!(error.column, column, "{text}: {error}");
+            assert!(error.message.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
+        assert!(parse(&deep, Purpose::Metric).unwrap_err().message.contains("nested deeper"));
+        assert!(parse(&"-".repeat(5000), Purpose::Metric).unwrap_err().message.contains("nested deeper"));
+        assert!(parse(&"not ".repeat(5000), Purpose::Claim).unwrap_err().message.contains("nested deeper"));
+        let long = vec!["1"; 5000].join("+");
+        assert!(parse(&long, Purpose::Metric).unwrap_err().message.contains("more than 200"));
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, flow, expected) in [
+            ("*", "data", true),
+            ("*", "data.reverse", false),
+            ("*.reverse", "data.reverse", true),
+            ("data", "data", true),
+            ("data", "data.1", false),
+            ("data.*", "data.12", true),
+            ("d?ta*a", "dataxxa", true),
+            ("d?ta*a", "dataxxb", false),
+            ("**a**", "bab", true),
+            ("", "", true),
+            ("?", "", false),
+            ("a*b*c", "a-b-b-c", true),
+        ] {
+            assert_eq!(flow_matches(pattern, flow), expected, "{pattern} {flow}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "[a-z0-9 ()<>=+*/^.,'\\[\\]-]{0,60}") {
+            for purpose in [Purpose::Metric, Purpose::Claim] {
+                if let Ok(expression) = parse(&text, purpose) {
+                    let _ = number(&expression, &World);
+                    let _ = truth(&expression, &World);
+                }
+            }
+        }
+
+        #[test]
+        fn real_words_in_any_order_do_not_panic(words in prop::collection::vec(prop::sample::select(vec![
+            "1", "x", "(", ")", "+", "-", "*", "/", "^", "<", "==", "and", "or", "not", "sum(", "all(", "count(", ",",
+            "rx_packets['*']", "goodput_bps['b']", "metric('e', 'two')", "runs('e', 'runs1')", "true", "quantile(",
+        ]), 0..20)) {
+            let text = words.join(" ");
+            for purpose in [Purpose::Metric, Purpose::Claim] {
+                match parse(&text, purpose) {
+                    Ok(expression) => {
+                        let _ = number(&expression, &World);
+                        let _ = truth(&expression, &World);
+                    }
+                    Err(error) => prop_assert!(error.column <= text.chars().count() + 1),
+                }
+            }
+        }
+
+        #[test]
+        fn numbers_read_back(value in -1e12..1e12f64) {
+            prop_assert_eq!(metric(&format!("{value}")), Some(value));
+        }
+    }
+}

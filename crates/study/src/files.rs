@@ -1,0 +1,213 @@
+//! The one place where this crate changes a disk.
+//!
+//! Every write, sync, rename and removal goes through [`Files`], which asks a hook before each step. In production there
+//! is none; a test hands one in that kills the process at the n-th step or refuses it as a full disk would, and so sees
+//! every state that an interruption can leave behind.
+//!
+//! Two composite steps are atomic with respect to a kill or a power cut, as far as POSIX promises: [`Files::replace`]
+//! (write a temporary sibling, sync it, rename it over the old file, sync the folder) and [`Files::publish`] (the same
+//! for a folder that does not exist yet).
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A step that is about to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A folder is created.
+    CreateFolder(&'a Path),
+    /// A file is created, empty.
+    CreateFile(&'a Path),
+    /// Some bytes are written to a file.
+    Write(&'a Path),
+    /// A file is synced.
+    SyncFile(&'a Path),
+    /// A folder is synced.
+    SyncFolder(&'a Path),
+    /// Something gets a new name.
+    Rename(&'a Path, &'a Path),
+    /// A file, or a folder with all it holds, is removed.
+    Remove(&'a Path),
+}
+
+/// Asked before each step; an error is what the disk answers.
+pub type Hook = Arc<dyn Fn(Step<'_>) -> io::Result<()> + Send + Sync>;
+
+/// Access to the disk.
+#[derive(Clone, Default)]
+pub struct Files {
+    hook: Option<Hook>,
+    /// Bytes per write; a test makes it small to interrupt within a file.
+    chunk_bytes: Option<usize>,
+}
+
+/// What the disk refused, with the path.
+#[derive(Debug)]
+pub struct Refused {
+    /// What was to be done, in words.
+    pub what: String,
+    /// Where.
+    pub path: PathBuf,
+    /// The system's reason.
+    pub reason: io::Error,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let reason = match self.reason.kind() {
+            io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+            io::ErrorKind::QuotaExceeded => "the disk quota is used up".to_owned(),
+            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
+            io::ErrorKind::NotADirectory => "a part of the path is not a folder".to_owned(),
+            _ => self.reason.to_string(),
+        };
+        write!(formatter, "cannot {} {}: {reason}", self.what, self.path.display())
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Begins the name of everything unfinished.
+pub(crate) const UNFINISHED: &str = ".unfinished-";
+
+impl Files {
+    /// The disk.
+    pub fn new() -> Self {
+        Files::default()
+    }
+
+    /// The disk, with a hook asked before each step and files written in pieces of `chunk_bytes`.
+    pub fn with_hook(hook: Hook, chunk_bytes: usize) -> Self {
+        Files { hook: Some(hook), chunk_bytes: Some(chunk_bytes.max(1)) }
+    }
+
+    fn step<T>(
+        &self,
+        what: &str,
+        path: &Path,
+        step: Step<'_>,
+        make: impl FnOnce() -> io::Result<T>,
+    ) -> Result<T, Refused> {
+        let asked = self.hook.as_ref().map_or(Ok(()), |hook| hook(step));
+        asked.and_then(|()| make()).map_err(|reason| Refused { what: what.to_owned(), path: path.to_owned(), reason })
+    }
+
+    /// Creates a folder and those above it; an existing one is fine.
+    pub(crate) fn create_folder(&self, path: &Path) -> Result<(), Refused> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        self.step("create the folder", path, Step::CreateFolder(path), || fs::create_dir_all(path))
+    }
+
+    /// Writes a new file, or over an old one, and syncs it; not atomic.
+    fn write(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
+        let mut file = self.step("create", path, Step::CreateFile(path), || File::create(path))?;
+        for chunk in content.chunks(self.chunk_bytes.unwrap_or(usize::MAX)) {
+            self.step("write", path, Step::Write(path), || file.write_all(chunk))?;
+        }
+        self.step("sync", path, Step::SyncFile(path), || file.sync_all())
+    }
+
+    /// Syncs a folder, so that names in it last.
+    fn sync_folder(&self, path: &Path) -> Result<(), Refused> {
+        self.step("sync the folder", path, Step::SyncFolder(path), || match File::open(path) {
+            Ok(folder) if cfg!(unix) => folder.sync_all(),
+            Ok(_) => Ok(()),
+            // Some systems cannot open a folder; they keep names without being asked.
+            Err(_) if !cfg!(unix) => Ok(()),
+            Err(reason) => Err(reason),
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), Refused> {
+        self.step("put in place", to, Step::Rename(from, to), || fs::rename(from, to))
+    }
+
+    /// Removes a file, or a folder with all it holds; fine if it does not exist.
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), Refused> {
+        let kind = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata.file_type(),
+            Err(_) => return Ok(()),
+        };
+        self.step("remove", path, Step::Remove(path), || {
+            if kind.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+        })
+    }
+
+    /// Replaces a file: afterwards, and after an interruption at any moment, it is wholly the old or wholly the new one.
+    pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
+        let (folder, temporary) = sibling(path);
+        self.write(&temporary, content)?;
+        self.rename(&temporary, path)?;
+        self.sync_folder(&folder)
+    }
+
+    /// Makes a folder with these files appear at once. One that is already there is moved aside first and removed, so
+    /// that an interruption leaves the old, the new, or none, and never a mixture.
+    pub(crate) fn publish(&self, path: &Path, content: &[(String, Vec<u8>)]) -> Result<(), Refused> {
+        let (folder, temporary) = sibling(path);
+        self.remove(&temporary)?;
+        self.create_folder(&temporary)?;
+        for (name, bytes) in content {
+            self.write(&temporary.join(name), bytes)?;
+        }
+        self.sync_folder(&temporary)?;
+        if path.exists() {
+            let aside = temporary.with_extension("old");
+            self.remove(&aside)?;
+            self.rename(path, &aside)?;
+            self.rename(&temporary, path)?;
+            self.sync_folder(&folder)?;
+            return self.remove(&aside);
+        }
+        self.rename(&temporary, path)?;
+        self.sync_folder(&folder)
+    }
+
+    /// Removes from a folder what interrupted work left in it.
+    pub(crate) fn clean(&self, folder: &Path) -> Result<(), Refused> {
+        for name in names_in(folder)? {
+            if name.starts_with(UNFINISHED) {
+                self.remove(&folder.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The folder of a path and the temporary name beside it.
+fn sibling(path: &Path) -> (PathBuf, PathBuf) {
+    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!("{UNFINISHED}{name}"));
+    (folder, temporary)
+}
+
+/// Names in a folder, sorted; none if it does not exist.
+pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>, Refused> {
+    let refused = |reason| Refused { what: "list the folder".to_owned(), path: folder.to_owned(), reason };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(reason) => return Err(refused(reason)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(refused)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The content of a file; `None` if it does not exist.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Refused> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(reason) => Err(Refused { what: "read".to_owned(), path: path.to_owned(), reason }),
+    }
+}

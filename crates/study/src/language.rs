@@ -1,0 +1,234 @@
+//! The language of study files: the declared schema, from which the errors and the reference page come.
+//!
+//! What the words mean is told in `docs/studies.md`; `load.rs` turns a checked file into a [`crate::study::Study`].
+
+use fullpipe_scenario::schema::{Choice, Field, Kind, Table};
+
+const NAMES: Kind = Kind::List(&Kind::Name);
+const TEXTS: Kind = Kind::List(&Kind::Text);
+const RUNS: Kind = Kind::Integer { min: 1, max: 1_000_000 };
+
+/// A study file.
+pub static STUDY: Table = Table {
+    name: "study",
+    text: "A study: scenarios, experiments over them, metrics, claims.",
+    fields: &[&[
+        Field::optional("name", Kind::Name, "the folder's name", "What folders of records are called."),
+        Field::required("title", Kind::Text, "One line for reports."),
+        Field::default("source", Kind::Text, "", "The publication that the study repeats."),
+        Field::default("description", Kind::Text, "", "What the study is about."),
+        Field::default(
+            "seed",
+            Kind::Integer { min: 0, max: (1 << 53) - 1 },
+            "1",
+            "Run r has the seed f(seed, r), equal at every point.",
+        ),
+        Field::default("runs", RUNS, "1", "Runs per point."),
+        Field::optional("quick_runs", RUNS, "runs", "Runs per point with --quick."),
+        Field::default(
+            "clock",
+            Kind::Choice(&[Choice::new("virtual", "discrete events"), Choice::later("real"), Choice::later("both")]),
+            "virtual",
+            "Which clock runs.",
+        ),
+        Field::optional("experiments", NAMES, "all", "The experiments to run."),
+        Field::default("quick", Kind::Boolean, "false", "Written into the records of a shortened study."),
+        Field::optional(
+            "exact_seed",
+            Kind::Boolean,
+            "false",
+            "Written into the records of `fullpipe run`: the seed is that of the one run.",
+        ),
+        Field::default("build", Kind::Text, "", "Written into records: the build that made them."),
+        Field::required(
+            "scenarios",
+            Kind::Map(&Kind::Either(&Kind::Text, &Kind::Table(&SCENARIO))),
+            "The scenarios by name: a file's name beside the study, or a table.",
+        ),
+        Field::empty("parameters", Kind::Map(&Kind::Table(&PARAMETER)), "Settings with names, for `--set NAME=VALUE`."),
+        Field::required("experiment", Kind::Tables(&EXPERIMENT), "What is run."),
+        Field::required("metric", Kind::Tables(&METRIC), "What is computed from each run."),
+        Field::empty("plot", Kind::Tables(&PLOT), "What the report draws."),
+        Field::empty("claim", Kind::Tables(&CLAIM), "What is said to be so."),
+        Field::optional(
+            "published",
+            Kind::Either(&Kind::Text, &Kind::Tables(&PUBLISHED)),
+            "published.csv, if there is one",
+            "Published values: a CSV file's name beside the study, or tables.",
+        ),
+        Field::optional("axis", Kind::Tables(&ALL_AXES), "none", "Written into records: all axes with their values."),
+        Field::empty(
+            "scenario_setting",
+            Kind::Tables(&SCENARIO_SETTING),
+            "Written into records: `--set scenario.PATH`.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+static SCENARIO: Table = Table {
+    name: "scenario",
+    text: "A scenario in the study's own file, as records have it.",
+    fields: &[&[
+        Field::required("text", Kind::Text, "The scenario's text."),
+        Field::default("origin", Kind::Text, "", "The file it came from."),
+    ]],
+    ..Table::EMPTY
+};
+
+static ALL_AXES: Table = Table {
+    name: "axis of all experiments",
+    text: "An axis as the report names it.",
+    fields: &[&[
+        Field::required("name", Kind::Name, "Its name."),
+        Field::default("text", Kind::Text, "", "What it is."),
+        Field::default("values", TEXTS, "[]", "Its values in all experiments."),
+    ]],
+    ..Table::EMPTY
+};
+
+static PARAMETER: Table = Table {
+    name: "parameter",
+    text: "A setting of the whole study. What an experiment fixes or sweeps goes before it.",
+    fields: &[&[
+        Field::optional("default", Kind::Raw, "what the scenarios say", "Its value."),
+        Field::optional("quick", Kind::Raw, "the same", "Its value with --quick."),
+        Field::default("text", Kind::Text, "", "What it is."),
+        Field::required("paths", TEXTS, "The scenario paths it sets."),
+        Field::default("scenarios", NAMES, "[]", "The scenarios that have these paths; none named: all."),
+    ]],
+    ..Table::EMPTY
+};
+
+static EXPERIMENT: Table = Table {
+    name: "experiment",
+    text: "A sweep over one scenario.",
+    fields: &[&[
+        Field::required("name", Kind::Name, "Its name."),
+        Field::required("scenario", Kind::Name, "The scenario."),
+        Field::default("text", Kind::Text, "", "What it is about."),
+        Field::empty("set", Kind::Map(&Kind::Raw), "Scenario paths and their values, the same at every point."),
+        Field::empty("axis", Kind::Tables(&AXIS), "What varies."),
+        Field::optional(
+            "points",
+            Kind::List(&Kind::Map(&Kind::Raw)),
+            "all combinations, the last axis fastest",
+            "The points, each a value per axis.",
+        ),
+        Field::optional("quick_points", Kind::List(&Kind::Map(&Kind::Raw)), "the same", "The points with --quick."),
+        Field::optional("runs", RUNS, "the study's", "Runs per point."),
+        Field::optional("quick_runs", RUNS, "the study's", "Runs per point with --quick."),
+    ]],
+    ..Table::EMPTY
+};
+
+static AXIS: Table = Table {
+    name: "axis",
+    text: "Something that varies.",
+    fields: &[&[
+        Field::required("name", Kind::Name, "Its name: a column of results.csv."),
+        Field::default("text", Kind::Text, "", "What it is, with its unit."),
+        Field::default("paths", TEXTS, "[]", "The scenario paths it sets; none: those of the parameter of this name."),
+        Field::default(
+            "values",
+            Kind::List(&Kind::Raw),
+            "[]",
+            "Its values in order: plain, or { label, value } or { label, set = { PATH = VALUE } }. None: those of points.",
+        ),
+        Field::optional("quick", Kind::List(&Kind::Raw), "all", "Those of the values that --quick keeps."),
+    ]],
+    ..Table::EMPTY
+};
+
+static METRIC: Table = Table {
+    name: "metric",
+    text: "A number computed from each run.",
+    fields: &[&[
+        Field::required("name", Kind::Name, "Its name, unit included: a column of results.csv."),
+        Field::default("unit", Kind::Text, "", "Its unit."),
+        Field::default("text", Kind::Text, "", "What it is."),
+        Field::required("expression", Kind::Text, "How it is computed from flows.csv."),
+        Field::default("experiments", NAMES, "[]", "The experiments that have it; none named: all."),
+    ]],
+    ..Table::EMPTY
+};
+
+const SCALE: Kind = Kind::Choice(&[Choice::new("linear", "linear"), Choice::new("log", "logarithmic")]);
+const ANY: Kind = Kind::Number { min: f64::MIN, max: f64::MAX };
+
+static PLOT: Table = Table {
+    name: "plot",
+    text: "A picture in the report. Published values are drawn beside measured ones where there are any.",
+    fields: &[&[
+        Field::required("name", Kind::Name, "Its name: that of its file."),
+        Field::optional("title", Kind::Text, "its name", "Heading."),
+        Field::default(
+            "kind",
+            Kind::Choice(&[
+                Choice::new("line", "means with intervals over an axis"),
+                Choice::new("bars", "means with intervals, a bar per value of an axis"),
+                Choice::new("scatter", "every run, one metric over another"),
+                Choice::new("distribution", "how a metric is distributed over runs"),
+                Choice::new("time", "samples of series.csv over time"),
+            ]),
+            "line",
+            "How it is drawn.",
+        ),
+        Field::optional("x", Kind::Text, "none", "An axis (`line`, `bars`) or a metric (`scatter`, `distribution`)."),
+        Field::optional("y", Kind::Text, "none", "A metric; with `time` one of series.csv."),
+        Field::optional("series", TEXTS, "all axes that vary, without x", "Axes that make one curve for each value."),
+        Field::optional("where", Kind::Map(&Kind::Raw), "all points", "Axes and the values, one or a list, shown."),
+        Field::optional("x_scale", SCALE, "linear", "Scale to the right."),
+        Field::optional("y_scale", SCALE, "linear", "Scale upwards."),
+        Field::optional("x_label", Kind::Text, "that of the axis or metric", "Label to the right."),
+        Field::optional("y_label", Kind::Text, "that of the metric", "Label upwards."),
+        Field::optional("x_unit", Kind::Text, "that of the axis or metric", "Unit to the right."),
+        Field::optional("y_unit", Kind::Text, "that of the metric", "Unit upwards."),
+        Field::optional("x_min", ANY, "from the data", "Where it begins to the right."),
+        Field::optional("x_max", ANY, "from the data", "Where it ends to the right."),
+        Field::optional("y_min", ANY, "from the data", "Where it begins upwards."),
+        Field::optional("y_max", ANY, "from the data", "Where it ends upwards."),
+        Field::optional("caption", Kind::Text, "none", "What it shows."),
+    ]],
+    ..Table::EMPTY
+};
+
+static CLAIM: Table = Table {
+    name: "claim",
+    text: "Something that is said to be so, as an expression over metrics at points.",
+    fields: &[&[
+        Field::required("name", Kind::Name, "Its name."),
+        Field::required("text", Kind::Text, "What it says."),
+        Field::default("source", Kind::Text, "", "Who says so."),
+        Field::required("expression", Kind::Text, "When it holds."),
+        Field::default("explained_by", Kind::Text, "", "The claim that explains it if it does not hold."),
+    ]],
+    ..Table::EMPTY
+};
+
+static PUBLISHED: Table = Table {
+    name: "published value",
+    text: "A published value, with the columns of published.csv.",
+    fields: &[&[
+        Field::optional("experiment", Kind::Name, "the only one", "The experiment."),
+        Field::default("point", Kind::Text, "", "axis=value;axis=value."),
+        Field::required("metric", Kind::Name, "The metric."),
+        Field::required("value", Kind::Number { min: f64::MIN, max: f64::MAX }, "The value."),
+        Field::default("tolerance", Kind::Text, "0", "`5%` of the value, or a number in its unit."),
+        Field::default("source", Kind::Text, "", "Where it was published."),
+        Field::default("note", Kind::Text, "", "What a reader should know."),
+        Field::default("explained_by", Kind::Text, "", "The claim that explains a difference."),
+    ]],
+    ..Table::EMPTY
+};
+
+static SCENARIO_SETTING: Table = Table {
+    name: "scenario setting",
+    text: "A scenario path that the user set.",
+    fields: &[&[
+        Field::required("scenario", Kind::Name, "The scenario."),
+        Field::required("path", Kind::Text, "The path."),
+        Field::required("value", Kind::Raw, "The value."),
+    ]],
+    ..Table::EMPTY
+};

@@ -1,0 +1,720 @@
+//! From the text of a study file to a [`Study`]: the schema checks keys and types, this module what the schema cannot
+//! say (names that must exist, levels, points, expressions). Every mistake is collected, with its place.
+
+use crate::check;
+use crate::expression::{self, Expression, Purpose};
+use crate::language::STUDY;
+use crate::port::ScenarioSource;
+use crate::published;
+use crate::study::{
+    Axis, Claim, Experiment, Level, Metric, Parameter, Plot, Seeds, Setting, Study, is_label, label_of, number_of,
+};
+use fullpipe_scenario::schema::{self, Content, Data, Error, Errors, Node, Place, Sources, Tree, Value};
+use std::path::{Path, PathBuf};
+
+/// Where the files beside a study are.
+pub trait Shelf {
+    /// The text of a file, by its name in the study's folder.
+    ///
+    /// # Errors
+    /// Why it cannot be read, as a sentence without the name.
+    fn read(&self, name: &str) -> Result<String, String>;
+
+    /// What errors call that file.
+    fn display(&self, name: &str) -> String;
+
+    /// The folder, if there is one.
+    fn folder(&self) -> Option<PathBuf>;
+}
+
+/// A folder on a disk.
+#[derive(Clone, Debug)]
+pub struct Folder(pub PathBuf);
+
+impl Shelf for Folder {
+    fn read(&self, name: &str) -> Result<String, String> {
+        match std::fs::read(self.0.join(name)) {
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
+            Err(reason) if reason.kind() == std::io::ErrorKind::NotFound => Err("there is no such file".to_owned()),
+            Err(reason) => Err(reason.to_string()),
+        }
+    }
+
+    fn display(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+}
+
+/// Files inside the program: the study's name, then names and texts.
+#[derive(Clone, Debug)]
+pub struct Embedded<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
+
+impl Shelf for Embedded<'_> {
+    fn read(&self, name: &str) -> Result<String, String> {
+        let found = self.1.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such file".to_owned())
+    }
+
+    fn display(&self, name: &str) -> String {
+        format!("{}/{name}", self.0)
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// Loads a study from a file on the disk. Without a name of its own it is called after its folder if the file is
+/// `study.toml`, else after the file.
+///
+/// # Errors
+/// All mistakes in it and in the files beside it.
+pub fn open(path: &Path) -> Result<Study, Errors> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let shelf = Folder(folder.to_owned());
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text = shelf.read(&file).map_err(|reason| {
+        let sources = Sources::new(&path.display().to_string(), "", &[]);
+        Errors(vec![sources.error(Place::default(), "", format!("cannot be read: {reason}"), Vec::new())])
+    })?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = match folder.canonicalize().ok().as_deref().and_then(Path::file_name) {
+        Some(name) if file == "study.toml" => name.to_string_lossy().into_owned(),
+        _ => stem,
+    };
+    load(&text, &path.display().to_string(), &name, &shelf)
+}
+
+/// Loads a study from its text; `file` is what errors call it, `default_name` its name if it does not say one.
+///
+/// # Errors
+/// All mistakes in it and in the files beside it.
+pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn Shelf) -> Result<Study, Errors> {
+    let loaded = schema::load(&STUDY, text, file, &[])?;
+    let mut loader = Loader { sources: &loaded.sources, text, shelf, errors: Vec::new() };
+    let mut study = loader.study(&loaded.root, default_name);
+    loader.published(&loaded.root, &mut study);
+    // Records may be of a part of a study; what its claims speak of was checked when it was whole.
+    if loader.errors.is_empty() && loaded.root.text("build").is_empty() {
+        check::claims(
+            &study,
+            &mut loader.errors,
+            |claim, column| {
+                let tree = loaded.root.tables("claim").iter().find(|tree| tree.text("name") == claim);
+                tree.map(|tree| expression_place(text, tree, "expression", column)).unwrap_or_default()
+            },
+            &loaded.sources,
+        );
+    }
+    let mut errors = loader.errors;
+    if errors.is_empty() {
+        return Ok(study);
+    }
+    errors
+        .sort_by(|a, b| (a.file != file, &a.file, a.line, a.column).cmp(&(b.file != file, &b.file, b.line, b.column)));
+    Err(Errors(errors))
+}
+
+/// Names that mean something else in `--set` or in tables.
+const RESERVED: [&str; 8] = ["experiments", "runs", "clock", "experiment", "seed", "key", "quick", "scenario"];
+
+struct Loader<'a> {
+    sources: &'a Sources,
+    text: &'a str,
+    shelf: &'a dyn Shelf,
+    errors: Vec<Error>,
+}
+
+impl Loader<'_> {
+    fn wrong(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
+        self.errors.push(self.sources.error(place, path, message, expected));
+    }
+
+    fn unknown(&mut self, place: Place, path: &str, message: String, name: &str, valid: &[&str]) {
+        self.errors.push(self.sources.unknown_name(place, path, message, name, valid));
+    }
+
+    fn study(&mut self, root: &Tree, default_name: &str) -> Study {
+        let name = root.get("name").map_or(default_name, Value::text).to_owned();
+        let scenarios = self.scenarios(root);
+        let scenario_names: Vec<&str> = scenarios.iter().map(|(name, _)| name.as_str()).collect();
+        let parameters = self.parameters(root, &scenario_names);
+        let runs = root.integer("runs").unsigned_abs();
+        let quick_runs = root.get("quick_runs").map(|value| value.integer().unsigned_abs());
+        let mut experiments: Vec<Experiment> = Vec::new();
+        for tree in root.tables("experiment") {
+            self.unique(tree, "experiment", experiments.iter().map(|experiment| experiment.name.as_str()));
+            experiments.push(self.experiment(tree, &scenario_names, &parameters, runs, quick_runs));
+        }
+        if experiments.is_empty() {
+            self.wrong(
+                root.place_of("experiment"),
+                "experiment",
+                "there is no experiment",
+                vec!["[[experiment]]".into()],
+            );
+        }
+        let metrics = self.metrics(root, &experiments, &parameters);
+        let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
+        let selected = self.selected(root, &names);
+        let claims = self.claims(root);
+        let seed = root.integer("seed").unsigned_abs();
+        let exact = root.get("exact_seed").is_some_and(Value::boolean);
+        let plots = self.plots(root, &experiments, &metrics);
+        let scenario_settings = self.scenario_settings(root);
+        Study {
+            name,
+            title: root.text("title").to_owned(),
+            source: root.text("source").to_owned(),
+            description: root.text("description").to_owned(),
+            seeds: if exact { Seeds::Exactly(seed) } else { Seeds::Derived(seed) },
+            quick: root.boolean("quick"),
+            selected,
+            scenarios,
+            parameters,
+            experiments,
+            metrics,
+            plots,
+            claims,
+            published: Vec::new(),
+            scenario_settings,
+        }
+    }
+
+    fn unique<'b>(&mut self, tree: &Tree, what: &str, mut before: impl Iterator<Item = &'b str>) {
+        let name = tree.text("name");
+        if before.any(|earlier| earlier == name) {
+            let message = format!("there are two of the {what} {name}");
+            self.wrong(tree.place_of("name"), what, message, vec!["each name once".into()]);
+        }
+    }
+
+    fn selected(&mut self, root: &Tree, names: &[&str]) -> Vec<String> {
+        let Some(list) = root.get("experiments") else { return names.iter().map(|name| (*name).to_owned()).collect() };
+        let mut chosen: Vec<&str> = Vec::new();
+        for value in list.list() {
+            if names.contains(&value.text()) {
+                chosen.push(value.text());
+            } else {
+                let message = format!("there is no experiment {}", value.text());
+                self.unknown(value.place, "experiments", message, value.text(), names);
+            }
+        }
+        if list.list().is_empty() {
+            self.wrong(list.place, "experiments", "no experiment is chosen", vec!["at least one".into()]);
+        }
+        names.iter().filter(|name| chosen.contains(name)).map(|name| (*name).to_owned()).collect()
+    }
+
+    fn scenarios(&mut self, root: &Tree) -> Vec<(String, ScenarioSource)> {
+        let mut scenarios = Vec::new();
+        for entry in root.map("scenarios") {
+            if !schema::is_name(&entry.name) {
+                let expected = vec!["a letter, then letters, digits, \"-\" and \"_\"".into()];
+                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), expected);
+            }
+            let source = match &entry.value.data {
+                Data::Table(tree) => ScenarioSource {
+                    name: self.shelf.display(tree.text("origin")),
+                    origin: tree.text("origin").to_owned(),
+                    text: tree.text("text").to_owned(),
+                    folder: self.shelf.folder(),
+                },
+                _ => {
+                    let file = entry.value.text();
+                    let text = self.shelf.read(file).unwrap_or_else(|reason| {
+                        let message = format!("the scenario {} cannot be read: {reason}", self.shelf.display(file));
+                        self.wrong(
+                            entry.value.place,
+                            "scenarios",
+                            message,
+                            vec!["a scenario file beside the study".into()],
+                        );
+                        String::new()
+                    });
+                    let name = self.shelf.display(file);
+                    ScenarioSource { name, origin: file.to_owned(), text, folder: self.shelf.folder() }
+                }
+            };
+            scenarios.push((entry.name.clone(), source));
+        }
+        scenarios
+    }
+
+    /// Axes and parameters are columns, words of expressions and names for `--set`.
+    fn usable_name(&mut self, name: &str, place: Place, what: &str) {
+        if RESERVED.contains(&name) {
+            let message = format!("{name} means something else already, so no {what} can be called so");
+            self.wrong(place, what, message, vec!["another name".into()]);
+        } else if !schema::is_name(name) || name.contains('-') {
+            let message = format!("{name} is not the name of {what}, which is a word in expressions");
+            self.wrong(place, what, message, vec!["a letter, then letters, digits and \"_\"".into()]);
+        }
+    }
+
+    fn parameters(&mut self, root: &Tree, scenarios: &[&str]) -> Vec<Parameter> {
+        let mut parameters = Vec::new();
+        for entry in root.map("parameters") {
+            let tree = entry.value.table();
+            self.usable_name(&entry.name, entry.name_place, "a parameter");
+            for value in tree.list("scenarios") {
+                if !scenarios.contains(&value.text()) {
+                    let message = format!("there is no scenario {}", value.text());
+                    self.unknown(value.place, "scenarios", message, value.text(), scenarios);
+                }
+            }
+            let raw = |key: &str| tree.get(key).map(|value| value.raw().clone());
+            for node in [raw("default"), raw("quick")].into_iter().flatten() {
+                self.fixed_name(&entry.name, &node);
+            }
+            parameters.push(Parameter {
+                name: entry.name.clone(),
+                text: tree.text("text").to_owned(),
+                value: raw("default"),
+                quick: raw("quick"),
+                paths: texts(tree, "paths"),
+                scenarios: texts(tree, "scenarios"),
+            });
+        }
+        parameters
+    }
+
+    /// What the names that are fixed for all studies may hold.
+    fn fixed_name(&mut self, name: &str, value: &Node) {
+        if let Some(expected) = wrong_for_fixed_name(name, value) {
+            let message = format!("{name} cannot be {}", value.to_toml());
+            self.wrong(value.place, name, message, vec![expected.into()]);
+        }
+    }
+
+    fn experiment(
+        &mut self,
+        tree: &Tree,
+        scenarios: &[&str],
+        parameters: &[Parameter],
+        runs: u64,
+        quick_runs: Option<u64>,
+    ) -> Experiment {
+        let scenario = tree.text("scenario");
+        if !scenarios.contains(&scenario) {
+            let message = format!("there is no scenario {scenario}");
+            self.unknown(tree.place_of("scenario"), "scenario", message, scenario, scenarios);
+        }
+        let mut axes: Vec<Axis> = Vec::new();
+        for axis in tree.tables("axis") {
+            self.unique(axis, "axis", axes.iter().map(|axis| axis.name.as_str()));
+            axes.push(self.axis(axis, parameters));
+        }
+        let points = tree.get("points").map(|list| self.points(list, &mut axes, true));
+        let quick_points = tree.get("quick_points").map(|list| self.points(list, &mut axes, points.is_some()));
+        for (axis, axis_tree) in axes.iter().zip(tree.tables("axis")) {
+            if axis.levels.is_empty() {
+                let message = format!("the axis {} has no values", axis.name);
+                self.wrong(axis_tree.place, "axis", message, vec!["values, or points of the experiment".into()]);
+            }
+        }
+        let own = |key: &str| tree.get(key).map(|value| value.integer().unsigned_abs());
+        let experiment = Experiment {
+            name: tree.text("name").to_owned(),
+            text: tree.text("text").to_owned(),
+            scenario: scenario.to_owned(),
+            set: tree.map("set").iter().flat_map(|entry| flattened(&entry.name, entry.value.raw())).collect(),
+            axes,
+            points,
+            quick_points,
+            runs: own("runs").unwrap_or(runs),
+            quick_runs: own("quick_runs").or(quick_runs),
+        };
+        let count = experiment.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.levels.len()));
+        if experiment.points.is_none() && count.is_none_or(|count| count > 1_000_000) {
+            self.wrong(
+                tree.place,
+                "experiment",
+                "its axes have more than a million combinations",
+                vec!["fewer".into()],
+            );
+        }
+        experiment
+    }
+
+    fn axis(&mut self, tree: &Tree, parameters: &[Parameter]) -> Axis {
+        let name = tree.text("name").to_owned();
+        self.usable_name(&name, tree.place_of("name"), "an axis");
+        let mut levels: Vec<Level> = Vec::new();
+        for value in tree.list("values") {
+            let Some(level) = self.level(&name, value.raw()) else { continue };
+            if levels.iter().any(|earlier| earlier.label == level.label) {
+                let message = format!("the axis {name} has two values {}", level.label);
+                self.wrong(value.place, "values", message, vec!["each value once".into()]);
+                continue;
+            }
+            levels.push(level);
+        }
+        let mut paths = texts(tree, "paths");
+        if let Some(parameter) = parameters.iter().find(|parameter| paths.is_empty() && parameter.name == name) {
+            paths.clone_from(&parameter.paths);
+        }
+        let sets_itself = |level: &Level| !level.set.is_empty() && level.value.is_none();
+        if paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
+            let message = format!("the axis {name} does not say what it sets");
+            let expected = vec!["paths".into(), "the name of a parameter".into(), "values with `set`".into()];
+            self.wrong(tree.place_of("name"), "axis", message, expected);
+        }
+        let quick = tree.get("quick").map(|list| {
+            let mut kept = Vec::new();
+            for value in list.list() {
+                let label = label_of(value.raw());
+                match levels.iter().find(|level| level.label == label || level.value.as_ref() == Some(value.raw())) {
+                    Some(level) => kept.push(level.label.clone()),
+                    None => {
+                        let valid: Vec<&str> = levels.iter().map(|level| level.label.as_str()).collect();
+                        self.unknown(value.place, "quick", format!("{label} is not a value of {name}"), &label, &valid);
+                    }
+                }
+            }
+            if list.list().is_empty() {
+                self.wrong(list.place, "quick", "no value is left", vec!["at least one of the values".into()]);
+            }
+            kept
+        });
+        Axis { name, text: tree.text("text").to_owned(), paths, levels, quick }
+    }
+
+    /// A level from a plain value or from `{ label, value, set }`.
+    fn level(&mut self, axis: &str, node: &Node) -> Option<Level> {
+        let level = match level_of(node) {
+            Ok(level) => level,
+            Err((message, expected)) => {
+                self.wrong(node.place, axis, message, vec![expected.into()]);
+                return None;
+            }
+        };
+        if let Some(value) = &level.value {
+            self.fixed_name(axis, value);
+        }
+        Some(level)
+    }
+
+    /// Points as indices of levels. An axis without declared values gets those that the points name, if `may_add`.
+    fn points(&mut self, list: &Value, axes: &mut [Axis], may_add: bool) -> Vec<Vec<usize>> {
+        let declared: Vec<bool> = axes.iter().map(|axis| !axis.levels.is_empty()).collect();
+        let mut points: Vec<Vec<usize>> = Vec::new();
+        for value in list.list() {
+            let entries = value.map();
+            for entry in entries {
+                if !axes.iter().any(|axis| axis.name == entry.name) {
+                    let valid: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
+                    let message = format!("there is no axis {}", entry.name);
+                    self.unknown(entry.name_place, "points", message, &entry.name, &valid);
+                }
+            }
+            let mut point = Vec::new();
+            for (axis, declared) in axes.iter_mut().zip(&declared) {
+                let Some(entry) = entries.iter().find(|entry| entry.name == axis.name) else {
+                    let message = format!("this point has no value for the axis {}", axis.name);
+                    self.wrong(value.place, "points", message, vec![axis.name.clone()]);
+                    continue;
+                };
+                let node = entry.value.raw();
+                let label = label_of(node);
+                let found =
+                    axis.levels.iter().position(|level| level.label == label || level.value.as_ref() == Some(node));
+                if let Some(found) = found {
+                    point.push(found);
+                } else if *declared || !may_add {
+                    let valid: Vec<&str> = axis.levels.iter().map(|level| level.label.as_str()).collect();
+                    let message = format!("{label} is not a value of {}", axis.name);
+                    self.unknown(entry.value.place, "points", message, &label, &valid);
+                } else if let Some(level) = self.level(&axis.name, node) {
+                    point.push(axis.levels.len());
+                    axis.levels.push(level);
+                }
+            }
+            if points.contains(&point) && point.len() == axes.len() {
+                self.wrong(value.place, "points", "this point is given twice", vec!["each point once".into()]);
+            }
+            points.push(point);
+        }
+        if list.list().is_empty() {
+            self.wrong(list.place, "points", "there is no point", vec!["at least one".into()]);
+        }
+        points
+    }
+
+    fn expression(&mut self, tree: &Tree, purpose: Purpose) -> Option<Expression> {
+        match expression::parse(tree.text("expression"), purpose) {
+            Ok(expression) => Some(expression),
+            Err(error) => {
+                let place = expression_place(self.text, tree, "expression", error.column);
+                self.wrong(place, "expression", error.message, Vec::new());
+                None
+            }
+        }
+    }
+
+    fn metrics(&mut self, root: &Tree, experiments: &[Experiment], parameters: &[Parameter]) -> Vec<Metric> {
+        let axes = || experiments.iter().flat_map(|experiment| &experiment.axes).map(|axis| axis.name.as_str());
+        let words: Vec<&str> = axes().chain(parameters.iter().map(|parameter| parameter.name.as_str())).collect();
+        let experiment_names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
+        let mut metrics: Vec<Metric> = Vec::new();
+        for tree in root.tables("metric") {
+            self.unique(tree, "metric", metrics.iter().map(|metric| metric.name.as_str()));
+            let name = tree.text("name");
+            if words.contains(&name) || RESERVED.contains(&name) {
+                let message = format!("{name} is the name of another column");
+                self.wrong(tree.place_of("name"), "metric", message, vec!["another name".into()]);
+            }
+            for value in tree.list("experiments") {
+                if !experiment_names.contains(&value.text()) {
+                    let message = format!("there is no experiment {}", value.text());
+                    self.unknown(value.place, "experiments", message, value.text(), &experiment_names);
+                }
+            }
+            let Some(expression) = self.expression(tree, Purpose::Metric) else { continue };
+            for (word, column) in expression.names() {
+                if !words.contains(&word) {
+                    let place = expression_place(self.text, tree, "expression", column);
+                    self.unknown(place, "expression", format!("there is no axis or parameter {word}"), word, &words);
+                }
+            }
+            metrics.push(Metric {
+                name: name.to_owned(),
+                unit: tree.text("unit").to_owned(),
+                text: tree.text("text").to_owned(),
+                expression,
+                experiments: texts(tree, "experiments"),
+            });
+        }
+        metrics
+    }
+
+    fn claims(&mut self, root: &Tree) -> Vec<Claim> {
+        let names: Vec<&str> = root.tables("claim").iter().map(|tree| tree.text("name")).collect();
+        let mut claims: Vec<Claim> = Vec::new();
+        for tree in root.tables("claim") {
+            self.unique(tree, "claim", claims.iter().map(|claim| claim.name.as_str()));
+            let explained_by = tree.text("explained_by");
+            if !explained_by.is_empty() && !names.contains(&explained_by) {
+                let message = format!("there is no claim {explained_by}");
+                self.unknown(tree.place_of("explained_by"), "explained_by", message, explained_by, &names);
+            }
+            if explained_by == tree.text("name") {
+                let expected = vec!["another claim".into()];
+                self.wrong(tree.place_of("explained_by"), "explained_by", "a claim cannot explain itself", expected);
+            }
+            let Some(expression) = self.expression(tree, Purpose::Claim) else { continue };
+            if let Some((word, column)) = expression.names().first() {
+                let place = expression_place(self.text, tree, "expression", *column);
+                let message = format!("{word} has no value here");
+                self.wrong(
+                    place,
+                    "expression",
+                    message,
+                    vec!["metric(\"EXPERIMENT\", \"METRIC\", AXIS = VALUE)".into()],
+                );
+            }
+            claims.push(Claim {
+                name: tree.text("name").to_owned(),
+                text: tree.text("text").to_owned(),
+                source: tree.text("source").to_owned(),
+                expression,
+                explained_by: explained_by.to_owned(),
+            });
+        }
+        claims
+    }
+
+    fn plots(&mut self, root: &Tree, experiments: &[Experiment], metrics: &[Metric]) -> Vec<Plot> {
+        let mut axes: Vec<&str> =
+            experiments.iter().flat_map(|experiment| &experiment.axes).map(|axis| axis.name.as_str()).collect();
+        axes.push("experiment");
+        let metrics: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
+        let both: Vec<&str> = axes.iter().chain(&metrics).copied().collect();
+        let mut plots: Vec<Plot> = Vec::new();
+        for tree in root.tables("plot") {
+            self.unique(tree, "plot", plots.iter().map(|plot| plot.name.as_str()));
+            let kind = tree.choice("kind");
+            let mut refer = |place: Place, key: &str, name: &str, valid: &[&str], what: &str| {
+                if !valid.contains(&name) {
+                    self.unknown(place, key, format!("there is no {what} {name}"), name, valid);
+                }
+            };
+            if kind != "time" {
+                for (key, valid, what) in [("x", &both, "axis or metric"), ("y", &metrics, "metric")] {
+                    if let Some(value) = tree.get(key) {
+                        refer(value.place, key, value.text(), valid, what);
+                    }
+                }
+            }
+            for value in tree.get("series").map(Value::list).unwrap_or_default() {
+                refer(value.place, "series", value.text(), &axes, "axis");
+            }
+            for entry in tree.get("where").map(Value::map).unwrap_or_default() {
+                refer(entry.name_place, "where", &entry.name, &axes, "axis");
+            }
+            let keys = tree.iter().filter(|(key, value)| *key != "name" && (value.given || *key == "kind"));
+            plots.push(Plot {
+                name: tree.text("name").to_owned(),
+                keys: keys.map(|(key, value)| (key.to_owned(), node_of(value))).collect(),
+            });
+        }
+        plots
+    }
+
+    fn scenario_settings(&mut self, root: &Tree) -> Vec<(String, Setting)> {
+        let settings = root.tables("scenario_setting").iter();
+        settings
+            .map(|tree| {
+                let setting = Setting {
+                    path: tree.text("path").to_owned(),
+                    value: tree.get("value").map(node_of).unwrap_or_else(empty),
+                };
+                (tree.text("scenario").to_owned(), setting)
+            })
+            .collect()
+    }
+
+    fn published(&mut self, root: &Tree, study: &mut Study) {
+        match root.get("published") {
+            Some(Value { data: Data::Tables(trees), .. }) => {
+                for tree in trees {
+                    let row = published::Row::of_tree(tree, self.sources);
+                    row.check(study, &mut self.errors);
+                }
+            }
+            given => {
+                let file = given.map_or("published.csv", |value| value.text());
+                match self.shelf.read(file) {
+                    Ok(text) => {
+                        for row in published::rows(&text, &self.shelf.display(file), &mut self.errors) {
+                            row.check(study, &mut self.errors);
+                        }
+                    }
+                    Err(reason) => {
+                        if let Some(given) = given {
+                            let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
+                            self.wrong(given.place, "published", message, vec!["a CSV file beside the study".into()]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a level must look like, if it does not.
+pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
+    let Content::Table(entries) = &node.content else {
+        let label = label_of(node);
+        if matches!(node.content, Content::Array(_)) || !is_label(&label) {
+            return Err((
+                format!("{} cannot be written in a table", node.to_toml()),
+                "{ label = \"NAME\", value = ... }",
+            ));
+        }
+        return Ok(Level { label, value: Some(node.clone()), set: Vec::new() });
+    };
+    if let Some(entry) = entries.iter().find(|entry| !["label", "value", "set"].contains(&entry.key.as_str())) {
+        return Err((format!("{} is not a key of a value of an axis", entry.key), "label, value or set"));
+    }
+    let label = node.get("label").filter(|label| !matches!(label.content, Content::Array(_) | Content::Table(_)));
+    let label = label.map(label_of).filter(|label| is_label(label));
+    let Some(label) = label else {
+        return Err(("this value has no label that can stand in a table".to_owned(), "label = \"NAME\""));
+    };
+    let value = node.get("value").cloned();
+    let set = node.get("set");
+    if set.is_some_and(|set| !matches!(set.content, Content::Table(_))) {
+        return Err(("`set` is not a table".to_owned(), "set = { PATH = VALUE }"));
+    }
+    if value.is_none() && set.is_none() {
+        return Err((format!("the value {label} sets nothing"), "value or set"));
+    }
+    let set = match set.map(|set| &set.content) {
+        Some(Content::Table(entries)) => entries.iter().flat_map(|entry| flattened(&entry.key, &entry.node)).collect(),
+        _ => Vec::new(),
+    };
+    Ok(Level { label, value, set })
+}
+
+/// What a value of a name that is fixed for all studies should be, if it is not.
+pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static str> {
+    match name {
+        "load" if number_of(value).is_none_or(|load| load <= 0.0) => Some("a fraction above zero, such as 0.8"),
+        "congestion" if value.as_text().is_none() => Some("the name of a congestion control"),
+        _ => None,
+    }
+}
+
+/// Tables of paths become dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`.
+pub(crate) fn flattened(path: &str, node: &Node) -> Vec<Setting> {
+    match &node.content {
+        Content::Table(entries) if !entries.is_empty() => {
+            entries.iter().flat_map(|entry| flattened(&format!("{path}.{}", entry.key), &entry.node)).collect()
+        }
+        _ => vec![Setting { path: path.to_owned(), value: node.clone() }],
+    }
+}
+
+fn texts(tree: &Tree, key: &str) -> Vec<String> {
+    tree.list(key).iter().map(|value| value.text().to_owned()).collect()
+}
+
+fn empty() -> Node {
+    Node { content: Content::Table(Vec::new()), place: Place::default() }
+}
+
+/// A checked value as TOML again, for what is only passed on.
+fn node_of(value: &Value) -> Node {
+    let content = match &value.data {
+        Data::Text(text) => Content::Text(text.clone()),
+        Data::Choice(name) => Content::Text((*name).to_owned()),
+        Data::Boolean(boolean) => Content::Boolean(*boolean),
+        Data::Integer(integer) => Content::Integer(*integer),
+        Data::Number(number) => Content::Float(*number),
+        Data::List(list) => Content::Array(list.iter().map(node_of).collect()),
+        Data::Map(map) => Content::Table(
+            map.iter()
+                .map(|named| schema::Entry {
+                    key: named.name.clone(),
+                    key_place: named.name_place,
+                    node: node_of(&named.value),
+                })
+                .collect(),
+        ),
+        Data::Raw(node) => return node.clone(),
+        _ => Content::Table(Vec::new()),
+    };
+    Node { content, place: value.place }
+}
+
+/// The place of a character of an expression within the file; that of the whole text if it is written with escapes.
+fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> Place {
+    let whole = tree.place_of(key);
+    let Place::File { start, end } = whole else { return whole };
+    let Some(raw) = file.get(start as usize..end as usize) else { return whole };
+    let expression = tree.text(key);
+    let quotes = if raw.starts_with("'''") || raw.starts_with("\"\"\"") { 3 } else { 1 };
+    let Some(mut inside) = raw.get(quotes..) else { return whole };
+    let mut skipped = quotes;
+    if quotes == 3 && !expression.starts_with('\n') {
+        let trimmed = inside.strip_prefix("\r\n").or_else(|| inside.strip_prefix('\n')).unwrap_or(inside);
+        skipped += inside.len() - trimmed.len();
+        inside = trimmed;
+    }
+    if !inside.starts_with(expression) {
+        return whole;
+    }
+    let offset = expression.char_indices().nth(column.saturating_sub(1)).map_or(expression.len(), |(offset, _)| offset);
+    let rest = &expression[offset..];
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let first = rest.chars().next().unwrap_or(' ');
+    let length = if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+    let from = start as usize + skipped + offset;
+    let to = (from + length.min(rest.len())).min(end as usize);
+    Place::File { start: from as u32, end: to as u32 }
+}

@@ -1,0 +1,235 @@
+//! From a study to runs: every point of every chosen experiment with its resolved scenario, every run with its seed and
+//! key. Points that come to the same scenario share their runs.
+
+use crate::error::StudyError;
+use crate::evaluate::{self, Environment, flow_matches};
+use crate::expression::Lookup;
+use crate::port::{Laboratory, ResolvedScenario};
+use crate::published::point_label;
+use crate::study::{Experiment, Seeds, Study, number_of};
+use fullpipe_scenario::schema::{Override, nearest};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Points in the order of the study.
+    pub points: Vec<Point>,
+    /// Runs, each once, in the order in which points first need them.
+    pub runs: Vec<PlannedRun>,
+    /// Columns before the seed: `experiment` if the study has several, then all axes.
+    pub columns: Vec<String>,
+}
+
+/// A point of an experiment.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its experiment.
+    pub experiment: String,
+    /// Index of a level for each of the experiment's axes.
+    pub levels: Vec<usize>,
+    /// `axis=value;axis=value` without the experiment.
+    pub own_label: String,
+    /// The same with the experiment, if the study has several.
+    pub label: String,
+    /// Values of the plan's columns; empty where the experiment does not have the axis.
+    pub cells: Vec<String>,
+    /// Axes and parameters that are numbers here.
+    pub numbers: BTreeMap<String, f64>,
+    /// Indices of its runs in order.
+    pub runs: Vec<usize>,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct PlannedRun {
+    /// Its key: the name of its folder.
+    pub key: String,
+    /// Its seed.
+    pub seed: u64,
+    /// What is run.
+    pub scenario: Arc<ResolvedScenario>,
+    /// The points that use it.
+    pub points: Vec<usize>,
+    /// The first point and the number of the run there, for people.
+    pub label: String,
+}
+
+/// The key of a run: the first 128 bits, in hexadecimal, of SHA-256 over the scenario with the content of every file it
+/// names, the seed and the build.
+pub fn key(content: &[u8], seed: u64, build: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [b"fullpipe run".as_slice(), content, &seed.to_le_bytes(), build.as_bytes()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Makes the plan: resolves the scenario of each point and checks that metrics can be computed from its flows.
+///
+/// # Errors
+/// A scenario that is wrong at a point, a metric that speaks of a flow that does not exist.
+pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyError> {
+    let build = laboratory.build();
+    let several = study.experiments.len() > 1;
+    let mut columns: Vec<String> = several.then(|| "experiment".to_owned()).into_iter().collect();
+    columns.extend(study.axis_names().into_iter().map(str::to_owned));
+    let mut plan = Plan { points: Vec::new(), runs: Vec::new(), columns };
+    let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
+    for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
+        for levels in experiment.combinations() {
+            let (mut point, overrides) = describe(study, experiment, levels, &plan.columns, several);
+            let scenario = Arc::new(resolve(study, experiment, &point, &overrides, laboratory)?);
+            check_metrics(study, &point, &scenario)?;
+            let runs = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { experiment.runs };
+            for run in 0..runs {
+                let seed = study.seeds.of_run(run);
+                let key = key(&scenario.content, seed, &build);
+                let index = *by_key.entry(key.clone()).or_insert_with(|| {
+                    let number = if runs > 1 { format!("run {}", run + 1) } else { String::new() };
+                    let label: Vec<&str> =
+                        [point.label.as_str(), &number].into_iter().filter(|l| !l.is_empty()).collect();
+                    let label = if label.is_empty() { study.name.clone() } else { label.join(", ") };
+                    plan.runs.push(PlannedRun { key, seed, scenario: scenario.clone(), points: Vec::new(), label });
+                    plan.runs.len() - 1
+                });
+                point.runs.push(index);
+                if plan.runs[index].points.last() != Some(&plan.points.len()) {
+                    plan.runs[index].points.push(plan.points.len());
+                }
+            }
+            plan.points.push(point);
+        }
+    }
+    Ok(plan)
+}
+
+/// A point in words and numbers, and what it sets in the scenario: parameters, then what the experiment fixes, then axes,
+/// then what the user set; of several settings of a path the last counts.
+fn describe(
+    study: &Study,
+    experiment: &Experiment,
+    levels: Vec<usize>,
+    columns: &[String],
+    several: bool,
+) -> (Point, Vec<Override>) {
+    let mut overrides: Vec<Override> = Vec::new();
+    let mut set = |path: &str, value: String| {
+        overrides.retain(|earlier| earlier.path != path);
+        overrides.push(Override { path: path.to_owned(), value });
+    };
+    let mut numbers = BTreeMap::new();
+    for parameter in &study.parameters {
+        let Some(value) = &parameter.value else { continue };
+        if let Some(number) = number_of(value) {
+            numbers.insert(parameter.name.clone(), number);
+        }
+        if parameter.scenarios.is_empty() || parameter.scenarios.contains(&experiment.scenario) {
+            parameter.paths.iter().for_each(|path| set(path, value.to_toml()));
+        }
+    }
+    experiment.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
+    for (axis, level) in experiment.axes.iter().zip(&levels) {
+        let Some(level) = axis.levels.get(*level) else { continue };
+        level.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
+        if let Some(value) = &level.value {
+            axis.paths.iter().for_each(|path| set(path, value.to_toml()));
+        }
+        match level.number() {
+            Some(number) => numbers.insert(axis.name.clone(), number),
+            None => numbers.remove(&axis.name),
+        };
+    }
+    for (scenario, setting) in &study.scenario_settings {
+        if *scenario == experiment.scenario {
+            set(&setting.path, setting.value.to_toml());
+        }
+    }
+    let own_label = point_label(experiment, &levels);
+    let label = match (several, own_label.is_empty()) {
+        (false, _) => own_label.clone(),
+        (true, true) => format!("experiment={}", experiment.name),
+        (true, false) => format!("experiment={};{own_label}", experiment.name),
+    };
+    let cells = columns
+        .iter()
+        .map(|column| match experiment.axis(column) {
+            Some((index, axis)) => axis.levels[levels[index]].label.clone(),
+            None if column == "experiment" => experiment.name.clone(),
+            None => String::new(),
+        })
+        .collect();
+    let point =
+        Point { experiment: experiment.name.clone(), levels, own_label, label, cells, numbers, runs: Vec::new() };
+    (point, overrides)
+}
+
+fn resolve(
+    study: &Study,
+    experiment: &Experiment,
+    point: &Point,
+    overrides: &[Override],
+    laboratory: &dyn Laboratory,
+) -> Result<ResolvedScenario, StudyError> {
+    let source = study.scenarios.iter().find(|(name, _)| *name == experiment.scenario).map(|(_, source)| source);
+    let Some(source) = source else {
+        return Err(StudyError::Usage(format!("the experiment {} has no scenario", experiment.name)));
+    };
+    laboratory.resolve(source, overrides).map_err(|message| {
+        let place = if point.own_label.is_empty() { String::new() } else { format!(" at {}", point.own_label) };
+        // What an experiment sets looks like the user's own word to the scenario's checker.
+        let message = message.replace("--set ", "setting ");
+        StudyError::Usage(format!("study {}, experiment {}{place}:\n{message}", study.name, experiment.name))
+    })
+}
+
+/// Answers with as many numbers as there will be flows, and remembers names that match none.
+struct Names<'a> {
+    flows: &'a [String],
+    point: &'a Point,
+    unmatched: std::cell::RefCell<Option<String>>,
+}
+
+impl Environment for Names<'_> {
+    fn column(&self, _: &str, pattern: &str) -> Vec<Option<f64>> {
+        let found = self.flows.iter().filter(|flow| flow_matches(pattern, flow)).count();
+        if found == 0 && !pattern.contains(['*', '?', '#']) && !self.flows.is_empty() {
+            *self.unmatched.borrow_mut() = Some(pattern.to_owned());
+        }
+        vec![Some(1.0); found]
+    }
+    fn series(&self, _: &str, _: &str, _: f64, _: f64) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+    fn name(&self, name: &str) -> Option<f64> {
+        self.point.numbers.get(name).copied()
+    }
+    fn lookup(&self, _: &Lookup) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+}
+
+fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> Result<(), StudyError> {
+    for metric in study.metrics.iter().filter(|metric| metric.applies_to(&point.experiment)) {
+        let names = Names { flows: &scenario.flows, point, unmatched: std::cell::RefCell::new(None) };
+        let outcome = evaluate::number(&metric.expression, &names);
+        let problem = match (names.unmatched.into_inner(), outcome) {
+            (Some(flow), _) => {
+                let near = nearest(&flow, scenario.flows.iter().map(String::as_str));
+                let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+                let known: Vec<&str> = scenario.flows.iter().take(20).map(String::as_str).collect();
+                format!("there is no flow {flow:?}; expected one of {}{near}", known.join(", "))
+            }
+            (None, Err(error)) => error.to_string(),
+            (None, Ok(_)) => continue,
+        };
+        return Err(StudyError::Usage(format!(
+            "study {}, metric {}, experiment {}: {problem}",
+            study.name, metric.name, point.experiment
+        )));
+    }
+    Ok(())
+}

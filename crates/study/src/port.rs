@@ -1,0 +1,93 @@
+//! What a study needs of a laboratory, and nothing more: make sense of a scenario, run it, say which build it is.
+//!
+//! `laboratory.rs` implements this over the real one; tests bring their own.
+
+use fullpipe_scenario::schema::Override;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The text of a scenario and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioSource {
+    /// What errors call it: its path, or its name if it is embedded.
+    pub name: String,
+    /// What the study calls its file.
+    pub origin: String,
+    /// The text.
+    pub text: String,
+    /// Where the files that it names are; `None` if it is embedded.
+    pub folder: Option<PathBuf>,
+}
+
+/// A scenario with overrides applied and defaults filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedScenario {
+    /// The scenario as resolved, in its own language; running it needs nothing else.
+    pub text: String,
+    /// Everything that decides a run except seed and build: the text and the content of every file that it names.
+    pub content: Vec<u8>,
+    /// Names of its flows as in `flows.csv`, reverse directions included.
+    pub flows: Vec<String>,
+    /// Where the files that it names are.
+    pub folder: Option<PathBuf>,
+}
+
+/// How to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Check packet by packet.
+    pub audit: bool,
+    /// Write packets.
+    pub pcap: bool,
+    /// Write qlog.
+    pub qlog: bool,
+    /// Set from outside to end a run early; the run then returns [`RunError::Interrupted`].
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug, Default)]
+pub struct RunRecords {
+    /// `flows.csv`: one row per flow and direction.
+    pub flows: Vec<u8>,
+    /// `series.csv`, if the scenario asks for samples.
+    pub series: Option<Vec<u8>>,
+    /// What `run.json` says beside key, build, seed and options: the resolved scenario, duration, packet counts, the
+    /// auditor's verdict.
+    pub facts: Map<String, Value>,
+    /// Why the result is not to be trusted; empty if it is.
+    pub distrust: Vec<String>,
+    /// Further files of the run: name and content.
+    pub attachments: Vec<(String, Vec<u8>)>,
+}
+
+/// Why there are no records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The run failed.
+    Failed(String),
+    /// The machine refused something (memory, disk, permission).
+    Machine(String),
+    /// It was told to stop.
+    Interrupted,
+}
+
+/// Runs scenarios.
+pub trait Laboratory: Sync {
+    /// Applies overrides, later ones over earlier ones, checks, and fills in defaults.
+    ///
+    /// # Errors
+    /// One line for each mistake, with its place.
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String>;
+
+    /// Runs a scenario with a seed, which replaces its own.
+    ///
+    /// # Errors
+    /// If there is nothing to record.
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
+
+    /// Identity of the build: equal builds give equal records.
+    fn build(&self) -> String;
+}

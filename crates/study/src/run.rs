@@ -1,0 +1,175 @@
+//! A study from its plan to its tables.
+
+use crate::archive::Archive;
+use crate::error::StudyError;
+use crate::expression::{Purpose, parse};
+use crate::files::Files;
+use crate::plan::plan;
+use crate::port::{Laboratory, RunOptions, ScenarioSource};
+use crate::resolved::resolved;
+use crate::study::{Experiment, Metric, Seeds, Study};
+use crate::summary::{Measured, SummaryRow, summary_csv};
+use crate::sweep::{Progress, RunResult, Sweep};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// How to run a study.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Runs made at once; results do not depend on it.
+    pub jobs: usize,
+    /// Check packet by packet.
+    pub audit: bool,
+    /// Keep packets.
+    pub pcap: bool,
+    /// Keep qlog.
+    pub qlog: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { jobs: 1, audit: false, pcap: false, qlog: false }
+    }
+}
+
+/// What a study brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Rows of `summary.csv`.
+    pub rows: Vec<SummaryRow>,
+    /// Runs that were made.
+    pub made: usize,
+    /// Runs that were there before.
+    pub reused: usize,
+    /// Runs that failed: which, and why.
+    pub failed: Vec<(String, String)>,
+    /// Runs that are not to be trusted: which, and why.
+    pub untrusted: Vec<(String, String)>,
+    /// Whether the study was shortened.
+    pub quick: bool,
+}
+
+impl Outcome {
+    /// 1 if a run failed, 3 if one is not to be trusted, else 0.
+    pub fn exit_status(&self) -> u8 {
+        if !self.failed.is_empty() {
+            1
+        } else if !self.untrusted.is_empty() {
+            3
+        } else {
+            0
+        }
+    }
+
+    /// The summary as a JSON array.
+    pub fn json(&self) -> serde_json::Value {
+        self.rows.iter().map(|row| row.json(self.quick)).collect()
+    }
+}
+
+/// Runs a study into a folder: makes the runs that are not there yet, then the tables. `stop` ends it early; finished
+/// runs stay.
+///
+/// # Errors
+/// See [`StudyError`]. Runs that fail are no error of the study: they are in the outcome.
+pub fn run(
+    study: &Study,
+    laboratory: &dyn Laboratory,
+    folder: &Path,
+    files: &Files,
+    options: &Options,
+    progress: &mut dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Outcome, StudyError> {
+    let plan = plan(study, laboratory)?;
+    let build = laboratory.build();
+    let archive = Archive::open(folder, &resolved(study, &build), files.clone())?;
+    let sweep = Sweep {
+        study,
+        plan: &plan,
+        laboratory,
+        archive: &archive,
+        build: &build,
+        options: RunOptions { audit: options.audit, pcap: options.pcap, qlog: options.qlog, ..RunOptions::default() },
+        uses_series: study.metrics.iter().any(|metric| metric.expression.uses_series()),
+    };
+    let results = sweep.run(options.jobs, progress, stop)?;
+    let measured = Measured::new(study, &plan, &results);
+    let rows = measured.rows();
+    archive.write("results.csv", &measured.results_csv())?;
+    archive.write("summary.csv", &summary_csv(&rows))?;
+    let mut outcome = Outcome { rows, quick: study.quick, ..Outcome::default() };
+    for (run, result) in plan.runs.iter().zip(&results) {
+        match result {
+            RunResult::Failed(reason) => outcome.failed.push((run.label.clone(), reason.clone())),
+            RunResult::Values { distrust, reused, .. } => {
+                *(if *reused { &mut outcome.reused } else { &mut outcome.made }) += 1;
+                let reasons = distrust.iter().map(|reason| (run.label.clone(), reason.clone()));
+                outcome.untrusted.extend(reasons);
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Metrics of a scenario that is run on its own, over all flows, reverse directions left out.
+const SINGLE_METRICS: [(&str, &str, &str, &str); 7] = [
+    ("goodput_bps", "bit/s", "Sum of the goodput of all flows", "sum(present(goodput_bps[\"*\"]))"),
+    (
+        "throughput_bps",
+        "bit/s",
+        "Bits received at the IP layer over the time from the first to the last reception",
+        "sum(rx_bytes[\"*\"]) * 8 / (max(present(last_rx_s[\"*\"])) - min(present(first_rx_s[\"*\"])))",
+    ),
+    ("tx_packets", "packets", "Packets sent", "sum(tx_packets[\"*\"])"),
+    ("rx_packets", "packets", "Packets received", "sum(rx_packets[\"*\"])"),
+    ("lost_packets", "packets", "Packets lost", "sum(lost_packets[\"*\"])"),
+    (
+        "mean_delay_s",
+        "s",
+        "Mean delay of received packets",
+        "sum(present(delay_sum_s[\"*\"])) / sum(rx_packets[\"*\"])",
+    ),
+    (
+        "mean_jitter_s",
+        "s",
+        "Mean jitter of received packets",
+        "sum(present(jitter_sum_s[\"*\"])) / sum(rx_packets[\"*\"])",
+    ),
+];
+
+/// The study that a scenario run on its own is: one point, one run with exactly this seed.
+pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
+    let metrics = SINGLE_METRICS.iter().filter_map(|(name, unit, text, expression)| {
+        let expression = parse(expression, Purpose::Metric).ok()?;
+        let (name, unit, text) = ((*name).to_owned(), (*unit).to_owned(), (*text).to_owned());
+        Some(Metric { name, unit, text, expression, experiments: Vec::new() })
+    });
+    Study {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        source: String::new(),
+        description: String::new(),
+        seeds: Seeds::Exactly(seed),
+        quick: false,
+        selected: vec!["run".to_owned()],
+        scenarios: vec![("scenario".to_owned(), scenario)],
+        parameters: Vec::new(),
+        experiments: vec![Experiment {
+            name: "run".to_owned(),
+            text: String::new(),
+            scenario: "scenario".to_owned(),
+            set: Vec::new(),
+            axes: Vec::new(),
+            points: None,
+            quick_points: None,
+            runs: 1,
+            quick_runs: None,
+        }],
+        metrics: metrics.collect(),
+        plots: Vec::new(),
+        claims: Vec::new(),
+        published: Vec::new(),
+        scenario_settings: Vec::new(),
+    }
+}

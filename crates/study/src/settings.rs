@@ -1,0 +1,372 @@
+//! What the user says on top of a study: `--set`, `--runs`, `--seed`, `--quick`.
+//!
+//! `--set NAME=VALUE` knows the fixed names `experiments`, `runs`, `clock`, then the study's axes (VALUE replaces the
+//! values; one value is a list of one) and parameters. `--set scenario.PATH=VALUE` reaches every scenario that has
+//! the path. `--quick` shortens what the user did not set.
+
+use crate::error::StudyError;
+use crate::load::{level_of, wrong_for_fixed_name};
+use crate::port::Laboratory;
+use crate::study::{Level, Seeds, Setting, Study, label_of};
+use crate::words::list_of;
+use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
+
+/// What the user says.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// `--set`, in order; of several for one name the last counts.
+    pub set: Vec<Override>,
+    /// Runs per point.
+    pub runs: Option<u64>,
+    /// The study's seed.
+    pub seed: Option<u64>,
+    /// Shorten the study.
+    pub quick: bool,
+}
+
+const FIXED: [&str; 3] = ["experiments", "runs", "clock"];
+
+static ANYTHING: Table = Table { name: "value", fields: &[&[Field::required("value", Kind::Raw, "")]], ..Table::EMPTY };
+
+/// VALUE as TOML; a bare word is a string.
+fn value_of(text: &str) -> Node {
+    let loaded = schema::load(&ANYTHING, &format!("value = {text}\n"), "", &[]);
+    match loaded {
+        Ok(loaded) => loaded.root.raw("value").clone(),
+        Err(_) => Node { content: Content::Text(text.to_owned()), place: Place::default() },
+    }
+}
+
+struct Applier<'a> {
+    sources: Sources,
+    settings: &'a Settings,
+    messages: Vec<String>,
+}
+
+type Outcome<T> = Result<T, Box<Error>>;
+
+impl Study {
+    /// Changes the study on the user's word and gives back what the user should be told about it.
+    ///
+    /// # Errors
+    /// A name or a value that does not exist, with the nearest that does.
+    pub fn apply(&mut self, settings: &Settings, laboratory: &dyn Laboratory) -> Result<Vec<String>, StudyError> {
+        let sources = Sources::new("", "", &settings.set);
+        let mut applier = Applier { sources, settings, messages: Vec::new() };
+        applier.all(self, laboratory).map_err(|error| StudyError::File(Errors(vec![*error])))?;
+        Ok(applier.messages)
+    }
+}
+
+impl Applier<'_> {
+    fn error(&self, index: usize, message: String, expected: Vec<String>) -> Box<Error> {
+        let path = self.settings.set.get(index).map_or("", |set| &set.path);
+        Box::new(self.sources.error(Place::Set(index as u32), path, message, expected))
+    }
+
+    fn all(&mut self, study: &mut Study, laboratory: &dyn Laboratory) -> Outcome<()> {
+        let mut axes_set: Vec<&str> = Vec::new();
+        let mut parameters_set: Vec<&str> = Vec::new();
+        let mut runs = self.settings.runs;
+        let mut scenario_sets: Vec<usize> = Vec::new();
+        for (index, set) in self.settings.set.iter().enumerate() {
+            let value = value_of(&set.value);
+            match set.path.as_str() {
+                "experiments" => self.choose_experiments(study, index, &value)?,
+                "clock" => self.clock(index, &value)?,
+                "runs" => runs = runs.or(Some(self.runs(index, &value)?)),
+                path if path.starts_with("scenario.") => scenario_sets.push(index),
+                name => {
+                    let is_axis = study.axis_names().contains(&name);
+                    let is_parameter = study.parameters.iter().any(|parameter| parameter.name == name);
+                    if !is_axis && !is_parameter {
+                        return Err(self.unknown(study, index, name));
+                    }
+                    if is_axis {
+                        axes_set.push(name);
+                        self.replace_axis(study, index, name, &value)?;
+                    }
+                    if is_parameter && !(is_axis && matches!(value.content, Content::Array(_))) {
+                        if let Some(expected) = wrong_for_fixed_name(name, &value) {
+                            return Err(self.error(
+                                index,
+                                format!("{name} cannot be {}", value.to_toml()),
+                                vec![expected.into()],
+                            ));
+                        }
+                        parameters_set.push(name);
+                        for parameter in study.parameters.iter_mut().filter(|parameter| parameter.name == name) {
+                            parameter.value = Some(value.clone());
+                        }
+                    }
+                }
+            }
+        }
+        if self.settings.quick {
+            shorten(study, &axes_set, &parameters_set);
+        }
+        if let Some(runs) = runs {
+            study.experiments.iter_mut().for_each(|experiment| experiment.runs = runs.max(1));
+        }
+        if let Some(seed) = self.settings.seed {
+            study.seeds = match study.seeds {
+                Seeds::Derived(_) => Seeds::Derived(seed),
+                Seeds::Exactly(_) => Seeds::Exactly(seed),
+            };
+        }
+        for index in scenario_sets {
+            self.set_scenarios(study, index, laboratory)?;
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, study: &Study, index: usize, name: &str) -> Box<Error> {
+        let mut valid: Vec<&str> = study.axis_names();
+        valid.extend(study.parameters.iter().map(|parameter| parameter.name.as_str()));
+        valid.extend(FIXED);
+        valid.push("scenario.PATH");
+        let message = format!("the study {} has no axis or parameter {name}", study.name);
+        let mut error = self.sources.unknown_name(Place::Set(index as u32), name, message, name, &valid);
+        error.found = name.to_owned();
+        Box::new(error)
+    }
+
+    fn choose_experiments(&self, study: &mut Study, index: usize, value: &Node) -> Outcome<()> {
+        let names: Vec<String> = study.experiments.iter().map(|experiment| experiment.name.clone()).collect();
+        let chosen: Vec<String> = as_list(value).into_iter().map(label_of).collect();
+        if let Some(unknown) = chosen.iter().find(|name| !names.contains(name)) {
+            let valid: Vec<&str> = names.iter().map(String::as_str).collect();
+            let message = format!("there is no experiment {unknown}");
+            let mut error =
+                self.sources.unknown_name(Place::Set(index as u32), "experiments", message, unknown, &valid);
+            error.found.clone_from(unknown);
+            return Err(Box::new(error));
+        }
+        if chosen.is_empty() {
+            return Err(self.error(index, "no experiment is chosen".into(), names));
+        }
+        study.selected = names.into_iter().filter(|name| chosen.contains(name)).collect();
+        Ok(())
+    }
+
+    fn clock(&self, index: usize, value: &Node) -> Outcome<()> {
+        let message = match value.as_text() {
+            Some("virtual") => return Ok(()),
+            Some(later @ ("real" | "both")) => {
+                format!("clock = \"{later}\" is not in this version: studies run in virtual time")
+            }
+            _ => format!("found {} for clock", value.to_toml()),
+        };
+        Err(self.error(index, message, vec!["\"virtual\"".into()]))
+    }
+
+    fn runs(&self, index: usize, value: &Node) -> Outcome<u64> {
+        match value.content {
+            Content::Integer(runs) if (1..=1_000_000).contains(&runs) => Ok(runs.unsigned_abs()),
+            _ => {
+                let message = format!("found {} for runs", value.to_toml());
+                Err(self.error(index, message, vec!["an integer from 1 to 1000000".into()]))
+            }
+        }
+    }
+
+    fn replace_axis(&mut self, study: &mut Study, index: usize, name: &str, value: &Node) -> Outcome<()> {
+        let wanted = as_list(value);
+        if wanted.is_empty() {
+            return Err(self.error(
+                index,
+                format!("the axis {name} would have no values"),
+                vec!["at least one value".into()],
+            ));
+        }
+        let selected = study.selected.clone();
+        let mut left = 0;
+        for experiment in study.experiments.iter_mut().filter(|experiment| selected.contains(&experiment.name)) {
+            let Some(position) = experiment.axes.iter().position(|axis| axis.name == name) else {
+                left += 1;
+                continue;
+            };
+            let axis = &mut experiment.axes[position];
+            let known = |node: &Node| {
+                let label = label_of(node);
+                axis.levels.iter().position(|level| level.label == label || level.value.as_ref() == Some(node))
+            };
+            if let Some(points) = &experiment.points {
+                let kept: Vec<usize> = wanted.iter().filter_map(|node| known(node)).collect();
+                let points: Vec<Vec<usize>> = points
+                    .iter()
+                    .filter(|point| point.get(position).is_some_and(|level| kept.contains(level)))
+                    .cloned()
+                    .collect();
+                if points.is_empty() {
+                    let labels = list_of(axis.levels.iter().map(|level| level.label.as_str()));
+                    let name = &experiment.name;
+                    self.messages.push(format!(
+                        "the experiment {name} is left out: none of its points has {}={} (it has {labels})",
+                        axis.name,
+                        value.to_toml()
+                    ));
+                    study.selected.retain(|selected| selected != name);
+                    continue;
+                }
+                if let Some(quick) = &mut experiment.quick_points {
+                    quick.retain(|point| point.get(position).is_some_and(|level| kept.contains(level)));
+                }
+                experiment.points = Some(points);
+            } else {
+                let mut levels: Vec<Level> = Vec::new();
+                for node in &wanted {
+                    let level = match known(node) {
+                        Some(known) => axis.levels[known].clone(),
+                        None => {
+                            let valid: Vec<String> = axis.levels.iter().map(|level| level.label.clone()).collect();
+                            let level = level_of(node)
+                                .map_err(|(message, expected)| self.error(index, message, vec![expected.into()]))?;
+                            if level.value.is_some() && axis.paths.is_empty() {
+                                let message = format!("{} is not a value of {name}", level.label);
+                                let mut error = self.error(index, message, valid.clone());
+                                error.suggestion =
+                                    schema::nearest(&level.label, valid.iter().map(String::as_str)).map(str::to_owned);
+                                return Err(error);
+                            }
+                            if let Some(expected) =
+                                level.value.as_ref().and_then(|value| wrong_for_fixed_name(name, value))
+                            {
+                                let message = format!("{name} cannot be {}", level.label);
+                                return Err(self.error(index, message, vec![expected.into()]));
+                            }
+                            level
+                        }
+                    };
+                    if levels.iter().any(|earlier| earlier.label == level.label) {
+                        return Err(self.error(
+                            index,
+                            format!("{} is given twice", level.label),
+                            vec!["each value once".into()],
+                        ));
+                    }
+                    levels.push(level);
+                }
+                axis.levels = levels;
+                axis.quick = None;
+            }
+            left += 1;
+        }
+        if left == 0 {
+            let message = format!("no point has {name}={}", value.to_toml());
+            let labels =
+                study.experiments.iter().flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name);
+            let mut valid: Vec<String> =
+                labels.flat_map(|axis| axis.levels.iter().map(|level| level.label.clone())).collect();
+            valid.dedup();
+            return Err(self.error(index, message, valid));
+        }
+        Ok(())
+    }
+
+    /// Sets a path in every scenario that has it.
+    fn set_scenarios(&mut self, study: &mut Study, index: usize, laboratory: &dyn Laboratory) -> Outcome<()> {
+        let set = &self.settings.set[index];
+        let path = set.path.strip_prefix("scenario.").unwrap_or(&set.path).to_owned();
+        let value = value_of(&set.value);
+        for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
+            let swept = |axis: &&crate::study::Axis| {
+                axis.paths.contains(&path)
+                    || axis.levels.iter().any(|level| level.set.iter().any(|set| set.path == path))
+            };
+            if let Some(axis) = experiment.axes.iter().find(swept) {
+                let message = format!("{path} is set by the axis {} of the experiment {}", axis.name, experiment.name);
+                return Err(self.error(index, message, vec![format!("--set {}=[...]", axis.name)]));
+            }
+        }
+        let mut reached = Vec::new();
+        let mut missed: Option<(String, String)> = None;
+        for (name, source) in &study.scenarios {
+            let used = |experiment: &&crate::study::Experiment| {
+                experiment.scenario == *name && study.selected.contains(&experiment.name)
+            };
+            if !study.experiments.iter().any(|experiment| used(&experiment)) {
+                continue;
+            }
+            let single = Override { path: path.clone(), value: value.to_toml() };
+            match laboratory.resolve(source, std::slice::from_ref(&single)) {
+                Ok(_) => reached.push(name.clone()),
+                Err(message) => missed = missed.or(Some((name.clone(), message))),
+            }
+        }
+        match missed {
+            Some((_, message)) if reached.is_empty() => {
+                let mut error = self.error(index, message, Vec::new());
+                // The laboratory's own words say where, what and what instead.
+                error.file = format!("--set {}={}", set.path, set.value);
+                return Err(error);
+            }
+            Some((name, _)) => {
+                self.messages
+                    .push(format!("{path} is set in {}; the scenario {name} does not take it", reached.join(", ")));
+            }
+            None => {}
+        }
+        for name in reached {
+            study.scenario_settings.retain(|(scenario, setting)| !(*scenario == name && setting.path == path));
+            study.scenario_settings.push((name, Setting { path: path.clone(), value: value.clone() }));
+        }
+        Ok(())
+    }
+}
+
+fn as_list(value: &Node) -> Vec<&Node> {
+    match &value.content {
+        Content::Array(list) => list.iter().collect(),
+        _ => vec![value],
+    }
+}
+
+/// What `--quick` leaves of a study; axes and parameters that the user set stay as they are.
+fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
+    study.quick = true;
+    for parameter in &mut study.parameters {
+        if !parameters_set.contains(&parameter.name.as_str()) && parameter.quick.is_some() {
+            parameter.value = parameter.quick.take();
+        }
+    }
+    for experiment in &mut study.experiments {
+        experiment.runs = experiment.quick_runs.take().unwrap_or(experiment.runs);
+        let short: Vec<bool> = experiment
+            .axes
+            .iter()
+            .map(|axis| axis.quick.is_some() && !axes_set.contains(&axis.name.as_str()))
+            .collect();
+        let kept = |axis: &crate::study::Axis, level: usize| {
+            let label = axis.levels.get(level).map(|level| &level.label);
+            axis.quick.as_ref().is_none_or(|quick| label.is_some_and(|label| quick.contains(label)))
+        };
+        let quick_points = experiment.quick_points.take().filter(|points| !points.is_empty());
+        match quick_points.or_else(|| experiment.points.clone()) {
+            Some(points) => {
+                let fewer: Vec<Vec<usize>> = points
+                    .iter()
+                    .filter(|point| {
+                        experiment
+                            .axes
+                            .iter()
+                            .zip(point.iter())
+                            .zip(&short)
+                            .all(|((axis, level), short)| !short || kept(axis, *level))
+                    })
+                    .cloned()
+                    .collect();
+                experiment.points = Some(if fewer.is_empty() { points } else { fewer });
+            }
+            None => {
+                for (axis, short) in experiment.axes.iter_mut().zip(&short) {
+                    if *short {
+                        let quick = axis.quick.clone().unwrap_or_default();
+                        axis.levels.retain(|level| quick.contains(&level.label));
+                    }
+                }
+            }
+        }
+        experiment.axes.iter_mut().for_each(|axis| axis.quick = None);
+    }
+}

@@ -1,0 +1,328 @@
+//! A study as plain values: what `language.rs` reads from a file, what `settings.rs` changes on the user's word, what
+//! `resolved.rs` writes out again, and what `plan.rs` turns into runs.
+
+use crate::expression::Expression;
+use crate::port::ScenarioSource;
+use fullpipe_scenario::schema::{Content, Node};
+
+/// A whole study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Its name: what folders of records are called.
+    pub name: String,
+    /// One line for reports.
+    pub title: String,
+    /// The publication that it repeats, if it repeats one.
+    pub source: String,
+    /// What it is about, for reports.
+    pub description: String,
+    /// Seed from which the seeds of runs follow.
+    pub seeds: Seeds,
+    /// Whether it is shortened.
+    pub quick: bool,
+    /// Names of the experiments that are run, in the study's order.
+    pub selected: Vec<String>,
+    /// Scenarios by name.
+    pub scenarios: Vec<(String, ScenarioSource)>,
+    /// Settings with names.
+    pub parameters: Vec<Parameter>,
+    /// Experiments.
+    pub experiments: Vec<Experiment>,
+    /// Metrics.
+    pub metrics: Vec<Metric>,
+    /// Plots.
+    pub plots: Vec<Plot>,
+    /// Claims.
+    pub claims: Vec<Claim>,
+    /// Published values.
+    pub published: Vec<Published>,
+    /// What the user set on top of the scenarios: scenario's name, path, value.
+    pub scenario_settings: Vec<(String, Setting)>,
+}
+
+/// Where the seeds of runs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// Run r has [`fullpipe_units::random::run_seed`] of this and r, at each point.
+    Derived(u64),
+    /// There is one run, with this seed.
+    Exactly(u64),
+}
+
+impl Seeds {
+    /// The seed of run `run`, counted from 0.
+    pub fn of_run(self, run: u64) -> u64 {
+        match self {
+            Seeds::Derived(seed) => fullpipe_units::random::run_seed(seed, run),
+            Seeds::Exactly(seed) => seed,
+        }
+    }
+
+    /// The number that was given.
+    pub fn number(self) -> u64 {
+        match self {
+            Seeds::Derived(seed) | Seeds::Exactly(seed) => seed,
+        }
+    }
+}
+
+/// A path of a scenario and the value it gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Dotted path.
+    pub path: String,
+    /// The value.
+    pub value: Node,
+}
+
+/// A named setting that applies to the whole study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// What it is, for reports.
+    pub text: String,
+    /// Its value; `None`: what the scenarios say stands.
+    pub value: Option<Node>,
+    /// Its value in a shortened study, where another.
+    pub quick: Option<Node>,
+    /// The scenario paths that it sets.
+    pub paths: Vec<String>,
+    /// The scenarios in which it sets them; empty: all.
+    pub scenarios: Vec<String>,
+}
+
+/// A sweep over one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// What it is about, for reports.
+    pub text: String,
+    /// Name of its scenario.
+    pub scenario: String,
+    /// What is fixed.
+    pub set: Vec<Setting>,
+    /// What varies.
+    pub axes: Vec<Axis>,
+    /// The points, each the index of a level per axis; `None`: all combinations, the last axis fastest.
+    pub points: Option<Vec<Vec<usize>>>,
+    /// The points of a shortened study, where others.
+    pub quick_points: Option<Vec<Vec<usize>>>,
+    /// Runs per point.
+    pub runs: u64,
+    /// Runs per point of a shortened study, where another number.
+    pub quick_runs: Option<u64>,
+}
+
+impl Experiment {
+    /// All points in the order of the sweep, each the index of a level per axis.
+    pub fn combinations(&self) -> Vec<Vec<usize>> {
+        if let Some(points) = &self.points {
+            return points.clone();
+        }
+        let mut all = vec![Vec::new()];
+        for axis in &self.axes {
+            all = all
+                .iter()
+                .flat_map(|begun| {
+                    (0..axis.levels.len()).map(move |level| {
+                        let mut longer = begun.clone();
+                        longer.push(level);
+                        longer
+                    })
+                })
+                .collect();
+        }
+        all
+    }
+
+    /// The axis of this name and its position.
+    pub fn axis(&self, name: &str) -> Option<(usize, &Axis)> {
+        self.axes.iter().enumerate().find(|(_, axis)| axis.name == name)
+    }
+}
+
+/// Something that varies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Its name: a column of `results.csv`.
+    pub name: String,
+    /// What it is, with its unit, for reports.
+    pub text: String,
+    /// The scenario paths that a level's value sets.
+    pub paths: Vec<String>,
+    /// Its levels in order.
+    pub levels: Vec<Level>,
+    /// Labels of the levels of a shortened study; `None`: all.
+    pub quick: Option<Vec<String>>,
+}
+
+/// One value of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// How it is written in tables.
+    pub label: String,
+    /// The value that goes to the axis' paths.
+    pub value: Option<Node>,
+    /// What else it sets.
+    pub set: Vec<Setting>,
+}
+
+impl Level {
+    /// The level as a number, if its label or its value is one.
+    pub fn number(&self) -> Option<f64> {
+        let of_label = || self.label.parse::<f64>().ok().filter(|number| number.is_finite());
+        self.value.as_ref().and_then(number_of).or_else(of_label)
+    }
+}
+
+/// A value as a number.
+pub(crate) fn number_of(node: &Node) -> Option<f64> {
+    match node.content {
+        Content::Integer(integer) => Some(integer as f64),
+        Content::Float(float) => float.is_finite().then_some(float),
+        _ => None,
+    }
+}
+
+/// A number computed from each run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name: a column of `results.csv`, unit included.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// What it is, for reports.
+    pub text: String,
+    /// How it is computed.
+    pub expression: Expression,
+    /// The experiments that have it; empty: all.
+    pub experiments: Vec<String>,
+}
+
+impl Metric {
+    /// Whether an experiment has it.
+    pub fn applies_to(&self, experiment: &str) -> bool {
+        self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
+    }
+}
+
+/// A picture, for the `report` crate, which reads it from the resolved file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// Its name: that of its file.
+    pub name: String,
+    /// Its keys as given, in the schema's order.
+    pub keys: Vec<(String, Node)>,
+}
+
+/// Something that is said to be so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Its name.
+    pub name: String,
+    /// What it says, in words.
+    pub text: String,
+    /// Who says so.
+    pub source: String,
+    /// When it holds.
+    pub expression: Expression,
+    /// The claim that explains it if it does not hold; empty: none.
+    pub explained_by: String,
+}
+
+/// A published value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Its point, `axis=value;axis=value` in the experiment's order.
+    pub point: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// The value.
+    pub value: f64,
+    /// How far off a measured mean may be, its own interval aside.
+    pub tolerance: Tolerance,
+    /// Where it was published.
+    pub source: String,
+    /// What a reader should know.
+    pub note: String,
+    /// The claim that explains a difference; empty: none.
+    pub explained_by: String,
+}
+
+/// How far off a value may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// A part of the published value, in per cent.
+    Percent(f64),
+    /// As much in the metric's unit.
+    Absolute(f64),
+}
+
+impl Tolerance {
+    /// Reads `5%` or `0.5`; `None` if it is neither or negative.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        match text.trim().strip_suffix('%') {
+            Some(percent) => number(percent).map(Tolerance::Percent),
+            None => number(text).map(Tolerance::Absolute),
+        }
+    }
+
+    /// In the unit of a published value.
+    pub fn around(self, published: f64) -> f64 {
+        match self {
+            Tolerance::Percent(percent) => published.abs() * percent / 100.0,
+            Tolerance::Absolute(absolute) => absolute,
+        }
+    }
+}
+
+impl std::fmt::Display for Tolerance {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Tolerance::Percent(percent) => write!(formatter, "{percent}%"),
+            Tolerance::Absolute(absolute) => write!(formatter, "{absolute}"),
+        }
+    }
+}
+
+impl Study {
+    /// The experiment of this name.
+    pub fn experiment(&self, name: &str) -> Option<&Experiment> {
+        self.experiments.iter().find(|experiment| experiment.name == name)
+    }
+
+    /// The claim of this name.
+    pub fn claim(&self, name: &str) -> Option<&Claim> {
+        self.claims.iter().find(|claim| claim.name == name)
+    }
+
+    /// Names of all axes in the order of their first appearance.
+    pub fn axis_names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for axis in self.experiments.iter().flat_map(|experiment| &experiment.axes) {
+            if !names.contains(&axis.name.as_str()) {
+                names.push(axis.name.as_str());
+            }
+        }
+        names
+    }
+}
+
+/// How a value is written in tables and points: texts bare, numbers short.
+pub(crate) fn label_of(node: &Node) -> String {
+    match &node.content {
+        Content::Text(text) => text.clone(),
+        Content::Float(float) => float.to_string(),
+        _ => node.to_toml(),
+    }
+}
+
+/// Whether a text can stand in `axis=value;axis=value`.
+pub(crate) fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains([';', '=', '\n', '\r', '"'])
+}

@@ -1,0 +1,408 @@
+//! `results.csv` and `summary.csv`: what the runs gave, beside what was published, with verdicts.
+//!
+//! * `match`: |mean - published| <= tolerance + ci95, where a missing interval counts as none. For a claim: it holds.
+//! * `differs` (a value), `refuted` (a claim): it does not, and nothing in this study explains it.
+//! * `explained`: it does not, but the claim named in `explained_by` holds in these very runs; the note says which.
+//! * empty: nothing was published, or it cannot be told because runs that it needs were not made.
+
+use crate::check::point_passes;
+use crate::evaluate::{self, Environment};
+use crate::expression::{Filter, Literal, Lookup};
+use crate::plan::Plan;
+use crate::statistics::{Summary, summarize};
+use crate::study::{Claim, Published, Study};
+use crate::sweep::RunResult;
+use serde_json::{Map, Value};
+
+/// Columns of `summary.csv`.
+pub const SUMMARY_COLUMNS: [&str; 14] = [
+    "point",
+    "metric",
+    "unit",
+    "n",
+    "mean",
+    "ci95",
+    "min",
+    "median",
+    "max",
+    "published",
+    "tolerance",
+    "verdict",
+    "source",
+    "note",
+];
+
+/// How a measured value stands to a published one, or a claim to what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is as published.
+    Match,
+    /// A value is not as published.
+    Differs,
+    /// It is not, and a run of this study shows why.
+    Explained,
+    /// A claim does not hold.
+    Refuted,
+}
+
+impl Verdict {
+    /// The word in the table.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Match => "match",
+            Verdict::Differs => "differs",
+            Verdict::Explained => "explained",
+            Verdict::Refuted => "refuted",
+        }
+    }
+}
+
+/// A row of `summary.csv`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SummaryRow {
+    /// `axis=value;axis=value`; empty for claims.
+    pub point: String,
+    /// The metric, or `claim:NAME`.
+    pub metric: String,
+    /// The metric's unit.
+    pub unit: String,
+    /// Runs that have a value; for a claim none.
+    pub n: Option<usize>,
+    /// Their mean; for a claim 1 if it holds and 0 if not.
+    pub mean: Option<f64>,
+    /// Half width of its 95 % interval.
+    pub ci95: Option<f64>,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Median.
+    pub median: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// The published value.
+    pub published: Option<f64>,
+    /// How far off it may be, as `5%` or a number.
+    pub tolerance: String,
+    /// The verdict.
+    pub verdict: Option<Verdict>,
+    /// Where it was published.
+    pub source: String,
+    /// What a reader should know.
+    pub note: String,
+}
+
+fn cell(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+impl SummaryRow {
+    /// The row's cells.
+    pub fn cells(&self) -> [String; 14] {
+        [
+            self.point.clone(),
+            self.metric.clone(),
+            self.unit.clone(),
+            self.n.map_or_else(String::new, |n| n.to_string()),
+            cell(self.mean),
+            cell(self.ci95),
+            cell(self.min),
+            cell(self.median),
+            cell(self.max),
+            cell(self.published),
+            self.tolerance.clone(),
+            self.verdict.map_or("", Verdict::word).to_owned(),
+            self.source.clone(),
+            self.note.clone(),
+        ]
+    }
+
+    /// The row as a JSON object; empty cells are null, and a shortened study says `"quick": true`.
+    pub fn json(&self, quick: bool) -> Value {
+        let number = |number: Option<f64>| number.map_or(Value::Null, Value::from);
+        let text = |text: &str| if text.is_empty() { Value::Null } else { Value::from(text) };
+        let values = [
+            Value::from(self.point.as_str()),
+            Value::from(self.metric.as_str()),
+            text(&self.unit),
+            self.n.map_or(Value::Null, Value::from),
+            number(self.mean),
+            number(self.ci95),
+            number(self.min),
+            number(self.median),
+            number(self.max),
+            number(self.published),
+            text(&self.tolerance),
+            text(self.verdict.map_or("", Verdict::word)),
+            text(&self.source),
+            text(&self.note),
+        ];
+        let mut object: Map<String, Value> =
+            SUMMARY_COLUMNS.iter().map(|name| (*name).to_owned()).zip(values).collect();
+        if quick {
+            object.insert("quick".to_owned(), Value::Bool(true));
+        }
+        Value::Object(object)
+    }
+}
+
+/// A table as CSV.
+fn csv_of(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    // Writing to memory cannot fail.
+    let _ = writer.write_record(header);
+    for row in rows {
+        let _ = writer.write_record(&row);
+    }
+    writer.into_inner().unwrap_or_default()
+}
+
+/// `summary.csv`.
+pub fn summary_csv(rows: &[SummaryRow]) -> Vec<u8> {
+    csv_of(&SUMMARY_COLUMNS.map(str::to_owned), rows.iter().map(|row| row.cells().to_vec()))
+}
+
+/// Values of all metrics at all points, by point, run, metric.
+pub(crate) struct Measured<'a> {
+    study: &'a Study,
+    plan: &'a Plan,
+    /// `None` where the run failed.
+    values: Vec<Vec<Option<&'a [Option<f64>]>>>,
+}
+
+impl<'a> Measured<'a> {
+    pub(crate) fn new(study: &'a Study, plan: &'a Plan, results: &'a [RunResult]) -> Self {
+        let values = plan.points.iter().enumerate().map(|(index, point)| {
+            let of_run = |run: &usize| match results.get(*run)? {
+                RunResult::Values { values, .. } => {
+                    let at = plan.runs.get(*run)?.points.iter().position(|point| *point == index)?;
+                    values.get(at).map(Vec::as_slice)
+                }
+                RunResult::Failed(_) => None,
+            };
+            point.runs.iter().map(of_run).collect()
+        });
+        Measured { study, plan, values: values.collect() }
+    }
+
+    /// A metric's values at a point, in the order of runs.
+    fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
+        self.values[point].iter().map(|run| run.and_then(|values| values.get(metric).copied().flatten())).collect()
+    }
+
+    fn summary(&self, point: usize, metric: usize) -> Option<Summary> {
+        let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
+        summarize(&values).filter(|summary| summary.mean.is_finite())
+    }
+
+    /// `results.csv`: the plan's columns, seed, key, one column per metric.
+    pub(crate) fn results_csv(&self) -> Vec<u8> {
+        let mut header = self.plan.columns.clone();
+        header.extend(["seed".to_owned(), "key".to_owned()]);
+        header.extend(self.study.metrics.iter().map(|metric| metric.name.clone()));
+        let rows = self.plan.points.iter().zip(&self.values).flat_map(|(point, runs)| {
+            point.runs.iter().zip(runs).filter_map(|(run, values)| {
+                let run = self.plan.runs.get(*run)?;
+                let mut row = point.cells.clone();
+                row.extend([run.seed.to_string(), run.key.clone()]);
+                row.extend((*values)?.iter().map(|value| cell(*value)));
+                Some(row)
+            })
+        });
+        csv_of(&header, rows)
+    }
+
+    /// All rows of `summary.csv`: metrics point by point, then claims.
+    pub(crate) fn rows(&self) -> Vec<SummaryRow> {
+        let mut rows = Vec::new();
+        for (index, point) in self.plan.points.iter().enumerate() {
+            for (number, metric) in self.study.metrics.iter().enumerate() {
+                if !metric.applies_to(&point.experiment) {
+                    continue;
+                }
+                let summary = self.summary(index, number);
+                let mut row = SummaryRow {
+                    point: point.label.clone(),
+                    metric: metric.name.clone(),
+                    unit: metric.unit.clone(),
+                    n: Some(summary.map_or(0, |summary| summary.n)),
+                    mean: summary.map(|summary| summary.mean),
+                    ci95: summary.and_then(|summary| summary.ci95),
+                    min: summary.map(|summary| summary.min),
+                    median: summary.map(|summary| summary.median),
+                    max: summary.map(|summary| summary.max),
+                    ..SummaryRow::default()
+                };
+                let mut notes = Vec::new();
+                let failed = self.values[index].iter().filter(|run| run.is_none()).count();
+                if failed > 0 {
+                    notes.push(format!("{failed} of {} runs failed", point.runs.len()));
+                }
+                let missing = point.runs.len().saturating_sub(failed).saturating_sub(row.n.unwrap_or(0));
+                if missing > 0 && summary.is_some() {
+                    notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
+                }
+                let same = |known: &&Published| {
+                    known.experiment == point.experiment
+                        && known.point == point.own_label
+                        && known.metric == metric.name
+                };
+                if let Some(published) = self.study.published.iter().find(same) {
+                    self.judge(published, &mut row, &mut notes);
+                }
+                row.note = self.note(notes);
+                rows.push(row);
+            }
+        }
+        rows.extend(self.study.claims.iter().map(|claim| self.claim_row(claim)));
+        rows
+    }
+
+    /// A shortened study says so in every row.
+    fn note(&self, mut notes: Vec<String>) -> String {
+        if self.study.quick {
+            notes.insert(0, "quick".to_owned());
+        }
+        notes.join("; ")
+    }
+
+    fn judge(&self, published: &Published, row: &mut SummaryRow, notes: &mut Vec<String>) {
+        row.published = Some(published.value);
+        row.tolerance = published.tolerance.to_string();
+        row.source.clone_from(&published.source);
+        if !published.note.is_empty() {
+            notes.push(published.note.clone());
+        }
+        let Some(mean) = row.mean else { return };
+        let allowed = published.tolerance.around(published.value) + row.ci95.unwrap_or(0.0);
+        row.verdict = Some(if (mean - published.value).abs() <= allowed {
+            Verdict::Match
+        } else {
+            self.explanation(&published.explained_by, notes).unwrap_or(Verdict::Differs)
+        });
+    }
+
+    /// `explained` if the claim of this name holds here, with a note of what shows it.
+    fn explanation(&self, explained_by: &str, notes: &mut Vec<String>) -> Option<Verdict> {
+        let claim = self.study.claim(explained_by)?;
+        if evaluate::truth(&claim.expression, self) != Ok(Some(true)) {
+            return None;
+        }
+        notes.push(format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim)));
+        Some(Verdict::Explained)
+    }
+
+    /// The points that a claim speaks of, each with the key of its first run.
+    fn shown_by(&self, claim: &Claim) -> String {
+        let mut shown: Vec<String> = Vec::new();
+        for lookup in claim.expression.lookups() {
+            let Some(point) = self.points(lookup).first().and_then(|index| self.plan.points.get(*index)) else {
+                continue;
+            };
+            let key = point.runs.first().and_then(|run| self.plan.runs.get(*run)).map_or("", |run| &run.key);
+            let words = if lookup.filters.is_empty() {
+                lookup.experiment.clone()
+            } else {
+                let filters: Vec<String> = lookup.filters.iter().map(filter_words).collect();
+                format!("{} at {}", lookup.experiment, filters.join(", "))
+            };
+            let words = format!("{words} (run {key})");
+            if !shown.contains(&words) {
+                shown.push(words);
+            }
+        }
+        shown.join(" and ")
+    }
+
+    /// Indices of the points that a look-up speaks of.
+    fn points(&self, lookup: &Lookup) -> Vec<usize> {
+        let Some(experiment) = self.study.experiment(&lookup.experiment) else { return Vec::new() };
+        let points = self.plan.points.iter().enumerate();
+        points
+            .filter(|(_, point)| point.experiment == experiment.name && point_passes(lookup, experiment, &point.levels))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn claim_row(&self, claim: &Claim) -> SummaryRow {
+        let mut notes = vec![claim.text.clone()];
+        let held = match evaluate::truth(&claim.expression, self) {
+            Ok(held) => held,
+            Err(error) => {
+                notes.push(format!("cannot be told: {error}"));
+                None
+            }
+        };
+        let verdict = match held {
+            Some(true) => Some(Verdict::Match),
+            Some(false) => Some(self.explanation(&claim.explained_by, &mut notes).unwrap_or(Verdict::Refuted)),
+            None => {
+                if notes.len() == 1 {
+                    notes.push("cannot be told: a value that it needs is missing".to_owned());
+                }
+                None
+            }
+        };
+        SummaryRow {
+            metric: format!("claim:{}", claim.name),
+            mean: held.map(|held| f64::from(u8::from(held))),
+            verdict,
+            source: claim.source.clone(),
+            note: self.note(notes),
+            ..SummaryRow::default()
+        }
+    }
+}
+
+fn filter_words(filter: &Filter) -> String {
+    use crate::expression::Comparison;
+    let comparison = match filter.comparison {
+        Comparison::Less => " < ",
+        Comparison::LessOrEqual => " <= ",
+        Comparison::Greater => " > ",
+        Comparison::GreaterOrEqual => " >= ",
+        Comparison::Equal => "=",
+        Comparison::NotEqual => " != ",
+    };
+    match &filter.literal {
+        Literal::Number(number) => format!("{}{comparison}{number}", filter.axis),
+        Literal::Text(text) => format!("{}{comparison}{text}", filter.axis),
+    }
+}
+
+impl Environment for Measured<'_> {
+    fn column(&self, _: &str, _: &str) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+    fn series(&self, _: &str, _: &str, _: f64, _: f64) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+    fn name(&self, _: &str) -> Option<f64> {
+        None
+    }
+    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
+        let Some(metric) = self.study.metrics.iter().position(|metric| metric.name == lookup.metric) else {
+            return Vec::new();
+        };
+        let points = self.points(lookup);
+        if points.is_empty() {
+            // Not run this time: one value that is missing.
+            return vec![None];
+        }
+        let Some(statistic) = &lookup.statistic else {
+            return points.iter().flat_map(|point| self.of(*point, metric)).collect();
+        };
+        let one = |point: &usize| {
+            let summary = self.summary(*point, metric)?;
+            match statistic.as_str() {
+                "min" => Some(summary.min),
+                "max" => Some(summary.max),
+                "median" => Some(summary.median),
+                "n" => Some(summary.n as f64),
+                "ci95" => summary.ci95,
+                "low" => Some(summary.mean - summary.ci95?),
+                "high" => Some(summary.mean + summary.ci95?),
+                _ => Some(summary.mean),
+            }
+        };
+        points.iter().map(one).collect()
+    }
+}

@@ -1,0 +1,204 @@
+//! Runs a plan on a pool of threads. Which thread makes which run, and in which order they finish, decides nothing: each
+//! result goes to its place in the plan.
+
+use crate::archive::{Archive, Finished};
+use crate::error::StudyError;
+use crate::evaluate;
+use crate::plan::{Plan, PlannedRun};
+use crate::port::{Laboratory, RunError, RunOptions};
+use crate::study::Study;
+use crate::tables::{AtPoint, Tables};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Told how a study goes on, from one thread.
+pub trait Progress {
+    /// It begins.
+    fn planned(&mut self, _total: usize) {}
+    /// A run is there.
+    fn finished(&mut self, _run: &FinishedRun<'_>) {}
+    /// Something the user should know.
+    fn message(&mut self, _text: &str) {}
+}
+
+impl Progress for () {}
+
+/// A run that is there.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishedRun<'a> {
+    /// How many are there now.
+    pub finished: usize,
+    /// How many there will be.
+    pub total: usize,
+    /// Its first point and its number there.
+    pub label: &'a str,
+    /// Its key.
+    pub key: &'a str,
+    /// Its seed.
+    pub seed: u64,
+    /// Whether it was there before.
+    pub reused: bool,
+    /// Why it failed, if it did.
+    pub failure: Option<&'a str>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum RunResult {
+    /// Values of all metrics, for each of the run's points.
+    Values { values: Vec<Vec<Option<f64>>>, distrust: Vec<String>, reused: bool },
+    /// It failed.
+    Failed(String),
+}
+
+/// What ended a worker's try other than a result.
+enum Ended {
+    Machine(String),
+    Wrong(String),
+    Interrupted,
+}
+
+/// What all workers share.
+pub(crate) struct Sweep<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) plan: &'a Plan,
+    pub(crate) laboratory: &'a dyn Laboratory,
+    pub(crate) archive: &'a Archive,
+    pub(crate) build: &'a str,
+    pub(crate) options: RunOptions,
+    pub(crate) uses_series: bool,
+}
+
+impl Sweep<'_> {
+    /// Makes or finds every run. `stop` ends it early.
+    pub(crate) fn run(
+        mut self,
+        jobs: usize,
+        progress: &mut dyn Progress,
+        stop: &AtomicBool,
+    ) -> Result<Vec<RunResult>, StudyError> {
+        let total = self.plan.runs.len();
+        let halt = Arc::new(AtomicBool::new(stop.load(Ordering::Relaxed)));
+        self.options.stop = halt.clone();
+        progress.planned(total);
+        let mut results: Vec<Option<RunResult>> = vec![None; total];
+        let mut problem: Option<StudyError> = None;
+        let next = AtomicUsize::new(0);
+        let sweep = &self;
+        std::thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for _ in 0..jobs.clamp(1, total.max(1)) {
+                let (sender, next, halt) = (sender.clone(), &next, &halt);
+                scope.spawn(move || {
+                    while !halt.load(Ordering::Relaxed) {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(run) = sweep.plan.runs.get(index) else { break };
+                        if sender.send((index, sweep.one(run))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut finished = 0;
+            loop {
+                let (index, outcome) = match receiver.recv_timeout(std::time::Duration::from_millis(20)) {
+                    Ok(received) => received,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        if stop.load(Ordering::Relaxed) {
+                            halt.store(true, Ordering::Relaxed);
+                        }
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                };
+                let run = &sweep.plan.runs[index];
+                match outcome {
+                    Ok(result) => {
+                        finished += 1;
+                        let (reused, failure) = match &result {
+                            RunResult::Values { reused, .. } => (*reused, None),
+                            RunResult::Failed(reason) => (false, Some(reason.as_str())),
+                        };
+                        let (label, key) = (run.label.as_str(), run.key.as_str());
+                        progress.finished(&FinishedRun {
+                            finished,
+                            total,
+                            label,
+                            key,
+                            seed: run.seed,
+                            reused,
+                            failure,
+                        });
+                        results[index] = Some(result);
+                    }
+                    Err(Ended::Interrupted) => {}
+                    Err(Ended::Machine(reason)) => {
+                        problem.get_or_insert(StudyError::Machine(reason));
+                        halt.store(true, Ordering::Relaxed);
+                    }
+                    Err(Ended::Wrong(reason)) => {
+                        problem.get_or_insert(StudyError::Usage(reason));
+                        halt.store(true, Ordering::Relaxed);
+                    }
+                }
+                if stop.load(Ordering::Relaxed) {
+                    halt.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        let finished = results.iter().flatten().count();
+        results.into_iter().collect::<Option<Vec<_>>>().ok_or(StudyError::Interrupted { finished, total })
+    }
+
+    fn one(&self, run: &PlannedRun) -> Result<RunResult, Ended> {
+        let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
+        if let Some(finished) = self.archive.find(&run.key, &self.options).map_err(machine)?
+            && let Ok(result) = self.values(run, &finished, true)
+        {
+            return Ok(result);
+        }
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.laboratory.run(&run.scenario, run.seed, &self.options)));
+        let records = match attempt {
+            Ok(Ok(records)) => records,
+            Ok(Err(RunError::Failed(reason))) => return Ok(RunResult::Failed(reason)),
+            Ok(Err(RunError::Machine(reason))) => return Err(Ended::Machine(reason)),
+            Ok(Err(RunError::Interrupted)) => return Err(Ended::Interrupted),
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+                return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
+            }
+        };
+        let stored = self.archive.store(&run.key, self.build, run.seed, &self.options, records).map_err(machine)?;
+        self.values(run, &stored, false)
+    }
+
+    fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
+        let series = finished.series.as_deref().filter(|_| self.uses_series);
+        let tables = Tables::parse(&finished.flows, series)
+            .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
+        let mut values = Vec::new();
+        for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {
+            let environment = AtPoint { tables: &tables, numbers: &point.numbers };
+            let mut of_point = Vec::new();
+            for metric in &self.study.metrics {
+                if !metric.applies_to(&point.experiment) {
+                    of_point.push(None);
+                    continue;
+                }
+                let value = evaluate::number(&metric.expression, &environment).map_err(|error| {
+                    Ended::Wrong(format!("study {}, metric {}: {error}", self.study.name, metric.name))
+                })?;
+                of_point.push(value);
+            }
+            values.push(of_point);
+        }
+        Ok(RunResult::Values { values, distrust: finished.distrust.clone(), reused })
+    }
+}
