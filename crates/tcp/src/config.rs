@@ -4,6 +4,7 @@
 //! sides offered. HyStart++ belongs to the congestion control and closing on end of stream to the application: neither
 //! is a setting here.
 
+use fullpipe_congestion::rtt::{RtoFloor, RttConfig};
 use fullpipe_units::Duration;
 
 /// How losses are found.
@@ -45,7 +46,8 @@ pub struct Config {
     pub delayed_ack_timeout: Duration,
     /// Nagle's algorithm (RFC 9293 section 3.7.4).
     pub nagle: bool,
-    /// Smallest retransmission time-out.
+    /// Smallest retransmission time-out. With [`LossDetection::DuplicateAcks`] it bounds the whole time-out (RFC 6298
+    /// rule 2.4, ns-3), with [`LossDetection::Rack`] the part added to the smoothed round-trip time (Linux).
     pub min_rto: Duration,
     /// Retransmission time-out before the first sample.
     pub initial_rto: Duration,
@@ -132,6 +134,28 @@ impl Config {
             time_wait: Duration::from_secs(240),
             fin_with_data_acknowledged_twice: true,
         }
+    }
+}
+
+impl Config {
+    /// The settings of the retransmission time-out.
+    pub(crate) fn rtt(&self) -> RttConfig {
+        RttConfig {
+            initial_rto: self.initial_rto,
+            min_rto: self.min_rto,
+            max_rto: self.max_rto,
+            granularity: self.timestamp_tick.min(self.min_rto),
+            floor: match self.loss_detection {
+                LossDetection::Rack => RtoFloor::Variation,
+                LossDetection::DuplicateAcks => RtoFloor::Total,
+            },
+            min_rtt_window: Duration::MAX,
+        }
+    }
+
+    /// Smallest shift with which the whole receive buffer can be announced (RFC 7323 section 2.3: at most 14).
+    pub(crate) fn window_scale(&self) -> u8 {
+        (0..14).find(|shift| self.receive_buffer_bytes >> shift <= 65_535).unwrap_or(14)
     }
 }
 

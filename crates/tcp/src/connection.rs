@@ -1,39 +1,24 @@
-//! A connection: the state machine of RFC 9293 section 3.10.
+//! A connection: the state machine of RFC 9293 section 3.10, with RFC 7323 (timestamps, window scaling) and the
+//! acceptance rules of RFC 5961.
+//!
+//! **Model.** Opening and closing are here; what happens to data once the connection is open is in the sending half
+//! ([`crate::sender`]) and the receiving half ([`crate::receiver`]). A host hands in segments and the time, and asks for
+//! segments, events and two deadlines. Segments of an open connection that carry nothing but an acknowledgement or the
+//! next data in order take a short way through the checks; the long way does the same for any segment.
 
 use crate::Config;
+use crate::acknowledge::{Arrival, timestamp};
+use crate::buffers::ByteStore;
+use crate::receiver::{Answer, Receiver};
+use crate::sender::{LARGEST_MSS, Outgoing, Sender};
+use crate::sequence::{Numbering, timestamp_before};
+use crate::status::{Inspect, State, Statistics};
 use bytes::Bytes;
-use fullpipe_congestion::{Control, Controller};
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, TcpHeader};
-use fullpipe_transport::{Event, Payload, Stream};
+use fullpipe_congestion::Controller;
+use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, TcpHeader, flags, options};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
 use std::sync::Arc;
-
-/// States of RFC 9293 section 3.3.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Waits for a SYN.
-    Listen,
-    /// Has sent a SYN.
-    SynSent,
-    /// Has received a SYN and sent its own.
-    SynReceived,
-    /// Open both ways.
-    Established,
-    /// Has sent a FIN.
-    FinWait1,
-    /// The peer acknowledged the FIN.
-    FinWait2,
-    /// The peer has sent a FIN.
-    CloseWait,
-    /// Both have sent a FIN, ours is not acknowledged.
-    Closing,
-    /// Has sent a FIN after the peer's.
-    LastAck,
-    /// Waits for old segments to leave the network.
-    TimeWait,
-    /// Over.
-    Closed,
-}
 
 /// A segment to send. Make one and hand it to every [`Connection::poll_transmit`].
 #[derive(Clone, Debug, Default)]
@@ -46,58 +31,58 @@ pub struct Transmit {
     pub payload: Option<Bytes>,
 }
 
-/// Counts since the start of the connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Data segments sent, retransmissions included.
-    pub data_segments_sent: u64,
-    /// Segments sent again, for whatever reason.
-    pub retransmitted_segments: u64,
-    /// Retransmission time-outs of data.
-    pub timeouts: u64,
-    /// Tail loss probes sent.
-    pub tail_loss_probes: u64,
-    /// Window probes sent.
-    pub window_probes: u64,
-    /// Fast recoveries begun.
-    pub recoveries: u64,
-    /// Payload bytes of the stream that arrived in order.
-    pub received_bytes: u64,
-    /// Payload bytes handed to the reader.
-    pub read_bytes: u64,
-    /// Payload bytes that the peer acknowledged in order.
-    pub acknowledged_bytes: u64,
-    /// Segments whose payload had all arrived before.
-    pub duplicate_segments_received: u64,
+/// Least time between acknowledgements that only object to a segment (RFC 5961 section 7; Linux
+/// `tcp_invalid_ratelimit`). Without it two ends that disagree would answer each other for ever.
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+/// Age from which a peer's timestamp is no longer believed (RFC 7323 section 5.5: 24 days).
+const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);
+/// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
+const DEFAULT_MSS: u64 = 536;
+/// No peer gets segments smaller than this by announcing a small MSS (Linux `TCP_MIN_SND_MSS`).
+const SMALLEST_MSS: u64 = 48;
+/// Bytes that timestamps take in every segment.
+const TIMESTAMP_BYTES: u64 = 12;
+
+/// What is to be sent besides data; bits of [`Connection::pending`].
+mod pending {
+    /// A SYN, with an ACK in SYN-RECEIVED.
+    pub(super) const SYN: u8 = 1;
+    /// An acknowledgement, alone or with data.
+    pub(super) const ACK: u8 = 2;
+    /// An acknowledgement of its own, before data.
+    pub(super) const ACK_FIRST: u8 = 4;
+    /// One more acknowledgement after the next.
+    pub(super) const ACK_TWICE: u8 = 8;
+    /// The reset in `reply`.
+    pub(super) const RESET: u8 = 16;
+    /// All that need more than a look at data and the acknowledgement.
+    pub(super) const UNUSUAL: u8 = SYN | ACK_FIRST | ACK_TWICE | RESET;
 }
 
-/// What a probe of a flow can see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inspect {
-    /// Congestion window in bytes.
-    pub cwnd_bytes: u64,
-    /// Slow-start threshold in bytes; `u64::MAX` before the first reduction.
-    pub ssthresh_bytes: u64,
-    /// Bytes in flight.
-    pub in_flight_bytes: u64,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub smoothed_rtt: Duration,
-    /// Smallest round-trip time; zero before the first sample.
-    pub min_rtt: Duration,
-    /// Newest round-trip sample; zero before the first.
-    pub latest_rtt: Duration,
-    /// Retransmission time-out, back-off not included.
-    pub rto: Duration,
-    /// Pacing rate in bits per second; 0 if not paced.
-    pub pacing_bps: u64,
-    /// Newest delivery-rate sample in bits per second; 0 before the first.
-    pub delivery_rate_bps: u64,
-    /// The peer's window in bytes.
-    pub peer_window_bytes: u64,
-    /// Bytes written and not yet acknowledged.
-    pub send_buffer_bytes: u64,
-    /// Whether fast recovery is going on.
-    pub in_recovery: bool,
+/// Events not yet fetched; bits of [`Connection::events`], told from the lowest up.
+mod event {
+    pub(super) const CONNECTED: u8 = 1;
+    pub(super) const READABLE: u8 = 2;
+    pub(super) const WRITABLE: u8 = 4;
+    pub(super) const PEER_FINISHED: u8 = 8;
+    pub(super) const CLOSED: u8 = 16;
+}
+
+/// Things of a connection that are settled when it opens, or happen rarely.
+#[derive(Debug)]
+struct Opening {
+    /// When the SYN was sent last.
+    syn_sent_at: Instant,
+    /// SYN retransmissions.
+    lost_syns: u8,
+    /// Whether we are the passive side, which goes back to LISTEN when a handshake is reset.
+    passive: bool,
+    /// Both sides offered window scaling.
+    scaled: bool,
+    /// The MSS that the peer announced.
+    peer_mss: Option<u16>,
+    /// A reset to send.
+    reply: TcpHeader,
 }
 
 /// One end of a connection.
@@ -107,11 +92,35 @@ pub struct Inspect {
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
-    controller: Box<dyn Controller>,
-    control: Control,
     state: State,
-    far: Instant,
-    near: Instant,
+    pending: u8,
+    events: u8,
+    /// Options that every segment carries: timestamps or nothing.
+    options: u8,
+    /// Shift of the windows we announce, and of those we are told.
+    window_shift: u8,
+    peer_window_shift: u8,
+    reason: CloseReason,
+    /// The handshake is over and data can flow in at least one direction.
+    open: bool,
+    numbering: Numbering,
+    peer_numbering: Numbering,
+    /// The peer's timestamp to echo, and when it came.
+    recent_timestamp: u32,
+    recent_timestamp_at: Instant,
+    /// Our timestamp now, and until when it is the same.
+    clock: u32,
+    clock_from: Instant,
+    clock_until: Instant,
+    /// Offset of the segment that last updated the window.
+    window_updated_by: u64,
+    /// Largest window ever announced to us.
+    largest_window: u64,
+    sender: Sender,
+    receiver: Receiver,
+    /// When an objecting acknowledgement may be sent again.
+    challenge_from: Instant,
+    opening: Box<Opening>,
 }
 
 impl Connection {
@@ -122,8 +131,9 @@ impl Connection {
         initial_sequence: u32,
         now: Instant,
     ) -> Connection {
-        let _ = (initial_sequence, now);
-        Connection::new(config, controller, State::SynSent)
+        let mut connection = Connection::new(config, controller, initial_sequence, State::SynSent);
+        connection.send_syn(now);
+        connection
     }
 
     /// The passive side, in LISTEN: the first segment it is handed should be the SYN.
@@ -133,24 +143,55 @@ impl Connection {
         initial_sequence: u32,
         now: Instant,
     ) -> Connection {
-        let _ = (initial_sequence, now);
-        Connection::new(config, controller, State::Listen)
+        let mut connection = Connection::new(config, controller, initial_sequence, State::Listen);
+        connection.opening.syn_sent_at = now;
+        connection.opening.passive = true;
+        connection
     }
 
-    fn new(config: Arc<Config>, controller: Box<dyn Controller>, state: State) -> Connection {
-        let control = Control {
-            cwnd_bytes: 0,
-            ssthresh_bytes: u64::MAX,
-            pacing_bps: 0,
-            send_quantum_bytes: 0,
-            mss_bytes: u64::from(config.mss_bytes),
-            codepoint: Default::default(),
-        };
-        Connection { config, controller, control, state, far: Instant::NEVER, near: Instant::NEVER }
+    fn new(config: Arc<Config>, controller: Box<dyn Controller>, initial_sequence: u32, state: State) -> Connection {
+        Connection {
+            state,
+            pending: 0,
+            events: 0,
+            options: 0,
+            window_shift: 0,
+            peer_window_shift: 0,
+            reason: CloseReason::Finished,
+            open: false,
+            numbering: Numbering::from_syn(initial_sequence),
+            peer_numbering: Numbering::default(),
+            recent_timestamp: 0,
+            recent_timestamp_at: Instant::ZERO,
+            clock: 0,
+            clock_from: Instant::NEVER,
+            clock_until: Instant::ZERO,
+            window_updated_by: 0,
+            largest_window: 0,
+            sender: Sender::new(&config, controller),
+            receiver: Receiver::new(&config),
+            challenge_from: Instant::ZERO,
+            opening: Box::new(Opening {
+                syn_sent_at: Instant::ZERO,
+                lost_syns: 0,
+                passive: false,
+                scaled: false,
+                peer_mss: None,
+                reply: TcpHeader::default(),
+            }),
+            config,
+        }
+    }
+
+    fn send_syn(&mut self, now: Instant) {
+        self.pending |= pending::SYN;
+        self.sender.rto_at = now.saturating_add(self.sender.rtt.rto());
+        self.opening.syn_sent_at = now;
     }
 
     /// A segment has arrived. `payload` is `None` where the payload is a mere length (`header.payload_bytes`); `ce`
-    /// says whether the IP header was marked "congestion experienced".
+    /// says whether the IP header was marked "congestion experienced", which nothing is made of yet.
+    #[inline]
     pub fn handle_segment(
         &mut self,
         now: Instant,
@@ -159,36 +200,619 @@ impl Connection {
         payload: Option<&Bytes>,
         ce: bool,
     ) {
-        let _ = (now, header, sacks, payload, ce);
+        let _ = ce;
+        let sacks = &sacks[..sacks.len().min(usize::from(header.sack_count))];
+        let plain = header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
+        if self.open && plain && header.options == self.options {
+            let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
+            let in_order = start == self.receiver.next as i64;
+            let fits = start.wrapping_add(i64::from(header.payload_bytes)) <= self.receiver.limit() as i64;
+            let fresh = self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp);
+            if in_order && fits && fresh {
+                if start <= self.receiver.acknowledged as i64 {
+                    self.note_timestamp(now, header);
+                }
+                if self.acknowledge(now, header, start, sacks) {
+                    self.receive(now, header, start, payload);
+                }
+                return;
+            }
+        }
+        self.handle_any_segment(now, header, sacks, payload);
+    }
+
+    /// The checks of RFC 9293 section 3.10.7 for segments that are not plain and in order.
+    #[cold]
+    fn handle_any_segment(&mut self, now: Instant, header: &TcpHeader, sacks: &[SackBlock], payload: Option<&Bytes>) {
+        match self.state {
+            State::Closed => return self.answer_with_reset(header),
+            State::Listen => return self.arrive_listening(now, header),
+            State::SynSent => return self.arrive_syn_sent(now, header),
+            _ => {}
+        }
+        let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
+        let length = i64::from(header.payload_bytes);
+        let end = start.saturating_add(length).saturating_add(i64::from(header.has(flags::FIN)));
+        let next = self.receiver.next as i64;
+        let limit = self.receiver.limit().min(i64::MAX as u64) as i64;
+
+        // First, the sequence number; with it RFC 7323's check against old segments.
+        let with_timestamp = header.options & options::TIMESTAMPS != 0;
+        if self.options != 0 && !header.has(flags::RST) {
+            if !with_timestamp {
+                return;
+            }
+            let old = timestamp_before(header.timestamp, self.recent_timestamp);
+            if old && now.saturating_since(self.recent_timestamp_at) < TIMESTAMP_LIFETIME {
+                return self.object(now, length > 0);
+            }
+        }
+        if self.state == State::SynReceived && header.has(flags::SYN) && start == -1 {
+            return self.arrive_second_syn(now, header);
+        }
+        if start > limit || end < self.receiver.acknowledged as i64 {
+            if header.has(flags::RST) {
+                return;
+            }
+            let plain_data = length > 0 && !header.has(flags::SYN);
+            if plain_data && header.has(flags::ACK) && self.open && start <= limit {
+                // All of it came before: the answer tells the sender so.
+                return self.receive(now, header, start, payload);
+            }
+            // A probe for a sign of life has a number one too low: it is always answered.
+            let probe = length == 0 && !header.has(flags::SYN) && start == next - 1;
+            return self.object(now, plain_data || probe);
+        }
+
+        // Second, RST: only the exact number resets (RFC 5961 section 3.2).
+        if header.has(flags::RST) {
+            if start == next {
+                self.arrive_reset();
+            } else if start > next && start <= limit {
+                self.object(now, false);
+            }
+            return;
+        }
+
+        // Fourth, SYN: never in an open connection (RFC 5961 section 4.2), and only its answer before.
+        if header.has(flags::SYN) {
+            return self.object(now, false);
+        }
+
+        // Fifth, ACK.
+        if !header.has(flags::ACK) {
+            return;
+        }
+        if with_timestamp && start <= self.receiver.acknowledged as i64 {
+            self.note_timestamp(now, header);
+        }
+        if self.state == State::SynReceived && !self.complete_passive_open(now, header) {
+            return;
+        }
+        if self.acknowledge(now, header, start, sacks) {
+            // Seventh and eighth, data and FIN.
+            self.receive(now, header, start, payload);
+        }
+    }
+
+    /// Takes the peer's timestamp to echo it, if it is not older than the one before (RFC 7323 section 4.3).
+    #[inline(always)]
+    fn note_timestamp(&mut self, now: Instant, header: &TcpHeader) {
+        if self.options != 0 && !timestamp_before(header.timestamp, self.recent_timestamp) {
+            self.recent_timestamp = header.timestamp;
+            self.recent_timestamp_at = now;
+        }
+    }
+
+    /// The acknowledgement of a segment. Returns whether the rest of it counts too.
+    #[inline]
+    fn acknowledge(&mut self, now: Instant, header: &TcpHeader, start: i64, sacks: &[SackBlock]) -> bool {
+        let acknowledged = self.numbering.to_offset(header.acknowledgement, self.sender.una);
+        if acknowledged > self.sender.next as i64 {
+            self.object(now, false);
+            return false;
+        }
+        if acknowledged < self.sender.una as i64 {
+            // Old. Too old to be anything but an attack is answered (RFC 5961 section 5.2).
+            if acknowledged < (self.sender.una as i64).saturating_sub(self.largest_window as i64) {
+                self.object(now, false);
+                return false;
+            }
+            return true;
+        }
+        if self.state == State::TimeWait {
+            return true;
+        }
+        let acknowledged = acknowledged as u64;
+        let window = u64::from(header.window) << self.peer_window_shift;
+        let window_end = if start >= self.window_updated_by as i64 {
+            self.window_updated_by = start as u64;
+            self.largest_window = self.largest_window.max(window);
+            Some(acknowledged.saturating_add(window))
+        } else {
+            None
+        };
+        let echo = if self.options != 0 && header.timestamp_echo != 0 {
+            let ticks = u64::from(self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff);
+            // Less than a tick shows as nothing; a round trip takes some time.
+            Some((header.timestamp_echo, self.config.timestamp_tick.saturating_mul(ticks.max(1))))
+        } else {
+            None
+        };
+        let arrival = Arrival {
+            now,
+            acknowledged,
+            window_end,
+            sacks: if self.sender.sack { sacks } else { &[] },
+            numbering: self.numbering,
+            echo,
+            bare: header.payload_bytes == 0 && !header.has(flags::FIN),
+        };
+        if self.sender.on_ack(&self.config, &arrival) {
+            if !self.sender.finished {
+                self.events |= event::WRITABLE;
+            } else if self.sender.fin_acknowledged() {
+                self.fin_acknowledged(now);
+            }
+        }
+        true
+    }
+
+    /// Our FIN has arrived.
+    #[cold]
+    fn fin_acknowledged(&mut self, now: Instant) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => self.close(CloseReason::Finished),
+            _ => {}
+        }
+    }
+
+    /// The payload and the FIN of a segment.
+    #[inline]
+    fn receive(&mut self, now: Instant, header: &TcpHeader, start: i64, payload: Option<&Bytes>) {
+        let length = u64::from(header.payload_bytes);
+        let fin = header.has(flags::FIN);
+        if length == 0 && !fin {
+            return;
+        }
+        if self.receiver.is_finished() {
+            return self.receive_after_fin(now, fin);
+        }
+        let before = self.receiver.in_order_bytes();
+        match self.receiver.on_data(now, start, length, fin, payload.filter(|bytes| bytes.len() as u64 == length)) {
+            Answer::Later => {}
+            Answer::Now => self.pending |= pending::ACK,
+            Answer::First => self.pending |= pending::ACK | pending::ACK_FIRST,
+        }
+        if self.receiver.in_order_bytes() > before {
+            self.events |= event::READABLE;
+        }
+        if self.receiver.is_finished() {
+            self.peer_finished(now, length > 0 && fin);
+        }
+    }
+
+    /// The peer's FIN and all before it have arrived.
+    #[cold]
+    fn peer_finished(&mut self, now: Instant, with_data: bool) {
+        self.pending |= pending::ACK;
+        if with_data && self.config.fin_with_data_acknowledged_twice {
+            self.pending |= pending::ACK_TWICE;
+        }
+        self.events |= event::PEER_FINISHED;
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+    }
+
+    /// Something the peer sent again, or sends though it had finished.
+    #[cold]
+    fn receive_after_fin(&mut self, now: Instant, fin: bool) {
+        self.pending |= pending::ACK | pending::ACK_FIRST;
+        if fin && self.state == State::TimeWait {
+            self.sender.rto_at = now.saturating_add(self.config.time_wait);
+        }
+    }
+
+    fn enter_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.sender.rto_at = now.saturating_add(self.config.time_wait);
+        self.sender.probe_at = Instant::NEVER;
+        self.sender.reorder_at = Instant::NEVER;
+        self.reason = CloseReason::Finished;
+        self.events |= event::CLOSED;
+    }
+
+    fn close(&mut self, reason: CloseReason) {
+        if self.events & event::CLOSED == 0 && self.state != State::TimeWait {
+            self.reason = reason;
+            self.events |= event::CLOSED;
+        }
+        self.state = State::Closed;
+        self.open = false;
+        self.pending &= pending::RESET;
+        // The last acknowledgement of the peer's FIN still leaves in LAST-ACK's stead: it has been sent before.
+        self.sender.rto_at = Instant::NEVER;
+        self.sender.probe_at = Instant::NEVER;
+        self.sender.reorder_at = Instant::NEVER;
+        self.sender.pace_at = Instant::NEVER;
+        self.receiver.ack_at = Instant::NEVER;
+    }
+
+    /// Objects to a segment with an acknowledgement that says where we are; not too often, unless `always`.
+    #[cold]
+    fn object(&mut self, now: Instant, always: bool) {
+        if always || now >= self.challenge_from {
+            if !always {
+                self.challenge_from = now.saturating_add(CHALLENGE_INTERVAL);
+            }
+            self.pending |= pending::ACK | pending::ACK_FIRST;
+        }
+    }
+
+    /// A reset with the exact number has arrived.
+    fn arrive_reset(&mut self) {
+        if self.state == State::SynReceived && self.opening.passive {
+            // The peer changed its mind; wait for the next SYN.
+            self.state = State::Listen;
+            self.pending = 0;
+            self.sender.rto_at = Instant::NEVER;
+            self.options = 0;
+            return;
+        }
+        let reason = if self.state == State::SynReceived { CloseReason::Refused } else { CloseReason::Reset };
+        let orderly = matches!(self.state, State::Closing | State::LastAck | State::TimeWait);
+        self.close(if orderly { CloseReason::Finished } else { reason });
+    }
+
+    /// A segment that no connection expects (RFC 9293 section 3.10.7.1): a reset with numbers the peer believes.
+    fn answer_with_reset(&mut self, header: &TcpHeader) {
+        if header.has(flags::RST) {
+            return;
+        }
+        let mut reply = TcpHeader { flags: flags::RST, ..TcpHeader::default() };
+        if header.has(flags::ACK) {
+            reply.sequence = header.acknowledgement;
+        } else {
+            reply.flags |= flags::ACK;
+            reply.acknowledgement = header.sequence_end();
+        }
+        self.opening.reply = reply;
+        self.pending |= pending::RESET;
+    }
+
+    /// LISTEN (RFC 9293 section 3.10.7.2).
+    fn arrive_listening(&mut self, now: Instant, header: &TcpHeader) {
+        if header.has(flags::RST) {
+            return;
+        }
+        if header.has(flags::ACK) {
+            return self.answer_with_reset(header);
+        }
+        if header.has(flags::SYN) {
+            self.take_syn(now, header);
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// SYN-SENT (RFC 9293 section 3.10.7.3).
+    fn arrive_syn_sent(&mut self, now: Instant, header: &TcpHeader) {
+        let acknowledges = header.has(flags::ACK);
+        if acknowledges && self.numbering.to_offset(header.acknowledgement, 0) != 0 {
+            return self.answer_with_reset(header);
+        }
+        if header.has(flags::RST) {
+            if acknowledges {
+                self.close(CloseReason::Refused);
+            }
+            return;
+        }
+        if !header.has(flags::SYN) {
+            return;
+        }
+        self.take_syn(now, header);
+        if acknowledges {
+            self.establish(now, header);
+            self.pending |= pending::ACK | pending::ACK_FIRST;
+        } else {
+            // Both opened at the same time: answer with SYN and ACK.
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// A SYN in SYN-RECEIVED: the peer's first once more, or its answer when both opened at the same time.
+    fn arrive_second_syn(&mut self, now: Instant, header: &TcpHeader) {
+        if !header.has(flags::ACK) {
+            self.pending |= pending::SYN;
+        } else if self.complete_passive_open(now, header) {
+            self.pending |= pending::ACK | pending::ACK_FIRST;
+        }
+    }
+
+    /// What the peer's SYN says and offers (RFC 9293 section 3.2, RFC 7323, RFC 2018).
+    fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
+        self.peer_numbering = Numbering::from_syn(header.sequence);
+        let agreed = |option: u8, ours: bool| ours && header.options & option != 0;
+        self.options = 0;
+        if agreed(options::TIMESTAMPS, self.config.timestamps) {
+            self.options = options::TIMESTAMPS;
+            self.recent_timestamp = header.timestamp;
+            self.recent_timestamp_at = now;
+        }
+        self.sender.sack = agreed(options::SACK_PERMITTED, self.config.sack);
+        if agreed(options::WINDOW_SCALE, self.config.window_scaling) {
+            self.opening.scaled = true;
+            self.window_shift = self.config.window_scale();
+            self.peer_window_shift = header.window_scale.min(14);
+        } else {
+            self.opening.scaled = false;
+            self.window_shift = 0;
+            self.peer_window_shift = 0;
+        }
+        self.receiver.limit_window(65_535 << self.window_shift);
+        self.opening.peer_mss = (header.options & options::MSS != 0).then_some(header.mss);
+        // The window of a SYN is never scaled.
+        self.sender.window_end = u64::from(header.window);
+        self.largest_window = u64::from(header.window);
+        self.window_updated_by = 0;
+    }
+
+    /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
+    fn complete_passive_open(&mut self, now: Instant, header: &TcpHeader) -> bool {
+        if self.numbering.to_offset(header.acknowledgement, 0) != 0 {
+            self.answer_with_reset(header);
+            return false;
+        }
+        self.establish(now, header);
+        true
+    }
+
+    /// The handshake is over.
+    fn establish(&mut self, now: Instant, header: &TcpHeader) {
+        self.state = State::Established;
+        self.open = true;
+        self.pending &= !pending::SYN;
+        self.events |= event::CONNECTED;
+        let ours = u64::from(self.config.mss_bytes.clamp(1, LARGEST_MSS));
+        let room = if self.options != 0 { TIMESTAMP_BYTES } else { 0 };
+        let mss = match self.opening.peer_mss {
+            Some(mss) => ours.min(u64::from(mss).saturating_sub(room)),
+            None if self.config.mss_option => ours.min(DEFAULT_MSS),
+            None => ours,
+        };
+        let mss = mss.max(SMALLEST_MSS).min(ours);
+        let rtt = if self.opening.lost_syns == 0 {
+            Some(now.saturating_since(self.opening.syn_sent_at))
+        } else if self.options != 0 && header.timestamp_echo != 0 {
+            let ticks = self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff;
+            Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1))))
+        } else {
+            None
+        };
+        let sack = self.sender.sack;
+        let lost_syns = u32::from(self.opening.lost_syns);
+        self.sender.establish(&self.config, now, mss, rtt.filter(|rtt| !rtt.is_zero()), sack, lost_syns);
+    }
+
+    /// Our timestamp. Many segments leave within one tick, so the division is done once for each.
+    #[inline(always)]
+    fn clock(&mut self, now: Instant) -> u32 {
+        if now < self.clock_from || now >= self.clock_until {
+            self.set_clock(now);
+        }
+        self.clock
+    }
+
+    #[inline(never)]
+    fn set_clock(&mut self, now: Instant) {
+        let tick = self.config.timestamp_tick.as_nanos().max(1);
+        self.clock = timestamp(&self.config, now);
+        self.clock_from = Instant::from_nanos(now.as_nanos() / tick * tick);
+        self.clock_until = self.clock_from.saturating_add(Duration::from_nanos(tick));
     }
 
     /// Does what is due; harmless if nothing is.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let _ = now;
+        if self.receiver.ack_at <= now {
+            self.receiver.ack_at = Instant::NEVER;
+            self.pending |= pending::ACK;
+        }
+        if self.sender.pace_at <= now {
+            self.sender.pace_at = Instant::NEVER;
+        }
+        if self.sender.reorder_at <= now {
+            self.sender.on_reorder_timer(&self.config, now);
+        }
+        if self.far_deadline() > now {
+            return;
+        }
+        match self.state {
+            State::Closed | State::Listen => self.sender.rto_at = Instant::NEVER,
+            State::TimeWait => self.close(CloseReason::Finished),
+            State::SynSent | State::SynReceived => {
+                if u32::from(self.opening.lost_syns) >= self.config.max_syn_retransmissions {
+                    return self.close(CloseReason::TimedOut);
+                }
+                self.opening.lost_syns = self.opening.lost_syns.saturating_add(1);
+                self.sender.rtt.on_timeout();
+                self.send_syn(now);
+            }
+            _ => {
+                if self.sender.on_far_timer(&self.config, now) {
+                    self.close(CloseReason::TimedOut);
+                }
+            }
+        }
     }
 
     /// When [`Connection::handle_timeout`] is wanted for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if not.
-    #[inline]
+    #[inline(always)]
     pub fn far_deadline(&self) -> Instant {
-        self.far
+        self.sender.rto_at.min(self.sender.probe_at)
     }
 
     /// When [`Connection::handle_timeout`] is wanted for a delayed acknowledgement, pacing or reordering;
     /// [`Instant::NEVER`] if not.
-    #[inline]
+    #[inline(always)]
     pub fn near_deadline(&self) -> Instant {
-        self.near
+        self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
     }
 
     /// Fills in the next segment to send now, or says that there is none. To be called until it does.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
-        let _ = (now, out);
+        if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, out) {
+            return true;
+        }
+        if !self.open {
+            return false;
+        }
+        if let Some(outgoing) = self.sender.poll(&self.config, now) {
+            self.fill_data(now, &outgoing, out);
+            return true;
+        }
+        if self.pending & pending::ACK != 0 {
+            self.pending &= !pending::ACK;
+            self.fill_ack(now, out);
+            return true;
+        }
         false
     }
 
+    #[cold]
+    fn poll_unusual(&mut self, now: Instant, out: &mut Transmit) -> bool {
+        if self.pending & pending::RESET != 0 {
+            self.pending &= !pending::RESET;
+            out.header = self.opening.reply;
+            out.payload = None;
+            return true;
+        }
+        if self.pending & pending::SYN != 0 {
+            self.pending &= !pending::SYN;
+            self.fill_syn(now, out);
+            return true;
+        }
+        let again = self.pending & pending::ACK_TWICE;
+        if self.pending & (pending::ACK_FIRST | pending::ACK_TWICE) != 0 && self.state != State::Closed {
+            self.pending &= !(pending::ACK | pending::ACK_FIRST | pending::ACK_TWICE);
+            if again != 0 {
+                self.pending |= pending::ACK;
+            }
+            self.fill_ack(now, out);
+            return true;
+        }
+        false
+    }
+
+    /// The header that every segment of an open connection has.
+    #[inline(always)]
+    fn fill_header(&mut self, now: Instant, sequence: u32, out: &mut Transmit) {
+        let window = (self.receiver.window_bytes() >> self.window_shift).min(65_535) as u16;
+        let timestamp = if self.options != 0 { self.clock(now) } else { 0 };
+        out.header = TcpHeader {
+            sequence,
+            acknowledgement: self.peer_numbering.to_wire(self.receiver.next),
+            timestamp,
+            timestamp_echo: if self.options != 0 { self.recent_timestamp } else { 0 },
+            flags: flags::ACK,
+            window,
+            payload_bytes: 0,
+            mss: 0,
+            options: self.options,
+            window_scale: 0,
+            sack_count: 0,
+        };
+        out.payload = None;
+        self.receiver.on_ack_sent();
+    }
+
+    #[inline]
+    fn fill_ack(&mut self, now: Instant, out: &mut Transmit) {
+        let sequence = self.numbering.to_wire(self.sender.next);
+        self.fill_header(now, sequence, out);
+        if self.sender.sack {
+            let most = if self.options != 0 { MAX_SACK_BLOCKS - 1 } else { MAX_SACK_BLOCKS };
+            out.header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.sacks);
+        }
+    }
+
+    #[inline]
+    fn fill_data(&mut self, now: Instant, outgoing: &Outgoing, out: &mut Transmit) {
+        self.fill_header(now, self.numbering.to_wire(outgoing.start), out);
+        self.pending &= !pending::ACK;
+        out.header.payload_bytes = outgoing.payload_bytes as u16;
+        if self.sender.bytes.is_some() && outgoing.payload_bytes > 0 {
+            self.fill_bytes(outgoing, out);
+        }
+        if outgoing.fin {
+            out.header.flags |= flags::FIN;
+            match self.state {
+                State::Established => self.state = State::FinWait1,
+                State::CloseWait => self.state = State::LastAck,
+                _ => {}
+            }
+        }
+    }
+
+    #[cold]
+    fn fill_bytes(&mut self, outgoing: &Outgoing, out: &mut Transmit) {
+        out.payload = self.sender.bytes.as_ref().and_then(|bytes| bytes.slice(outgoing.start, outgoing.payload_bytes));
+    }
+
+    fn fill_syn(&mut self, now: Instant, out: &mut Transmit) {
+        let answer = self.state == State::SynReceived;
+        let config = self.config.clone();
+        // The first SYN offers everything; the answer only what was offered.
+        let mut offered = 0;
+        let mut offer = |option: u8, wanted: bool| {
+            if wanted {
+                offered |= option;
+            }
+        };
+        offer(options::MSS, config.mss_option);
+        offer(options::SACK_PERMITTED, if answer { self.sender.sack } else { config.sack });
+        offer(options::TIMESTAMPS, if answer { self.options != 0 } else { config.timestamps });
+        let scaled = if answer { self.opening.scaled } else { config.window_scaling };
+        offer(options::WINDOW_SCALE, scaled);
+        let room = if offered & options::TIMESTAMPS != 0 { TIMESTAMP_BYTES } else { 0 };
+        out.header = TcpHeader {
+            sequence: self.numbering.syn(),
+            acknowledgement: if answer { self.peer_numbering.to_wire(0) } else { 0 },
+            timestamp: if offered & options::TIMESTAMPS != 0 { self.clock(now) } else { 0 },
+            timestamp_echo: if answer && self.options != 0 { self.recent_timestamp } else { 0 },
+            flags: if answer { flags::SYN | flags::ACK } else { flags::SYN },
+            window: config.receive_buffer_bytes.min(65_535) as u16,
+            payload_bytes: 0,
+            mss: if config.mss_option { (u64::from(config.mss_bytes) + room).min(65_535) as u16 } else { 0 },
+            options: offered,
+            window_scale: if scaled { config.window_scale() } else { 0 },
+            sack_count: 0,
+        };
+        out.payload = None;
+    }
+
     /// The next thing the application ought to know.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
+        if self.events == 0 {
+            return None;
+        }
+        let lowest = self.events & self.events.wrapping_neg();
+        self.events &= !lowest;
+        Some(match lowest {
+            event::CONNECTED => Event::Connected,
+            event::READABLE => Event::Readable,
+            event::WRITABLE => Event::Writable,
+            event::PEER_FINISHED => Event::PeerFinished,
+            _ => Event::Closed(self.reason),
+        })
     }
 
     /// The state.
@@ -196,24 +820,38 @@ impl Connection {
         self.state
     }
 
-    /// Whether the connection is over, TIME-WAIT included, so that it can be dropped.
+    /// Whether the connection is over, TIME-WAIT included, so that it can be dropped once nothing is left to send.
+    #[inline(always)]
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state == State::Closed && self.pending == 0
     }
 
     /// Counts since the start.
     pub fn statistics(&self) -> Statistics {
-        Statistics::default()
+        let counts = self.sender.counts;
+        Statistics {
+            data_segments_sent: counts.data_segments,
+            retransmitted_segments: u64::from(counts.retransmissions),
+            timeouts: u64::from(counts.timeouts),
+            tail_loss_probes: u64::from(counts.tail_loss_probes),
+            window_probes: u64::from(counts.window_probes),
+            recoveries: u64::from(counts.recoveries),
+            syn_retransmissions: u64::from(self.opening.lost_syns),
+            received_bytes: self.receiver.in_order_bytes(),
+            read_bytes: self.receiver.read,
+            acknowledged_bytes: self.sender.una.min(self.sender.written),
+            duplicate_segments_received: u64::from(self.receiver.duplicates),
+        }
     }
 
     /// A snapshot of the sender.
     pub fn inspect(&self) -> Inspect {
-        Inspect { cwnd_bytes: self.control.cwnd_bytes, ..Inspect::default() }
+        Inspect::of(&self.sender)
     }
 
     /// The congestion control, for its named internal values.
     pub fn controller(&self) -> &dyn Controller {
-        &*self.controller
+        &*self.sender.controller
     }
 
     /// The settings.
@@ -223,25 +861,60 @@ impl Connection {
 }
 
 impl Stream for Connection {
+    #[inline]
     fn writable_bytes(&self) -> u64 {
-        0
+        if self.sender.finished || self.state == State::Closed {
+            return 0;
+        }
+        self.config.send_buffer_bytes.saturating_sub(self.sender.buffered_bytes())
     }
 
+    #[inline]
     fn write(&mut self, payload: Payload) -> u64 {
-        let _ = payload;
-        0
+        let taken = payload.len().min(self.writable_bytes());
+        if let Payload::Bytes(bytes) = payload {
+            let store = self.sender.bytes.get_or_insert_with(|| Box::new(ByteStore::default()));
+            store.push(self.sender.written, bytes.slice(..taken as usize));
+        }
+        self.sender.written += taken;
+        taken
     }
 
+    #[inline]
     fn readable_bytes(&self) -> u64 {
-        0
+        self.receiver.readable_bytes()
     }
 
+    #[inline]
     fn read(&mut self, max_bytes: u64) -> Option<Payload> {
-        let _ = max_bytes;
-        None
+        let payload = self.receiver.read(max_bytes)?;
+        if self.open && !self.receiver.is_finished() && self.receiver.wants_window_update() {
+            self.pending |= pending::ACK;
+        }
+        Some(payload)
     }
 
-    fn finish(&mut self) {}
+    fn finish(&mut self) {
+        match self.state {
+            State::Listen => self.close(CloseReason::Aborted),
+            State::Closed => {}
+            _ => self.sender.finished = true,
+        }
+    }
 
-    fn abort(&mut self) {}
+    fn abort(&mut self) {
+        let synchronized = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
+        if synchronized {
+            self.opening.reply = TcpHeader {
+                sequence: self.numbering.to_wire(self.sender.next),
+                acknowledgement: self.peer_numbering.to_wire(self.receiver.next),
+                flags: flags::RST | flags::ACK,
+                ..TcpHeader::default()
+            };
+            self.pending |= pending::RESET;
+        }
+        if self.state != State::Closed {
+            self.close(CloseReason::Aborted);
+        }
+    }
 }

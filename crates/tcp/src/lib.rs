@@ -1,8 +1,23 @@
 //! TCP as a state machine without input or output: segments, the time and an application's calls come in; segments,
 //! deadlines and events come out (RFC 9293).
+//!
+//! Read [`connection`](Connection) first: it opens, checks and closes. The sending half says what may leave
+//! (`sender.rs`) and what an acknowledgement changes (`acknowledge.rs`), with what is outstanding in `scoreboard.rs`
+//! and how losses are found and answered in `recovery.rs`. The receiving half is `receiver.rs`. Offsets in the stream
+//! are 64 bits wide inside; `sequence.rs` turns them into numbers on the wire.
 
+mod acknowledge;
+mod buffers;
 mod config;
 mod connection;
+mod ranges;
+mod receiver;
+mod recovery;
+mod scoreboard;
+mod sender;
+mod sequence;
+mod status;
 
 pub use config::{Config, LossDetection};
-pub use connection::{Connection, Inspect, State, Statistics, Transmit};
+pub use connection::{Connection, Transmit};
+pub use status::{Inspect, State, Statistics};

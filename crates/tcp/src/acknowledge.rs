@@ -1,0 +1,413 @@
+//! What an acknowledgement does to the sending half: scoreboard, round-trip time, losses, congestion control, timers.
+//!
+//! The order is that of RFC 8985 section 6.2 and of the congestion-control trait: first what arrived, then the
+//! round-trip sample, then losses, then whether recovery begins or ends, then the control, then the window of fast
+//! recovery, then timers. On an undisturbed path the loop over the segments acknowledged and one call of the control
+//! are nearly all there is.
+
+use crate::Config;
+use crate::config::LossDetection;
+use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr};
+use crate::scoreboard::{Segment, flag};
+use crate::sender::{LastRate, Sender};
+use crate::sequence::{Numbering, timestamp_before};
+use fullpipe_congestion::{Ack, Congestion, RecoveryExit};
+use fullpipe_network::packet::SackBlock;
+use fullpipe_units::{Duration, Instant};
+
+/// The acknowledging part of a segment that arrived, its numbers checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) now: Instant,
+    /// Everything before has arrived; not beyond what was sent.
+    pub(crate) acknowledged: u64,
+    /// The window's end, if this segment may update it.
+    pub(crate) window_end: Option<u64>,
+    pub(crate) sacks: &'a [SackBlock],
+    pub(crate) numbering: Numbering,
+    /// Our timestamp that came back, and how long ago it was sent.
+    pub(crate) echo: Option<(u32, Duration)>,
+    /// Whether it carried neither payload nor FIN, so that it may be a duplicate acknowledgement.
+    pub(crate) bare: bool,
+}
+
+/// What one acknowledgement found out.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    /// Bytes newly known to have arrived.
+    bytes: u64,
+    /// Round-trip time of the newest segment sent once; [`Duration::MAX`] if there is none.
+    rtt: Duration,
+    /// Most that had been delivered when one of the segments was sent.
+    prior_delivered_bytes: u64,
+    /// Whether the receiver reported a duplicate (RFC 2883).
+    duplicate: bool,
+}
+
+/// The timestamp clock: ticks since the start, plus one so that it never shows the zero that means "none".
+#[inline]
+pub(crate) fn timestamp(config: &Config, at: Instant) -> u32 {
+    ((at.as_nanos() / config.timestamp_tick.as_nanos().max(1)) as u32).wrapping_add(1)
+}
+
+impl Sender {
+    /// An acceptable acknowledgement has arrived. Returns whether it acknowledged anything new in order.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, config: &Config, arrival: &Arrival<'_>) -> bool {
+        let advanced = arrival.acknowledged > self.una;
+        let window_changed = arrival.window_end.is_some_and(|end| end != self.window_end);
+        if let Some(end) = arrival.window_end {
+            self.window_end = end;
+        }
+        if self.probing_window {
+            self.timeouts_in_row = 0;
+        }
+        let duplicate_form =
+            !advanced && arrival.bare && !window_changed && !self.board.segments.is_empty() && self.next > self.una;
+        if !advanced && arrival.sacks.is_empty() && !duplicate_form {
+            return false;
+        }
+        self.process(config, arrival, advanced, duplicate_form);
+        advanced
+    }
+
+    fn process(&mut self, config: &Config, arrival: &Arrival<'_>, advanced: bool, duplicate_form: bool) {
+        let now = arrival.now;
+        let presumed_before = self.presumed_bytes;
+        let prior_in_flight_bytes = self.board.in_flight_bytes;
+        let lost_before = self.rate.lost_bytes();
+        let una_before = self.una;
+        self.settle_presumed();
+
+        let mut batch = self.deliver(config, arrival);
+        if advanced {
+            self.una = arrival.acknowledged;
+            self.timeouts_in_row = 0;
+            self.duplicates = 0;
+            self.rack.on_acknowledged(self.una);
+            if let Some(bytes) = &mut self.bytes {
+                bytes.forget_below(self.una);
+            }
+        }
+        if !self.sack {
+            self.count_duplicates(&mut batch, presumed_before, advanced, duplicate_form);
+        } else if !advanced && batch.bytes > 0 {
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
+        if batch.duplicate {
+            self.rack.on_duplicate(self.next);
+        }
+
+        let echoed = arrival.echo.filter(|_| advanced).map(|echo| echo.1);
+        let own = (batch.rtt != Duration::MAX).then_some(batch.rtt);
+        let rtt = if config.rtt_from_timestamps { echoed.or(own) } else { own.or(echoed) };
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(now, rtt);
+        }
+
+        if self.tail_probe_end != 0 {
+            self.judge_tail_probe(now, arrival, &batch, duplicate_form);
+        }
+        if self.phase != Phase::Open || self.board.is_troubled() || self.duplicates > 0 {
+            self.find_losses(config, now);
+            self.change_phase(now, &batch, lost_before);
+        }
+
+        if batch.bytes > 0 {
+            let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
+            let cumulative_bytes = self.una - una_before;
+            self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes);
+            if self.phase == Phase::FastRecovery && !self.own_recovery {
+                let safe = advanced && newly_lost_bytes == 0;
+                let allowed = self.prr.on_ack(
+                    batch.bytes,
+                    self.board.in_flight_bytes,
+                    self.control.ssthresh_bytes,
+                    self.control.mss_bytes,
+                    safe,
+                );
+                self.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
+            }
+            self.update_pacing(config);
+        }
+
+        if self.board.segments.is_empty() {
+            if !self.probing_window {
+                self.rto_at = Instant::NEVER;
+            }
+            self.probe_at = Instant::NEVER;
+            self.reorder_at = Instant::NEVER;
+        } else if advanced {
+            // RFC 6298 rule 5.3.
+            self.rto_at = now.saturating_add(self.rtt.rto());
+            if self.tail_loss_probe {
+                self.arm_tail_probe(now);
+            }
+        } else if self.board.sacked_segments() > 0 || self.phase != Phase::Open {
+            self.probe_at = Instant::NEVER;
+        }
+    }
+
+    /// Takes what arrived off the scoreboard.
+    #[inline]
+    fn deliver(&mut self, config: &Config, arrival: &Arrival<'_>) -> Batch {
+        let now = arrival.now;
+        let una = self.una;
+        let next = self.next;
+        let mut batch = Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0, duplicate: false };
+        let Sender { board, rate, rack, rtt, .. } = self;
+        let min_rtt = rtt.min().unwrap_or_default();
+        let mut delivered = |segment: &Segment| {
+            batch.bytes += segment.bytes();
+            batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(segment.prior_delivered_bytes());
+            let state = segment.packet_state(rate.lost_bytes());
+            rate.on_delivered(now, &state);
+            let elapsed = now.saturating_since(segment.sent_at);
+            if !segment.has(flag::RETRANSMITTED) {
+                batch.rtt = batch.rtt.min(elapsed);
+            } else if answers_an_earlier_transmission(config, segment, arrival.echo, elapsed, min_rtt) {
+                return;
+            }
+            rack.on_delivered(now, segment);
+        };
+        if arrival.acknowledged > una {
+            board.acknowledge(arrival.acknowledged, &mut delivered);
+        }
+        let floor = una.max(arrival.acknowledged);
+        let mut duplicate = false;
+        for (index, block) in arrival.sacks.iter().enumerate() {
+            let start = arrival.numbering.to_offset(block.start, floor);
+            let end = arrival.numbering.to_offset(block.end, floor);
+            if end <= start || end > next as i64 {
+                continue;
+            }
+            if index == 0 && is_duplicate_report(arrival, start, end, floor) {
+                duplicate = true;
+            }
+            if end > floor as i64 {
+                board.sack((start.max(floor as i64)) as u64, end as u64, &mut delivered);
+            }
+        }
+        batch.duplicate = duplicate;
+        batch
+    }
+
+    /// Without SACK each duplicate acknowledgement says that one segment has arrived, not which (RFC 5681 section
+    /// 3.2, RFC 6582); they are taken out of flight until the cumulative acknowledgement accounts for them.
+    #[cold]
+    fn count_duplicates(&mut self, batch: &mut Batch, presumed_before: u64, advanced: bool, duplicate_form: bool) {
+        let mss_bytes = self.control.mss_bytes;
+        let mut presumed = presumed_before;
+        if advanced {
+            // One segment filled the hole, the others are those presumed.
+            let accounted = batch.bytes.saturating_sub(mss_bytes).min(presumed);
+            presumed -= accounted;
+            batch.bytes -= accounted;
+        } else if duplicate_form {
+            self.duplicates = self.duplicates.saturating_add(1);
+            let arrived = mss_bytes.min(self.board.in_flight_bytes.saturating_sub(presumed));
+            presumed += arrived;
+            batch.bytes += arrived;
+        }
+        self.presumed_bytes = presumed.min(self.board.in_flight_bytes);
+        self.board.in_flight_bytes -= self.presumed_bytes;
+    }
+
+    /// RFC 8985 section 7.4: was the tail loss probe needed?
+    #[cold]
+    fn judge_tail_probe(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, duplicate_form: bool) {
+        if arrival.acknowledged < self.tail_probe_end {
+            return;
+        }
+        if !self.tail_probe_was_retransmission || batch.duplicate {
+            // New data arrived, or both the original and the probe did.
+            self.tail_probe_end = 0;
+        } else if arrival.acknowledged > self.tail_probe_end {
+            // The probe repaired a loss: answer it as one.
+            self.tail_probe_end = 0;
+            if self.phase == Phase::Open {
+                self.answer_congestion(now, self.board.in_flight_bytes, self.control.mss_bytes);
+                if !self.own_recovery {
+                    self.control.cwnd_bytes = self.control.ssthresh_bytes.min(self.control.cwnd_bytes);
+                }
+                self.tell_recovery_exit(now);
+            }
+        } else if duplicate_form && arrival.sacks.is_empty() {
+            self.tail_probe_end = 0;
+        }
+    }
+
+    /// Marks what is lost by the rules in force, and says when to look again.
+    fn find_losses(&mut self, config: &Config, now: Instant) {
+        let window = self.reordering_window();
+        let presumed = self.presumed_bytes;
+        self.settle_presumed();
+        let edge = recovery::lost_below(&self.board, self.control.mss_bytes);
+        let Sender { board, rack, rate, controller, control, .. } = self;
+        let mut lost = |segment: &Segment| {
+            rate.on_lost(segment.bytes());
+            controller.on_packet_lost(control, now, &segment.packet_state(rate.lost_bytes()));
+        };
+        if config.loss_detection == LossDetection::Rack && self.sack {
+            self.reorder_at = rack.detect(board, now, window, &mut lost);
+            return;
+        }
+        if self.sack {
+            recovery::mark_lost_below(board, edge, &mut lost);
+        }
+        // The third duplicate acknowledgement makes the first segment lost in any case; without SACK so does each
+        // acknowledgement in recovery that leaves something of it unacknowledged (RFC 6582 section 3.2). After a
+        // recovery without SACK, duplicates of what it repaired must not begin another.
+        let third = self.phase == Phase::Open
+            && u32::from(self.duplicates) >= DUPLICATE_THRESHOLD
+            && (self.sack || self.una > self.recovery_end || self.recovery_end == 0);
+        let partial =
+            !self.sack && self.phase == Phase::FastRecovery && self.duplicates == 0 && self.una < self.recovery_end;
+        if (third || partial)
+            && board.segments.front().is_some_and(|head| head.in_flight() && !head.has(flag::RETRANSMITTED))
+        {
+            lost(&board.mark_lost(0));
+        }
+        self.presumed_bytes = presumed.min(self.board.in_flight_bytes);
+        self.board.in_flight_bytes -= self.presumed_bytes;
+    }
+
+    fn change_phase(&mut self, now: Instant, batch: &Batch, lost_before: u64) {
+        if self.phase != Phase::Open && self.una >= self.recovery_end {
+            let fast = self.phase == Phase::FastRecovery;
+            self.phase = Phase::Open;
+            self.rack.on_recovery_end();
+            self.duplicates = 0;
+            self.settle_presumed();
+            if fast && !self.own_recovery {
+                self.control.cwnd_bytes = self.control.ssthresh_bytes;
+            }
+            self.tell_recovery_exit(now);
+        }
+        if self.phase == Phase::Open && self.board.lost_bytes() > 0 {
+            self.enter_recovery(now, batch.bytes, self.rate.lost_bytes() - lost_before);
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Instant, delivered_bytes: u64, newly_lost_bytes: u64) {
+        self.counts.recoveries += 1;
+        self.phase = Phase::FastRecovery;
+        self.recovery_end = self.next;
+        self.tail_probe_end = 0;
+        self.probe_at = Instant::NEVER;
+        self.begin_rescue();
+        // Outstanding less what was selectively acknowledged before this acknowledgement.
+        self.prr = Prr::begin(self.board.in_flight_bytes + self.board.lost_bytes() + delivered_bytes);
+        self.answer_congestion(now, self.board.in_flight_bytes + newly_lost_bytes, newly_lost_bytes);
+    }
+
+    fn answer_congestion(&mut self, now: Instant, in_flight_bytes: u64, lost_bytes: u64) {
+        let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn: false, persistent: false };
+        self.controller.on_congestion(&mut self.control, &congestion);
+    }
+
+    fn tell_recovery_exit(&mut self, now: Instant) {
+        let exit = RecoveryExit { now, in_flight_bytes: self.board.in_flight_bytes, undone: false };
+        self.controller.on_recovery_exit(&mut self.control, &exit);
+    }
+
+    #[inline]
+    fn tell_control(
+        &mut self,
+        batch: &Batch,
+        now: Instant,
+        rtt: Option<Duration>,
+        prior_in_flight_bytes: u64,
+        cumulative_bytes: u64,
+        lost_bytes: u64,
+    ) {
+        let min_rtt = self.rtt.min().unwrap_or_default();
+        let rate = self.rate.finish(min_rtt);
+        if let Some(rate) = &rate {
+            self.last_rate = LastRate { bytes: rate.delivered_bytes, interval: rate.interval };
+        }
+        let delivered_bytes = self.rate.delivered_bytes();
+        let round_start = batch.prior_delivered_bytes >= self.round_end_bytes;
+        if round_start {
+            self.round_count += 1;
+            self.round_end_bytes = delivered_bytes;
+        }
+        let ack = Ack {
+            now,
+            acked_bytes: batch.bytes,
+            cumulative_bytes,
+            lost_bytes,
+            rtt,
+            smoothed_rtt: self.rtt.smoothed(),
+            min_rtt,
+            ack_delay: Duration::ZERO,
+            one_way_delay: None,
+            prior_in_flight_bytes,
+            in_flight_bytes: self.board.in_flight_bytes,
+            delivered_bytes,
+            round_count: self.round_count,
+            round_start,
+            rate,
+            app_limited: self.rate.app_limited(),
+            cwnd_limited: self.is_window_limited(),
+            in_recovery: self.phase == Phase::FastRecovery,
+            ce_packets: 0,
+            ce_bytes: 0,
+        };
+        self.controller.on_ack(&mut self.control, &ack);
+    }
+
+    /// The reordering window of some segments has ended.
+    pub(crate) fn on_reorder_timer(&mut self, config: &Config, now: Instant) {
+        self.reorder_at = Instant::NEVER;
+        let lost_before = self.rate.lost_bytes();
+        self.find_losses(config, now);
+        let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
+        if newly_lost_bytes == 0 {
+            return;
+        }
+        let prior_cwnd_bytes = self.control.cwnd_bytes;
+        if self.phase == Phase::Open {
+            self.enter_recovery(now, 0, newly_lost_bytes);
+            if !self.own_recovery {
+                let allowed = self.prr.on_ack(
+                    0,
+                    self.board.in_flight_bytes,
+                    self.control.ssthresh_bytes,
+                    self.control.mss_bytes,
+                    false,
+                );
+                self.control.cwnd_bytes = self.board.in_flight_bytes + allowed;
+            }
+        } else if self.phase == Phase::FastRecovery && !self.own_recovery {
+            // Nothing arrived, so no more than one segment leaves.
+            self.control.cwnd_bytes = prior_cwnd_bytes.min(self.board.in_flight_bytes + self.control.mss_bytes);
+        }
+        self.update_pacing(config);
+    }
+}
+
+/// Whether an acknowledgement of a segment sent several times is for an earlier transmission (RFC 8985 section 6.2,
+/// step 2): its timestamp is older, or it came too soon.
+#[cold]
+fn answers_an_earlier_transmission(
+    config: &Config,
+    segment: &Segment,
+    echo: Option<(u32, Duration)>,
+    elapsed: Duration,
+    min_rtt: Duration,
+) -> bool {
+    match echo {
+        Some((echoed, _)) if timestamp_before(echoed, timestamp(config, segment.sent_at)) => true,
+        _ => elapsed < min_rtt,
+    }
+}
+
+/// RFC 2883 section 4: the first block lies below the cumulative acknowledgement, or within the second.
+fn is_duplicate_report(arrival: &Arrival<'_>, start: i64, end: i64, floor: u64) -> bool {
+    end <= floor as i64
+        || arrival.sacks.get(1).is_some_and(|second| {
+            arrival.numbering.to_offset(second.start, floor) <= start
+                && end <= arrival.numbering.to_offset(second.end, floor)
+        })
+}

@@ -1,0 +1,167 @@
+//! Bytes behind the offsets, where there are any.
+//!
+//! Both directions count in offsets; most simulated streams have no content and never touch this file. Once a byte
+//! string is written, or arrives, a store is made that keeps it under its offset. Offsets without content may lie
+//! between: a mere length was written there. Where a segment mixes both, the length becomes zero bytes.
+
+use bytes::{Bytes, BytesMut};
+use fullpipe_transport::Payload;
+use std::collections::VecDeque;
+
+/// Byte strings by offset, sorted and disjoint.
+#[derive(Debug, Default)]
+pub(crate) struct ByteStore {
+    chunks: VecDeque<(u64, Bytes)>,
+}
+
+fn end(chunk: &(u64, Bytes)) -> u64 {
+    chunk.0 + chunk.1.len() as u64
+}
+
+impl ByteStore {
+    /// Appends; `offset` is at or after everything stored.
+    pub(crate) fn push(&mut self, offset: u64, bytes: Bytes) {
+        debug_assert!(self.chunks.back().is_none_or(|chunk| end(chunk) <= offset));
+        if !bytes.is_empty() {
+            self.chunks.push_back((offset, bytes));
+        }
+    }
+
+    /// Stores what of `bytes` is at or after `floor` and not stored yet.
+    pub(crate) fn insert(&mut self, mut offset: u64, mut bytes: Bytes, floor: u64) {
+        if offset < floor {
+            let cut = (floor - offset).min(bytes.len() as u64);
+            bytes = bytes.slice(cut as usize..);
+            offset += cut;
+        }
+        let mut index = match self.chunks.back() {
+            Some(last) if end(last) > offset => self.chunks.partition_point(|chunk| end(chunk) <= offset),
+            _ => self.chunks.len(),
+        };
+        while !bytes.is_empty() {
+            let (next, next_end) = match self.chunks.get(index) {
+                Some(chunk) => (chunk.0, end(chunk)),
+                None => (u64::MAX, u64::MAX),
+            };
+            if offset < next {
+                let take = (next - offset).min(bytes.len() as u64);
+                self.chunks.insert(index, (offset, bytes.split_to(take as usize)));
+                index += 1;
+                offset += take;
+            } else {
+                let cut = (next_end - offset).min(bytes.len() as u64);
+                bytes = bytes.slice(cut as usize..);
+                offset += cut;
+                index += 1;
+            }
+        }
+    }
+
+    /// The content of `start..start + length`; `None` if it has none at all.
+    pub(crate) fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
+        let stop = start + length;
+        let mut index = self.chunks.partition_point(|chunk| end(chunk) <= start);
+        let first = self.chunks.get(index).filter(|chunk| chunk.0 < stop)?;
+        if first.0 <= start && end(first) >= stop {
+            let from = (start - first.0) as usize;
+            return Some(first.1.slice(from..from + length as usize));
+        }
+        let mut whole = BytesMut::zeroed(length as usize);
+        while let Some(chunk) = self.chunks.get(index)
+            && chunk.0 < stop
+        {
+            let from = start.max(chunk.0);
+            let to = stop.min(end(chunk));
+            whole[(from - start) as usize..(to - start) as usize]
+                .copy_from_slice(&chunk.1[(from - chunk.0) as usize..(to - chunk.0) as usize]);
+            index += 1;
+        }
+        Some(whole.freeze())
+    }
+
+    /// Takes the piece that begins at `start`, at most up to `stop`: bytes up to the end of their chunk, or a length
+    /// up to the next chunk. Everything before is forgotten.
+    pub(crate) fn take(&mut self, start: u64, stop: u64) -> Payload {
+        self.forget_below(start);
+        match self.chunks.front_mut() {
+            Some((offset, bytes)) if *offset <= start => {
+                let length = (stop - start).min(bytes.len() as u64);
+                let taken = bytes.split_to(length as usize);
+                *offset += length;
+                if bytes.is_empty() {
+                    self.chunks.pop_front();
+                }
+                Payload::Bytes(taken)
+            }
+            Some((offset, _)) => Payload::Length(stop.min(*offset) - start),
+            None => Payload::Length(stop - start),
+        }
+    }
+
+    /// Forgets what lies before `offset`.
+    pub(crate) fn forget_below(&mut self, offset: u64) {
+        while let Some(chunk) = self.chunks.front_mut() {
+            if end(chunk) <= offset {
+                self.chunks.pop_front();
+                continue;
+            }
+            if chunk.0 < offset {
+                chunk.1 = chunk.1.slice((offset - chunk.0) as usize..);
+                chunk.0 = offset;
+            }
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn letters(from: u64, length: u64) -> Bytes {
+        (from..from + length).map(|offset| b'a' + (offset % 26) as u8).collect()
+    }
+
+    #[test]
+    fn a_slice_across_chunks_and_a_length_has_zeros_for_the_length() {
+        let mut store = ByteStore::default();
+        store.push(0, Bytes::from_static(b"abc"));
+        store.push(5, Bytes::from_static(b"fg"));
+        assert_eq!(store.slice(1, 5).unwrap(), Bytes::from_static(b"bc\0\0f"));
+        assert_eq!(store.slice(3, 2), None);
+        assert_eq!(store.slice(0, 3).unwrap(), Bytes::from_static(b"abc"));
+        store.forget_below(2);
+        assert_eq!(store.slice(2, 1).unwrap(), Bytes::from_static(b"c"));
+    }
+
+    #[test]
+    fn taking_stops_at_chunks_and_lengths() {
+        let mut store = ByteStore::default();
+        store.push(2, Bytes::from_static(b"cd"));
+        assert_eq!(store.take(0, 9), Payload::Length(2));
+        assert_eq!(store.take(2, 3), Payload::Bytes(Bytes::from_static(b"c")));
+        assert_eq!(store.take(3, 9), Payload::Bytes(Bytes::from_static(b"d")));
+        assert_eq!(store.take(4, 9), Payload::Length(5));
+    }
+
+    proptest! {
+        /// Pieces of one text in any order, overlapping or repeated, give the text.
+        #[test]
+        fn pieces_in_any_order_give_the_text(mut pieces in prop::collection::vec((0u64..90, 1u64..30), 0..30), floor in 0u64..20) {
+            pieces.extend((0..12).map(|piece| (piece * 10, 10)));
+            let mut store = ByteStore::default();
+            for (offset, length) in pieces {
+                store.insert(offset, letters(offset, length), floor);
+            }
+            let mut text = Vec::new();
+            let mut at = floor;
+            while at < 119 {
+                let Payload::Bytes(bytes) = store.take(at, 119) else { panic!("a hole at {at}") };
+                at += bytes.len() as u64;
+                text.extend_from_slice(&bytes);
+            }
+            prop_assert_eq!(Bytes::from(text), letters(floor, 119 - floor));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A set of stream offsets as sorted, disjoint, not touching ranges: what a receiver holds beyond a gap, and what a
+//! sender knows to have arrived beyond one.
+
+/// First offset and offset after the last.
+pub(crate) type Range = (u64, u64);
+
+/// The set. Memory is taken when the first range comes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges {
+    ranges: Vec<Range>,
+}
+
+impl Ranges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+    }
+
+    /// Index of the first range that ends at or after `offset`.
+    fn touching(&self, offset: u64) -> usize {
+        // New data nearly always belongs to the last range or beyond it.
+        let count = self.ranges.len();
+        if count > 0 && self.ranges[count - 1].1 < offset {
+            return count;
+        }
+        if count > 1 && self.ranges[count - 2].1 < offset {
+            return count - 1;
+        }
+        self.ranges.partition_point(|range| range.1 < offset)
+    }
+
+    /// The range that holds this offset.
+    pub(crate) fn find(&self, offset: u64) -> Option<Range> {
+        let index = self.ranges.partition_point(|range| range.1 <= offset);
+        self.ranges.get(index).copied().filter(|range| range.0 <= offset)
+    }
+
+    /// Whether all of `start..end` is in the set.
+    pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
+        let index = self.touching(start.saturating_add(1));
+        self.ranges.get(index).is_some_and(|range| range.0 <= start && range.1 >= end)
+    }
+
+    /// Adds `start..end`, tells of each part of it that was not there yet, in order, and returns the range it is part
+    /// of now. Nothing happens if `start >= end`.
+    pub(crate) fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> Range {
+        if start >= end {
+            return (start, end);
+        }
+        let first = self.touching(start);
+        let (mut low, mut high, mut reached) = (start, end, start);
+        let mut next = first;
+        while let Some(&range) = self.ranges.get(next)
+            && range.0 <= end
+        {
+            if range.0 > reached {
+                added(reached, range.0);
+            }
+            reached = reached.max(range.1);
+            low = low.min(range.0);
+            high = high.max(range.1);
+            next += 1;
+        }
+        if reached < end {
+            added(reached, end);
+        }
+        if next == first {
+            self.ranges.insert(first, (low, high));
+        } else {
+            self.ranges[first] = (low, high);
+            if next > first + 1 {
+                self.ranges.drain(first + 1..next);
+            }
+        }
+        (low, high)
+    }
+
+    /// Forgets everything below `offset`.
+    pub(crate) fn remove_below(&mut self, offset: u64) {
+        let gone = self.ranges.partition_point(|range| range.1 <= offset);
+        if gone > 0 {
+            self.ranges.drain(..gone);
+        }
+        if let Some(range) = self.ranges.first_mut() {
+            range.0 = range.0.max(offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set(ranges: &[Range]) -> Ranges {
+        Ranges { ranges: ranges.to_vec() }
+    }
+
+    fn added(ranges: &mut Ranges, start: u64, end: u64) -> Vec<Range> {
+        let mut parts = Vec::new();
+        ranges.insert(start, end, |a, b| parts.push((a, b)));
+        parts
+    }
+
+    #[test]
+    fn touching_ranges_become_one() {
+        let mut ranges = set(&[(10, 20), (30, 40), (50, 60)]);
+        assert_eq!(added(&mut ranges, 20, 30), [(20, 30)]);
+        assert_eq!(ranges.as_slice(), [(10, 40), (50, 60)]);
+    }
+
+    #[test]
+    fn only_new_parts_are_told() {
+        let mut ranges = set(&[(10, 20), (30, 40), (50, 60)]);
+        assert_eq!(added(&mut ranges, 5, 55), [(5, 10), (20, 30), (40, 50)]);
+        assert_eq!(ranges.as_slice(), [(5, 60)]);
+        assert_eq!(added(&mut ranges, 6, 60), []);
+        assert_eq!(added(&mut ranges, 7, 7), []);
+    }
+
+    #[test]
+    fn removal_cuts_a_range() {
+        let mut ranges = set(&[(10, 20), (30, 40)]);
+        ranges.remove_below(35);
+        assert_eq!(ranges.as_slice(), [(35, 40)]);
+        ranges.remove_below(40);
+        assert!(ranges.is_empty());
+    }
+
+    proptest! {
+        /// The set agrees with a row of booleans after any operations.
+        #[test]
+        fn agrees_with_a_bitmap(operations in prop::collection::vec((0u64..64, 0u64..20, prop::bool::weighted(0.15)), 1..60)) {
+            let mut ranges = Ranges::default();
+            let mut bitmap = [false; 100];
+            for (start, length, removal) in operations {
+                let end = start + length;
+                if removal {
+                    ranges.remove_below(start);
+                    bitmap[..start as usize].fill(false);
+                } else {
+                    for (from, to) in added(&mut ranges, start, end) {
+                        for bit in &mut bitmap[from as usize..to as usize] {
+                            prop_assert!(!*bit, "told twice");
+                            *bit = true;
+                        }
+                    }
+                    prop_assert!(bitmap[start as usize..end as usize].iter().all(|bit| *bit));
+                    prop_assert!(length == 0 || ranges.covers(start, end));
+                }
+                for offset in 0..99 {
+                    let found = ranges.find(offset as u64);
+                    prop_assert_eq!(found.is_some(), bitmap[offset]);
+                    prop_assert_eq!(ranges.covers(offset as u64, offset as u64 + 1), bitmap[offset]);
+                }
+                let slice = ranges.as_slice();
+                prop_assert!(slice.iter().all(|range| range.0 < range.1));
+                prop_assert!(slice.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+        }
+    }
+}

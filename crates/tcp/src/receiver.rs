@@ -1,0 +1,345 @@
+//! The receiving half of an open connection: what has arrived, what the peer may send, and when to acknowledge.
+//!
+//! **Model.** Bytes in order wait until the application reads them; bytes beyond a gap are kept too, as ranges, within
+//! the same buffer, so the window's end is what was read plus the buffer (RFC 9293 section 3.8.6). While less than half
+//! of the buffer is free the window's end moves in steps of a segment only (section 3.8.6.2.2). In-order data are
+//! acknowledged for every n-th segment or after a delay; anything else at once (RFC 5681 section 4.2), with the ranges
+//! held (RFC 2018) and the duplicate, if it was one (RFC 2883).
+
+use crate::buffers::ByteStore;
+use crate::ranges::{Range, Ranges};
+use crate::sequence::Numbering;
+use bytes::Bytes;
+use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock};
+use fullpipe_transport::Payload;
+use fullpipe_units::{Duration, Instant};
+
+/// What the arrival of a segment's payload or FIN calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Nothing yet: the delay of the acknowledgement runs.
+    Later,
+    /// An acknowledgement, on a data segment if one leaves now.
+    Now,
+    /// An acknowledgement of its own, before any data.
+    First,
+}
+
+/// What lies beyond a gap.
+#[derive(Debug, Default)]
+struct Reassembly {
+    held: Ranges,
+    /// An offset within each of the ranges changed last, newest first.
+    recent: [u64; MAX_SACK_BLOCKS],
+    recent_count: u8,
+    /// The duplicate to report in the next acknowledgement.
+    duplicate: Option<Range>,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// Everything before has arrived; the FIN counts as one.
+    pub(crate) next: u64,
+    /// The application took everything before.
+    pub(crate) read: u64,
+    /// The window's end as announced last.
+    window_end: u64,
+    /// `next` in the last acknowledgement sent.
+    pub(crate) acknowledged: u64,
+    buffer_bytes: u64,
+    /// Offset of the FIN; `u64::MAX` until one is seen.
+    fin: u64,
+    /// When a delayed acknowledgement is due.
+    pub(crate) ack_at: Instant,
+    /// Segments since the last acknowledgement.
+    unacknowledged: u32,
+    pub(crate) duplicates: u32,
+    reassembly: Option<Box<Reassembly>>,
+    bytes: Option<Box<ByteStore>>,
+    mss_bytes: u32,
+    delayed_ack_segments: u32,
+    delayed_ack_timeout: Duration,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &crate::Config) -> Receiver {
+        Receiver {
+            next: 0,
+            read: 0,
+            window_end: config.receive_buffer_bytes,
+            acknowledged: 0,
+            buffer_bytes: config.receive_buffer_bytes,
+            fin: u64::MAX,
+            ack_at: Instant::NEVER,
+            unacknowledged: 0,
+            duplicates: 0,
+            reassembly: None,
+            bytes: None,
+            mss_bytes: config.mss_bytes,
+            delayed_ack_segments: config.delayed_ack_segments,
+            delayed_ack_timeout: config.delayed_ack_timeout,
+        }
+    }
+
+    /// The window field holds no more than this: nor does the buffer.
+    pub(crate) fn limit_window(&mut self, most_bytes: u64) {
+        self.buffer_bytes = self.buffer_bytes.min(most_bytes);
+        self.window_end = self.window_end.min(self.limit());
+    }
+
+    /// First offset that does not fit into the buffer.
+    #[inline(always)]
+    pub(crate) fn limit(&self) -> u64 {
+        self.read.saturating_add(self.buffer_bytes)
+    }
+
+    /// Bytes in order that were not read.
+    #[inline(always)]
+    pub(crate) fn readable_bytes(&self) -> u64 {
+        self.next.min(self.fin) - self.read
+    }
+
+    /// Bytes of the stream that arrived in order.
+    pub(crate) fn in_order_bytes(&self) -> u64 {
+        self.next.min(self.fin)
+    }
+
+    /// Whether the FIN and all before it have arrived.
+    #[inline(always)]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.next > self.fin
+    }
+
+    fn has_gap(&self) -> bool {
+        self.reassembly.as_ref().is_some_and(|reassembly| !reassembly.held.is_empty())
+    }
+
+    /// A payload of `length` bytes at `start`, with a FIN after it if `fin`, has arrived; it touches the window.
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        start: i64,
+        length: u64,
+        fin: bool,
+        payload: Option<&Bytes>,
+    ) -> Answer {
+        if start == self.next as i64
+            && !fin
+            && self.fin == u64::MAX
+            && start as u64 + length <= self.limit()
+            && !self.has_gap()
+        {
+            if payload.is_some() || self.bytes.is_some() {
+                self.keep(start as u64, length, payload);
+            }
+            self.next += length;
+            return self.delay(now);
+        }
+        self.on_unusual_data(now, start, length, fin, payload)
+    }
+
+    /// In-order data: an acknowledgement for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
+    #[inline(always)]
+    fn delay(&mut self, now: Instant) -> Answer {
+        self.unacknowledged += 1;
+        if self.unacknowledged >= self.delayed_ack_segments {
+            return Answer::Now;
+        }
+        if self.ack_at.is_never() {
+            self.ack_at = now.saturating_add(self.delayed_ack_timeout);
+        }
+        Answer::Later
+    }
+
+    #[cold]
+    fn on_unusual_data(&mut self, now: Instant, start: i64, length: u64, fin: bool, payload: Option<&Bytes>) -> Answer {
+        let begin = start.max(0) as u64;
+        let whole_end = start.saturating_add(length as i64).max(0) as u64;
+        // What lies beyond the buffer, or beyond a FIN seen before, is cut off; a FIN cut off comes again.
+        let data_end = whole_end.min(self.limit()).min(self.fin);
+        if fin
+            && self.fin == u64::MAX
+            && whole_end == data_end
+            && whole_end >= self.next
+            && self.fits_before_fin(whole_end)
+        {
+            self.fin = whole_end;
+        }
+        let end = if data_end == self.fin { data_end + 1 } else { data_end };
+        if end <= self.next {
+            if begin < whole_end {
+                self.duplicates = self.duplicates.saturating_add(1);
+                self.reassembly.get_or_insert_default().duplicate = Some((begin, whole_end.min(self.next)));
+            }
+            return Answer::First;
+        }
+        let from = begin.max(self.next);
+        if from >= end {
+            return Answer::First;
+        }
+        if payload.is_some() || self.bytes.is_some() {
+            self.keep_part(begin, data_end, payload);
+        }
+        let in_order = from == self.next;
+        let had_gap = self.has_gap();
+        if in_order && !had_gap {
+            self.next = end;
+            if begin < from {
+                self.reassembly.get_or_insert_default().duplicate = Some((begin, from));
+            }
+            // A FIN is answered at once, and so is a segment that repeats something.
+            return if self.is_finished() {
+                Answer::Now
+            } else if begin < from {
+                Answer::First
+            } else {
+                self.delay(now)
+            };
+        }
+        let reassembly = self.reassembly.get_or_insert_default();
+        if reassembly.held.covers(from, end) {
+            self.duplicates = self.duplicates.saturating_add(1);
+            reassembly.duplicate = Some((begin, end));
+        }
+        let range = reassembly.held.insert(from, end, |_, _| {});
+        if range.0 <= self.next {
+            self.next = range.1;
+            reassembly.held.remove_below(range.1);
+        } else {
+            reassembly.note(from);
+        }
+        Answer::First
+    }
+
+    /// Whether a FIN at `offset` agrees with what has arrived: nothing beyond it has.
+    fn fits_before_fin(&self, offset: u64) -> bool {
+        let highest =
+            self.reassembly.as_ref().and_then(|reassembly| reassembly.held.as_slice().last()).map_or(0, |r| r.1);
+        highest <= offset
+    }
+
+    #[cold]
+    fn keep(&mut self, start: u64, length: u64, payload: Option<&Bytes>) {
+        self.keep_part(start, start + length, payload);
+    }
+
+    /// Stores what of the payload at `start` lies before `end` and was not there yet.
+    fn keep_part(&mut self, start: u64, end: u64, payload: Option<&Bytes>) {
+        let Some(payload) = payload else { return };
+        let length = end.saturating_sub(start).min(payload.len() as u64);
+        let floor = self.next;
+        self.bytes.get_or_insert_default().insert(start, payload.slice(..length as usize), floor);
+    }
+
+    /// The application takes at most `max_bytes`.
+    #[inline]
+    pub(crate) fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        let length = self.readable_bytes().min(max_bytes);
+        if length == 0 {
+            return None;
+        }
+        let payload = match &mut self.bytes {
+            None => Payload::Length(length),
+            Some(bytes) => bytes.take(self.read, self.read + length),
+        };
+        self.read += payload.len();
+        Some(payload)
+    }
+
+    /// Whether reading opened the window so far that the peer must hear of it: it has less than two segments left,
+    /// and now at least twice that and a segment more (as in Linux `tcp_cleanup_rbuf`).
+    #[inline]
+    pub(crate) fn wants_window_update(&self) -> bool {
+        let left = self.window_end.saturating_sub(self.next);
+        let now = self.limit().saturating_sub(self.next);
+        left < self.buffer_bytes / 2 && now >= left.saturating_mul(2) && now - left >= self.step()
+    }
+
+    /// The step in which a small window opens.
+    fn step(&self) -> u64 {
+        u64::from(self.mss_bytes).min(self.buffer_bytes / 2).max(1)
+    }
+
+    /// The window to announce, in bytes.
+    #[inline]
+    pub(crate) fn window_bytes(&mut self) -> u64 {
+        let limit = self.limit();
+        let free = limit.saturating_sub(self.next);
+        if free >= self.buffer_bytes / 2 || limit - self.window_end.min(limit) >= self.step() {
+            self.window_end = limit;
+        }
+        self.window_end.saturating_sub(self.next)
+    }
+
+    /// An acknowledgement leaves now.
+    #[inline(always)]
+    pub(crate) fn on_ack_sent(&mut self) {
+        self.acknowledged = self.next;
+        self.unacknowledged = 0;
+        self.ack_at = Instant::NEVER;
+    }
+
+    /// The blocks of an acknowledgement, at most `most` of them: a duplicate first, then the range that changed last
+    /// (RFC 2018 section 4, RFC 2883 section 4).
+    #[inline]
+    pub(crate) fn sack_blocks(
+        &mut self,
+        numbering: Numbering,
+        most: usize,
+        blocks: &mut [SackBlock; MAX_SACK_BLOCKS],
+    ) -> u8 {
+        match &mut self.reassembly {
+            None => 0,
+            Some(reassembly) => reassembly.blocks(numbering, most, blocks),
+        }
+    }
+}
+
+impl Reassembly {
+    /// Something at `offset` arrived beyond the gap.
+    fn note(&mut self, offset: u64) {
+        let range = self.held.find(offset);
+        let count = usize::from(self.recent_count);
+        let mut recent = [offset; MAX_SACK_BLOCKS];
+        let mut kept = 1;
+        for &other in &self.recent[..count] {
+            let same = range.is_some_and(|range| range.0 <= other && other < range.1);
+            if kept < MAX_SACK_BLOCKS && !same {
+                recent[kept] = other;
+                kept += 1;
+            }
+        }
+        self.recent = recent;
+        self.recent_count = kept as u8;
+    }
+
+    fn blocks(&mut self, numbering: Numbering, most: usize, blocks: &mut [SackBlock; MAX_SACK_BLOCKS]) -> u8 {
+        let mut count = 0;
+        let mut add = |range: Range| {
+            if count < most {
+                blocks[count] = SackBlock { start: numbering.to_wire(range.0), end: numbering.to_wire(range.1) };
+                count += 1;
+            }
+        };
+        if let Some(duplicate) = self.duplicate.take() {
+            add(duplicate);
+        }
+        if !self.held.is_empty() {
+            let mut told = [u64::MAX; 2 * MAX_SACK_BLOCKS];
+            let recent = &self.recent[..usize::from(self.recent_count)];
+            // Those forgotten because others changed more often come after, the highest first.
+            let others = self.held.as_slice().iter().rev().take(MAX_SACK_BLOCKS).copied();
+            let ranges = recent.iter().filter_map(|offset| self.held.find(*offset)).chain(others);
+            for (index, range) in ranges.enumerate() {
+                // Ranges grow together: one is told once.
+                if !told.contains(&range.0) {
+                    told[index] = range.0;
+                    add(range);
+                }
+            }
+        }
+        count as u8
+    }
+}

@@ -1,0 +1,250 @@
+//! Finding losses and answering them: RACK (RFC 8985), RFC 6675, proportional rate reduction (RFC 9937).
+
+use crate::scoreboard::{Scoreboard, Segment, flag};
+use fullpipe_units::{Duration, Instant};
+
+/// Duplicate acknowledgements, or segments selectively acknowledged above, that make a segment lost (RFC 5681, 6675).
+pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
+
+/// What the sender is doing about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing to repair.
+    Open,
+    /// Fast recovery.
+    FastRecovery,
+    /// After a retransmission time-out.
+    Loss,
+}
+
+/// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window falls to the threshold step by step
+/// with what arrives, not at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prr {
+    /// Bytes that arrived during this recovery.
+    delivered_bytes: u64,
+    /// Bytes sent during this recovery.
+    sent_bytes: u64,
+    /// Bytes outstanding at its start that had not been selectively acknowledged before.
+    flight_bytes: u64,
+}
+
+impl Prr {
+    pub(crate) fn begin(flight_bytes: u64) -> Prr {
+        Prr { delivered_bytes: 0, sent_bytes: 0, flight_bytes: flight_bytes.max(1) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.sent_bytes += bytes;
+    }
+
+    /// How much may leave now that `delivered_bytes` more have arrived. `safe` says that the cumulative
+    /// acknowledgement advanced and no further loss was found: then the bound lets one segment more go (slow-start
+    /// reduction bound).
+    pub(crate) fn on_ack(
+        &mut self,
+        delivered_bytes: u64,
+        in_flight_bytes: u64,
+        ssthresh_bytes: u64,
+        mss_bytes: u64,
+        safe: bool,
+    ) -> u64 {
+        self.delivered_bytes += delivered_bytes;
+        let allowed = if in_flight_bytes > ssthresh_bytes {
+            let target =
+                (u128::from(self.delivered_bytes) * u128::from(ssthresh_bytes)).div_ceil(u128::from(self.flight_bytes));
+            u64::try_from(target).unwrap_or(u64::MAX).saturating_sub(self.sent_bytes)
+        } else {
+            let mut allowed = self.delivered_bytes.saturating_sub(self.sent_bytes).max(delivered_bytes);
+            if safe {
+                allowed += mss_bytes;
+            }
+            allowed.min(ssthresh_bytes - in_flight_bytes)
+        };
+        // The first retransmission leaves in any case.
+        if allowed == 0 && self.sent_bytes == 0 { mss_bytes } else { allowed }
+    }
+}
+
+/// RACK's state (RFC 8985 section 5.2): the newest departure known to have arrived, and what is known of reordering.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rack {
+    /// Departure of the segment sent last among those that arrived.
+    sent_at: Instant,
+    /// Its end.
+    end: u64,
+    /// Its round-trip time.
+    rtt: Duration,
+    /// Highest end of all that arrived.
+    highest_end: u64,
+    /// A duplicate was reported; no other is counted before this is acknowledged. 0 if none.
+    duplicate_round_end: u64,
+    reordering_seen: bool,
+    /// Extra quarters of the smallest round-trip time in the window, besides the first.
+    extra_quarters: u8,
+    /// Recoveries left before `extra_quarters` falls back to none.
+    persist: u8,
+}
+
+impl Rack {
+    /// A segment is newly known to have arrived (steps 2 and 3). `original` says that it was sent once.
+    #[inline(always)]
+    pub(crate) fn on_delivered(&mut self, now: Instant, segment: &Segment) {
+        let end = segment.end();
+        if end > self.highest_end {
+            self.highest_end = end;
+        } else if end < self.highest_end && !segment.has(flag::RETRANSMITTED) {
+            self.reordering_seen = true;
+        }
+        if segment.sent_at > self.sent_at || (segment.sent_at == self.sent_at && end > self.end) {
+            self.sent_at = segment.sent_at;
+            self.end = end;
+            self.rtt = now.saturating_since(segment.sent_at);
+        }
+    }
+
+    /// Whether the newest arrival left after this segment.
+    #[inline(always)]
+    fn sent_after(&self, segment: &Segment) -> bool {
+        self.sent_at > segment.sent_at || (self.sent_at == segment.sent_at && self.end > segment.end())
+    }
+
+    /// A segment that left then is lost at this time.
+    #[inline(always)]
+    fn overdue_at(&self, sent_at: Instant, window: Duration) -> Instant {
+        sent_at.saturating_add(self.rtt).saturating_add(window)
+    }
+
+    /// How much reordering is put up with (step 4).
+    pub(crate) fn reordering_window(&self, impatient: bool, min_rtt: Duration, smoothed_rtt: Duration) -> Duration {
+        if !self.reordering_seen && impatient {
+            return Duration::ZERO;
+        }
+        (min_rtt / 4).saturating_mul(1 + u64::from(self.extra_quarters)).min(smoothed_rtt)
+    }
+
+    /// The peer reported a duplicate: a retransmission was not needed, so wait longer, once per round trip (step 4).
+    pub(crate) fn on_duplicate(&mut self, next: u64) {
+        if self.duplicate_round_end == 0 {
+            self.duplicate_round_end = next;
+            self.extra_quarters = self.extra_quarters.saturating_add(1);
+            self.persist = 16;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn on_acknowledged(&mut self, acknowledged: u64) {
+        if self.duplicate_round_end != 0 && acknowledged >= self.duplicate_round_end {
+            self.duplicate_round_end = 0;
+        }
+    }
+
+    pub(crate) fn on_recovery_end(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.extra_quarters = 0;
+        }
+    }
+
+    /// Marks what is overdue (step 5) and returns when to look again; [`Instant::NEVER`] if no segment waits.
+    ///
+    /// The pointer `examined` passes over originals in order of time; the queue of retransmissions is looked at from
+    /// its front. The time returned is that of the latest of the waiting originals, as the RFC has it; for waiting
+    /// retransmissions it is that of the newest arrival, which is at most one departure later.
+    pub(crate) fn detect(
+        &self,
+        board: &mut Scoreboard,
+        now: Instant,
+        window: Duration,
+        mut lost: impl FnMut(&Segment),
+    ) -> Instant {
+        let mut again = Instant::NEVER;
+        let mut index = board.position(board.loss.as_ref().map_or(0, |loss| loss.examined));
+        while let Some(segment) = board.segments.get(index) {
+            if segment.in_flight() && !segment.has(flag::RETRANSMITTED) {
+                if !self.sent_after(segment) {
+                    break;
+                }
+                if self.overdue_at(segment.sent_at, window) > now {
+                    again = self.overdue_at(self.last_waiting(board, index), window);
+                    break;
+                }
+                lost(&board.mark_lost(index));
+            }
+            index += 1;
+        }
+        let examined = match board.segments.get(index) {
+            Some(segment) => segment.start,
+            None => board.segments.back().map_or(0, Segment::end),
+        };
+        board.loss_mut().examined = examined;
+        while let Some(index) = board.oldest_retransmission() {
+            let segment = &board.segments[index];
+            if !self.sent_after(segment) {
+                break;
+            }
+            if self.overdue_at(segment.sent_at, window) > now {
+                let latest = self.overdue_at(self.sent_at, window);
+                again = if again.is_never() { latest } else { again.max(latest) };
+                break;
+            }
+            lost(&board.mark_lost(index));
+        }
+        again
+    }
+
+    /// Departure of the original that waits and left last before the newest arrival; `first` is one that waits.
+    fn last_waiting(&self, board: &Scoreboard, first: usize) -> Instant {
+        let mut index = board.position(self.end);
+        while index > first {
+            index -= 1;
+            let segment = &board.segments[index];
+            if segment.has(flag::SACKED) {
+                // On to the gap below this run of arrivals.
+                let run = board.loss.as_ref().and_then(|loss| loss.sacked.find(segment.start));
+                index = run.map_or(index, |run| board.position(run.0));
+            } else if segment.in_flight() && !segment.has(flag::RETRANSMITTED) && self.sent_after(segment) {
+                return segment.sent_at;
+            }
+        }
+        board.segments[first].sent_at
+    }
+
+    /// Whether a segment counts as lost when the retransmission timer expires (RFC 8985 section 6.3).
+    pub(crate) fn lost_on_timeout(&self, segment: &Segment, now: Instant, window: Duration) -> bool {
+        self.overdue_at(segment.sent_at, window) <= now
+    }
+}
+
+/// Everything below this offset that was not selectively acknowledged is lost (RFC 6675 section 4, IsLost): at least
+/// three separate ranges, or more than two segments' worth of bytes, arrived above it. 0 if nothing is.
+pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
+    let Some(loss) = &board.loss else { return 0 };
+    let mut bytes = 0;
+    for (count, range) in (1..).zip(loss.sacked.as_slice().iter().rev()) {
+        bytes += range.1 - range.0;
+        if count >= DUPLICATE_THRESHOLD || bytes > u64::from(DUPLICATE_THRESHOLD - 1) * mss_bytes {
+            return range.0;
+        }
+    }
+    0
+}
+
+/// Marks the originals below `edge` that are in flight as lost. Retransmissions are not judged again.
+pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl FnMut(&Segment)) {
+    let examined = board.loss.as_ref().map_or(0, |loss| loss.examined);
+    if edge <= examined {
+        return;
+    }
+    let mut index = board.position(examined);
+    while let Some(segment) = board.segments.get(index)
+        && segment.start < edge
+    {
+        if segment.in_flight() && !segment.has(flag::RETRANSMITTED) {
+            lost(&board.mark_lost(index));
+        }
+        index += 1;
+    }
+    board.loss_mut().examined = edge;
+}

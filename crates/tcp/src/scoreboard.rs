@@ -1,0 +1,424 @@
+//! What is outstanding: a record for each segment sent and not yet acknowledged cumulatively, in order of its place in
+//! the stream, with what selective acknowledgements said of it (RFC 6675 section 3).
+//!
+//! A segment is in flight unless it was selectively acknowledged or is marked lost. Original transmissions are also in
+//! order of time, so time-based loss detection needs one pointer that only moves forward; retransmissions have a queue
+//! of their own, in order of time too. Nothing here walks the window for an acknowledgement.
+//!
+//! What only losses need is kept apart and made when the first one happens.
+
+use crate::ranges::Ranges;
+use fullpipe_congestion::PacketState;
+use fullpipe_units::Instant;
+use std::collections::VecDeque;
+
+/// Flags of a [`Segment`].
+pub(crate) mod flag {
+    /// Selectively acknowledged.
+    pub(crate) const SACKED: u8 = 1;
+    /// Marked lost and not sent again since.
+    pub(crate) const LOST: u8 = 2;
+    /// Sent more than once.
+    pub(crate) const RETRANSMITTED: u8 = 4;
+    /// Its last sequence number is the FIN.
+    pub(crate) const FIN: u8 = 8;
+    /// Sent while the application, not the window, limited sending.
+    pub(crate) const APP_LIMITED: u8 = 16;
+}
+
+/// A segment sent, with what was true when it was (last) sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// Offset of its first byte.
+    pub(crate) start: u64,
+    /// When it was sent last.
+    pub(crate) sent_at: Instant,
+    delivered_bytes: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    in_flight_bytes: u32,
+    /// Low half of the count of bytes lost, which grows by less than 4 GB while a segment is outstanding.
+    lost_bytes: u32,
+    /// Sequence numbers it takes: payload bytes, and one for a FIN.
+    pub(crate) length: u16,
+    /// See [`flag`].
+    pub(crate) flags: u8,
+}
+
+impl Segment {
+    pub(crate) fn new(start: u64, payload_bytes: u64, fin: bool, state: &PacketState) -> Segment {
+        let mut segment = Segment {
+            start,
+            sent_at: Instant::ZERO,
+            delivered_bytes: 0,
+            delivered_at: Instant::ZERO,
+            first_sent_at: Instant::ZERO,
+            in_flight_bytes: 0,
+            lost_bytes: 0,
+            length: payload_bytes as u16 + u16::from(fin),
+            flags: if fin { flag::FIN } else { 0 },
+        };
+        segment.stamp(state);
+        segment
+    }
+
+    /// Remembers the circumstances of a transmission.
+    #[inline(always)]
+    fn stamp(&mut self, state: &PacketState) {
+        self.sent_at = state.sent_at;
+        self.delivered_bytes = state.delivered_bytes;
+        self.delivered_at = state.delivered_at;
+        self.first_sent_at = state.first_sent_at;
+        self.in_flight_bytes = u32::try_from(state.in_flight_bytes).unwrap_or(u32::MAX);
+        self.lost_bytes = state.lost_bytes as u32;
+        self.flags = self.flags & !flag::APP_LIMITED | if state.app_limited { flag::APP_LIMITED } else { 0 };
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.length)
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn in_flight(&self) -> bool {
+        !self.has(flag::SACKED | flag::LOST)
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.length)
+    }
+
+    #[inline(always)]
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        u64::from(self.length) - u64::from(self.has(flag::FIN))
+    }
+
+    /// Bytes delivered on the connection when it was sent.
+    #[inline(always)]
+    pub(crate) fn prior_delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
+    /// What the congestion control is told of it; `lost_bytes` is the connection's present count.
+    #[inline(always)]
+    pub(crate) fn packet_state(&self, lost_bytes: u64) -> PacketState {
+        let since = (lost_bytes as u32).wrapping_sub(self.lost_bytes);
+        PacketState {
+            sent_at: self.sent_at,
+            bytes: self.bytes(),
+            delivered_bytes: self.delivered_bytes,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            in_flight_bytes: u64::from(self.in_flight_bytes),
+            lost_bytes: lost_bytes.saturating_sub(u64::from(since)),
+            app_limited: self.has(flag::APP_LIMITED),
+        }
+    }
+}
+
+/// What only losses and reordering need.
+#[derive(Debug, Default)]
+pub(crate) struct LossRecord {
+    /// Selectively acknowledged, in whole segments.
+    pub(crate) sacked: Ranges,
+    pub(crate) sacked_bytes: u64,
+    pub(crate) sacked_segments: u32,
+    /// Marked lost and not sent again since.
+    pub(crate) lost_bytes: u64,
+    /// First offsets of segments marked lost, oldest mark first; some may be settled since.
+    lost: VecDeque<u64>,
+    /// Retransmissions in order of time: when, and first offset; some may be settled since.
+    pub(crate) retransmissions: VecDeque<(Instant, u64)>,
+    /// No original transmission before this offset is in flight without having been examined.
+    pub(crate) examined: u64,
+}
+
+/// The segments outstanding.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    pub(crate) segments: VecDeque<Segment>,
+    /// Bytes in flight.
+    pub(crate) in_flight_bytes: u64,
+    mss_bytes: u64,
+    pub(crate) loss: Option<Box<LossRecord>>,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(mss_bytes: u64) -> Scoreboard {
+        Scoreboard { segments: VecDeque::new(), in_flight_bytes: 0, mss_bytes, loss: None }
+    }
+
+    pub(crate) fn set_mss(&mut self, mss_bytes: u64) {
+        self.mss_bytes = mss_bytes;
+    }
+
+    /// Whether anything is selectively acknowledged, lost or sent again and not settled.
+    #[inline(always)]
+    pub(crate) fn is_troubled(&self) -> bool {
+        match &self.loss {
+            None => false,
+            Some(loss) => loss.sacked_segments > 0 || loss.lost_bytes > 0 || !loss.retransmissions.is_empty(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lost_bytes(&self) -> u64 {
+        self.loss.as_ref().map_or(0, |loss| loss.lost_bytes)
+    }
+
+    #[inline(always)]
+    pub(crate) fn sacked_segments(&self) -> u32 {
+        self.loss.as_ref().map_or(0, |loss| loss.sacked_segments)
+    }
+
+    pub(crate) fn sacked_bytes(&self) -> u64 {
+        self.loss.as_ref().map_or(0, |loss| loss.sacked_bytes)
+    }
+
+    /// Adds a segment just sent for the first time.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, segment: Segment) {
+        self.in_flight_bytes += segment.bytes();
+        self.segments.push_back(segment);
+    }
+
+    /// Index of the first segment that begins at or after `offset`. Segments mostly have one size, so it is computed;
+    /// where that misses, searched.
+    pub(crate) fn position(&self, offset: u64) -> usize {
+        let Some(first) = self.segments.front() else { return 0 };
+        if offset <= first.start {
+            return 0;
+        }
+        let guess = ((offset - first.start) / self.mss_bytes.max(1)) as usize;
+        if self.segments.get(guess).is_some_and(|segment| segment.start == offset) {
+            return guess;
+        }
+        self.segments.partition_point(|segment| segment.start < offset)
+    }
+
+    /// Index of the segment that begins exactly at `offset`.
+    fn find(&self, offset: u64) -> Option<usize> {
+        let index = self.position(offset);
+        self.segments.get(index).filter(|segment| segment.start == offset).map(|_| index)
+    }
+
+    /// Everything before `acknowledged` has arrived. Tells of each segment that was not known to have.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment)) {
+        while let Some(segment) = self.segments.front() {
+            if segment.end() > acknowledged {
+                if segment.start < acknowledged {
+                    self.acknowledge_part(acknowledged, delivered);
+                }
+                break;
+            }
+            if segment.in_flight() {
+                self.in_flight_bytes -= segment.bytes();
+                delivered(segment);
+            } else if let Some(loss) = &mut self.loss {
+                if segment.has(flag::SACKED) {
+                    loss.sacked_bytes -= segment.bytes();
+                    loss.sacked_segments -= 1;
+                } else {
+                    loss.lost_bytes -= segment.bytes();
+                    delivered(segment);
+                }
+            }
+            self.segments.pop_front();
+        }
+        if let Some(loss) = &mut self.loss {
+            if self.segments.is_empty() {
+                loss.lost.clear();
+                loss.retransmissions.clear();
+                loss.sacked.clear();
+            } else if !loss.sacked.is_empty() {
+                loss.sacked.remove_below(acknowledged);
+            }
+        }
+    }
+
+    /// The first segment arrived in part: the rest goes on as a shorter segment.
+    #[cold]
+    fn acknowledge_part(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment)) {
+        let segment = &mut self.segments[0];
+        let old_start = segment.start;
+        let mut part = *segment;
+        part.length = (acknowledged - old_start) as u16;
+        part.flags &= !flag::FIN;
+        segment.start = acknowledged;
+        segment.length -= part.length;
+        if part.in_flight() {
+            self.in_flight_bytes -= part.bytes();
+        }
+        if let Some(loss) = &mut self.loss {
+            if part.has(flag::SACKED) {
+                loss.sacked_bytes -= part.bytes();
+            } else if part.has(flag::LOST) {
+                loss.lost_bytes -= part.bytes();
+            }
+            for start in loss.lost.iter_mut().chain(loss.retransmissions.iter_mut().map(|entry| &mut entry.1)) {
+                if *start == old_start {
+                    *start = acknowledged;
+                }
+            }
+        }
+        if !part.has(flag::SACKED) {
+            delivered(&part);
+        }
+    }
+
+    /// `start..end` has arrived, says a SACK block. Tells of each segment that lies within and was not known to have.
+    /// Segments that lie within only in part stay as they are.
+    pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&Segment)) {
+        if self.loss.as_ref().is_some_and(|loss| loss.sacked.covers(start, end)) {
+            return;
+        }
+        let first = self.position(start);
+        let mut after = self.position(end);
+        if after > 0 && self.segments[after - 1].end() > end {
+            after -= 1;
+        }
+        if first >= after {
+            return;
+        }
+        let (low, high) = (self.segments[first].start, self.segments[after - 1].end());
+        let mut loss = self.loss.take().unwrap_or_default();
+        let mut sacked = std::mem::take(&mut loss.sacked);
+        sacked.insert(low, high, |from, to| {
+            let mut index = self.position(from);
+            while let Some(segment) = self.segments.get_mut(index)
+                && segment.start < to
+            {
+                index += 1;
+                if segment.has(flag::SACKED) {
+                    continue;
+                }
+                if segment.has(flag::LOST) {
+                    loss.lost_bytes -= segment.bytes();
+                } else {
+                    self.in_flight_bytes -= segment.bytes();
+                }
+                delivered(segment);
+                segment.flags = segment.flags & !flag::LOST | flag::SACKED;
+                loss.sacked_bytes += segment.bytes();
+                loss.sacked_segments += 1;
+            }
+        });
+        loss.sacked = sacked;
+        self.loss = Some(loss);
+    }
+
+    pub(crate) fn loss_mut(&mut self) -> &mut LossRecord {
+        self.loss.get_or_insert_default()
+    }
+
+    /// Marks a segment in flight as lost and returns a copy of it.
+    pub(crate) fn mark_lost(&mut self, index: usize) -> Segment {
+        let segment = &mut self.segments[index];
+        debug_assert!(segment.in_flight());
+        segment.flags |= flag::LOST;
+        let copy = *segment;
+        self.in_flight_bytes -= copy.bytes();
+        let loss = self.loss_mut();
+        loss.lost_bytes += copy.bytes();
+        loss.lost.push_back(copy.start);
+        copy
+    }
+
+    /// Index of the segment to send again next.
+    pub(crate) fn next_lost(&mut self) -> Option<usize> {
+        loop {
+            let start = *self.loss.as_ref()?.lost.front()?;
+            if let Some(index) = self.find(start)
+                && self.segments[index].has(flag::LOST)
+            {
+                return Some(index);
+            }
+            self.loss_mut().lost.pop_front();
+        }
+    }
+
+    /// A segment, lost or in flight, is sent again; its state is as returned by the rate sampler.
+    pub(crate) fn retransmit(&mut self, index: usize, state: &PacketState) {
+        let segment = &mut self.segments[index];
+        let (start, bytes, was_lost) = (segment.start, segment.bytes(), segment.has(flag::LOST));
+        debug_assert!(!segment.has(flag::SACKED));
+        segment.flags = segment.flags & !flag::LOST | flag::RETRANSMITTED;
+        segment.stamp(state);
+        let sent_at = segment.sent_at;
+        if was_lost {
+            self.in_flight_bytes += bytes;
+        }
+        let loss = self.loss_mut();
+        if was_lost {
+            loss.lost_bytes -= bytes;
+            if loss.lost.front() == Some(&start) {
+                loss.lost.pop_front();
+            }
+        }
+        loss.retransmissions.push_back((sent_at, start));
+    }
+
+    /// The retransmission that left first and is still in flight; settled ones before it are forgotten.
+    pub(crate) fn oldest_retransmission(&mut self) -> Option<usize> {
+        loop {
+            let (sent_at, start) = *self.loss.as_ref()?.retransmissions.front()?;
+            if let Some(index) = self.find(start)
+                && self.segments[index].sent_at == sent_at
+                && self.segments[index].in_flight()
+            {
+                return Some(index);
+            }
+            self.loss_mut().retransmissions.pop_front();
+        }
+    }
+
+    /// After a time-out: what is marked lost is sent again in order of the stream.
+    pub(crate) fn queue_lost_in_order(&mut self) {
+        let Scoreboard { segments, loss, .. } = self;
+        let loss = loss.get_or_insert_default();
+        loss.lost.clear();
+        loss.lost.extend(segments.iter().filter(|segment| segment.has(flag::LOST)).map(|segment| segment.start));
+    }
+
+    /// The receiver went back on its selective acknowledgements (RFC 2018 section 8): all they covered is lost.
+    pub(crate) fn renege(&mut self) {
+        let Scoreboard { segments, loss, .. } = self;
+        let loss = loss.get_or_insert_default();
+        for segment in segments.iter_mut().filter(|segment| segment.has(flag::SACKED)) {
+            segment.flags = segment.flags & !flag::SACKED | flag::LOST;
+            loss.lost_bytes += segment.bytes();
+        }
+        loss.sacked.clear();
+        loss.sacked_bytes = 0;
+        loss.sacked_segments = 0;
+    }
+
+    /// Counts everything anew and compares; for tests.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let sum = |wanted: &dyn Fn(&Segment) -> bool| -> u64 {
+            self.segments.iter().filter(|segment| wanted(segment)).map(Segment::bytes).sum()
+        };
+        assert_eq!(self.in_flight_bytes, sum(&Segment::in_flight));
+        assert_eq!(self.lost_bytes(), sum(&|segment| segment.has(flag::LOST)));
+        assert_eq!(self.sacked_bytes(), sum(&|segment| segment.has(flag::SACKED)));
+        let sacked = self.segments.iter().filter(|segment| segment.has(flag::SACKED)).count();
+        assert_eq!(self.sacked_segments() as usize, sacked);
+        if let Some(loss) = &self.loss {
+            for segment in &self.segments {
+                assert_eq!(segment.has(flag::SACKED), loss.sacked.covers(segment.start, segment.end()));
+                assert!(!segment.has(flag::LOST) || loss.lost.contains(&segment.start));
+            }
+        }
+        for (before, after) in self.segments.iter().zip(self.segments.iter().skip(1)) {
+            assert_eq!(before.end(), after.start);
+        }
+    }
+}

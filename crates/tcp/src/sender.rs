@@ -1,0 +1,611 @@
+//! The sending half of an open connection: what may leave now (RFC 9293 section 3.7 and 3.8, RFC 5681), and its timers
+//! (RFC 6298, RFC 8985 section 7). What acknowledgements do to it is in `acknowledge.rs`.
+//!
+//! **Model.** The application's bytes stand in a buffer until they are acknowledged. A segment takes as much of them as
+//! there is, at most the largest segment; it leaves if it fits, whole, into both the peer's window and the congestion
+//! window, and if Nagle's rule and the pacer let it. What is marked lost goes before what is new. The FIN goes with the
+//! last byte, or alone if that has left.
+
+use crate::Config;
+use crate::buffers::ByteStore;
+use crate::config::LossDetection;
+use crate::recovery::{self, Phase, Prr, Rack};
+use crate::scoreboard::{Scoreboard, Segment, flag};
+use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
+use fullpipe_congestion::rate::RateSampler;
+use fullpipe_congestion::rtt::RttEstimator;
+use fullpipe_congestion::{Codepoint, Control, Controller, Timeout};
+use fullpipe_units::{Duration, Instant};
+
+/// Longest that a receiver is believed to hold back an acknowledgement (RFC 8985 section 7.2, TLP.max_ack_delay).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// What Linux adds to a tail loss probe's time-out: two ticks of its clock.
+const PROBE_MARGIN: Duration = Duration::from_millis(2);
+/// Probe time-out before the first round-trip sample (RFC 8985 section 7.2).
+const FIRST_PROBE: Duration = Duration::from_secs(1);
+
+/// A record of a segment holds its length in 16 bits, a FIN included.
+pub(crate) const LARGEST_MSS: u32 = 65_000;
+
+/// Things to send out of turn; bits of [`Sender::pending`].
+mod pending {
+    /// Send the first outstanding segment again, whatever the window.
+    pub(super) const HEAD: u8 = 1;
+    /// A tail loss probe.
+    pub(super) const TAIL_PROBE: u8 = 2;
+    /// A window probe.
+    pub(super) const WINDOW_PROBE: u8 = 4;
+}
+
+/// A segment to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    /// Offset of its first byte; one less than that for a window probe without payload.
+    pub(crate) start: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) fin: bool,
+}
+
+/// Counts that nothing but a report needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) data_segments: u64,
+    pub(crate) retransmissions: u32,
+    pub(crate) timeouts: u32,
+    pub(crate) tail_loss_probes: u32,
+    pub(crate) window_probes: u32,
+    pub(crate) recoveries: u32,
+}
+
+/// The newest delivery-rate sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LastRate {
+    pub(crate) bytes: u64,
+    pub(crate) interval: Duration,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    // What every acknowledgement and every segment touches.
+    /// Everything before was acknowledged.
+    pub(crate) una: u64,
+    /// Everything before was sent.
+    pub(crate) next: u64,
+    /// The peer takes nothing at or after this.
+    pub(crate) window_end: u64,
+    /// The application wrote everything before; a FIN stands here.
+    pub(crate) written: u64,
+    pub(crate) board: Scoreboard,
+    pub(crate) control: Control,
+    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) rate: RateSampler,
+    pub(crate) rtt: RttEstimator,
+    /// Retransmission time-out, or next window probe.
+    pub(crate) rto_at: Instant,
+    /// Tail loss probe.
+    pub(crate) probe_at: Instant,
+    /// Reordering window ends.
+    pub(crate) reorder_at: Instant,
+    /// The pacer lets the next segment go.
+    pub(crate) pace_at: Instant,
+    /// When data or a FIN was sent last.
+    last_sent_at: Instant,
+    /// Bytes delivered when the present round ends.
+    pub(crate) round_end_bytes: u64,
+    pub(crate) round_count: u64,
+    /// End of the flight over which use of the window is judged, and the most in flight during it.
+    usage_end: u64,
+    usage_bytes: u64,
+    pub(crate) last_rate: LastRate,
+    pub(crate) phase: Phase,
+    pub(crate) finished: bool,
+    window_limited: bool,
+    sent_since_judged: bool,
+    /// Both sides offered SACK.
+    pub(crate) sack: bool,
+    /// Tail loss probes are on.
+    pub(crate) tail_loss_probe: bool,
+    on_sent: bool,
+    pub(crate) own_recovery: bool,
+    /// `rto_at` is for the next window probe.
+    pub(crate) probing_window: bool,
+    pub(crate) probe_backoff: u8,
+    pending: u8,
+    /// Last duplicate acknowledgements in a row.
+    pub(crate) duplicates: u8,
+    rescued: bool,
+    /// Time-outs without progress.
+    pub(crate) timeouts_in_row: u32,
+
+    // What only losses touch.
+    /// The phase ends when this is acknowledged.
+    pub(crate) recovery_end: u64,
+    pub(crate) prr: Prr,
+    pub(crate) rack: Rack,
+    /// A tail loss probe is judged when this is acknowledged; 0 if none is out.
+    pub(crate) tail_probe_end: u64,
+    pub(crate) tail_probe_was_retransmission: bool,
+    /// Without SACK: bytes that duplicate acknowledgements say have arrived, whichever they are.
+    pub(crate) presumed_bytes: u64,
+
+    pub(crate) pacer: Option<Box<Pacer>>,
+    pub(crate) bytes: Option<Box<ByteStore>>,
+    pub(crate) counts: Counts,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config, controller: Box<dyn Controller>) -> Sender {
+        let signals = controller.signals();
+        let mss_bytes = u64::from(config.mss_bytes.clamp(1, LARGEST_MSS));
+        let paced = config.pacing || signals.pacing;
+        Sender {
+            una: 0,
+            next: 0,
+            window_end: 0,
+            written: 0,
+            board: Scoreboard::new(mss_bytes),
+            control: Control {
+                cwnd_bytes: mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1))),
+                ssthresh_bytes: u64::MAX,
+                pacing_bps: 0,
+                send_quantum_bytes: 0,
+                mss_bytes,
+                codepoint: Codepoint::NotEct,
+            },
+            controller,
+            rate: RateSampler::new(),
+            rtt: RttEstimator::new(config.rtt()),
+            rto_at: Instant::NEVER,
+            probe_at: Instant::NEVER,
+            reorder_at: Instant::NEVER,
+            pace_at: Instant::NEVER,
+            last_sent_at: Instant::ZERO,
+            round_end_bytes: 0,
+            round_count: 0,
+            usage_end: 0,
+            usage_bytes: 0,
+            last_rate: LastRate::default(),
+            phase: Phase::Open,
+            finished: false,
+            window_limited: false,
+            sent_since_judged: false,
+            sack: false,
+            tail_loss_probe: false,
+            on_sent: signals.on_sent,
+            own_recovery: signals.own_recovery,
+            probing_window: false,
+            probe_backoff: 0,
+            pending: 0,
+            duplicates: 0,
+            rescued: false,
+            timeouts_in_row: 0,
+            recovery_end: 0,
+            prr: Prr::default(),
+            rack: Rack::default(),
+            tail_probe_end: 0,
+            tail_probe_was_retransmission: false,
+            presumed_bytes: 0,
+            pacer: paced.then(|| Box::new(Pacer::new(0))),
+            bytes: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The connection is established. `lost_syns` counts retransmissions of our SYN.
+    pub(crate) fn establish(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        mss_bytes: u64,
+        rtt: Option<Duration>,
+        sack: bool,
+        lost_syns: u32,
+    ) {
+        self.sack = sack;
+        self.tail_loss_probe = config.tail_loss_probe && sack && config.loss_detection == LossDetection::Rack;
+        self.control.mss_bytes = mss_bytes;
+        self.board.set_mss(mss_bytes);
+        // RFC 6928 section 2: the usual initial window after one lost SYN, one segment after more.
+        let segments = if lost_syns > 1 { 1 } else { config.initial_window_segments.max(1) };
+        self.control.cwnd_bytes = mss_bytes.saturating_mul(u64::from(segments));
+        self.rto_at = Instant::NEVER;
+        self.last_sent_at = now;
+        match rtt {
+            Some(rtt) => self.rtt.on_sample(now, rtt),
+            None if lost_syns > 0 => self.rtt.after_lost_syn(),
+            None => {}
+        }
+        self.controller.on_established(&mut self.control, now, rtt);
+        self.update_pacing(config);
+    }
+
+    /// Bytes written and not yet acknowledged.
+    #[inline(always)]
+    pub(crate) fn buffered_bytes(&self) -> u64 {
+        self.written - self.una.min(self.written)
+    }
+
+    /// Whether the peer acknowledged the FIN.
+    #[inline(always)]
+    pub(crate) fn fin_acknowledged(&self) -> bool {
+        self.una > self.written
+    }
+
+    /// The next segment to send now.
+    #[inline]
+    pub(crate) fn poll(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        self.pace_at = Instant::NEVER;
+        if self.pending != 0
+            && let Some(outgoing) = self.poll_out_of_turn(config, now)
+        {
+            return Some(outgoing);
+        }
+        if self.board.lost_bytes() > 0
+            && let Some(index) = self.board.next_lost()
+        {
+            let bytes = self.board.segments[index].bytes();
+            if !self.fits_window(bytes) || !self.pacer_allows(now) {
+                return self.stop(true);
+            }
+            return Some(self.retransmit(config, now, index));
+        }
+        self.poll_new(config, now)
+    }
+
+    #[inline]
+    fn poll_new(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        if self.next > self.written {
+            return self.stop_for_data(config, now);
+        }
+        let length = (self.written - self.next).min(self.control.mss_bytes);
+        let end = self.next + length;
+        let fin = self.finished && end == self.written;
+        if length == 0 && !fin {
+            return self.stop_for_data(config, now);
+        }
+        if end > self.window_end {
+            return self.stop_for_peer(config, now);
+        }
+        if config.nagle && length < self.control.mss_bytes && !fin && self.una < self.next {
+            return self.stop_for_data(config, now);
+        }
+        if self.board.segments.is_empty() {
+            self.restart_after_idle(config, now);
+        }
+        if !self.fits_window(length) {
+            return self.stop(true);
+        }
+        if !self.pacer_allows(now) {
+            return self.stop(!self.fits_window(length + self.control.mss_bytes));
+        }
+        Some(self.send_new(now, length, fin))
+    }
+
+    /// Whether `bytes` more may be in flight. One segment always may.
+    #[inline(always)]
+    fn fits_window(&self, bytes: u64) -> bool {
+        self.board.in_flight_bytes == 0 || self.board.in_flight_bytes + bytes <= self.control.cwnd_bytes
+    }
+
+    #[inline(always)]
+    fn pacer_allows(&mut self, now: Instant) -> bool {
+        match &self.pacer {
+            Some(pacer) if !pacer.may_send(now) => {
+                self.pace_at = pacer.release_at();
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Nothing leaves for now; `limited` if the congestion window is the reason. Remembers for the flight that begins
+    /// now whether it was so at any time, and how much was in flight at most (Linux `tcp_cwnd_validate`).
+    #[inline(always)]
+    fn stop(&mut self, limited: bool) -> Option<Outgoing> {
+        if (limited || self.sent_since_judged)
+            && (limited
+                || self.una >= self.usage_end
+                || !self.window_limited && self.board.in_flight_bytes > self.usage_bytes)
+        {
+            self.window_limited = limited;
+            self.usage_bytes = self.board.in_flight_bytes;
+            self.usage_end = self.next;
+        }
+        self.sent_since_judged = false;
+        None
+    }
+
+    /// Whether the congestion window limited sending in the last flight; in slow start it also counts as limiting if
+    /// more than half of it was used, so that it can double (Linux `tcp_is_cwnd_limited`).
+    #[inline(always)]
+    pub(crate) fn is_window_limited(&self) -> bool {
+        self.window_limited
+            || self.control.cwnd_bytes < self.control.ssthresh_bytes
+                && self.control.cwnd_bytes < self.usage_bytes.saturating_mul(2)
+    }
+
+    /// The application has given nothing (more) to send.
+    #[inline]
+    fn stop_for_data(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        if self.phase == Phase::FastRecovery
+            && let Some(outgoing) = self.poll_rescue(config, now)
+        {
+            return Some(outgoing);
+        }
+        if self.board.in_flight_bytes < self.control.cwnd_bytes {
+            self.rate.mark_app_limited(self.board.in_flight_bytes);
+        }
+        self.stop(false)
+    }
+
+    /// The peer's window is too small for the next segment.
+    #[cold]
+    fn stop_for_peer(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        if self.phase == Phase::FastRecovery
+            && let Some(outgoing) = self.poll_rescue(config, now)
+        {
+            return Some(outgoing);
+        }
+        if self.board.segments.is_empty() && self.rto_at.is_never() {
+            self.probing_window = true;
+            self.rto_at = now.saturating_add(self.probe_interval(config));
+        }
+        self.stop(false)
+    }
+
+    /// RFC 6675 section 4, NextSeg rules 3 and 4: in fast recovery with nothing else to send, a segment below an
+    /// arrival is sent again before it counts as lost, and once per recovery the last one outstanding.
+    #[cold]
+    fn poll_rescue(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        if config.loss_detection != LossDetection::DuplicateAcks || !self.sack || !self.fits_window(1) {
+            return None;
+        }
+        let segments = &self.board.segments;
+        let arrived =
+            self.board.loss.as_ref().and_then(|loss| loss.sacked.as_slice().last()).map_or(0, |range| range.0);
+        let untouched = |segment: &Segment| segment.in_flight() && !segment.has(flag::RETRANSMITTED);
+        let mut index = self.board.position(self.board.loss.as_ref().map_or(0, |loss| loss.examined));
+        while segments.get(index).is_some_and(|segment| !untouched(segment)) {
+            index += 1;
+        }
+        if segments.get(index).is_none_or(|segment| segment.start >= arrived) {
+            if self.rescued {
+                return None;
+            }
+            index = segments.len().checked_sub(1).filter(|last| untouched(&segments[*last]))?;
+            self.rescued = true;
+        }
+        if !self.fits_window(self.board.segments[index].bytes()) || !self.pacer_allows(now) {
+            return None;
+        }
+        let segment = self.board.mark_lost(index);
+        self.note_lost(now, &segment);
+        if segment.start < arrived {
+            self.board.loss_mut().examined = segment.end();
+        }
+        Some(self.retransmit(config, now, index))
+    }
+
+    #[cold]
+    fn poll_out_of_turn(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        let pending = std::mem::take(&mut self.pending);
+        let unsent = self.next < self.written || self.next == self.written && self.finished;
+        let length = (self.written.saturating_sub(self.next)).min(self.control.mss_bytes);
+        let fin = self.finished && self.next + length == self.written;
+        if pending & pending::HEAD != 0 && self.board.segments.front().is_some_and(|head| !head.has(flag::SACKED)) {
+            return Some(self.retransmit(config, now, 0));
+        }
+        if pending & pending::TAIL_PROBE != 0 && !self.board.segments.is_empty() {
+            // New data if there are any, else the last segment again (RFC 8985 section 7.3).
+            let fresh = unsent && self.next + length <= self.window_end;
+            let last = self.board.segments.len() - 1;
+            if fresh || !self.board.segments[last].has(flag::SACKED) {
+                let outgoing = if fresh { self.send_new(now, length, fin) } else { self.retransmit(config, now, last) };
+                self.tail_probe_end = self.next;
+                self.tail_probe_was_retransmission = !fresh;
+                self.probe_at = Instant::NEVER;
+                self.counts.tail_loss_probes += 1;
+                return Some(outgoing);
+            }
+        }
+        if pending & pending::WINDOW_PROBE != 0 && unsent {
+            self.counts.window_probes += 1;
+            let room = self.window_end.saturating_sub(self.next).min(length);
+            if room > 0 {
+                // Not a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
+                return Some(self.send_new(now, room, fin && room == length));
+            }
+            let start = self.una.wrapping_sub(1);
+            return Some(Outgoing { start, payload_bytes: 0, fin: false });
+        }
+        None
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Instant, length: u64, fin: bool) -> Outgoing {
+        let start = self.next;
+        let bytes = length + u64::from(fin);
+        let state = self.rate.on_sent(now, bytes, self.board.in_flight_bytes);
+        self.board.push(Segment::new(start, length, fin, &state));
+        self.next += bytes;
+        self.after_send(now, bytes);
+        if self.on_sent {
+            self.controller.on_sent(&mut self.control, &state);
+        }
+        if self.tail_loss_probe {
+            self.arm_tail_probe(now);
+        }
+        Outgoing { start, payload_bytes: length, fin }
+    }
+
+    fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Outgoing {
+        let segment = self.board.segments[index];
+        let others = self.board.in_flight_bytes - if segment.in_flight() { segment.bytes() } else { 0 };
+        let state = self.rate.on_sent(now, segment.bytes(), others);
+        self.board.retransmit(index, &state);
+        self.after_send(now, segment.bytes());
+        if self.on_sent {
+            self.controller.on_sent(&mut self.control, &state);
+        }
+        if config.loss_detection == LossDetection::DuplicateAcks {
+            // Nobody looks at the queue of retransmissions: keep it from growing.
+            self.board.loss_mut().retransmissions.clear();
+        }
+        self.counts.retransmissions += 1;
+        Outgoing { start: segment.start, payload_bytes: segment.payload_bytes(), fin: segment.has(flag::FIN) }
+    }
+
+    #[inline(always)]
+    fn after_send(&mut self, now: Instant, bytes: u64) {
+        self.counts.data_segments += 1;
+        self.last_sent_at = now;
+        self.sent_since_judged = true;
+        if self.phase == Phase::FastRecovery {
+            self.prr.on_sent(bytes);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now, bytes);
+        }
+        // RFC 6298 rule 5.1.
+        if self.rto_at.is_never() || self.probing_window {
+            self.probing_window = false;
+            self.probe_backoff = 0;
+            self.rto_at = now.saturating_add(self.rtt.rto());
+        }
+    }
+
+    /// RFC 8985 section 7.2. The probe comes at the time-out's time at the latest.
+    #[inline]
+    pub(crate) fn arm_tail_probe(&mut self, now: Instant) {
+        if self.phase != Phase::Open || self.tail_probe_end != 0 || self.board.sacked_segments() > 0 {
+            self.probe_at = Instant::NEVER;
+            return;
+        }
+        let mut wait = if self.rtt.has_sample() {
+            self.rtt.smoothed().saturating_mul(2).saturating_add(PROBE_MARGIN)
+        } else {
+            FIRST_PROBE
+        };
+        if self.board.segments.len() == 1 {
+            wait = wait.saturating_add(MAX_ACK_DELAY);
+        }
+        self.probe_at = now.saturating_add(wait).min(self.rto_at);
+    }
+
+    /// RFC 5681 section 4.1: nothing was sent for longer than a time-out, so the acknowledgement clock is gone.
+    #[inline]
+    fn restart_after_idle(&mut self, config: &Config, now: Instant) {
+        if config.idle_restart && now.saturating_since(self.last_sent_at) > self.rtt.rto() && self.last_sent_at < now {
+            self.controller.on_idle_restart(&mut self.control, now);
+            self.update_pacing(config);
+        }
+    }
+
+    /// Hands the pacer the rate: the control's own, or the window per round-trip time.
+    #[inline]
+    pub(crate) fn update_pacing(&mut self, config: &Config) {
+        if let Some(pacer) = &mut self.pacer {
+            let rate = match self.control.pacing_bps {
+                0 => window_rate_bps(self.control.cwnd_bytes, self.control.ssthresh_bytes, self.rtt.smoothed()),
+                rate => rate,
+            };
+            let quantum = match self.control.send_quantum_bytes {
+                0 => u64::from(config.pacing_quantum_segments).saturating_mul(self.control.mss_bytes),
+                quantum => quantum,
+            };
+            pacer.set_quantum_bytes(quantum);
+            pacer.set_rate_bps(rate);
+        }
+    }
+
+    fn probe_interval(&self, config: &Config) -> Duration {
+        self.rtt.rto().saturating_mul(1 << self.probe_backoff.min(16)).min(config.max_rto)
+    }
+
+    pub(crate) fn note_lost(&mut self, now: Instant, segment: &Segment) {
+        self.rate.on_lost(segment.bytes());
+        let state = segment.packet_state(self.rate.lost_bytes());
+        self.controller.on_packet_lost(&mut self.control, now, &state);
+    }
+
+    /// The far timers. Returns whether to give up: too many time-outs in a row.
+    #[must_use]
+    pub(crate) fn on_far_timer(&mut self, config: &Config, now: Instant) -> bool {
+        if self.probe_at <= now {
+            // Instead of the time-out, if both are due; the time-out then follows the probe.
+            self.probe_at = Instant::NEVER;
+            self.pending |= pending::TAIL_PROBE;
+            self.rto_at = now.saturating_add(self.rtt.rto());
+            return false;
+        }
+        if self.rto_at > now {
+            return false;
+        }
+        self.timeouts_in_row += 1;
+        if self.timeouts_in_row > config.max_retransmissions {
+            return true;
+        }
+        if self.board.segments.is_empty() {
+            self.rto_at = Instant::NEVER;
+            if self.probing_window {
+                self.pending |= pending::WINDOW_PROBE;
+                self.probe_backoff = self.probe_backoff.saturating_add(1);
+                self.rto_at = now.saturating_add(self.probe_interval(config));
+            }
+            return false;
+        }
+        self.on_timeout(config, now);
+        false
+    }
+
+    /// RFC 6298 rules 5.4 to 5.6, RFC 5681 section 3.1, RFC 8985 section 6.3.
+    #[cold]
+    fn on_timeout(&mut self, config: &Config, now: Instant) {
+        self.counts.timeouts += 1;
+        let in_flight_bytes = self.board.in_flight_bytes + self.presumed_bytes;
+        self.settle_presumed();
+        if self.board.segments.front().is_some_and(|head| head.has(flag::SACKED)) {
+            self.board.renege();
+        }
+        let timeout = Timeout { now, in_flight_bytes, repeated: self.timeouts_in_row > 1 };
+        self.controller.on_timeout(&mut self.control, &timeout);
+        let window = self.reordering_window();
+        let rack = config.loss_detection == LossDetection::Rack && self.sack;
+        for index in 0..self.board.segments.len() {
+            let segment = self.board.segments[index];
+            if segment.in_flight() && (!rack || index == 0 || self.rack.lost_on_timeout(&segment, now, window)) {
+                let segment = self.board.mark_lost(index);
+                self.note_lost(now, &segment);
+            }
+        }
+        self.board.queue_lost_in_order();
+        self.phase = Phase::Loss;
+        self.recovery_end = self.next;
+        self.duplicates = 0;
+        self.tail_probe_end = 0;
+        if !self.own_recovery {
+            self.control.cwnd_bytes = self.control.mss_bytes;
+        }
+        self.update_pacing(config);
+        self.pending |= pending::HEAD;
+        self.rtt.on_timeout();
+        self.rto_at = now.saturating_add(self.rtt.rto());
+        self.probe_at = Instant::NEVER;
+        self.reorder_at = Instant::NEVER;
+    }
+
+    pub(crate) fn reordering_window(&self) -> Duration {
+        let impatient = self.phase != Phase::Open || self.board.sacked_segments() >= recovery::DUPLICATE_THRESHOLD;
+        self.rack.reordering_window(impatient, self.rtt.min().unwrap_or_default(), self.rtt.smoothed())
+    }
+
+    /// Without SACK: what duplicate acknowledgements took out of flight comes back.
+    pub(crate) fn settle_presumed(&mut self) {
+        self.board.in_flight_bytes += std::mem::take(&mut self.presumed_bytes);
+    }
+
+    pub(crate) fn begin_rescue(&mut self) {
+        self.rescued = false;
+    }
+}

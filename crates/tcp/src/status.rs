@@ -1,0 +1,113 @@
+//! What a connection tells about itself: its state, counts, and a snapshot of the sender.
+
+use crate::recovery::Phase;
+use crate::sender::Sender;
+use fullpipe_congestion::DeliveryRate;
+use fullpipe_units::Duration;
+
+/// States of RFC 9293 section 3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waits for a SYN.
+    Listen,
+    /// Has sent a SYN.
+    SynSent,
+    /// Has received a SYN and sent its own.
+    SynReceived,
+    /// Open both ways.
+    Established,
+    /// Has sent a FIN.
+    FinWait1,
+    /// The peer acknowledged the FIN.
+    FinWait2,
+    /// The peer has sent a FIN.
+    CloseWait,
+    /// Both have sent a FIN, ours is not acknowledged.
+    Closing,
+    /// Has sent a FIN after the peer's.
+    LastAck,
+    /// Waits for old segments to leave the network.
+    TimeWait,
+    /// Over.
+    Closed,
+}
+
+/// Counts since the start of the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Segments with data or a FIN sent, retransmissions included.
+    pub data_segments_sent: u64,
+    /// Segments with data or a FIN sent again, for whatever reason.
+    pub retransmitted_segments: u64,
+    /// Retransmission time-outs of data.
+    pub timeouts: u64,
+    /// Tail loss probes sent.
+    pub tail_loss_probes: u64,
+    /// Window probes sent.
+    pub window_probes: u64,
+    /// Fast recoveries begun.
+    pub recoveries: u64,
+    /// SYN segments sent again.
+    pub syn_retransmissions: u64,
+    /// Payload bytes of the stream that arrived in order.
+    pub received_bytes: u64,
+    /// Payload bytes handed to the reader.
+    pub read_bytes: u64,
+    /// Payload bytes that the peer acknowledged in order.
+    pub acknowledged_bytes: u64,
+    /// Segments whose payload had all arrived before.
+    pub duplicate_segments_received: u64,
+}
+
+/// What a probe of a flow can see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inspect {
+    /// Congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold in bytes; `u64::MAX` before the first reduction.
+    pub ssthresh_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub smoothed_rtt: Duration,
+    /// Smallest round-trip time; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Newest round-trip sample; zero before the first.
+    pub latest_rtt: Duration,
+    /// Retransmission time-out, back-off included.
+    pub rto: Duration,
+    /// Pacing rate in bits per second; 0 if not paced.
+    pub pacing_bps: u64,
+    /// Newest delivery-rate sample in bits per second; 0 before the first.
+    pub delivery_rate_bps: u64,
+    /// How much more than acknowledged the peer takes, in bytes.
+    pub peer_window_bytes: u64,
+    /// Bytes written and not yet acknowledged.
+    pub send_buffer_bytes: u64,
+    /// Whether fast recovery is going on.
+    pub in_recovery: bool,
+}
+
+impl Inspect {
+    pub(crate) fn of(sender: &Sender) -> Inspect {
+        let rate = DeliveryRate {
+            delivered_bytes: sender.last_rate.bytes,
+            interval: sender.last_rate.interval,
+            ..DeliveryRate::default()
+        };
+        Inspect {
+            cwnd_bytes: sender.control.cwnd_bytes,
+            ssthresh_bytes: sender.control.ssthresh_bytes,
+            in_flight_bytes: sender.board.in_flight_bytes,
+            smoothed_rtt: sender.rtt.smoothed(),
+            min_rtt: sender.rtt.min().unwrap_or_default(),
+            latest_rtt: sender.rtt.latest(),
+            rto: sender.rtt.rto(),
+            pacing_bps: sender.pacer.as_ref().map_or(0, |pacer| pacer.rate_bps()),
+            delivery_rate_bps: rate.bits_per_second(),
+            peer_window_bytes: sender.window_end.saturating_sub(sender.una),
+            send_buffer_bytes: sender.buffered_bytes(),
+            in_recovery: sender.phase == Phase::FastRecovery,
+        }
+    }
+}

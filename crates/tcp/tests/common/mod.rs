@@ -1,0 +1,474 @@
+//! What the tests share: a congestion control that does nothing surprising, two ends over a path with a will of its
+//! own, and one end whose peer is the test.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+
+use bytes::Bytes;
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, Timeout};
+use fullpipe_network::packet::{SackBlock, TcpHeader, flags, options};
+use fullpipe_tcp::{Config, Connection, Transmit};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
+use fullpipe_units::{Duration, Instant, Stream};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Half of the window (not of what is in flight) at each congestion, no growth but in slow start.
+#[derive(Debug, Default)]
+pub struct Halving;
+
+impl Controller for Halving {
+    fn name(&self) -> &'static str {
+        "halving"
+    }
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        if !ack.in_recovery && control.cwnd_bytes < control.ssthresh_bytes && ack.cwnd_limited {
+            control.cwnd_bytes += ack.acked_bytes;
+        }
+    }
+    fn on_congestion(&mut self, control: &mut Control, _: &Congestion) {
+        control.ssthresh_bytes = (control.cwnd_bytes / 2).max(2 * control.mss_bytes);
+    }
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        if !timeout.repeated {
+            control.ssthresh_bytes = (control.cwnd_bytes / 2).max(2 * control.mss_bytes);
+        }
+    }
+}
+
+pub fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub fn at_ms(milliseconds: u64) -> Instant {
+    Instant::ZERO + ms(milliseconds)
+}
+
+/// A segment on its way, or as a test writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    pub header: TcpHeader,
+    pub sacks: Vec<SackBlock>,
+    pub payload: Option<Bytes>,
+}
+
+impl From<&Transmit> for Segment {
+    fn from(transmit: &Transmit) -> Segment {
+        Segment {
+            header: transmit.header,
+            sacks: transmit.sacks[..usize::from(transmit.header.sack_count)].to_vec(),
+            payload: transmit.payload.clone(),
+        }
+    }
+}
+
+pub fn deliver(connection: &mut Connection, now: Instant, segment: &Segment) {
+    connection.handle_segment(now, &segment.header, &segment.sacks, segment.payload.as_ref(), false);
+}
+
+/// All that an end wants to send now.
+pub fn drain(connection: &mut Connection, now: Instant) -> Vec<Segment> {
+    let mut transmit = Transmit::default();
+    let mut segments = Vec::new();
+    while connection.poll_transmit(now, &mut transmit) {
+        assert!(segments.len() < 100_000, "endless output");
+        segments.push(Segment::from(&transmit));
+    }
+    segments
+}
+
+pub fn next_deadline(connection: &Connection) -> Instant {
+    connection.far_deadline().min(connection.near_deadline())
+}
+
+// Two ends ------------------------------------------------------------------------------------------------------------
+
+/// A path in one direction.
+#[derive(Clone, Debug)]
+pub struct Path {
+    pub delay: Duration,
+    /// Extra delay, uniform: segments overtake each other if it is longer than their distance.
+    pub jitter: Duration,
+    pub loss: f64,
+    pub duplication: f64,
+    /// Bits per second; 0 for no limit.
+    pub rate_bps: u64,
+    /// Longest wait for the transmitter.
+    pub queue: Duration,
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path { delay: ms(10), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, rate_bps: 0, queue: ms(1000) }
+    }
+}
+
+/// The application at one end: writes so much in pieces of so much, then finishes; reads all.
+#[derive(Clone, Debug)]
+pub struct Application {
+    pub to_write: u64,
+    pub piece: u64,
+    pub bytes: bool,
+    pub written: u64,
+    pub read: u64,
+    pub finishes: bool,
+    pub finished: bool,
+    pub peer_finished: bool,
+    pub connected: bool,
+    pub closed: Option<CloseReason>,
+    /// Reads at most so much, once in so long.
+    pub slow: Option<(u64, Duration)>,
+    pub next_read: Instant,
+}
+
+impl Application {
+    pub fn new(to_write: u64) -> Application {
+        Application {
+            to_write,
+            piece: 1 << 20,
+            bytes: false,
+            written: 0,
+            read: 0,
+            finishes: true,
+            finished: false,
+            peer_finished: false,
+            connected: false,
+            closed: None,
+            slow: None,
+            next_read: Instant::ZERO,
+        }
+    }
+}
+
+/// The byte at an offset of the text that tests send; not periodic in any power of two.
+pub fn letter(offset: u64, end: usize) -> u8 {
+    (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8 ^ end as u8
+}
+
+/// Two ends, two paths, one clock.
+pub struct Pair {
+    pub now: Instant,
+    pub ends: [Connection; 2],
+    pub applications: [Application; 2],
+    pub paths: [Path; 2],
+    free_at: [Instant; 2],
+    random: Stream,
+    wires: BTreeMap<(Instant, u64), (usize, Segment)>,
+    serial: u64,
+    /// Called for each segment that an end sends (0: client); says whether it gets lost.
+    pub filter: Box<dyn FnMut(usize, Instant, &Segment) -> bool>,
+    pub sent: [u64; 2],
+    pub log: Option<Vec<(Instant, usize, Segment)>>,
+}
+
+impl Pair {
+    pub fn new(configs: [Config; 2], initial: [u32; 2], seed: u64) -> Pair {
+        let [client, server] = configs.map(Arc::new);
+        let start = Instant::ZERO;
+        Pair {
+            now: start,
+            ends: [
+                Connection::client(client, Box::new(Halving), initial[0], start),
+                Connection::server(server, Box::new(Halving), initial[1], start),
+            ],
+            applications: [Application::new(0), Application::new(0)],
+            paths: [Path::default(), Path::default()],
+            free_at: [start; 2],
+            random: Stream::new(seed, "pair", "path"),
+            wires: BTreeMap::new(),
+            serial: 0,
+            filter: Box::new(|_, _, _| false),
+            sent: [0; 2],
+            log: None,
+        }
+    }
+
+    fn serve(&mut self, end: usize) {
+        let connection = &mut self.ends[end];
+        let application = &mut self.applications[end];
+        while let Some(event) = connection.poll_event() {
+            assert!(application.closed.is_none(), "an event after the last: {event:?}");
+            match event {
+                Event::Connected => application.connected = true,
+                Event::PeerFinished => application.peer_finished = true,
+                Event::Closed(reason) => application.closed = Some(reason),
+                Event::Readable | Event::Writable => {}
+            }
+        }
+        let mut budget = match application.slow {
+            None => u64::MAX,
+            Some(_) if self.now < application.next_read => 0,
+            Some((bytes, pause)) => {
+                application.next_read = self.now + pause;
+                bytes
+            }
+        };
+        while budget > 0
+            && let Some(payload) = connection.read(budget)
+        {
+            if let Payload::Bytes(bytes) = &payload {
+                for (index, byte) in bytes.iter().enumerate() {
+                    let offset = application.read + index as u64;
+                    assert_eq!(*byte, letter(offset, 1 - end), "wrong byte at {offset}");
+                }
+            }
+            assert!(payload.len() > 0 && payload.len() <= budget);
+            application.read += payload.len();
+            budget -= payload.len();
+        }
+        if application.connected || end == 0 {
+            while application.written < application.to_write && connection.writable_bytes() > 0 {
+                let length = application.piece.min(application.to_write - application.written);
+                let payload = if application.bytes {
+                    Payload::Bytes(
+                        (0..length).map(|index| letter(application.written + index, end)).collect::<Vec<_>>().into(),
+                    )
+                } else {
+                    Payload::Length(length)
+                };
+                application.written += connection.write(payload);
+            }
+            if application.written == application.to_write && application.finishes && !application.finished {
+                application.finished = true;
+                connection.finish();
+            }
+        }
+        for segment in drain(&mut self.ends[end], self.now) {
+            self.send(end, segment);
+        }
+    }
+
+    fn send(&mut self, end: usize, segment: Segment) {
+        self.sent[end] += 1;
+        let lost = (self.filter)(end, self.now, &segment);
+        if let Some(log) = &mut self.log {
+            log.push((self.now, end, segment.clone()));
+        }
+        let path = &self.paths[end];
+        let mut at = self.now;
+        if path.rate_bps > 0 {
+            let bytes = u64::from(segment.header.payload_bytes) + 52;
+            let begin = self.free_at[end].max(self.now);
+            if begin - self.now > path.queue {
+                return;
+            }
+            at = begin + Duration::from_nanos(bytes * 8_000_000_000 / path.rate_bps);
+            self.free_at[end] = at;
+        }
+        if lost || self.random.chance(path.loss) {
+            return;
+        }
+        let copies = 1 + u64::from(self.random.chance(path.duplication));
+        for _ in 0..copies {
+            let arrival = at + path.delay + self.random.duration_below(path.jitter);
+            self.wires.insert((arrival, self.serial), (1 - end, segment.clone()));
+            self.serial += 1;
+        }
+    }
+
+    /// One event. Says whether there was any.
+    pub fn step(&mut self) -> bool {
+        if self.serial == 0 && self.sent == [0, 0] {
+            self.serve(0);
+            return true;
+        }
+        let wire = self.wires.keys().next().map_or(Instant::NEVER, |key| key.0);
+        let mut due = wire;
+        for end in 0..2 {
+            due = due.min(next_deadline(&self.ends[end]));
+            if self.applications[end].slow.is_some() && self.ends[end].readable_bytes() > 0 {
+                due = due.min(self.applications[end].next_read.max(self.now));
+            }
+        }
+        if due.is_never() {
+            return false;
+        }
+        assert!(due >= self.now, "a deadline in the past: {due} at {}", self.now);
+        self.now = due;
+        if wire == due {
+            let (_, (end, segment)) = self.wires.pop_first().unwrap();
+            deliver(&mut self.ends[end], self.now, &segment);
+            self.serve(end);
+        } else {
+            for end in 0..2 {
+                if next_deadline(&self.ends[end]) <= self.now {
+                    self.ends[end].handle_timeout(self.now);
+                    assert!(next_deadline(&self.ends[end]) > self.now || !drain_is_empty(&mut self.ends[end]));
+                }
+                self.serve(end);
+            }
+        }
+        true
+    }
+
+    /// Runs until nothing is left to do or the time is over; says whether it came to rest.
+    pub fn run(&mut self, limit: Duration) -> bool {
+        let end = self.now + limit;
+        while self.now < end {
+            if !self.step() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// A deadline that stays in the past although nothing is to be sent would never let the host rest.
+fn drain_is_empty(_: &mut Connection) -> bool {
+    true
+}
+
+// One end -------------------------------------------------------------------------------------------------------------
+
+/// One end under test; the test plays the peer, in offsets of the stream.
+pub struct Script {
+    pub connection: Connection,
+    pub now: Instant,
+    /// Wire number of the tested end's SYN, and of the peer's.
+    pub initial: u32,
+    pub peer_initial: u32,
+    /// Put on the peer's segments.
+    pub window: u16,
+    pub with_timestamps: bool,
+    /// The peer's next offset.
+    pub peer_next: u32,
+    pub events: Vec<Event>,
+    last_timestamp: u32,
+}
+
+impl Script {
+    /// An established connection of which the tested end is the client, at 0 ms, round trip `rtt`.
+    pub fn client(config: Config, rtt: Duration) -> Script {
+        Script::client_with(config, Box::new(Halving), rtt)
+    }
+
+    pub fn client_with(config: Config, controller: Box<dyn Controller>, rtt: Duration) -> Script {
+        let mut script = Script::unopened(config, controller);
+        let syn = script.out().remove(0);
+        assert!(syn.header.has(flags::SYN));
+        script.advance(rtt);
+        let mut answer = script.segment(0, flags::SYN | flags::ACK);
+        answer.header.sequence = script.peer_initial;
+        answer.header.acknowledgement = script.initial.wrapping_add(1);
+        answer.header.options = syn.header.options;
+        answer.header.mss = syn.header.mss;
+        answer.header.timestamp_echo = syn.header.timestamp;
+        script.with_timestamps = syn.header.options & options::TIMESTAMPS != 0;
+        script.window = u16::MAX;
+        answer.header.window = u16::MAX;
+        answer.header.window_scale = 7;
+        script.deliver(answer);
+        let ack = script.out();
+        assert_eq!(ack.len(), 1);
+        script
+    }
+
+    pub fn unopened(config: Config, controller: Box<dyn Controller>) -> Script {
+        let initial = u32::MAX - 5_000;
+        Script {
+            connection: Connection::client(Arc::new(config), controller, initial, Instant::ZERO),
+            now: Instant::ZERO,
+            initial,
+            peer_initial: 77,
+            window: u16::MAX,
+            with_timestamps: false,
+            peer_next: 0,
+            events: Vec::new(),
+            last_timestamp: 0,
+        }
+    }
+
+    pub fn advance(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// The offset of a number that the tested end sent.
+    pub fn offset(&self, sequence: u32) -> u32 {
+        sequence.wrapping_sub(self.initial).wrapping_sub(1)
+    }
+
+    pub fn number(&self, offset: u32) -> u32 {
+        self.initial.wrapping_add(1).wrapping_add(offset)
+    }
+
+    /// A segment from the peer that acknowledges everything before `acknowledged`.
+    pub fn segment(&self, acknowledged: u32, flags: u16) -> Segment {
+        let mut header = TcpHeader {
+            sequence: self.peer_initial.wrapping_add(1).wrapping_add(self.peer_next),
+            acknowledgement: self.number(acknowledged),
+            flags,
+            window: self.window,
+            ..TcpHeader::default()
+        };
+        if self.with_timestamps {
+            header.options = options::TIMESTAMPS;
+            header.timestamp = 1_000_000 + (self.now.as_nanos() / 1_000_000) as u32;
+            header.timestamp_echo = self.last_timestamp;
+        }
+        Segment { header, sacks: Vec::new(), payload: None }
+    }
+
+    pub fn deliver(&mut self, segment: Segment) {
+        deliver(&mut self.connection, self.now, &segment);
+        self.collect_events();
+    }
+
+    pub fn collect_events(&mut self) {
+        while let Some(event) = self.connection.poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    /// The peer acknowledges, with SACK blocks in offsets. The echoed timestamp is of the segment sent last.
+    pub fn ack(&mut self, acknowledged: u32, sacks: &[(u32, u32)]) {
+        let mut segment = self.segment(acknowledged, flags::ACK);
+        segment.sacks =
+            sacks.iter().map(|(start, end)| SackBlock { start: self.number(*start), end: self.number(*end) }).collect();
+        segment.header.sack_count = sacks.len() as u8;
+        self.deliver(segment);
+    }
+
+    /// The peer sends `length` bytes at its offset `start`.
+    pub fn data(&mut self, start: u32, length: u16, extra_flags: u16) {
+        let mut segment = self.segment(0, flags::ACK | extra_flags);
+        segment.header.sequence = self.peer_initial.wrapping_add(1).wrapping_add(start);
+        segment.header.acknowledgement = self.number(self.acknowledged());
+        segment.header.payload_bytes = length;
+        self.deliver(segment);
+    }
+
+    fn acknowledged(&self) -> u32 {
+        self.connection.statistics().acknowledged_bytes as u32
+    }
+
+    pub fn write(&mut self, bytes: u64) {
+        assert_eq!(self.connection.write(Payload::Length(bytes)), bytes);
+    }
+
+    /// What the tested end sends now.
+    pub fn out(&mut self) -> Vec<Segment> {
+        let segments = drain(&mut self.connection, self.now);
+        if let Some(last) = segments.last() {
+            self.last_timestamp = last.header.timestamp;
+        }
+        segments
+    }
+
+    /// The same as first offset and length of each.
+    pub fn sent(&mut self) -> Vec<(u32, u16)> {
+        self.out().iter().map(|segment| (self.offset(segment.header.sequence), segment.header.payload_bytes)).collect()
+    }
+
+    /// Lets the next deadline come, and returns when that was.
+    pub fn timer(&mut self) -> Instant {
+        self.now = next_deadline(&self.connection);
+        assert!(!self.now.is_never(), "no deadline");
+        self.connection.handle_timeout(self.now);
+        self.collect_events();
+        self.now
+    }
+
+    /// Sequence numbers that the tested end received, as offsets of the peer, in an acknowledgement.
+    pub fn peer_offset(&self, number: u32) -> u32 {
+        number.wrapping_sub(self.peer_initial).wrapping_sub(1)
+    }
+}
