@@ -65,7 +65,10 @@ mod tests {
 
     #[test]
     fn markup_in_a_name_stays_text() {
-        assert_eq!(escape("<script>alert('x')&\"</script>"), "&lt;script&gt;alert(&#39;x&#39;)&amp;&quot;&lt;/script&gt;");
+        assert_eq!(
+            escape("<script>alert('x')&\"</script>"),
+            "&lt;script&gt;alert(&#39;x&#39;)&amp;&quot;&lt;/script&gt;"
+        );
         assert_eq!(escape("a\u{0}b\u{1b}[31m\u{202e}"), "a\u{fffd}b\u{fffd}[31m\u{fffd}");
     }
 

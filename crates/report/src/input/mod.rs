@@ -49,7 +49,12 @@ impl Records {
     /// Title of the report.
     pub(crate) fn title(&self) -> String {
         let run = if self.is_single_run() { self.runs.first().and_then(|r| r.title.clone()) } else { None };
-        self.study.title.clone().or(run).or_else(|| self.study.name.clone()).unwrap_or_else(|| "Fullpipe report".to_owned())
+        self.study
+            .title
+            .clone()
+            .or(run)
+            .or_else(|| self.study.name.clone())
+            .unwrap_or_else(|| "Fullpipe report".to_owned())
     }
 
     /// Whether the study was shortened.

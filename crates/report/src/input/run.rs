@@ -58,9 +58,9 @@ impl Run {
             return Err(ReportError::corrupt(&file, "expected a JSON object"));
         };
         let text = |name: &str| {
-            root.get(name).and_then(|v| if v.is_null() { None } else { Some(shown(v)) }).ok_or_else(|| {
-                ReportError::corrupt(&file, format!("has no `{name}`"))
-            })
+            root.get(name)
+                .and_then(|v| if v.is_null() { None } else { Some(shown(v)) })
+                .ok_or_else(|| ReportError::corrupt(&file, format!("has no `{name}`")))
         };
         let scenario = root.get("scenario").and_then(Value::as_object);
         let optional = |name: &str| {
@@ -80,7 +80,8 @@ impl Run {
                 _ => {}
             }
         }
-        if ["valid", "trusted"].iter().any(|name| root.get(*name) == Some(&Value::Bool(false))) && complaints.is_empty() {
+        if ["valid", "trusted"].iter().any(|name| root.get(*name) == Some(&Value::Bool(false))) && complaints.is_empty()
+        {
             complaints.push("the run says that it is not to be trusted".to_owned());
         }
         let packets = match root.get("packets").or_else(|| root.get("counts")) {
@@ -119,7 +120,8 @@ impl Run {
         if let Some(lateness) = &self.lateness
             && !lateness.trusted
         {
-            let figures: Vec<_> = lateness.figures.iter().map(|(n, v)| format!("{} {v}", n.replace('_', " "))).collect();
+            let figures: Vec<_> =
+                lateness.figures.iter().map(|(n, v)| format!("{} {v}", n.replace('_', " "))).collect();
             reasons.push(format!("fell behind real time: {}", figures.join(", ")));
         }
         reasons
@@ -166,11 +168,8 @@ fn failure(value: &Value) -> String {
 
 fn read_lateness(lateness: &Map<String, Value>) -> Lateness {
     let verdict = ["trusted", "passed", "ok", "on_time"].iter().find_map(|n| lateness.get(*n).and_then(Value::as_bool));
-    let figures = lateness
-        .iter()
-        .filter(|(_, v)| v.is_number() || v.is_string())
-        .map(|(n, v)| (n.clone(), shown(v)))
-        .collect();
+    let figures =
+        lateness.iter().filter(|(_, v)| v.is_number() || v.is_string()).map(|(n, v)| (n.clone(), shown(v))).collect();
     Lateness { trusted: verdict.unwrap_or(false), figures }
 }
 

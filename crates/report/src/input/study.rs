@@ -184,21 +184,14 @@ impl Study {
 /// The tables under a key: an array of tables that carry their `name`, or a table of named tables.
 fn tables<'a>(root: &'a dyn TableLike, key: &str) -> Vec<(Option<String>, &'a dyn TableLike)> {
     match root.get(key) {
-        Some(Item::ArrayOfTables(array)) => {
-            array.iter().map(|t| (string(t, "name"), t as &dyn TableLike)).collect()
+        Some(Item::ArrayOfTables(array)) => array.iter().map(|t| (string(t, "name"), t as &dyn TableLike)).collect(),
+        Some(Item::Value(Value::Array(array))) => {
+            array.iter().filter_map(Value::as_inline_table).map(|t| (string(t, "name"), t as &dyn TableLike)).collect()
         }
-        Some(Item::Value(Value::Array(array))) => array
-            .iter()
-            .filter_map(Value::as_inline_table)
-            .map(|t| (string(t, "name"), t as &dyn TableLike))
-            .collect(),
         Some(item) => item
             .as_table_like()
             .map(|table| {
-                table
-                    .iter()
-                    .filter_map(|(name, item)| Some((Some(name.to_owned()), item.as_table_like()?)))
-                    .collect()
+                table.iter().filter_map(|(name, item)| Some((Some(name.to_owned()), item.as_table_like()?))).collect()
             })
             .unwrap_or_default(),
         None => Vec::new(),

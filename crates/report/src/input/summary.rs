@@ -14,7 +14,10 @@ impl Point {
         if text.is_empty() {
             return Some(Self::default());
         }
-        text.split(';').map(|p| p.split_once('=').map(|(a, v)| (a.to_owned(), v.to_owned()))).collect::<Option<_>>().map(Self)
+        text.split(';')
+            .map(|p| p.split_once('=').map(|(a, v)| (a.to_owned(), v.to_owned())))
+            .collect::<Option<_>>()
+            .map(Self)
     }
 
     /// The value of an axis.
@@ -82,8 +85,20 @@ impl SummaryRow {
 pub(crate) fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, ReportError> {
     let mut table = Table::open(file)?;
     let names = [
-        "point", "metric", "unit", "n", "mean", "ci95", "min", "median", "max", "published", "tolerance", "verdict",
-        "source", "note",
+        "point",
+        "metric",
+        "unit",
+        "n",
+        "mean",
+        "ci95",
+        "min",
+        "median",
+        "max",
+        "published",
+        "tolerance",
+        "verdict",
+        "source",
+        "note",
     ];
     let mut columns = [0; 14];
     for (column, name) in columns.iter_mut().zip(names) {
@@ -170,10 +185,8 @@ pub(crate) fn read_results(file: &Path) -> Result<Results, ReportError> {
         let name = table.text(key).to_owned();
         // The key becomes part of a path.
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-            return Err(table.problem(format!(
-                "column `key`: expected letters, digits, `-` and `_`, found `{}`",
-                shorten(&name)
-            )));
+            return Err(table
+                .problem(format!("column `key`: expected letters, digits, `-` and `_`, found `{}`", shorten(&name))));
         }
         let mut values = Vec::with_capacity(metrics.len());
         for column in &metrics {

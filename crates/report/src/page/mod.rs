@@ -1,5 +1,6 @@
 //! The page: one self-contained file of HTML with inline style and pictures, no script, nothing loaded from anywhere
-//! (a content security policy in the page holds that even against our own mistakes).
+//! (a content security policy in the page holds that even against our own mistakes). It is also well-formed XML, so that
+//! a test can parse it.
 
 mod overview;
 mod plots;
@@ -28,14 +29,18 @@ stroke-width=\"1.6\"/><path d=\"M4.8 4.8l6.4 6.4M11.2 4.8l-6.4 6.4\" stroke=\"cu
 </svg>\n";
 
 /// Writes the whole page.
-pub(crate) fn write(records: &Records, figures: &[Figure], limitations: Option<&str>) -> Result<String, crate::ReportError> {
+pub(crate) fn write(
+    records: &Records,
+    figures: &[Figure],
+    limitations: Option<&str>,
+) -> Result<String, crate::ReportError> {
     let title = records.title();
     let mut out = String::new();
     let _ = write!(
         out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
          <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n{SYMBOLS}",
         escape(&title),
         include_str!("style.css")

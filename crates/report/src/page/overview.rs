@@ -63,7 +63,11 @@ fn distrust_banner(out: &mut String, records: &Records) {
         let _ = write!(out, "<li><code>{}</code>: {}</li>", escape(short(key)), escape(why));
     }
     if reasons.len() > REASONS_IN_BANNER {
-        let _ = write!(out, "<li>and {} more, see <a href=\"#validity\">Validity</a></li>", reasons.len() - REASONS_IN_BANNER);
+        let _ = write!(
+            out,
+            "<li>and {} more, see <a href=\"#validity\">Validity</a></li>",
+            reasons.len() - REASONS_IN_BANNER
+        );
     }
     out.push_str("</ul></div>\n");
 }
@@ -134,7 +138,12 @@ fn parameters(out: &mut String, records: &Records) {
     let mut table = Table {
         caption: "Parameters and axes".to_owned(),
         keys: 1,
-        headings: vec![Heading::text("Name"), Heading::text("Role"), Heading::long("Value"), Heading::long("What it is")],
+        headings: vec![
+            Heading::text("Name"),
+            Heading::text("Role"),
+            Heading::long("Value"),
+            Heading::long("What it is"),
+        ],
         groups: Vec::new(),
     };
     let axes = study.axes.iter().map(|(name, values, text)| (name, "axis", values.join(", "), text));

@@ -1,7 +1,7 @@
 //! Claims and published values beside what was measured, each with its verdict.
 
 use crate::input::Records;
-use crate::input::summary::SummaryRow;
+use crate::input::summary::{SummaryRow, Verdict};
 use crate::markup::{escape, escape_with_links};
 use crate::numbers::{mean_and_interval, signed_percent, trimmed};
 use crate::page::table::{Field, Heading, Table};
@@ -22,9 +22,9 @@ pub(crate) fn claims(records: &Records) -> String {
         keys: 1,
         headings: vec![
             Heading::long("Claim"),
-            Heading::text("Where"),
-            Heading::number("Measured"),
             Heading::text("Verdict"),
+            Heading::number("Measured"),
+            Heading::text("Where"),
             Heading::long("Note"),
             Heading::text("Source"),
         ],
@@ -36,12 +36,12 @@ pub(crate) fn claims(records: &Records) -> String {
         let text = told.unwrap_or_else(|| name.replace(['_', '-'], " "));
         vec![
             Field::Text(text),
-            Field::Text(row.point.words()),
+            row.verdict.map_or(Field::Text("none".to_owned()), |v| Field::Markup(verdict(v))),
             row.mean.map_or(Field::Text(String::new()), |mean| {
                 let unit = Unit::new(&row.unit).scale_for(mean);
                 Field::Text(format!("{} {}", trimmed(unit.value(mean), 4), unit.label).trim_end().to_owned())
             }),
-            row.verdict.map_or(Field::Text("none".to_owned()), |v| Field::Markup(verdict(v))),
+            Field::Text(row.point.words()),
             Field::Markup(escape_with_links(&row.note)),
             Field::Markup(escape_with_links(&row.source)),
         ]
@@ -73,7 +73,8 @@ pub(crate) fn values(records: &Records) -> String {
     let sources: Vec<&str> = rows.iter().map(|r| r.source.as_str()).collect();
     let one_source = sources.windows(2).all(|w| w[0] == w[1]);
     if one_source && !sources[0].is_empty() {
-        let _ = write!(out, "<p class=\"soft\">Source of all published values: {}</p>\n", escape_with_links(sources[0]));
+        let _ =
+            write!(out, "<p class=\"soft\">Source of all published values: {}</p>\n", escape_with_links(sources[0]));
     }
     let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, &rows)).collect();
     headings.extend([
@@ -87,33 +88,57 @@ pub(crate) fn values(records: &Records) -> String {
         Heading::long("Note"),
         Heading::text("Source"),
     ]);
+    // In a long table exceptions would drown: they come first, on their own.
+    let exceptions: Vec<&SummaryRow> =
+        rows.iter().copied().filter(|r| r.verdict.is_some_and(|v| v != Verdict::Match)).collect();
+    let judged = rows.iter().filter(|r| r.verdict.is_some()).count();
+    if exceptions.is_empty() && judged > 1 {
+        let _ = write!(out, "<p>All {judged} published values match.</p>\n");
+    } else if rows.len() > LONG {
+        let _ =
+            write!(out, "<p>{} of {judged} published values match; the others are:</p>\n", judged - exceptions.len());
+        let caption = "Published values that do not match".to_owned();
+        beside(records, &exceptions, &axes, caption, headings.clone(), one_source).write(&mut out);
+    }
+    let caption = "All published values beside measured ones".to_owned();
+    beside(records, &rows, &axes, caption, headings, one_source).write(&mut out);
+    out
+}
+
+/// A longer table has its exceptions told first.
+const LONG: usize = 20;
+
+/// A table of published beside measured values, a group per metric.
+fn beside(
+    records: &Records,
+    rows: &[&SummaryRow],
+    axes: &[String],
+    caption: String,
+    headings: Vec<Heading>,
+    one_source: bool,
+) -> Table {
     let mut metrics: Vec<&str> = Vec::new();
-    for row in &rows {
+    for row in rows {
         if !metrics.contains(&row.metric.as_str()) {
             metrics.push(&row.metric);
         }
     }
-    let mut table = Table {
-        caption: "Published and measured values".to_owned(),
-        keys: axes.len(),
-        headings,
-        groups: Vec::new(),
-    };
+    let mut table = Table { caption, keys: axes.len(), headings, groups: Vec::new() };
     for metric in metrics {
         let group: Vec<_> = rows.iter().filter(|r| r.metric == metric).collect();
-        let unit = unit_of(records, group[0]);
         let largest = group.iter().flat_map(|r| [r.mean, r.published]).flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
-        let unit = unit.scale_for(largest);
+        let unit = unit_of(records, group[0]).scale_for(largest);
         let body = group.iter().map(|row| {
             let mut fields: Vec<Field> = axes.iter().map(|a| axis_field(row, a)).collect();
-            let half = row.half_width.map(|h| unit.value(h));
             let (mean, interval) = match row.mean {
-                Some(mean) => mean_and_interval(unit.value(mean), half),
+                Some(mean) => mean_and_interval(unit.value(mean), row.half_width.map(|h| unit.value(h))),
                 None => ("–".to_owned(), None),
             };
             let published = row.published.map_or_else(|| "–".to_owned(), |v| trimmed(unit.value(v), 6));
             let difference = match (row.mean, row.published) {
-                (Some(mean), Some(published)) if published != 0.0 => signed_percent((mean - published) / published.abs()),
+                (Some(mean), Some(published)) if published != 0.0 => {
+                    signed_percent((mean - published) / published.abs())
+                }
                 _ => "–".to_owned(),
             };
             fields.extend([
@@ -132,8 +157,7 @@ pub(crate) fn values(records: &Records) -> String {
         table.groups.push((Some(unit.heading(&word_for(records, metric))), body.collect()));
     }
     table.drop_empty_columns();
-    table.write(&mut out);
-    out
+    table
 }
 
 /// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its row.
@@ -153,7 +177,8 @@ pub(crate) fn unit_of(records: &Records, row: &SummaryRow) -> Unit {
 
 /// An axis' heading, with its unit where it has one.
 pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) -> Heading {
-    let unit = records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
+    let unit =
+        records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
     let number = rows.iter().filter_map(|r| r.point.get(axis)).all(|v| crate::input::table::parse_number(v).is_some());
     let word = word_for(records, axis);
     let text = if word.ends_with(')') { word } else { unit.unscaled().heading(&word) };

@@ -93,16 +93,16 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     headings.push(Heading::number("Runs"));
     let body = points.iter().map(|point| {
         let of_point = || metrics.iter().map(|m| cells.get(&(*point, *m)).copied());
-        let mut fields: Vec<Field> =
-            axes.iter().map(|a| of_point().flatten().next().map_or(Field::Text(String::new()), |r| axis_field(r, a))).collect();
+        let mut fields: Vec<Field> = axes
+            .iter()
+            .map(|a| of_point().flatten().next().map_or(Field::Text(String::new()), |r| axis_field(r, a)))
+            .collect();
         for (row, unit) in of_point().zip(&units) {
             let shown = match row.and_then(|r| r.mean.map(|mean| (mean, r.half_width))) {
-                Some((mean, half)) => {
-                    match mean_and_interval(unit.value(mean), half.map(|h| unit.value(h))) {
-                        (mean, Some(half)) => format!("{mean} ± {half}"),
-                        (mean, None) => mean,
-                    }
-                }
+                Some((mean, half)) => match mean_and_interval(unit.value(mean), half.map(|h| unit.value(h))) {
+                    (mean, Some(half)) => format!("{mean} ± {half}"),
+                    (mean, None) => mean,
+                },
                 None => "–".to_owned(),
             };
             fields.push(Field::Number(shown));

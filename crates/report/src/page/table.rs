@@ -155,7 +155,11 @@ mod tests {
             headings: vec![Heading::text("name"), Heading::number("value"), Heading::text("nothing")],
             groups: vec![(
                 Some("g".to_owned()),
-                vec![vec![Field::Text("<script>".to_owned()), Field::Number("1.5".to_owned()), Field::Text(String::new())]],
+                vec![vec![
+                    Field::Text("<script>".to_owned()),
+                    Field::Number("1.5".to_owned()),
+                    Field::Text(String::new()),
+                ]],
             )],
         };
         let mut out = String::new();

@@ -45,7 +45,8 @@ fn intervals(records: &Records) -> String {
         return "The summary holds no means.".to_owned();
     };
     if *high <= 1 {
-        return "One run per point: there is no interval, and no telling how much another seed would change.".to_owned();
+        return "One run per point: there is no interval, and no telling how much another seed would change."
+            .to_owned();
     }
     let runs = if low == high { format!("{low}") } else { format!("{low} to {high}") };
     let mut text = format!(
@@ -54,7 +55,9 @@ fn intervals(records: &Records) -> String {
     );
     let few = counts.iter().filter(|n| **n < FEW_RUNS).count();
     if few > 0 {
-        text.push_str(&format!(" {few} of {} values rest on fewer than {FEW_RUNS} runs.", counts.len()));
+        let one = counts.iter().filter(|n| **n == 1).count();
+        let alone = if one > 0 { format!(", {one} of them on one, without an interval") } else { String::new() };
+        text.push_str(&format!(" {few} of {} values rest on fewer than {FEW_RUNS} runs{alone}.", counts.len()));
     }
     text
 }
@@ -92,14 +95,17 @@ fn seeds(records: &Records) -> String {
     for row in &records.results.rows {
         by_point.entry(&row.point).or_default().insert(&row.seed);
     }
-    let mut sets = by_point.values();
-    let (Some(first), points) = (sets.next(), by_point.len()) else { return "None.".to_owned() };
-    let count = count(first.len(), "seed");
-    if points == 1 {
+    let Some(most) = by_point.values().max_by_key(|s| s.len()) else { return "None.".to_owned() };
+    let count = count(most.len(), "seed");
+    if by_point.len() == 1 {
         return format!("{count}; every random stream of a run follows from its seed.");
     }
-    if sets.all(|s| s == first) {
-        format!("The same {count} at every point (common random numbers), so that points differ by what was varied only.")
+    if by_point.values().all(|s| s.is_subset(most)) {
+        let fewer =
+            if by_point.values().any(|s| s.len() < most.len()) { ", fewer where a point has fewer runs" } else { "" };
+        format!(
+            "The same {count} at every point{fewer} (common random numbers): points differ only by what was varied."
+        )
     } else {
         "Points were run with different sets of seeds.".to_owned()
     }
@@ -151,7 +157,8 @@ fn run_table(out: &mut String, records: &Records) {
             names.push(name);
         }
     }
-    let mut headings = vec![Heading::text("Run"), Heading::text("Point"), Heading::number("Seed"), Heading::number("Time (s)")];
+    let mut headings =
+        vec![Heading::text("Run"), Heading::text("Point"), Heading::number("Seed"), Heading::number("Time (s)")];
     headings.extend(names.iter().map(|name| {
         let name = name.replace('_', " ");
         Heading::number(if name.contains("packets") { name } else { format!("Packets {name}") })
@@ -241,12 +248,15 @@ fn write_text(out: &mut String, text: &str) {
 
 /// The command that makes the same records again.
 pub(crate) fn repeat(records: &Records) -> String {
-    let command = records.study.command.clone().unwrap_or_else(|| "fullpipe study run study.toml --out again".to_owned());
+    let command =
+        records.study.command.clone().unwrap_or_else(|| "fullpipe study run study.toml --out again".to_owned());
     let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.build.as_str()).collect();
     let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();
     let mut out = format!("<pre tabindex=\"0\">{}</pre>\n", escape(&command));
     if records.study.command.is_none() {
-        out.push_str("<p>In the folder of this page: <code>study.toml</code> holds every setting, seed included.</p>\n");
+        out.push_str(
+            "<p>In the folder of this page: <code>study.toml</code> holds every setting, seed included.</p>\n",
+        );
     }
     let virtual_time = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
     if !builds.is_empty() {
@@ -261,7 +271,9 @@ pub(crate) fn repeat(records: &Records) -> String {
             }
         );
     }
-    out.push_str("<p>This page and its plots alone: <code>fullpipe report DIR</code> with the folder of these records.</p>\n");
+    out.push_str(
+        "<p>This page and its plots alone: <code>fullpipe report DIR</code> with the folder of these records.</p>\n",
+    );
     out
 }
 

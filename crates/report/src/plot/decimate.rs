@@ -49,8 +49,7 @@ mod tests {
     #[test]
     fn a_million_samples_keep_their_extremes() {
         // A sawtooth with one spike up and one down at odd places.
-        let mut samples: Vec<(f64, f64)> =
-            (0..1_000_000).map(|i| (f64::from(i) * 1e-4, f64::from(i % 1000))).collect();
+        let mut samples: Vec<(f64, f64)> = (0..1_000_000).map(|i| (f64::from(i) * 1e-4, f64::from(i % 1000))).collect();
         samples[123_457].1 = 5000.0;
         samples[765_431].1 = -77.0;
         let thin = thin(&samples, |t| t * 4.0);
@@ -62,9 +61,9 @@ mod tests {
         // In every column the extremes are those of the whole series.
         for column in 0..400 {
             let range = |s: &[(f64, f64)]| {
-                s.iter().filter(|p| (p.0 * 4.0).floor() == f64::from(column)).fold((f64::MAX, f64::MIN), |r, p| {
-                    (r.0.min(p.1), r.1.max(p.1))
-                })
+                s.iter()
+                    .filter(|p| (p.0 * 4.0).floor() == f64::from(column))
+                    .fold((f64::MAX, f64::MIN), |r, p| (r.0.min(p.1), r.1.max(p.1)))
             };
             assert_eq!(range(&thin), range(&samples), "column {column}");
         }

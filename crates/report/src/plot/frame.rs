@@ -427,11 +427,8 @@ mod tests {
 
     #[test]
     fn values_fall_where_they_should() {
-        let frame = Frame::new(
-            &axis(Scale::Log, 10.0, 1000.0),
-            &axis(Scale::Linear(Ends::OnStep), 0.0, 10.0),
-            Vec::new(),
-        );
+        let frame =
+            Frame::new(&axis(Scale::Log, 10.0, 1000.0), &axis(Scale::Linear(Ends::OnStep), 0.0, 10.0), Vec::new());
         // The ends lie on the frame, 100 in the middle of 10 to 1000 by logarithm, 5 in the middle of 0 to 10.
         assert_eq!((frame.x(10.0), frame.y(0.0)), (frame.left, frame.bottom));
         assert!((frame.x(1000.0) - frame.right).abs() < 1e-9 && (frame.y(10.0) - frame.top).abs() < 1e-9);

@@ -70,8 +70,10 @@ pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool)
         Marker::DownTriangle => polygon(out, &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
         Marker::Diamond => polygon(out, &[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)]),
         Marker::Cross | Marker::Plus => {
-            let arm = if style.marker == Marker::Cross { [(-1.0, -1.0), (1.0, 1.0)] } else { [(-1.3, 0.0), (1.3, 0.0)] };
-            let other = if style.marker == Marker::Cross { [(-1.0, 1.0), (1.0, -1.0)] } else { [(0.0, -1.3), (0.0, 1.3)] };
+            let arm =
+                if style.marker == Marker::Cross { [(-1.0, -1.0), (1.0, 1.0)] } else { [(-1.3, 0.0), (1.3, 0.0)] };
+            let other =
+                if style.marker == Marker::Cross { [(-1.0, 1.0), (1.0, -1.0)] } else { [(0.0, -1.3), (0.0, 1.3)] };
             let width = if open { 1.3 } else { 2.0 };
             for [(ax, ay), (bx, by)] in [arm, other] {
                 let _ = write!(

@@ -46,7 +46,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     if let (Some(cx), Some(cy)) = (column(x), column(y)) {
         for row in records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)) {
             let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-            if let (Some(at), Some(vx), Some(vy)) = (keys.iter().position(|k| *k == key), row.values[cx], row.values[cy]) {
+            if let (Some(at), Some(vx), Some(vy)) =
+                (keys.iter().position(|k| *k == key), row.values[cx], row.values[cy])
+            {
                 dots.push((at, vx, vy));
             }
         }
@@ -78,7 +80,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     if has_published {
         legend.push(Entry { label: "open: published".to_owned(), key: Key::Open(style(0)) });
     }
-    let words = format!("{} over {}, {} points in {} series.", y_axis.title, x_axis.title, marks().count(), series.len());
+    let words =
+        format!("{} over {}, {} points in {} series.", y_axis.title, x_axis.title, marks().count(), series.len());
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
     if gather::cut(spec) {
         frame.clip();

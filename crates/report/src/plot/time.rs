@@ -88,7 +88,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         remarks.push("The first run of each point is shown.".to_owned());
     }
     if thinned {
-        remarks.push("Long series are thinned to the first, smallest, largest and last sample of each pixel column.".to_owned());
+        remarks.push("Thinned for drawing; no extreme is lost.".to_owned());
     }
     if left_out > 0 {
         remarks.push(format!("{left_out} more are not drawn; series.csv has them all."));

@@ -1,0 +1,248 @@
+//! What the page must show, for the fixture's records and for records with something special.
+
+use crate::records::{Folder, parse, text_of};
+use std::fs;
+
+/// Numbers as the page writes them: without the spaces that group and align.
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !['\u{202f}', '\u{2007}', '\u{2008}'].contains(c)).collect()
+}
+
+/// The rows of all tables, each a list of its fields' texts.
+fn rows(page: &str) -> Vec<Vec<String>> {
+    let document = parse(page);
+    let row =
+        |r: roxmltree::Node<'_, '_>| r.children().filter(|c| c.is_element()).map(|c| squeezed(&text_of(c))).collect();
+    document.descendants().filter(|n| n.has_tag_name("tr")).map(row).collect()
+}
+
+#[test]
+fn every_published_value_stands_beside_a_measured_one() {
+    let folder = Folder::copy_of("study");
+    let rows = rows(&folder.build());
+    let table = csv::Reader::from_path(folder.0.join("summary.csv"))
+        .unwrap()
+        .into_records()
+        .map(Result::unwrap)
+        .collect::<Vec<_>>();
+    let mut seen = 0;
+    for record in table.iter().filter(|r| !r[9].is_empty()) {
+        // udp or tcp, packets, published value in the unit of its group.
+        let point: Vec<&str> = record[0].split([';', '=']).collect();
+        let scale = match &record[1] {
+            "mean_delay_s" => 1e3,
+            "mean_jitter_s" => 1e6,
+            _ => 1.0,
+        };
+        let published = format!("{:.7}", record[9].parse::<f64>().unwrap() * scale);
+        let published = published.trim_end_matches('0').trim_end_matches('.');
+        let found = rows.iter().any(|row| {
+            row.len() > 6
+                && row[0] == point[1]
+                && row[1] == point[3]
+                && row[2] == published
+                && row.contains(&record[11].to_owned())
+        });
+        assert!(found, "{record:?} as {published}");
+        seen += 1;
+    }
+    // 10 sizes, 2 transports, 4 metrics.
+    assert_eq!(seen, 80);
+}
+
+#[test]
+fn every_claim_has_its_words_verdict_and_note() {
+    let folder = Folder::copy_of("study");
+    let rows = rows(&folder.build());
+    let refuted = rows.iter().find(|r| r[0] == "The size of the application's writes has no effect.").unwrap();
+    assert!(refuted.contains(&"refuted".to_owned()), "{refuted:?}");
+    assert!(refuted.iter().any(|f| f.contains("64 KiB writes fill the link")), "{refuted:?}");
+    let claims = ["match", "match", "match", "match", "refuted", "explained"];
+    let found: Vec<&str> = rows
+        .iter()
+        .filter(|r| r.last().is_some_and(|source| source == "Tso 2021, section 5"))
+        .map(|r| r[1].as_str())
+        .collect();
+    assert_eq!(found, claims);
+}
+
+#[test]
+fn results_have_a_row_per_point_with_mean_and_interval() {
+    let folder = Folder::copy_of("study");
+    // 0.123 has two digits as 0.12, so the mean gets two decimals; a second metric stays as it is.
+    let table = folder.text("summary.csv");
+    let line =
+        table.lines().find(|l| l.starts_with("experiment=udp;packets=50000;draw=random,throughput_mibps")).unwrap();
+    let changed = "experiment=udp;packets=50000;draw=random,throughput_mibps,Mibit/s,30,779.2345,0.123,1,2,3,,,,,";
+    folder.replace("summary.csv", line, changed);
+    let rows = rows(&folder.build());
+    let row =
+        rows.iter().find(|r| r.len() == 7 && r[0] == "50000" && r[1] == "random" && r[3] == "779.23 ± 0.12").unwrap();
+    assert_eq!(row[6], "30");
+    // 40 points in two experiments.
+    assert_eq!(rows.iter().filter(|r| r.len() == 7 && (r[1] == "random" || r[1] == "published")).count(), 40);
+}
+
+#[test]
+fn the_page_loads_nothing_and_runs_nothing() {
+    for fixture in ["study", "run"] {
+        let page = Folder::copy_of(fixture).build();
+        let document = parse(&page);
+        for node in document.descendants().filter(|n| n.is_element()) {
+            let name = node.tag_name().name();
+            assert!(
+                !["script", "link", "iframe", "img", "object", "embed", "image", "foreignObject"].contains(&name),
+                "{name}"
+            );
+            for attribute in node.attributes() {
+                assert!(!attribute.name().starts_with("on") && attribute.name() != "src", "{attribute:?}");
+                if attribute.name() == "href" && name != "a" {
+                    assert!(attribute.value().starts_with('#'), "{attribute:?}");
+                }
+            }
+        }
+        assert!(!page.contains("@import") && !page.contains("url(h") && page.contains("default-src 'none'"));
+    }
+}
+
+#[test]
+fn ids_are_unique_and_headings_have_scope() {
+    let page = Folder::copy_of("study").build();
+    let document = parse(&page);
+    let mut ids: Vec<&str> = document.descendants().filter_map(|n| n.attribute("id")).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+    for link in document.descendants().filter_map(|n| n.attribute("href")).filter_map(|h| h.strip_prefix('#')) {
+        assert!(ids.contains(&link), "nothing at #{link}");
+    }
+    assert!(document.descendants().filter(|n| n.has_tag_name("th")).all(|n| n.attribute("scope").is_some()));
+    for picture in document.descendants().filter(|n| n.attribute("role") == Some("img")) {
+        let first: Vec<_> = picture.children().filter(|n| n.is_element()).take(2).collect();
+        assert!(first[0].has_tag_name(("http://www.w3.org/2000/svg", "title")) && !text_of(first[0]).is_empty());
+        assert!(first[1].has_tag_name(("http://www.w3.org/2000/svg", "desc")) && !text_of(first[1]).is_empty());
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let evil = "</title></style><script>alert(1)</script><b onclick=\"x\">'&amp;\u{0}";
+    let quoted = evil.replace('"', "\"\"");
+    let folder = Folder::copy_of("study");
+    let toml = format!("'''{}'''", evil.replace('\u{0}', ""));
+    for old in [
+        "\"TCP versus UDP over a shared Ethernet\"",
+        "\"Throughput over packets offered\"",
+        "\"Packets offered\"",
+        "\"half\"",
+        "\"UDP loses packets (35 to 77 %), TCP none.\"",
+        "\"Throughput\"",
+        "\"Constant-rate UDP, a 1472 B payload each 2 µs.\"",
+    ] {
+        folder.replace("study.toml", old, &toml);
+    }
+    folder.replace("summary.csv", "Tso 2021, table 2", &quoted.replace(',', ""));
+    folder.replace("summary.csv", "draw=random", &format!("draw={}", evil.replace(['=', ';', '"', ','], "")));
+    folder.replace("summary.csv", "claim:udp-loses", "claim:<script>");
+    folder.replace("summary.csv", "Mibit/s", "<script>");
+    let key =
+        folder.records().iter().find_map(|r| r.strip_prefix("runs/")?.split('/').next().map(str::to_owned)).unwrap();
+    folder.replace(&format!("runs/{key}/run.json"), "0.1.0+5f1c2a90d3e4", "<script>build</script>");
+    folder.replace(
+        &format!("runs/{key}/run.json"),
+        "\"failures\": []",
+        "\"failures\": [\"<script>late</script>\", {\"message\": \"<script>\"}]",
+    );
+    let page = folder.build();
+    let document = parse(&page);
+    assert!(
+        document.descendants().all(|n| !n.has_tag_name("script") && !n.has_tag_name("b") || n.attributes().len() == 0)
+    );
+    assert!(document.descendants().all(|n| n.tag_name().name() != "script"));
+    let title = document.descendants().find(|n| n.has_tag_name("title")).unwrap();
+    assert_eq!(text_of(title), evil.replace('\u{0}', ""));
+    assert!(text_of(document.root()).contains("<script>build</script>"));
+    assert!(text_of(document.root()).contains("audit: <script>late</script>"));
+    for file in fs::read_dir(folder.0.join("plots")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(parse(&text).descendants().all(|n| n.tag_name().name() != "script"));
+    }
+}
+
+#[test]
+fn a_run_that_failed_its_audit_is_told_everywhere() {
+    let folder = Folder::copy_of("study");
+    let key =
+        folder.records().iter().find_map(|r| r.strip_prefix("runs/")?.split('/').next().map(str::to_owned)).unwrap();
+    let failure = r#""failures": [{"rule": "link-rate", "subject": "link 0", "name": "segment", "at_s": 2.5, "message": "too fast", "count": 3}]"#;
+    folder.replace(&format!("runs/{key}/run.json"), "\"failures\": []", failure);
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    let reason = "audit: link-rate: link 0 (segment) at 2.5 s: too fast (3 times)";
+    assert_eq!(built.distrust, [format!("run {key}: {reason}")]);
+    let page = folder.text("report.html");
+    assert!(page.contains("Not to be trusted.</strong> 1 run of 2 is not valid"), "banner");
+    assert_eq!(page.matches(reason).count(), 2, "banner and section on validity");
+    assert!(rows(&page).iter().any(|r| r[0] == key[..12] && r.contains(&"✗ failed".to_owned())));
+    assert!(page.contains("1 of 2 runs passed, 1 failed."));
+}
+
+#[test]
+fn an_audit_that_does_not_say_that_it_passed_has_not() {
+    let folder = Folder::copy_of("run");
+    folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"passed\": true", "\"passed\": \"yes\"");
+    assert_eq!(fullpipe_report::build(&folder.0).unwrap().distrust.len(), 1);
+}
+
+#[test]
+fn a_late_run_says_so() {
+    let folder = Folder::copy_of("run");
+    let late = "\"clock\": \"real\", \"lateness\": {\"trusted\": false, \"p99_s\": 0.004}";
+    folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"clock\": \"virtual\"", late);
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    assert_eq!(built.distrust, ["run c0ffee0123456789abcdef01: fell behind real time: p99 s 0.004"]);
+    let page = folder.text("report.html");
+    assert!(page.contains("✗ fell behind; p99 s 0.004") && page.contains("do not repeat to the bit"));
+}
+
+#[test]
+fn a_quick_study_says_so() {
+    let folder = Folder::copy_of("study");
+    assert!(!folder.build().contains("Quick run."));
+    folder.replace("study.toml", "quick = false", "quick = true");
+    assert!(folder.build().contains("Quick run."));
+}
+
+#[test]
+fn a_single_run_has_its_flows_and_a_plot_per_probe() {
+    let folder = Folder::copy_of("run");
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    let names: Vec<_> = built.plots.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(names, ["cwnd-bytes.svg", "queue-bytes.svg", "srtt-s.svg"]);
+    let rows = rows(&folder.text("report.html"));
+    let flow = rows.iter().find(|r| r[0] == "bulk.2").unwrap();
+    // 6299.54 s over 242 290 packets are 26.0000 ms; 46.902 Mbit/s.
+    assert_eq!(flow[5..8], ["46.9020", "26", "51.5911"]);
+    assert_eq!(rows.iter().filter(|r| r[0].starts_with("bulk.")).count(), 4);
+}
+
+#[test]
+fn limitations_are_told_if_given() {
+    let folder = Folder::copy_of("run");
+    assert!(folder.build().contains("docs/limitations.md"));
+    let options = fullpipe_report::Options { limitations: Some("Routes are <static>.") };
+    fullpipe_report::build_with(&folder.0, options).unwrap();
+    assert!(folder.text("report.html").contains("<p>Routes are &lt;static&gt;.</p>"));
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes_wherever_they_lie() {
+    for fixture in ["study", "run"] {
+        let (a, b) = (Folder::copy_of(fixture), Folder::copy_of(fixture));
+        assert_eq!(a.build(), b.build());
+        let once: Vec<_> = a.records().iter().map(|f| a.text(f)).collect();
+        a.build();
+        assert_eq!(a.records().iter().map(|f| a.text(f)).collect::<Vec<_>>(), once);
+        assert_eq!(b.records().iter().map(|f| b.text(f)).collect::<Vec<_>>(), once);
+    }
+}

@@ -1,0 +1,171 @@
+//! What the pictures must show.
+
+use crate::records::{Folder, parse, text_of};
+
+const SVG: &str = "http://www.w3.org/2000/svg";
+
+fn texts(svg: &str) -> Vec<String> {
+    parse(svg).descendants().filter(|n| n.has_tag_name((SVG, "text"))).map(text_of).collect()
+}
+
+#[test]
+fn all_pictures_are_well_formed_and_on_the_canvas() {
+    for fixture in ["study", "run"] {
+        let folder = Folder::copy_of(fixture);
+        let built = fullpipe_report::build(&folder.0).unwrap();
+        let page = folder.text("report.html");
+        assert!(!built.plots.is_empty());
+        for file in built.plots {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{file:?}");
+            let document = parse(&text);
+            let root = document.root_element();
+            let height: f64 = root.attribute("height").unwrap().parse().unwrap();
+            for node in document.descendants() {
+                for (name, most) in [("x", 480.0), ("cx", 480.0), ("y", height), ("cy", height)] {
+                    if let Some(value) = node.attribute(name) {
+                        assert!((0.0..=most).contains(&value.parse::<f64>().unwrap()), "{file:?} {node:?}");
+                    }
+                }
+            }
+            // The page shows the same picture.
+            assert!(page.contains(text.trim_end()), "{file:?}");
+        }
+    }
+}
+
+#[test]
+fn published_points_stand_beside_the_measured_line() {
+    let folder = Folder::copy_of("study");
+    folder.build();
+    let svg = folder.text("plots/jitter.svg");
+    let document = parse(&svg);
+    // Two series of ten points: circles for one, squares for the other; each measured (filled) and published (open).
+    let count = |tag: &str, open: bool| {
+        let marks = document.descendants().filter(|n| n.has_tag_name((SVG, tag)));
+        marks.filter(|n| (n.attribute("fill") == Some("none")) == open).count()
+    };
+    // One more of each in the legend: measured circle, measured square, one open circle for both.
+    assert_eq!((count("circle", false), count("polygon", false)), (11, 11));
+    assert_eq!((count("circle", true), count("polygon", true)), (11, 10));
+    assert!(texts(&svg).contains(&"open: published".to_owned()));
+    assert!(texts(&svg).contains(&"Mean jitter (µs)".to_owned()));
+    assert!(folder.text("report.html").contains("Open markers: published values."));
+}
+
+#[test]
+fn a_value_lies_where_its_axis_says() {
+    let folder = Folder::copy_of("study");
+    folder.replace(
+        "study.toml",
+        "name = \"jitter\"\ntitle = \"Mean jitter\"\nx = \"packets\"\ny = \"mean_jitter_s\"",
+        "name = \"jitter\"\nx = \"packets\"\ny = \"other\"\ny_unit = \"s\"",
+    );
+    let mut table = folder.text("summary.csv");
+    table.push_str("experiment=udp;packets=0;draw=published,other,,3,0,,,,,,,,,\n");
+    table.push_str(
+        "experiment=udp;packets=50,draw\n".replace(",draw", ";draw=published,other,,3,2,0.5,,,,,,,,").as_str(),
+    );
+    table.push_str("experiment=udp;packets=100;draw=published,other,,3,8,,,,,,,,,\n");
+    folder.write("summary.csv", &table);
+    folder.build();
+    let svg = folder.text("plots/jitter.svg");
+    let document = parse(&svg);
+    let circles: Vec<(f64, f64)> = document
+        .descendants()
+        .filter(|n| n.has_tag_name((SVG, "circle")))
+        .map(|n| (n.attribute("cx").unwrap().parse().unwrap(), n.attribute("cy").unwrap().parse().unwrap()))
+        .collect();
+    // Both axes begin at zero and end at 100 and 8: halfway across, a quarter up.
+    let [(x0, y0), (x1, y1), (x2, y2), _legend] = circles[..] else { panic!("{circles:?}") };
+    assert!((x1 - x0 - (x2 - x0) / 2.0).abs() < 0.02, "{circles:?}");
+    assert!((y0 - y1 - (y0 - y2) / 4.0).abs() < 0.02, "{circles:?}");
+    // The interval goes from 1.5 to 2.5: an eighth of the axis, centred.
+    let path = document.descendants().filter_map(|n| n.attribute("d")).find(|d| d.matches('H').count() == 2).unwrap();
+    let numbers: Vec<f64> = path.split(['M', 'V', 'H', ',']).filter_map(|t| t.parse().ok()).collect();
+    let (low, high) = (numbers[1], numbers[2]);
+    assert!((low - high - (y0 - y2) / 8.0).abs() < 0.02 && (f64::midpoint(low, high) - y1).abs() < 0.02, "{path}");
+}
+
+#[test]
+fn a_long_series_stays_small_and_keeps_its_spike() {
+    let folder = Folder::copy_of("run");
+    let mut text = "time_s,subject,metric,value\n".to_owned();
+    for i in 0..1_000_000_u32 {
+        let value = if i == 654_321 { 9_000_000 } else { 1000 + i % 997 };
+        text.push_str(&format!("{}.{:04},bulk.1,cwnd_bytes,{value}\n", i / 10_000, i % 10_000));
+    }
+    folder.write("runs/c0ffee0123456789abcdef01/series.csv", &text);
+    folder.build();
+    let svg = folder.text("plots/cwnd-bytes.svg");
+    assert!(svg.len() < 100_000, "{}", svg.len());
+    // The spike is drawn to the upper end of the axis, less than a tenth below it (9 of 10 MB).
+    let document = parse(&svg);
+    let curve = document.descendants().filter_map(|n| n.attribute("d")).max_by_key(|d| d.len()).unwrap();
+    let highest =
+        curve.split(['M', 'L']).filter_map(|p| p.split_once(',')?.1.parse::<f64>().ok()).fold(f64::MAX, f64::min);
+    let top = 12.0 + 19.0;
+    assert!((highest - top - 25.0).abs() < 1.0, "{highest}");
+}
+
+#[test]
+fn values_that_a_log_axis_cannot_show_are_told() {
+    let folder = Folder::copy_of("study");
+    let table = folder.text("summary.csv");
+    let line =
+        table.lines().find(|l| l.starts_with("experiment=udp;packets=50000;draw=published,mean_delay_s")).unwrap();
+    let zero = "experiment=udp;packets=50000;draw=published,mean_delay_s,s,1,0,,0,0,0,,,,,";
+    folder.replace("summary.csv", line, zero);
+    let page = folder.build();
+    assert!(page.contains("1 values at or below zero cannot be shown on a logarithmic axis."), "remark");
+}
+
+#[test]
+fn a_plot_without_data_says_why() {
+    let folder = Folder::copy_of("study");
+    folder.replace("study.toml", "y = \"mean_jitter_s\"", "y = \"nothing\"");
+    let page = folder.build();
+    assert!(page.contains("the summary has no value of nothing over packets"), "reason");
+    assert!(!folder.0.join("plots/jitter.svg").exists());
+}
+
+#[test]
+fn names_on_an_axis_stand_apart_without_a_line() {
+    let folder = Folder::copy_of("study");
+    folder.replace(
+        "study.toml",
+        "x = \"packets\"\ny = \"mean_jitter_s\"\nseries = [\"experiment\"]\nwhere = { draw = \"published\" }",
+        "x = \"experiment\"\ny = \"mean_jitter_s\"\nwhere = { draw = \"published\", packets = 1e5 }",
+    );
+    folder.build();
+    let svg = folder.text("plots/jitter.svg");
+    let texts = texts(&svg);
+    assert!(texts.contains(&"udp".to_owned()) && texts.contains(&"tcp".to_owned()), "{texts:?}");
+    // The only strokes of a series' width would be its line.
+    assert!(!svg.contains("stroke-width=\"1.7\""));
+}
+
+#[test]
+fn without_plots_asked_for_every_metric_is_drawn() {
+    let folder = Folder::copy_of("study");
+    let text = folder.text("study.toml");
+    let (before, rest) = text.split_once("[[plot]]").unwrap();
+    let claims = rest.find("[[claim]]").unwrap();
+    folder.write("study.toml", &format!("{before}{}", &rest[claims..]));
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    let names: Vec<_> = built.plots.iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(names, ["rx-packets", "throughput-mibps", "mean-delay-s", "mean-jitter-s"]);
+    assert!(texts(&folder.text("plots/rx-packets.svg")).contains(&"udp, published".to_owned()));
+}
+
+#[test]
+fn old_pictures_go_and_foreign_ones_stay() {
+    let folder = Folder::copy_of("study");
+    folder.build();
+    let old = folder.text("plots/jitter.svg");
+    folder.write("plots/removed-since.svg", &old);
+    folder.write("plots/mine.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>");
+    folder.build();
+    assert!(!folder.0.join("plots/removed-since.svg").exists());
+    assert!(folder.0.join("plots/mine.svg").exists() && folder.0.join("plots/jitter.svg").exists());
+}
