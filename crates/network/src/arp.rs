@@ -145,3 +145,102 @@ fn jitter(specification: &ArpSpecification, stream: &mut Stream) -> Duration {
         step => Duration::from_nanos(drawn.as_nanos() / step * step),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specification() -> ArpSpecification {
+        ArpSpecification {
+            enabled: true,
+            pending_packets: 2,
+            request_jitter: Duration::from_millis(10),
+            request_jitter_step: Duration::from_millis(1),
+            fixed_delays: Vec::new(),
+            reply_timeout: Duration::from_secs(1),
+            max_requests: 2,
+        }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn resolver(fixed_ms: Option<u64>) -> Resolver {
+        Resolver::new(fixed_ms.map(Duration::from_millis), Stream::new(1, "station", "address-resolution"))
+    }
+
+    #[test]
+    fn packets_wait_up_to_the_limit_and_leave_in_order() {
+        let (specification, mut resolver) = (specification(), resolver(Some(4)));
+        let submit =
+            |resolver: &mut Resolver, ms, neighbour, n| resolver.submit(&specification, at(ms), neighbour, Handle(n));
+        assert_eq!(resolver.next_wake(), Instant::NEVER);
+        assert_eq!(submit(&mut resolver, 1, 7, 10), Lookup::Waits);
+        assert_eq!(submit(&mut resolver, 2, 7, 11), Lookup::Waits);
+        assert_eq!(submit(&mut resolver, 3, 7, 12), Lookup::Refused);
+        assert_eq!(submit(&mut resolver, 3, 5, 13), Lookup::Waits, "each neighbour has its own");
+        assert_eq!(resolver.next_wake(), at(5));
+        assert_eq!(resolver.answered(7), [Handle(10), Handle(11)]);
+        assert_eq!(resolver.next_wake(), at(7));
+        assert_eq!(submit(&mut resolver, 9_000_000, 7, 14), Lookup::Known, "for ever");
+        assert_eq!(resolver.answered(7), []);
+        assert_eq!(resolver.answered(9), [], "an answer to a question that nobody asked");
+        assert_eq!(submit(&mut resolver, 9_000_000, 9, 15), Lookup::Known);
+    }
+
+    #[test]
+    fn requests_are_repeated_and_given_up_in_the_order_of_neighbours() {
+        let (specification, mut resolver) = (specification(), resolver(Some(4)));
+        for neighbour in [8, 3] {
+            resolver.submit(&specification, at(0), neighbour, Handle(neighbour));
+        }
+        assert_eq!(resolver.next_due(&specification, at(3)), None);
+        for (ms, what) in [(4, "first"), (1004, "second")] {
+            assert_eq!(resolver.next_wake(), at(ms), "{what}");
+            assert_eq!(resolver.next_due(&specification, at(ms)), Some((3, Due::Ask)), "{what}");
+            assert_eq!(resolver.next_due(&specification, at(ms)), Some((8, Due::Ask)), "{what}");
+            assert_eq!(resolver.next_due(&specification, at(ms)), None, "{what}");
+        }
+        assert_eq!(resolver.next_due(&specification, at(2004)), Some((3, Due::GiveUp(vec![Handle(3)]))));
+        assert_eq!(resolver.next_due(&specification, at(2004)), Some((8, Due::GiveUp(vec![Handle(8)]))));
+        assert_eq!(resolver.next_wake(), Instant::NEVER);
+        assert_eq!(resolver.submit(&specification, at(3000), 3, Handle(1)), Lookup::Waits);
+        assert_eq!(resolver.next_wake(), at(3004), "it begins anew");
+    }
+
+    #[test]
+    fn delays_are_uniform_over_the_steps() {
+        // Ten steps of 1 ms: Binomial(10 000, 1/10) each: mean 1000, standard deviation 30; five of them on either side.
+        let (specification, mut resolver) = (specification(), resolver(None));
+        let mut seen = [0u32; 10];
+        for neighbour in 0..10_000 {
+            resolver.submit(&specification, at(0), neighbour, Handle(0));
+            let delay = resolver.next_wake().as_nanos();
+            assert_eq!(delay % 1_000_000, 0);
+            seen[(delay / 1_000_000) as usize] += 1;
+            resolver.answered(neighbour);
+        }
+        assert!(seen.iter().all(|n| (850..=1150).contains(n)), "{seen:?}");
+    }
+
+    #[test]
+    fn without_resolution_everybody_is_known_and_odd_settings_end() {
+        let mut resolver = resolver(None);
+        let off = ArpSpecification { enabled: false, ..specification() };
+        assert_eq!(resolver.submit(&off, at(0), 1, Handle(0)), Lookup::Known);
+        assert_eq!(resolver.next_wake(), Instant::NEVER);
+        // No room, no jitter, no time-out, no requests: still one request, and an end.
+        let nothing = ArpSpecification {
+            pending_packets: 0,
+            request_jitter: Duration::ZERO,
+            reply_timeout: Duration::ZERO,
+            max_requests: 0,
+            ..specification()
+        };
+        assert_eq!(resolver.submit(&nothing, at(0), 1, Handle(0)), Lookup::Refused);
+        assert_eq!(resolver.next_due(&nothing, at(0)), Some((1, Due::Ask)));
+        assert_eq!(resolver.next_due(&nothing, at(0)), None);
+        assert_eq!(resolver.next_due(&nothing, at(1)), Some((1, Due::GiveUp(Vec::new()))));
+    }
+}

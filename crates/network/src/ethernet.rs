@@ -566,3 +566,37 @@ impl<O: Observer> Network<O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Smallest and largest wait before a retry, of many draws, and their mean.
+    fn waits(retries: u32, ceiling: u32) -> (u64, u64, f64) {
+        let mut stream = Stream::new(1, "station", "back-off");
+        let draws: Vec<u64> = (0..40_000).map(|_| back_off_slots(retries, ceiling, &mut stream)).collect();
+        let sum: u64 = draws.iter().sum();
+        (*draws.iter().min().unwrap(), *draws.iter().max().unwrap(), sum as f64 / 40_000.0)
+    }
+
+    #[test]
+    fn back_off_grows_to_its_ceiling() {
+        // Before retry k: uniform over 1 ... 2^k - 2 (but 1 for k = 1), mean (2^k - 1) / 2, standard deviation
+        // (2^k - 2) / sqrt(12); bounds of the mean are five standard errors.
+        assert_eq!(waits(1, 10), (1, 1, 1.0));
+        for k in 2..=9u32 {
+            let upper = (1u64 << k) - 2;
+            let (low, high, mean) = waits(k, 10);
+            assert_eq!((low, high), (1, upper), "{k}");
+            let error = upper as f64 / 12f64.sqrt() / 200.0 * 5.0;
+            assert!((mean - (upper + 1) as f64 / 2.0).abs() < error, "{k}: {mean}");
+        }
+        // At most 1000 slots: U[1, 1000) cut to whole slots.
+        for (retries, ceiling) in [(10, 10), (11, 10), (1000, 10), (1000, u32::MAX)] {
+            let (low, high, mean) = waits(retries, ceiling);
+            assert!(low == 1 && high == 999 && (mean - 500.0).abs() < 1000.0 / 12f64.sqrt() / 200.0 * 5.0, "{mean}");
+        }
+        assert_eq!(waits(9, 2).1, 2);
+        assert_eq!(waits(9, 0).1, 1);
+    }
+}

@@ -158,3 +158,128 @@ impl QueueDiscipline for FairQueue {
         self.wire_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Handle;
+    use fullpipe_units::Duration;
+
+    fn settings(limit_packets: u64) -> FairQueueSpecification {
+        let codel = CoDelSpecification {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            mtu_bytes: 1500,
+        };
+        FairQueueSpecification { limit_packets, quantum_bytes: 1500, codel }
+    }
+
+    fn packet(number: u32, key: u64, ip_bytes: u32) -> Queued {
+        Queued { handle: Handle(number), wire_bytes: ip_bytes + 18, ip_bytes, key, since: Instant::ZERO }
+    }
+
+    /// Keys in the order in which they leave.
+    fn drain(queue: &mut FairQueue, count: usize) -> Vec<u64> {
+        let mut dropped = Vec::new();
+        let keys = (0..count).filter_map(|_| queue.dequeue(Instant::ZERO, &mut dropped).map(|p| p.key)).collect();
+        assert!(dropped.is_empty());
+        keys
+    }
+
+    #[test]
+    fn flows_share_bytes_and_not_packets() {
+        // 1500 against 50 bytes: after the first round (in the new list) one large packet for thirty small ones.
+        let mut queue = FairQueue::new(settings(10_000));
+        let mut dropped = Vec::new();
+        for n in 0..400 {
+            queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).unwrap();
+            queue.enqueue(Instant::ZERO, packet(n, 2, 50), &mut dropped).unwrap();
+        }
+        assert_eq!((queue.packets(), queue.bytes()), (800, 400 * (1518 + 68)));
+        let order = drain(&mut queue, 310);
+        let large = order.iter().filter(|key| **key == 1).count();
+        assert_eq!(large, 10);
+        for round in order.chunks(31) {
+            assert_eq!(round[0], 1);
+            assert!(round[1..].iter().all(|key| *key == 2));
+        }
+        assert_eq!(queue.packets(), 490);
+        drain(&mut queue, 490);
+        assert_eq!((queue.packets(), queue.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_new_flow_goes_first_and_only_once() {
+        let mut queue = FairQueue::new(settings(10_000));
+        let mut dropped = Vec::new();
+        for n in 0..100 {
+            queue.enqueue(Instant::ZERO, packet(n, 1, 500), &mut dropped).unwrap();
+        }
+        // Flow 1 has used its first quantum and 500 bytes of the second: an old flow now.
+        assert_eq!(drain(&mut queue, 4), [1, 1, 1, 1]);
+        for n in 0..3 {
+            queue.enqueue(Instant::ZERO, packet(n, 2, 100), &mut dropped).unwrap();
+        }
+        assert_eq!(drain(&mut queue, 4), [2, 2, 2, 1]);
+        // Flow 2 has run empty and stands among the old ones now: flow 1 uses up its quantum first.
+        queue.enqueue(Instant::ZERO, packet(9, 2, 100), &mut dropped).unwrap();
+        assert_eq!(drain(&mut queue, 3), [1, 2, 1]);
+        // Empty again, it leaves when its turn comes (after flow 1's quantum of three), and is new after that.
+        assert_eq!(drain(&mut queue, 3), [1, 1, 1]);
+        queue.enqueue(Instant::ZERO, packet(9, 2, 100), &mut dropped).unwrap();
+        assert_eq!(drain(&mut queue, 2), [2, 1]);
+    }
+
+    #[test]
+    fn packets_of_a_flow_keep_their_order() {
+        let mut queue = FairQueue::new(settings(10_000));
+        let mut dropped = Vec::new();
+        for n in 0..100 {
+            queue.enqueue(Instant::ZERO, packet(n, u64::from(n % 3), 100 + 300 * (n % 3)), &mut dropped).unwrap();
+        }
+        let mut last = [0; 3];
+        while let Some(next) = queue.dequeue(Instant::ZERO, &mut dropped) {
+            assert!(next.handle.0 >= last[next.key as usize]);
+            last[next.key as usize] = next.handle.0;
+        }
+        assert_eq!(last, [99, 97, 98]);
+    }
+
+    #[test]
+    fn a_lone_flow_loses_its_tail_and_of_several_the_fattest_its_head() {
+        let mut queue = FairQueue::new(settings(100));
+        let mut dropped = Vec::new();
+        for n in 0..100 {
+            assert!(queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).is_ok());
+        }
+        assert_eq!(queue.enqueue(Instant::ZERO, packet(100, 1, 1500), &mut dropped).unwrap_err().handle, Handle(100));
+        assert!(dropped.is_empty());
+        // A packet of another flow: of flow 1's 150 000 bytes half, 50 packets, are lost from the head.
+        assert!(queue.enqueue(Instant::ZERO, packet(200, 2, 100), &mut dropped).is_ok());
+        assert_eq!(dropped.iter().map(|p| p.handle.0).collect::<Vec<_>>(), (0..50).collect::<Vec<u32>>());
+        assert_eq!((queue.packets(), queue.bytes()), (51, 50 * 1518 + 118));
+
+        // Of 1000 packets the half would be 500: at most 64 at once.
+        let mut queue = FairQueue::new(settings(1000));
+        dropped.clear();
+        for n in 0..1000 {
+            assert!(queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).is_ok());
+        }
+        assert!(queue.enqueue(Instant::ZERO, packet(0, 2, 100), &mut dropped).is_ok());
+        assert_eq!(dropped.len(), 64);
+    }
+
+    #[test]
+    fn what_codel_drops_is_counted_out() {
+        let mut queue = FairQueue::new(settings(10_000));
+        let mut dropped = Vec::new();
+        for n in 0..200 {
+            queue.enqueue(Instant::ZERO, packet(n, 1, 1500), &mut dropped).unwrap();
+        }
+        for ms in 0..150 {
+            queue.dequeue(Instant::ZERO + Duration::from_millis(ms), &mut dropped);
+        }
+        // One drop at 105 ms (see `codel`): 150 have left, one is dropped.
+        assert_eq!((dropped.len(), queue.packets(), queue.bytes()), (1, 49, 49 * 1518));
+    }
+}

@@ -176,3 +176,59 @@ impl<O: Observer> Network<O> {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole() -> Whole {
+        Whole { outstanding: 0, holes: vec![(0, u32::MAX)], failure: None }
+    }
+
+    #[test]
+    fn holes_close_in_any_order() {
+        // 0..1480, 1480..2960, 2960..3000.
+        let pieces = [(0, 1480, false), (1480, 2960, false), (2960, 3000, true)];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut whole = whole();
+            for (filled, index) in order.into_iter().enumerate() {
+                assert!(!whole.holes.is_empty(), "{order:?}: whole after {filled}");
+                let (start, end, last) = pieces[index];
+                whole.fill(start, end, last);
+            }
+            assert!(whole.holes.is_empty(), "{order:?}: {:?}", whole.holes);
+        }
+    }
+
+    #[test]
+    fn a_piece_that_comes_twice_or_overlaps_fills_no_hole_beside_it() {
+        let mut whole = whole();
+        whole.fill(8, 16, false);
+        whole.fill(8, 16, false);
+        assert_eq!(whole.holes, [(0, 8), (16, u32::MAX)]);
+        whole.fill(12, 32, true);
+        assert_eq!(whole.holes, [(0, 8)]);
+        whole.fill(0, 12, false);
+        assert!(whole.holes.is_empty());
+    }
+
+    #[test]
+    fn cuts_are_multiples_of_eight_and_cover_everything() {
+        for mtu_bytes in 28..200 {
+            for payload_bytes in 1..600 {
+                let mut end = 0;
+                for (offset, length) in cut(payload_bytes, mtu_bytes).unwrap() {
+                    assert_eq!(offset, end);
+                    end += length;
+                    assert!(length > 0 && length + IPV4_HEADER_BYTES <= mtu_bytes);
+                    assert!(length % 8 == 0 || end == payload_bytes);
+                    // As large as it can be: eight bytes more would not have fitted.
+                    assert!(length + 8 + IPV4_HEADER_BYTES > mtu_bytes || end == payload_bytes);
+                }
+                assert_eq!(end, payload_bytes);
+            }
+        }
+        assert!(cut(100, 27).is_none());
+        assert!(cut(100, 0).is_none());
+    }
+}

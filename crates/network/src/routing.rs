@@ -1,7 +1,7 @@
 //! Static routes: fewest hops, ties to the link declared first.
 //!
-//! A node with one way out needs no table. Every other node has, for each node of the network, the link toward it,
-//! found by one breadth-first search per such node.
+//! A node with one way out needs no table: it sends everything to the router there. Every other node has, for each node
+//! of the network, the link toward it, found by one breadth-first search per such node.
 
 use fullpipe_units::{LinkId, NodeId};
 use std::collections::VecDeque;
@@ -25,8 +25,10 @@ pub enum Attachment {
 /// Routes of one node.
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
-    /// Everything goes this way.
+    /// Everything goes this way: to a router that knows what it cannot reach.
     Default(Attachment),
+    /// Only this neighbour, a host, can be reached.
+    Neighbour(NodeId, Attachment),
     /// By destination.
     Table(Vec<Attachment>),
 }
@@ -36,6 +38,8 @@ impl Routes {
     pub(crate) fn toward(&self, destination: NodeId) -> Attachment {
         match self {
             Routes::Default(attachment) => *attachment,
+            Routes::Neighbour(neighbour, attachment) if *neighbour == destination => *attachment,
+            Routes::Neighbour(..) => Attachment::None,
             Routes::Table(table) => table.get(destination.index()).copied().unwrap_or(Attachment::None),
         }
     }
@@ -54,7 +58,9 @@ pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
     (0..edges.len())
         .map(|node| match edges[node].as_slice() {
             [] => Routes::Default(Attachment::None),
-            [only] if !matches!(only.by, Attachment::Station { .. }) => Routes::Default(only.by),
+            [only] if !forwards[only.to.index()] => Routes::Neighbour(only.to, only.by),
+            // A neighbour that has a default way itself might send what cannot be reached back and forth for ever.
+            [only] if edges[only.to.index()].len() > 1 => Routes::Default(only.by),
             _ => Routes::Table(table(node, edges, forwards)),
         })
         .collect()

@@ -1,0 +1,111 @@
+//! Routes against Floyd-Warshall on random graphs: fewest hops, and hosts pass nothing on.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use common::segment::resolved;
+use fullpipe_network::{Attachment, Limit, LinkSpecification, Network};
+use fullpipe_units::{Duration, LinkId, NodeId, Rate};
+use proptest::prelude::*;
+
+const FAR: u32 = 1_000_000;
+
+fn link(from: usize, to: usize) -> LinkSpecification {
+    LinkSpecification {
+        from: NodeId(from as u32),
+        to: NodeId(to as u32),
+        rate: Rate::from_megabits_per_second(1),
+        delay: Duration::ZERO,
+        mtu_bytes: 1500,
+        framing_bytes: 0,
+        queue: Limit::Unlimited,
+        discipline: None,
+        loss: None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn paths_are_shortest(
+        routers in prop::collection::vec(any::<bool>(), 2..14),
+        links in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..30),
+        shared in prop::collection::btree_set(0usize..14, 0..5),
+    ) {
+        let count = routers.len();
+        let mut network = Network::new(());
+        for router in &routers {
+            network.add_node(*router);
+        }
+        let mut hops = vec![vec![FAR; count]; count];
+        for (node, row) in hops.iter_mut().enumerate() {
+            row[node] = 0;
+        }
+        let mut ends = Vec::new();
+        for (from, to) in links {
+            let (from, to) = (from.index(count), to.index(count));
+            if from != to {
+                network.add_link(link(from, to));
+                ends.push(to);
+                hops[from][to] = 1;
+            }
+        }
+        let stations: Vec<NodeId> = shared.into_iter().filter(|n| *n < count).map(|n| NodeId(n as u32)).collect();
+        if !stations.is_empty() {
+            network.add_ethernet(resolved(&stations, 1));
+            for a in &stations {
+                for b in &stations {
+                    if a != b {
+                        hops[a.index()][b.index()] = 1;
+                    }
+                }
+            }
+        }
+        network.finish();
+        for middle in (0..count).filter(|n| routers[*n]) {
+            for from in 0..count {
+                for to in 0..count {
+                    hops[from][to] = hops[from][to].min(hops[from][middle] + hops[middle][to]);
+                }
+            }
+        }
+        for (from, row) in hops.iter().enumerate() {
+            for (to, hops) in row.iter().enumerate().filter(|(to, _)| *to != from) {
+                let path = network.path(NodeId(from as u32), NodeId(to as u32));
+                // Where the path leads, hop by hop.
+                let mut at = NodeId(from as u32);
+                for hop in &path {
+                    at = match hop {
+                        Attachment::Link(link) => NodeId(ends[link.index()] as u32),
+                        Attachment::Station { station, .. } => stations[*station as usize],
+                        Attachment::None => at,
+                    };
+                }
+                if *hops < FAR {
+                    prop_assert_eq!(path.len() as u32, *hops);
+                    prop_assert_eq!(at.index(), to);
+                } else {
+                    prop_assert_ne!(at.index(), to);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn of_equal_ways_the_one_declared_first() {
+    // 0 to 3 by way of 1 or 2, declared in either order.
+    for (first, second) in [(1, 2), (2, 1)] {
+        let mut network = Network::new(());
+        for _ in 0..4 {
+            network.add_node(true);
+        }
+        for (from, to) in [(0, first), (first, 3), (0, second), (second, 3)] {
+            network.add_link(link(from, to));
+        }
+        network.finish();
+        assert_eq!(network.path(NodeId(0), NodeId(3)), [Attachment::Link(LinkId(0)), Attachment::Link(LinkId(1))]);
+    }
+}
