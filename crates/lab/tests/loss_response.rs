@@ -13,7 +13,7 @@ const ROUND_TRIP_S: f64 = 0.1;
 const WIRE_BITS: f64 = 1502.0 * 8.0;
 
 /// Segments per round trip that the sender puts on the link, over `seconds` after a start of `warm_up`.
-fn segments_per_round_trip(congestion: &str, loss: &str, warm_up: u32, seconds: u32, seed: u32) -> f64 {
+fn segments_per_round_trip(congestion: &str, loss: &str, ack_every: u32, warm_up: u32, seconds: u32, seed: u32) -> f64 {
     let end = warm_up + seconds;
     let text = format!(
         r#"
@@ -26,6 +26,7 @@ fn segments_per_round_trip(congestion: &str, loss: &str, warm_up: u32, seconds: 
         preset = "linux"
         mss = "1448B"
         congestion = "{congestion}"
+        delayed_ack_segments = {ack_every}
         [[flow]]
         name = "bulk"
         from = "source"
@@ -152,16 +153,19 @@ fn the_exact_sawtooth_is_near_the_smooth_one() {
 
 #[test]
 fn reno_under_periodic_loss_follows_the_sawtooth() {
+    let mut bad = false;
     for (every, seconds) in [(100, 1000), (300, 1000), (1000, 2000), (3000, 3000), (10_000, 5000)] {
-        let measured = segments_per_round_trip("linux-reno", &periodic(every), 200, seconds, 1);
+        let measured = segments_per_round_trip("linux-reno", &periodic(every), 1, 200, seconds, 1);
         let expected = exact_sawtooth(every);
         println!("1/{every}: measured {measured:.3}, exact {expected:.3}, smooth {:.3}", smooth_sawtooth(every));
-        assert!((measured / expected - 1.0).abs() < 0.03, "1/{every}: {measured} measured, {expected} expected");
+        bad |= (measured / expected - 1.0).abs() >= 0.03; // "1/{every}: {measured} measured, {expected} expected");
     }
+    assert!(!bad);
 }
 
 #[test]
 fn cubic_under_periodic_loss_follows_its_response_function() {
+    let mut bad = false;
     for (every, seconds) in [(100, 1000), (300, 1000), (1000, 2000), (3000, 3000), (10_000, 5000)] {
         let p = 1.0 / every as f64;
         // RFC 9438 section 5.1, equation 6, with C = 0.4 and beta = 0.7:
@@ -171,10 +175,11 @@ fn cubic_under_periodic_loss_follows_its_response_function() {
         // equals standard TCP's, sqrt(3 / 2 / p) (RFC 9438 section 4.3).
         let reno_friendly = (1.5 / p).sqrt();
         let expected = cubic.max(reno_friendly);
-        let measured = segments_per_round_trip("cubic", &periodic(every), 200, seconds, 1);
+        let measured = segments_per_round_trip("cubic", &periodic(every), 1, 200, seconds, 1);
         println!("1/{every}: measured {measured:.3}, cubic {cubic:.3}, Reno-friendly {reno_friendly:.3}");
-        assert!((measured / expected - 1.0).abs() < 0.10, "1/{every}: {measured} measured, {expected} expected");
+        bad |= (measured / expected - 1.0).abs() >= 0.10; // "1/{every}: {measured} measured, {expected} expected");
     }
+    assert!(!bad);
 }
 
 /// Mean segments per round trip of Reno when each segment is lost with probability `p`, from the stationary chain of
@@ -241,7 +246,7 @@ fn reno_under_random_loss_follows_the_chain_of_windows() {
         let expected = window_chain(probability);
         let loss = format!(r#"{{ kind = "bernoulli", probability = {probability} }}"#);
         let runs: Vec<f64> =
-            (1..=4).map(|seed| segments_per_round_trip("linux-reno", &loss, 100, seconds, seed)).collect();
+            (1..=4).map(|seed| segments_per_round_trip("linux-reno", &loss, 2, 100, seconds, seed)).collect();
         let measured = runs.iter().sum::<f64>() / runs.len() as f64;
         println!("p = {probability}: measured {measured:.3} ({runs:.3?}), chain {expected:.3}");
         assert!(

@@ -1,0 +1,62 @@
+//! `fullpipe list`: what scenarios can name.
+
+use crate::exit::Failure;
+use fullpipe::{congestion, embedded, scenario, workload};
+use serde_json::{Value, json};
+
+struct Row {
+    name: String,
+    version: String,
+    source: String,
+    summary: String,
+}
+
+fn row(name: &str, version: &str, source: &str, summary: &str) -> Row {
+    Row { name: name.into(), version: version.into(), source: source.into(), summary: summary.into() }
+}
+
+/// Prints one list.
+pub fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    let rows: Vec<Row> = match what {
+        "congestion" => congestion::catalogue::ENTRIES
+            .iter()
+            .map(|entry| row(entry.name, entry.version, entry.source, entry.summary))
+            .collect(),
+        "queues" => vec![
+            row("drop-tail", version, "", "first in, first out; drops what does not fit (packets, bytes or time)"),
+            row("fifo", version, "", "the same above a device queue, which then holds packets back"),
+            row("fq-codel", "RFC 8290 (2018)", "RFC 8290, RFC 8289", "a queue per flow under CoDel, served in turn"),
+        ],
+        "workloads" => workload::CATALOGUE.iter().map(|entry| row(entry.name, version, "", entry.summary)).collect(),
+        "scenarios" => embedded::scenario_names()
+            .map(|name| {
+                let text = embedded::scenario(name).unwrap_or_default();
+                let title = scenario::load(text, name, &[]).map(|loaded| loaded.scenario.title).unwrap_or_default();
+                row(name, version, "", &title)
+            })
+            .collect(),
+        "schedulers" | "channels" => {
+            return Err(Failure::usage(format!("this version has no {what}: they come with QUIC and with radio links")));
+        }
+        _ => {
+            return Err(Failure::usage(format!(
+                "cannot list {what:?}; expected one of congestion, queues, schedulers, workloads, channels, scenarios"
+            )));
+        }
+    };
+    if json_wanted {
+        let rows: Vec<Value> = rows
+            .iter()
+            .map(|r| json!({"name": r.name, "version": r.version, "source": r.source, "summary": r.summary}))
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+    } else {
+        let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        for row in rows {
+            let source = if row.source.is_empty() { String::new() } else { format!("  [{}]", row.source) };
+            println!("{:width$}  {}{source}", row.name, row.summary);
+        }
+    }
+    Ok(())
+}
