@@ -10,6 +10,7 @@ pub mod error;
 pub mod evaluate;
 pub mod expression;
 pub mod files;
+mod laboratory;
 pub mod language;
 pub mod load;
 pub mod plan;
@@ -27,6 +28,7 @@ mod words;
 
 pub use error::StudyError;
 pub use files::Files;
+pub use laboratory::VirtualLaboratory;
 pub use load::{Embedded, Folder, Shelf, load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 pub use run::{Options, Outcome, run, single};

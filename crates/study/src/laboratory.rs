@@ -1,0 +1,108 @@
+//! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
+
+use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use fullpipe_lab::{Options, Sabotage, write_flows, write_series};
+use fullpipe_scenario::Override;
+use serde_json::{Map, Value, json};
+use std::sync::atomic::Ordering;
+
+/// Runs scenarios in virtual time.
+#[derive(Clone, Debug)]
+pub struct VirtualLaboratory {
+    build: String,
+    faults: Vec<Sabotage>,
+}
+
+impl VirtualLaboratory {
+    /// A laboratory of this build.
+    pub fn new(build: impl Into<String>) -> Self {
+        VirtualLaboratory { build: build.into(), faults: Vec::new() }
+    }
+
+    /// The same with faults put into every world on purpose, for the auditor to find. They count as part of the
+    /// scenario, so that no honest run is taken for a sabotaged one.
+    pub fn with_faults(mut self, faults: Vec<Sabotage>) -> Self {
+        self.faults = faults;
+        self
+    }
+}
+
+impl Laboratory for VirtualLaboratory {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        let loaded = fullpipe_scenario::load(&scenario.text, &scenario.name, overrides)
+            .map_err(|errors| errors.to_string())?;
+        let flows = loaded.scenario.flows.iter();
+        let flows = flows.flat_map(|flow| [flow.name.clone(), format!("{}.reverse", flow.name)]).collect();
+        let mut content = loaded.resolved.clone().into_bytes();
+        if !self.faults.is_empty() {
+            content.extend(format!("\nfaults: {:?}", self.faults).into_bytes());
+        }
+        Ok(ResolvedScenario { text: loaded.resolved, content, flows, folder: scenario.folder.clone() })
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        for (asked, what) in [(options.pcap, "packet captures"), (options.qlog, "qlog")] {
+            if asked {
+                return Err(RunError::Failed(format!("{what} are not in this version")));
+            }
+        }
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let mut loaded = fullpipe_scenario::load(&scenario.text, "the resolved scenario", &[])
+            .map_err(|errors| RunError::Failed(errors.to_string()))?
+            .scenario;
+        loaded.seed = seed;
+        let lab_options =
+            Options { audit_packets: options.audit, faults: self.faults.clone(), ..Options::default() };
+        let outcome =
+            fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
+        let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
+        let mut records = RunRecords::default();
+        write_flows(&outcome, &mut records.flows).map_err(memory)?;
+        if !loaded.probes.is_empty() {
+            let mut series = Vec::new();
+            write_series(&outcome, &mut series).map_err(memory)?;
+            records.series = Some(series);
+        }
+        let verdict = outcome.verdict();
+        let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();
+        if !verdict.passed() {
+            records.distrust = failures.iter().map(|failure| format!("audit: {failure}")).collect();
+            if verdict.failures_not_kept > 0 {
+                records.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
+            }
+        }
+        let checks: Map<String, Value> =
+            verdict.checks.iter().map(|(rule, count)| (rule.to_string(), Value::from(*count))).collect();
+        let totals = outcome.totals();
+        let facts = json!({
+            "title": loaded.title,
+            "clock": "virtual",
+            "duration_s": outcome.ended().as_secs_f64(),
+            "packets": {
+                "received": totals.packets,
+                "received_with_data": totals.data_packets,
+                "lost": totals.lost_packets,
+                "hops": totals.packet_hops,
+            },
+            "events": totals.events,
+            "audit": {
+                "passed": verdict.passed(),
+                "packet_by_packet": options.audit,
+                "checks": checks,
+                "failures": failures,
+                "failures_not_kept": verdict.failures_not_kept,
+            },
+            "scenario": scenario.text,
+        });
+        if let Value::Object(facts) = facts {
+            records.facts = facts;
+        }
+        Ok(records)
+    }
+
+    fn build(&self) -> String {
+        self.build.clone()
+    }
+}
