@@ -497,7 +497,7 @@ impl<O: Observer> Network<O> {
         let channel = &mut s.channels[number];
         // Fractions of a nanosecond are always carried on: stations that alternate must not beat the rate.
         let finish = now + channel.transmitter.transmit(wire_bytes, false);
-        let arrival = finish + s.delay;
+        let arrival = finish.saturating_add(s.delay);
         channel.occupied = true;
         channel.counters.frames += 1;
         channel.counters.bytes += u64::from(wire_bytes);

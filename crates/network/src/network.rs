@@ -9,7 +9,7 @@
 //! without (`tests/fusion.rs`).
 //!
 //! **Fragments.** A packet larger than a link's MTU travels as fragments of it (RFC 791 section 3.2); the whole packet
-//! stays in the arena until all fragments have arrived or one was dropped.
+//! stays in the arena until the last of them has arrived or was dropped (see [`crate::fragment`]).
 
 use crate::ethernet::Segment;
 use crate::fragment::Fragments;

@@ -234,6 +234,17 @@ fn requests_are_delayed_by_the_stations_own_named_stream() {
 }
 
 #[test]
+fn what_waited_for_an_address_leaves_in_its_order() {
+    let (mut network, nodes) = hosts(3);
+    network.add_ethernet(study(&nodes, 1, &[4]));
+    let flows = [6, 2, 4];
+    let mut world = World::new(flows.map(|flow| send(u64::from(flow), flow, nodes[0], nodes[2], 100)).to_vec());
+    world.script.sort_by_key(|send| send.at);
+    run(&mut network, &mut world);
+    assert_eq!(world.received.iter().map(|(flow, ..)| flow.0).collect::<Vec<_>>(), [2, 4, 6]);
+}
+
+#[test]
 fn without_an_answer_the_station_asks_again_and_gives_up() {
     // A queue that takes nothing: requests at 5 ms, 1.005 s and 2.005 s, the end at 3.005 s. Three packets waited, the
     // fourth was refused at once; a fifth, later, begins anew.
