@@ -114,7 +114,11 @@ impl Run {
         {
             match audit.failures.as_slice() {
                 [] => reasons.push("the audit failed".to_owned()),
-                failures => reasons.extend(failures.iter().map(|f| format!("audit: {f}"))),
+                // The run's own complaints may name them already.
+                failures => {
+                    let audit = failures.iter().map(|f| format!("audit: {f}"));
+                    reasons.extend(audit.filter(|f| !self.complaints.contains(f)));
+                }
             }
         }
         if let Some(lateness) = &self.lateness

@@ -63,13 +63,15 @@ pub(crate) struct Study {
     pub(crate) metrics: Vec<[String; 4]>,
     /// Plots to draw.
     pub(crate) plots: Vec<PlotSpec>,
-    /// Texts of metrics, axes and claims.
+    /// Claims: name, text, expression.
+    pub(crate) claims: Vec<[String; 3]>,
+    /// Texts of metrics and axes.
     pub(crate) words: Vec<Words>,
     /// The file as it stands.
     pub(crate) text: String,
 }
 
-/// What a metric, an axis or a claim is called.
+/// What a metric or an axis is called.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Words {
     pub(crate) name: String,
@@ -123,7 +125,7 @@ impl Study {
         let text = |key: &str| root.get(key).and_then(Item::as_str).filter(|t| !t.trim().is_empty()).map(str::to_owned);
         let flag = |key: &str| root.get(key).and_then(Item::as_bool) == Some(true);
         let mut words = Vec::new();
-        for key in ["metric", "axis", "claim"] {
+        for key in ["metric", "axis"] {
             for (name, table) in tables(root, key) {
                 if let Some(name) = name {
                     let unit = string(table, "unit").filter(|u| !u.is_empty());
@@ -141,6 +143,10 @@ impl Study {
         let metrics = tables(root, "metric")
             .into_iter()
             .filter_map(|(name, t)| Some([name?, text_of(t, "unit"), text_of(t, "text"), text_of(t, "expression")]))
+            .collect();
+        let claims = tables(root, "claim")
+            .into_iter()
+            .filter_map(|(name, t)| Some([name?, text_of(t, "text"), text_of(t, "expression")]))
             .collect();
         let mut parameters = Vec::new();
         for (name, item) in below("parameters").into_iter().flat_map(|table| table.iter()) {
@@ -169,13 +175,14 @@ impl Study {
             axes,
             experiments,
             metrics,
+            claims,
             plots,
             words,
             text: String::new(),
         })
     }
 
-    /// What a metric, axis or claim is called, where the study says it.
+    /// What a metric or axis is called, where the study says it.
     pub(crate) fn words_of(&self, name: &str) -> Option<&Words> {
         self.words.iter().find(|w| w.name == name)
     }

@@ -14,13 +14,13 @@ const REASONS_IN_BANNER: usize = 5;
 
 /// Title, source, banners, tally of verdicts.
 pub(crate) fn header(out: &mut String, records: &Records) {
-    let _ = write!(out, "<h1>{}</h1>\n", escape(&records.title()));
+    let _ = writeln!(out, "<h1>{}</h1>", escape(&records.title()));
     if let Some(source) = &records.study.source {
-        let _ = write!(out, "<p class=\"source\">After: {}</p>\n", escape_with_links(source));
+        let _ = writeln!(out, "<p class=\"source\">After: {}</p>", escape_with_links(source));
     }
     if let Some(description) = &records.study.description {
         for paragraph in description.split("\n\n").filter(|p| !p.trim().is_empty()) {
-            let _ = write!(out, "<p>{}</p>\n", escape_with_links(paragraph.trim()));
+            let _ = writeln!(out, "<p>{}</p>", escape_with_links(paragraph.trim()));
         }
     }
     if records.quick() {
@@ -82,7 +82,7 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
     out.push_str("<section aria-labelledby=\"run\">\n<h2 id=\"run\">What was run</h2>\n<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {
         if !value.is_empty() {
-            let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>\n", escape(value));
+            let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(value));
         }
     };
     fact("Runs", &runs_in_words(records));
@@ -114,10 +114,10 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
     out.push_str("</dl>\n");
     parameters(out, records);
     if !records.study.text.trim().is_empty() {
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<details><summary>The whole study, every default written out (<code>study.toml</code>)</summary>\
-             <pre tabindex=\"0\">{}</pre></details>\n",
+             <pre tabindex=\"0\">{}</pre></details>",
             escape(&records.study.text)
         );
     }

@@ -14,13 +14,13 @@ pub(crate) fn section(figures: &[Figure]) -> String {
     for figure in figures {
         let (title, caption) = (escape(&figure.title), escape(&figure.caption));
         let _ = match &figure.svg {
-            Some(svg) => write!(
+            Some(svg) => writeln!(
                 out,
                 "<figure id=\"plot-{name}\">{svg}<figcaption><b>{title}.</b> {caption} \
-                 <code>plots/{name}.svg</code></figcaption></figure>\n",
+                 <code>plots/{name}.svg</code></figcaption></figure>",
                 name = figure.name
             ),
-            None => write!(out, "<p class=\"note\"><b>{title}.</b> {caption}</p>\n"),
+            None => writeln!(out, "<p class=\"note\"><b>{title}.</b> {caption}</p>"),
         };
     }
     out.push_str("</div>\n");

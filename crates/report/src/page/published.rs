@@ -23,27 +23,26 @@ pub(crate) fn claims(records: &Records) -> String {
         headings: vec![
             Heading::long("Claim"),
             Heading::text("Verdict"),
-            Heading::number("Measured"),
-            Heading::text("Where"),
             Heading::long("Note"),
             Heading::text("Source"),
+            Heading::long("Tested as"),
         ],
         groups: Vec::new(),
     };
     let body = rows.iter().map(|row| {
         let name = row.claim().unwrap_or_default();
-        let told = records.study.words_of(name).map(|w| w.text.clone()).filter(|t| !t.is_empty());
-        let text = told.unwrap_or_else(|| name.replace(['_', '-'], " "));
+        let told = records.study.claims.iter().find(|[known, ..]| known == name);
+        let [_, text, expression] = told.cloned().unwrap_or_default();
+        let text = if text.is_empty() { name.replace(['_', '-'], " ") } else { text };
         vec![
             Field::Text(text),
-            row.verdict.map_or(Field::Text("none".to_owned()), |v| Field::Markup(verdict(v))),
-            row.mean.map_or(Field::Text(String::new()), |mean| {
-                let unit = Unit::new(&row.unit).scale_for(mean);
-                Field::Text(format!("{} {}", trimmed(unit.value(mean), 4), unit.label).trim_end().to_owned())
-            }),
-            Field::Text(row.point.words()),
+            row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
             Field::Markup(escape_with_links(&row.note)),
             Field::Markup(escape_with_links(&row.source)),
+            match expression.as_str() {
+                "" => Field::Text(String::new()),
+                expression => Field::Markup(format!("<code>{}</code>", escape(expression))),
+            },
         ]
     });
     table.groups.push((None, body.collect()));
@@ -64,9 +63,9 @@ pub(crate) fn values(records: &Records) -> String {
         return out;
     }
     out.push_str(
-        "<p>A measured value <em>matches</em> when it lies within the tolerance plus the half width of its interval. \
-         <em>Explained</em> means that a named run shows why the two differ, <em>refuted</em> that the published value \
-         cannot be right.</p>\n",
+        "<p>A measured mean <em>matches</em> when it is no further from the published value than the tolerance plus the \
+         half width of its interval; otherwise it <em>differs</em>, or is <em>explained</em> when the claim named in its \
+         note holds in these same runs and shows why.</p>\n",
     );
     let axes = varying(rows.iter().map(|r| &r.point));
     // One source for all needs no column.
@@ -74,7 +73,7 @@ pub(crate) fn values(records: &Records) -> String {
     let one_source = sources.windows(2).all(|w| w[0] == w[1]);
     if one_source && !sources[0].is_empty() {
         let _ =
-            write!(out, "<p class=\"soft\">Source of all published values: {}</p>\n", escape_with_links(sources[0]));
+            writeln!(out, "<p class=\"soft\">Source of all published values: {}</p>", escape_with_links(sources[0]));
     }
     let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, &rows)).collect();
     headings.extend([
@@ -93,10 +92,10 @@ pub(crate) fn values(records: &Records) -> String {
         rows.iter().copied().filter(|r| r.verdict.is_some_and(|v| v != Verdict::Match)).collect();
     let judged = rows.iter().filter(|r| r.verdict.is_some()).count();
     if exceptions.is_empty() && judged > 1 {
-        let _ = write!(out, "<p>All {judged} published values match.</p>\n");
+        let _ = writeln!(out, "<p>All {judged} published values match.</p>");
     } else if rows.len() > LONG {
         let _ =
-            write!(out, "<p>{} of {judged} published values match; the others are:</p>\n", judged - exceptions.len());
+            writeln!(out, "<p>{} of {judged} published values match; the others are:</p>", judged - exceptions.len());
         let caption = "Published values that do not match".to_owned();
         beside(records, &exceptions, &axes, caption, headings.clone(), one_source).write(&mut out);
     }

@@ -35,10 +35,10 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     for name in experiments {
         let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| experiment(&r.point) == name).collect();
         if let Some(name) = name {
-            let _ = write!(out, "<h3>{}</h3>\n", escape(name));
+            let _ = writeln!(out, "<h3>{}</h3>", escape(name));
             let text = records.study.experiments.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
             if !text.is_empty() {
-                let _ = write!(out, "<p>{}</p>\n", escape(text));
+                let _ = writeln!(out, "<p>{}</p>", escape(text));
             }
         }
         fold(&mut out, &of_points(records, &rows, name));
@@ -56,7 +56,7 @@ fn experiment(point: &Point) -> Option<&str> {
 
 fn fold(out: &mut String, table: &Table) {
     if table.len() > FOLD_ABOVE {
-        let _ = write!(out, "<details><summary>{} ({})</summary>\n", escape(&table.caption), count(table.len(), "row"));
+        let _ = writeln!(out, "<details><summary>{} ({})</summary>", escape(&table.caption), count(table.len(), "row"));
         table.write(out);
         out.push_str("</details>\n");
     } else {
@@ -145,7 +145,7 @@ fn definitions(out: &mut String, records: &Records) {
     };
     if table.len() > 0 {
         table.drop_empty_columns();
-        let _ = write!(out, "<details><summary>{}</summary>\n", escape(&table.caption));
+        let _ = writeln!(out, "<details><summary>{}</summary>", escape(&table.caption));
         table.write(out);
         out.push_str("</details>\n");
     }

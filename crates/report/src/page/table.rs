@@ -88,7 +88,7 @@ impl Table {
             out.push_str("<tbody>");
             if let Some(name) = name {
                 let (span, name) = (self.headings.len(), escape(name));
-                let _ = write!(out, "<tr><th scope=\"rowgroup\" class=\"group\" colspan=\"{span}\">{name}</th></tr>\n");
+                let _ = writeln!(out, "<tr><th scope=\"rowgroup\" class=\"group\" colspan=\"{span}\">{name}</th></tr>");
             }
             for row in aligned(rows) {
                 self.write_row(out, &row);

@@ -20,7 +20,7 @@ const FEW_RUNS: u64 = 5;
 pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
     let mut out = String::new();
     let mut item = |name: &str, text: String| {
-        let _ = write!(out, "<dt>{name}</dt><dd>{text}</dd>\n");
+        let _ = writeln!(out, "<dt>{name}</dt><dd>{text}</dd>");
     };
     item("Intervals", escape(&intervals(records)));
     item("Audit", escape(&audit(records)));
@@ -161,7 +161,10 @@ fn run_table(out: &mut String, records: &Records) {
         vec![Heading::text("Run"), Heading::text("Point"), Heading::number("Seed"), Heading::number("Time (s)")];
     headings.extend(names.iter().map(|name| {
         let name = name.replace('_', " ");
-        Heading::number(if name.contains("packets") { name } else { format!("Packets {name}") })
+        Heading::number(match name.as_str() {
+            "hops" => "Packet hops".to_owned(),
+            name => format!("Packets {name}"),
+        })
     }));
     headings.extend([Heading::text("Audit"), Heading::number("Checks"), Heading::text("Lateness")]);
     let mut points: BTreeMap<&str, String> = BTreeMap::new();
@@ -172,7 +175,7 @@ fn run_table(out: &mut String, records: &Records) {
     let mut table = Table { caption: "Runs".to_owned(), keys: 1, headings, groups: vec![(None, body.collect())] };
     table.drop_empty_columns();
     if table.len() > FOLD_ABOVE {
-        let _ = write!(out, "<details><summary>Every run ({})</summary>\n", count(table.len(), "row"));
+        let _ = writeln!(out, "<details><summary>Every run ({})</summary>", count(table.len(), "row"));
         table.write(out);
         out.push_str("</details>\n");
     } else {
@@ -216,7 +219,7 @@ fn write_text(out: &mut String, text: &str) {
     for block in text.replace("\r\n", "\n").split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
         if block.starts_with('#') {
             let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
-            let _ = write!(out, "<p><strong>{}</strong></p>\n", escape(first.trim_start_matches('#').trim()));
+            let _ = writeln!(out, "<p><strong>{}</strong></p>", escape(first.trim_start_matches('#').trim()));
             if !rest.trim().is_empty() {
                 write_text(out, rest);
             }
@@ -241,7 +244,7 @@ fn write_text(out: &mut String, text: &str) {
             }
             out.push_str("</ul>\n");
         } else {
-            let _ = write!(out, "<p>{}</p>\n", escape_with_links(block));
+            let _ = writeln!(out, "<p>{}</p>", escape_with_links(block));
         }
     }
 }
@@ -260,9 +263,9 @@ pub(crate) fn repeat(records: &Records) -> String {
     }
     let virtual_time = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
     if !builds.is_empty() {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<p>With build {}{}</p>\n",
+            "<p>With build {}{}</p>",
             builds.join(", "),
             if virtual_time {
                 " this gives the same records to the last bit, on any machine and for any number of jobs."

@@ -90,11 +90,11 @@ pub(crate) enum Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Markers {
     /// Line and markers.
-    Both,
+    OnLine,
     /// Only the line.
-    LineOnly,
+    None,
     /// Only markers.
-    MarkersOnly,
+    Alone,
 }
 
 /// The frame of one plot, to be filled.
@@ -380,10 +380,10 @@ impl Frame {
                 let middle = f64::midpoint(from, to);
                 match key {
                     Key::Curve(style, markers) => {
-                        if *markers != Markers::MarkersOnly {
+                        if *markers != Markers::Alone {
                             curve(out, &[(from, y), (to, y)], style.colour, style.dash, 1.8);
                         }
-                        if *markers != Markers::LineOnly {
+                        if *markers != Markers::None {
                             marker(out, *style, middle, y, false);
                         }
                     }

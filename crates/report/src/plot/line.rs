@@ -101,7 +101,7 @@ fn legend(series: &[Series], styles: &[Style], names: bool) -> Vec<Entry> {
             label => label,
         };
         if series.len() > 1 || published || !one.label.is_empty() {
-            let markers = if connects(one, names) { Markers::Both } else { Markers::MarkersOnly };
+            let markers = if connects(one, names) { Markers::OnLine } else { Markers::Alone };
             entries.push(Entry { label: label.to_owned(), key: Key::Curve(*style, markers) });
         }
     }

@@ -54,14 +54,18 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         }
     }
     let marks = || series.iter().flat_map(|(_, marks)| marks);
-    let ends = |log: bool, dot: &dyn Fn(&(usize, f64, f64)) -> f64, of: &dyn Fn(&Mark) -> ((f64, f64), Option<f64>)| {
-        let values = marks().map(of).flat_map(|((mean, half), published)| {
-            [Some(mean), Some(mean - half), Some(mean + half), published].into_iter().flatten()
-        });
-        Extent::of(values.chain(dots.iter().map(dot)).filter(|v| !log || *v > 0.0))
-    };
-    let x_extent = ends(spec.x_log, &|d| d.1, &|m| (m.x, m.published.map(|p| p.0)));
-    let y_extent = ends(spec.y_log, &|d| d.2, &|m| (m.y, m.published.map(|p| p.1)));
+    let extent = |log: bool, values: Vec<f64>| Extent::of(values.into_iter().filter(|v| !log || *v > 0.0));
+    let mut xs: Vec<f64> = dots.iter().map(|d| d.1).collect();
+    let mut ys: Vec<f64> = dots.iter().map(|d| d.2).collect();
+    for mark in marks() {
+        xs.extend([mark.x.0 - mark.x.1, mark.x.0, mark.x.0 + mark.x.1]);
+        ys.extend([mark.y.0 - mark.y.1, mark.y.0, mark.y.0 + mark.y.1]);
+        if let Some((px, py)) = mark.published {
+            xs.push(px);
+            ys.push(py);
+        }
+    }
+    let (x_extent, y_extent) = (extent(spec.x_log, xs), extent(spec.y_log, ys));
     let (Some(x_extent), Some(y_extent)) = (x_extent, y_extent) else {
         return Drawing::nothing(format!("Not drawn: the summary has no points with both {x} and {y}."));
     };
@@ -73,7 +77,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let mut legend: Vec<Entry> = Vec::new();
     for (i, (label, _)) in series.iter().enumerate() {
         if !label.is_empty() {
-            let markers = if path { Markers::Both } else { Markers::MarkersOnly };
+            let markers = if path { Markers::OnLine } else { Markers::Alone };
             legend.push(Entry { label: label.clone(), key: Key::Curve(style(i), markers) });
         }
     }

@@ -70,7 +70,7 @@ pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &s
 pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: Style, pattern: usize) {
     let ((left, top), (right, bottom)) = (low, high);
     // The full one is pale enough that an interval and a published value can be seen on it.
-    let (fill, opacity) = if pattern % 6 == 0 { (style.colour, 0.55) } else { ("#fff", 1.0) };
+    let (fill, opacity) = if pattern.is_multiple_of(6) { (style.colour, 0.55) } else { ("#fff", 1.0) };
     let _ = write!(
         out,
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\" fill-opacity=\"{opacity}\" stroke=\"{}\" stroke-width=\"1.3\"/>",

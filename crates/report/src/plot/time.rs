@@ -56,7 +56,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let legend = curves
         .iter()
         .enumerate()
-        .map(|(i, (label, _))| Entry { label: label.clone(), key: Key::Curve(style(i), Markers::LineOnly) })
+        .map(|(i, (label, _))| Entry { label: label.clone(), key: Key::Curve(style(i), Markers::None) })
         .collect();
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
     if gather::cut(spec) {

@@ -60,7 +60,7 @@ fn every_claim_has_its_words_verdict_and_note() {
     let claims = ["match", "match", "match", "match", "refuted", "explained"];
     let found: Vec<&str> = rows
         .iter()
-        .filter(|r| r.last().is_some_and(|source| source == "Tso 2021, section 5"))
+        .filter(|r| r.get(3).is_some_and(|source| source == "Tso 2021, section 5"))
         .map(|r| r[1].as_str())
         .collect();
     assert_eq!(found, claims);
