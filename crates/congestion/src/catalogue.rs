@@ -202,6 +202,9 @@ mod tests {
             ("linux_reno", Some("linux-reno")),
             ("linux", Some("linux-reno")),
             ("reno", Some("newreno")),
+            // Thirteen letters, of which four may differ.
+            ("linux-rennnno", Some("linux-reno")),
+            ("cubbic-x", None),
             ("", None),
             ("no", None),
             ("quicksilver", None),
