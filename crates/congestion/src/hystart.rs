@@ -308,6 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn series_show_the_phase_as_a_number() {
+        // Rounds at 100 ms, one at 130 (conservative), and four more to its end.
+        let mut controller = create("cubic", &Options { hystart: true, paced: true }).expect("a known name");
+        let mut control = Control::new(MSS, 10 * MSS);
+        let mut phases = Vec::new();
+        for rtt in [100_000, 130_000, 130_000, 130_000, 130_000, 130_000, 130_000] {
+            for n in 0..10 {
+                controller.on_ack(&mut control, &ack(rtt, n == 0));
+            }
+            let mut values = Vec::new();
+            controller.inspect(&mut values);
+            phases.extend(values.iter().filter(|(name, _)| *name == "hystart_phase").map(|(_, value)| *value));
+        }
+        assert_eq!(phases, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0]);
+    }
+
+    #[test]
     fn no_control_leaves_it_without_delay_and_none_uses_it_after_a_reduction() {
         for entry in ENTRIES {
             let control = drive(entry.name, true, &[100_000; 8]);
