@@ -133,6 +133,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
 /// # Errors
 /// If the text is not one, or not a whole number of bits per second within 2^64.
 pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
+    let (number, unit) = split(text);
+    // The nearest unit to MB/s is an eighth of what was meant.
+    if scaled(number, 1_000_000_000).is_ok()
+        && ["B/s", "Bps", "byte/s", "bytes/s"].iter().any(|end| unit.ends_with(end))
+    {
+        return Err(Malformed::because("it counts bytes, not bits, per second"));
+    }
     parse(text, &[RATES]).map(|(bits, _)| Rate::from_bits_per_second(bits))
 }
 
@@ -244,7 +251,10 @@ mod tests {
         assert_eq!(parse_rate("10 Mbps/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(parse_rate("10mbit/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(reason(parse_rate("0.5bit/s").unwrap_err()), "it is not a whole number of the smallest unit");
-        assert!(parse_rate("10MB/s").is_err(), "bytes per second are not bits per second");
+        // Bytes per second are not bits per second: no unit is near in meaning.
+        for text in ["10MB/s", "10MBps", "1B/s"] {
+            assert_eq!(parse_rate(text), Err(Malformed::because("it counts bytes, not bits, per second")), "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checks a file against a schema: every mistake becomes an [`Error`], what is right becomes a [`Tree`].
 
 use super::error::{Error, Errors, MOST_ERRORS, nearest};
-use super::node::{Content, Entry, Node, Override, Place, Sources};
+use super::node::{Content, Entry, Node, Override, Place, Sources, quote};
 use super::overrides;
 use super::quantity::{self, Malformed, format_size};
 use super::tree::{Data, Named, Tree, Value};
@@ -49,21 +49,38 @@ pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Overrid
 
 fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> Error {
     let span = error.span().unwrap_or(0..0);
-    let start = span.start.min(text.len());
-    // An empty span points between two characters: the rest of the line then is what was found.
-    let end = if span.end > start { span.end.min(text.len()) } else { text.len() };
+    let mut start = span.start.min(text.len());
+    let mut end = span.end.clamp(start, text.len());
+    if text.get(start..end).is_none_or(|found| found.trim().is_empty()) {
+        // Nothing is there, so what comes before it in the line is what was found.
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        end = start;
+        start = line + text[line..end].len() - text[line..end].trim_start().len();
+    }
     let place = Place::File { start: start as u32, end: end as u32 };
-    let (message, expected) = match error.message() {
-        "duplicate key" => ("this key is given twice".to_string(), vec!["each key once".to_string()]),
-        message => match message.split_once(", expected ") {
-            Some((message, expected)) => {
-                (format!("not valid TOML: {message}"), expected.split(", ").map(str::to_string).collect())
-            }
-            None => (format!("not valid TOML: {message}"), Vec::new()),
-        },
+    let (message, expected) = match error.message().split_once(", expected ") {
+        Some((message, expected)) => (message, expected.split(", ").map(str::to_string).collect()),
+        None => (error.message(), Vec::new()),
     };
+    let (message, expected) = match message {
+        "duplicate key" => ("this key is given twice".to_string(), vec!["each key once".to_string()]),
+        "string values must be quoted" => {
+            ("not valid TOML: this is not a value".to_string(), vec!["a value such as 5, true or \"text\"".to_string()])
+        }
+        "integer number overflowed" => {
+            (format!("not valid TOML: {message}"), vec!["an integer within 64 bits".to_string()])
+        }
+        _ => (format!("not valid TOML: {message}"), expected),
+    };
+    let unquoted = expected.first().is_some_and(|expected| expected.starts_with("a value"));
     let mut error = sources.error(place, "", "", expected);
     error.message = if error.found.is_empty() { message } else { format!("{message}, at {}", error.found) };
+    if unquoted && is_name(&error.found) {
+        error.suggestion = Some(quote(&error.found));
+    }
     error
 }
 

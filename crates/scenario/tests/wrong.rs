@@ -1,0 +1,334 @@
+//! Wrong files, one for each mistake that a file can have: where it is found, what the offending token is, what is
+//! expected, what is suggested and what is said.
+
+use fullpipe_scenario::{Error, Override, load};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+struct Wrong {
+    /// Name in tests/wrong, without ending.
+    file: &'static str,
+    /// Line of the first error.
+    line: usize,
+    /// The offending token as it stands in the file; empty where something is missing.
+    found: &'static str,
+    /// The whole expected set, in order.
+    expected: &'static [&'static str],
+    suggestion: Option<&'static str>,
+    /// Part of the sentence.
+    says: &'static str,
+}
+
+const RATE: &[&str] = &[r#"a rate such as "100Mbit/s""#];
+const DELAY: &[&str] = &[r#"a duration such as "10ms", at most 3600s"#];
+const PROBABILITY: &[&str] = &["a number from 0 to 1"];
+const MTU: &[&str] = &[r#"a size such as "250kB" from 68B to 65535B"#];
+const QUEUE: &[&str] = &[r#"a queue limit such as "100packets", "250kB", "100ms" or "unlimited""#];
+const LOSSES: &[&str] = &[r#""none""#, r#""bernoulli""#, r#""periodic""#];
+const DISCIPLINES: &[&str] = &[r#""none""#, r#""fifo""#];
+const TOPOLOGIES: &[&str] = &[r#""dumbbell""#, r#""chain""#, r#""ethernet""#];
+const FILE: &[&str] =
+    &["title", "duration", "seed", "topology", "host", "router", "link", "ethernet", "tcp", "flow", "probe"];
+const CONTROLS: &[&str] = &[r#""newreno""#, r#""linux-reno""#, r#""cubic""#];
+const METRICS: &[&str] = &[
+    r#""cwnd_bytes""#,
+    r#""ssthresh_bytes""#,
+    r#""inflight_bytes""#,
+    r#""srtt_s""#,
+    r#""pacing_bps""#,
+    r#""delivery_bps""#,
+    r#""queue_bytes""#,
+    r#""queue_delay_s""#,
+    r#""throughput_bps""#,
+    r#""drops""#,
+    r#""marks""#,
+];
+const NAME: &[&str] = &[r#"a name: a letter, then letters, digits, "-" and "_", at most 64"#];
+
+#[rustfmt::skip]
+const FILES: &[Wrong] = &[
+    Wrong { file: "unknown-key", line: 9, found: "congestoin", expected: &["workload", "name", "from", "to", "count", "protocol", "congestion", "tcp", "start", "start_spread", "size", "write_size"], suggestion: Some("congestion"), says: "congestoin is not a key of a flow" },
+    Wrong { file: "unknown-key-of-the-file", line: 1, found: "durration", expected: FILE, suggestion: Some("duration"), says: "durration is not a key of this file" },
+    Wrong { file: "unknown-table", line: 8, found: "probes", expected: FILE, suggestion: Some("probe"), says: "probes is not a key" },
+    Wrong { file: "later-key", line: 9, found: "quic", expected: &[], suggestion: None, says: "quic is not in this version" },
+    Wrong { file: "rate-unit", line: 4, found: r#""10 Mbps/s""#, expected: RATE, suggestion: Some(r#""10Mbit/s""#), says: r#"found "10 Mbps/s" for topology.bottleneck.rate"# },
+    Wrong { file: "rate-case", line: 4, found: r#""10mbit/s""#, expected: RATE, suggestion: Some(r#""10Mbit/s""#), says: "for topology.bottleneck.rate" },
+    Wrong { file: "rate-zero", line: 4, found: r#""0Mbit/s""#, expected: RATE, suggestion: None, says: "below 1 bit/s" },
+    Wrong { file: "rate-below-one-bit", line: 4, found: r#""0.5bit/s""#, expected: RATE, suggestion: None, says: "not a whole number" },
+    Wrong { file: "rate-without-unit", line: 4, found: "1000000", expected: RATE, suggestion: None, says: "this is an integer" },
+    Wrong { file: "rate-above-all", line: 4, found: r#""2000Tbit/s""#, expected: RATE, suggestion: None, says: "above 1000000Gbit/s" },
+    Wrong { file: "rate-of-bytes", line: 4, found: r#""10MB/s""#, expected: RATE, suggestion: None, says: "counts bytes" },
+    Wrong { file: "rate-missing", line: 4, found: "", expected: RATE, suggestion: None, says: "topology.bottleneck.rate is missing" },
+    Wrong { file: "delay-negative", line: 4, found: r#""-5ms""#, expected: DELAY, suggestion: None, says: "it is negative" },
+    Wrong { file: "delay-without-unit", line: 4, found: r#""5""#, expected: DELAY, suggestion: None, says: "it has no unit" },
+    Wrong { file: "delay-integer", line: 4, found: "0", expected: DELAY, suggestion: Some(r#""0s""#), says: "this is an integer" },
+    Wrong { file: "delay-overflow", line: 4, found: r#""99999999999999999999h""#, expected: DELAY, suggestion: None, says: "too large" },
+    Wrong { file: "delay-too-long", line: 4, found: r#""2h""#, expected: DELAY, suggestion: None, says: "too large" },
+    Wrong { file: "delay-below-a-nanosecond", line: 4, found: r#""0.1ns""#, expected: DELAY, suggestion: None, says: "not a whole number" },
+    Wrong { file: "mtu-too-small", line: 4, found: "67", expected: MTU, suggestion: None, says: "too small" },
+    Wrong { file: "mtu-too-large", line: 4, found: r#""64KiB""#, expected: MTU, suggestion: None, says: "too large" },
+    Wrong { file: "mtu-negative", line: 4, found: "-1500", expected: MTU, suggestion: None, says: "negative" },
+    Wrong { file: "probability-too-large", line: 4, found: "1.5", expected: PROBABILITY, suggestion: None, says: "too large" },
+    Wrong { file: "probability-not-a-number", line: 4, found: "nan", expected: PROBABILITY, suggestion: None, says: "not a finite number" },
+    Wrong { file: "probability-infinite", line: 4, found: "inf", expected: PROBABILITY, suggestion: None, says: "not a finite number" },
+    Wrong { file: "probability-as-text", line: 4, found: r#""1%""#, expected: PROBABILITY, suggestion: None, says: "this is a string" },
+    Wrong { file: "probability-missing", line: 4, found: "", expected: PROBABILITY, suggestion: None, says: "topology.bottleneck.loss.probability is missing" },
+    Wrong { file: "loss-kind", line: 4, found: r#""bernouli""#, expected: LOSSES, suggestion: Some(r#""bernoulli""#), says: "for topology.bottleneck.loss.kind" },
+    Wrong { file: "loss-later", line: 4, found: r#""gilbert-elliott""#, expected: LOSSES, suggestion: None, says: "not in this version" },
+    Wrong { file: "loss-key-of-another-kind", line: 4, found: "every", expected: &["kind", "probability"], suggestion: None, says: r#"belongs to kind = "periodic""# },
+    Wrong { file: "loss-without-kind", line: 4, found: "probability", expected: &["kind"], suggestion: None, says: r#"belongs to kind = "bernoulli""# },
+    Wrong { file: "loss-never", line: 4, found: "0", expected: &["an integer from 1 to 1000000000000000"], suggestion: None, says: "too small" },
+    Wrong { file: "reverse-key", line: 4, found: "rat", expected: &["rate", "delay", "mtu", "framing", "queue", "discipline", "loss"], suggestion: Some("rate"), says: "not a key of a reverse direction" },
+    Wrong { file: "pairs-zero", line: 3, found: "0", expected: &["an integer from 1 to 499999"], suggestion: None, says: "too small" },
+    Wrong { file: "pairs-beyond-all", line: 3, found: "1000000000000", expected: &["an integer from 1 to 499999"], suggestion: None, says: "too large" },
+    Wrong { file: "pairs-fraction", line: 3, found: "2.5", expected: &["an integer from 1 to 499999"], suggestion: None, says: "this is a floating-point number" },
+    Wrong { file: "queue-zero", line: 4, found: r#""0packets""#, expected: QUEUE, suggestion: None, says: "it is zero" },
+    Wrong { file: "queue-unit", line: 4, found: r#""100 pakets""#, expected: QUEUE, suggestion: Some(r#""100packets""#), says: "for topology.bottleneck.queue" },
+    Wrong { file: "queue-negative", line: 4, found: r#""-1packets""#, expected: QUEUE, suggestion: None, says: "negative" },
+    Wrong { file: "discipline-later", line: 4, found: r#""fq-codel""#, expected: DISCIPLINES, suggestion: None, says: "not in this version" },
+    Wrong { file: "discipline-limit-missing", line: 4, found: "", expected: QUEUE, suggestion: None, says: "discipline.limit is missing" },
+    Wrong { file: "discipline-not-a-table", line: 4, found: r#""fifo""#, expected: &["a table (discipline)"], suggestion: None, says: "this is a string" },
+    Wrong { file: "topology-kind-missing", line: 1, found: "", expected: TOPOLOGIES, suggestion: None, says: "topology.kind is missing" },
+    Wrong { file: "topology-later", line: 2, found: r#""parking-lot""#, expected: TOPOLOGIES, suggestion: None, says: "not in this version" },
+    Wrong { file: "topology-kind", line: 2, found: r#""dumbell""#, expected: TOPOLOGIES, suggestion: Some(r#""dumbbell""#), says: "for topology.kind" },
+    Wrong { file: "bottleneck-missing", line: 1, found: "", expected: &["a table (topology link)"], suggestion: None, says: "topology.bottleneck is missing" },
+    Wrong { file: "chain-without-links", line: 3, found: "[]", expected: &["1 to 999999 links"], suggestion: None, says: "a chain's links" },
+    Wrong { file: "topology-and-network", line: 5, found: "[[host]]", expected: &["either [topology] or a network of your own"], suggestion: None, says: "has a [topology] and a [[host]]" },
+    Wrong { file: "no-network", line: 1, found: "", expected: &["[topology]", "[[host]] with [[link]] or [[ethernet]]"], suggestion: None, says: "describes no network" },
+    Wrong { file: "no-flow", line: 1, found: "", expected: &["at least one [[flow]]"], suggestion: None, says: "nobody talks" },
+    Wrong { file: "flow-as-table", line: 5, found: "[flow]", expected: &["an array of tables (flow)"], suggestion: Some("[[flow]]"), says: "this is a table" },
+    Wrong { file: "key-twice", line: 3, found: "kind", expected: &["each key once"], suggestion: None, says: "given twice" },
+    Wrong { file: "table-twice", line: 9, found: "topology", expected: &["each key once"], suggestion: None, says: "given twice" },
+    Wrong { file: "unclosed-string", line: 1, found: r#"title = "no end"#, expected: &[r#"`"`"#], suggestion: None, says: "not valid TOML" },
+    Wrong { file: "no-value", line: 1, found: "duration =", expected: &[r#"a value such as 5, true or "text""#], suggestion: None, says: "not valid TOML" },
+    Wrong { file: "text-without-quotation-marks", line: 2, found: "dumbbell", expected: &[r#"a value such as 5, true or "text""#], suggestion: Some(r#""dumbbell""#), says: "not valid TOML" },
+    Wrong { file: "integer-overflow", line: 1, found: "99999999999999999999", expected: &["an integer within 64 bits"], suggestion: None, says: "not valid TOML" },
+    Wrong { file: "seed-negative", line: 1, found: "-1", expected: &["an integer, at least 0"], suggestion: None, says: "too small" },
+    Wrong { file: "duration-zero", line: 1, found: r#""0s""#, expected: &[r#"a duration above zero such as "10ms""#], suggestion: None, says: "too small" },
+    Wrong { file: "title-of-two-lines", line: 1, found: r#""one\ntwo""#, expected: &["one line"], suggestion: None, says: "not one line" },
+    Wrong { file: "host-unknown", line: 6, found: r#""lef1""#, expected: &[r#""left1""#, r#""router1""#, r#""router2""#, r#""right1""#], suggestion: Some(r#""left1""#), says: "there is no host or router lef1" },
+    Wrong { file: "host-is-a-router", line: 7, found: r#""router1""#, expected: &[r#""left1""#, r#""right1""#], suggestion: None, says: "routers run no transport" },
+    Wrong { file: "pattern-matches-nothing", line: 6, found: r#""client*""#, expected: &[r#""left1""#, r#""right1""#], suggestion: None, says: r#"no host matches "client*""# },
+    Wrong { file: "patterns-do-not-pair", line: 8, found: r#""*""#, expected: &["as many on both sides, or one on either"], suggestion: None, says: "left* matches 2 hosts and * matches 4" },
+    Wrong { file: "flow-to-itself", line: 7, found: r#""left*""#, expected: &["another host"], suggestion: None, says: "from left1 to itself" },
+    Wrong { file: "no-way", line: 15, found: r#""b""#, expected: &["two hosts that links and routers join"], suggestion: None, says: "no way from a to b" },
+    Wrong { file: "no-way-through-a-host", line: 23, found: r#""c""#, expected: &["two hosts that links and routers join"], suggestion: None, says: "no way from a to c" },
+    Wrong { file: "host-twice", line: 8, found: r#""a""#, expected: &["a name of its own"], suggestion: None, says: "there already is a host or router a" },
+    Wrong { file: "router-named-as-host", line: 8, found: r#""b""#, expected: &["a name of its own"], suggestion: None, says: "there already is a host or router b" },
+    Wrong { file: "link-twice", line: 20, found: r#""x""#, expected: &["a name of its own"], suggestion: None, says: "there already is a link or segment x" },
+    Wrong { file: "flow-twice", line: 24, found: r#""bulk""#, expected: &["a name of its own"], suggestion: None, says: "there already is a flow bulk" },
+    Wrong { file: "link-to-itself", line: 10, found: r#""a""#, expected: &["another host or router"], suggestion: None, says: "from a to itself" },
+    Wrong { file: "link-end-unknown", line: 21, found: r#""s""#, expected: &[r#""a""#, r#""b""#, r#""r""#], suggestion: Some(r#""a""#), says: "there is no host or router s" },
+    Wrong { file: "name-with-a-space", line: 2, found: r#""left 1""#, expected: NAME, suggestion: None, says: "not a name" },
+    Wrong { file: "name-of-digits", line: 2, found: r#""1""#, expected: NAME, suggestion: None, says: "not a name" },
+    Wrong { file: "host-without-name", line: 1, found: "", expected: NAME, suggestion: None, says: "host.0.name is missing" },
+    Wrong { file: "congestion-misspelt", line: 9, found: r#""cubci""#, expected: CONTROLS, suggestion: Some(r#""cubic""#), says: "for flow.0.congestion" },
+    Wrong { file: "congestion-later", line: 9, found: r#""bbr3""#, expected: CONTROLS, suggestion: None, says: "not in this version" },
+    Wrong { file: "congestion-twice", line: 9, found: r#""cubic""#, expected: &["one of the two"], suggestion: None, says: "has congestion and tcp.congestion" },
+    Wrong { file: "protocol-later", line: 9, found: r#""quic""#, expected: &[r#""tcp""#, r#""udp""#], suggestion: None, says: "not in this version" },
+    Wrong { file: "udp-with-congestion", line: 13, found: r#""cubic""#, expected: &[r#"protocol = "tcp""#], suggestion: None, says: "belongs to TCP" },
+    Wrong { file: "udp-bulk", line: 9, found: r#""udp""#, expected: &[r#""constant-rate""#], suggestion: None, says: r#"workload = "bulk" needs TCP"# },
+    Wrong { file: "udp-idle", line: 10, found: r#""idle""#, expected: &[r#""constant-rate""#], suggestion: None, says: "needs TCP" },
+    Wrong { file: "datagram-too-large", line: 12, found: "65508", expected: &["at most 65507B"], suggestion: None, says: "do not fit into a UDP datagram" },
+    Wrong { file: "no-interval", line: 5, found: "", expected: &["interval", "rate"], suggestion: None, says: "neither interval nor rate" },
+    Wrong { file: "interval-and-rate", line: 13, found: r#""1Mbit/s""#, expected: &["one of the two"], suggestion: None, says: "has an interval and a rate" },
+    Wrong { file: "rate-faster-than-a-nanosecond", line: 12, found: r#""100Gbit/s""#, expected: &["a lower rate"], suggestion: None, says: "less than a nanosecond" },
+    Wrong { file: "workload-later", line: 9, found: r#""web""#, expected: &[r#""bulk""#, r#""constant-rate""#, r#""transfers""#, r#""idle""#], suggestion: None, says: "not in this version" },
+    Wrong { file: "workload-key-of-another", line: 10, found: "size", expected: &["workload", "name", "from", "to", "count", "protocol", "congestion", "tcp", "start", "start_spread"], suggestion: None, says: r#"belongs to workload = "bulk""# },
+    Wrong { file: "transfers-out-of-order", line: 10, found: r#""1s""#, expected: &["transfers in the order of their times"], suggestion: None, says: "after a later one" },
+    Wrong { file: "transfers-empty", line: 10, found: "[]", expected: &["at least one transfer"], suggestion: None, says: "empty" },
+    Wrong { file: "transfer-of-nothing", line: 10, found: r#""0B""#, expected: &[r#"a size such as "250kB""#], suggestion: None, says: "too small" },
+    Wrong { file: "start-is-a-date", line: 9, found: "2020-01-01", expected: &[r#"a duration such as "10ms""#], suggestion: None, says: "this is a date" },
+    Wrong { file: "count-zero", line: 9, found: "0", expected: &["an integer from 1 to 1000000"], suggestion: None, says: "too small" },
+    Wrong { file: "count-beyond-all", line: 9, found: "1000001", expected: &["an integer from 1 to 1000000"], suggestion: None, says: "too large" },
+    Wrong { file: "count-beyond-ports", line: 9, found: "60001", expected: &["at most 60000 flows of one protocol between two hosts"], suggestion: None, says: "too many for the ports" },
+    Wrong { file: "counts-together", line: 15, found: "1", expected: &["at most 1000000 in all"], suggestion: None, says: "too many" },
+    Wrong { file: "nagle-as-text", line: 9, found: r#""ture""#, expected: &["true", "false"], suggestion: Some("true"), says: "this is a string" },
+    Wrong { file: "preset-misspelt", line: 9, found: r#""ns-3""#, expected: &[r#""linux""#, r#""ns3""#], suggestion: Some(r#""ns3""#), says: "for flow.0.tcp.preset" },
+    Wrong { file: "probes-without-rack", line: 10, found: "true", expected: &[r#"loss_detection = "rack""#], suggestion: None, says: "needs RACK" },
+    Wrong { file: "time-out-above-the-largest", line: 10, found: r#""3min""#, expected: &["at most 120s"], suggestion: None, says: "above max_rto" },
+    Wrong { file: "buffer-below-a-segment", line: 10, found: r#""1kB""#, expected: &["at least mss = 1448B"], suggestion: None, says: "does not hold one full segment" },
+    Wrong { file: "write-above-the-buffer", line: 10, found: r#""65537B""#, expected: &["at most tcp.send_buffer = 65536B"], suggestion: None, says: "more than the send buffer" },
+    Wrong { file: "metric-of-another-thing", line: 11, found: r#""cwnd_bytes""#, expected: &[r#""queue_bytes""#, r#""queue_delay_s""#, r#""throughput_bps""#, r#""drops""#, r#""marks""#], suggestion: None, says: "cwnd_bytes is not a metric of a link" },
+    Wrong { file: "metric-of-tcp-on-udp", line: 15, found: r#""srtt_s""#, expected: &[r#""throughput_bps""#, r#""drops""#], suggestion: None, says: "not a metric of a UDP flow" },
+    Wrong { file: "metric-misspelt", line: 11, found: r#""cwnd_byte""#, expected: METRICS, suggestion: Some(r#""cwnd_bytes""#), says: "for probe.0.metrics.0" },
+    Wrong { file: "metric-later", line: 11, found: r#""sinr_db""#, expected: METRICS, suggestion: None, says: "not in this version" },
+    Wrong { file: "metric-twice", line: 11, found: r#""srtt_s""#, expected: &["each metric of a subject once"], suggestion: None, says: "sampled twice" },
+    Wrong { file: "metrics-empty", line: 11, found: "[]", expected: &["at least one metric"], suggestion: None, says: "samples nothing" },
+    Wrong { file: "probe-of-two-things", line: 11, found: r#""bottleneck""#, expected: &["one of flow, link and ethernet"], suggestion: None, says: "two kinds of things" },
+    Wrong { file: "probe-of-nothing", line: 9, found: "[[probe]]", expected: &["one of flow, link and ethernet"], suggestion: None, says: "watches nothing" },
+    Wrong { file: "probe-of-an-unknown-link", line: 10, found: r#""bottlneck""#, expected: &[r#""access-left1""#, r#""access-left1.reverse""#, r#""bottleneck""#, r#""bottleneck.reverse""#, r#""access-right1""#, r#""access-right1.reverse""#], suggestion: Some(r#""bottleneck""#), says: "no link of this scenario" },
+    Wrong { file: "interval-too-short", line: 12, found: r#""1ns""#, expected: &[r#"a duration such as "10ms", at least 1us"#], suggestion: None, says: "too small" },
+    Wrong { file: "samples-beyond-all", line: 13, found: r#""10us""#, expected: &["fewer subjects or a longer interval"], suggestion: None, says: "more than 100000000 values" },
+    Wrong { file: "ethernet-of-one", line: 5, found: r#"["host1"]"#, expected: &["2 to 1024 hosts"], suggestion: None, says: "1 hosts are on ethernet" },
+    Wrong { file: "ethernet-of-too-many", line: 5, found: "1025", expected: &["an integer from 2 to 1024"], suggestion: None, says: "too large" },
+    Wrong { file: "ethernet-with-a-router", line: 21, found: r#""r""#, expected: &["hosts"], suggestion: None, says: "r is a router" },
+    Wrong { file: "ethernet-host-twice", line: 21, found: r#""a""#, expected: &["each host once"], suggestion: None, says: "attached twice" },
+    Wrong { file: "arp-delays", line: 6, found: r#"["1ms", "2ms", "3ms"]"#, expected: &["at most one delay for each host"], suggestion: None, says: "3 delays for 2 hosts" },
+    Wrong { file: "duplex", line: 6, found: r#""haf""#, expected: &[r#""half""#, r#""full""#], suggestion: Some(r#""half""#), says: "for topology.duplex" },
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong")
+}
+
+fn errors(text: &str, overrides: &[&str]) -> Vec<Error> {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+    match load(text, "wrong.toml", &overrides) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.0,
+    }
+}
+
+#[test]
+fn each_wrong_file_is_answered() {
+    let mut complaints = Vec::new();
+    for wrong in FILES {
+        let text = std::fs::read_to_string(folder().join(wrong.file).with_extension("toml")).unwrap();
+        let errors = errors(&text, &[]);
+        let Some(error) = errors.first() else {
+            complaints.push(format!("{}: accepted", wrong.file));
+            continue;
+        };
+        let mut differs = |what: &str, found: String, expected: String| {
+            if found != expected {
+                complaints.push(format!("{}: {what} is {found}, not {expected}: {error}", wrong.file));
+            }
+        };
+        differs("line", error.line.to_string(), wrong.line.to_string());
+        differs("token", error.found.clone(), wrong.found.to_string());
+        differs("expected", format!("{:?}", error.expected), format!("{:?}", wrong.expected));
+        differs("suggestion", format!("{:?}", error.suggestion.as_deref()), format!("{:?}", wrong.suggestion));
+        differs("number of errors", errors.len().to_string(), "1".to_string());
+        // The place is that of the token.
+        let line = text.lines().nth(error.line - 1).unwrap_or_default();
+        let rest: String = line.chars().skip(error.column - 1).collect();
+        if !rest.starts_with(&error.found) {
+            complaints.push(format!("{}: column {} does not point at the token", wrong.file, error.column));
+        }
+        let sentence = error.to_string();
+        if !sentence.starts_with(&format!("wrong.toml:{}:{}: ", error.line, error.column))
+            || !sentence.contains(wrong.says)
+            || sentence.contains('\n')
+        {
+            complaints.push(format!("{}: does not say {:?}: {sentence}", wrong.file, wrong.says));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn each_file_of_the_folder_is_in_the_table() {
+    let listed: BTreeSet<String> = FILES.iter().map(|wrong| wrong.file.to_string()).collect();
+    let stored: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(listed, stored);
+    assert_eq!(listed.len(), FILES.len());
+}
+
+const GOOD: &str = "[topology]\nkind = 'dumbbell'\naccess = { rate = '1Gbit/s', delay = '1ms' }\n\
+                    bottleneck = { rate = '10Mbit/s', delay = '10ms' }\n\
+                    [[flow]]\nname = 'bulk'\nfrom = 'left1'\nto = 'right1'\n";
+
+#[test]
+fn each_wrong_override_is_answered() {
+    let link = ["rate", "delay", "mtu", "framing", "queue", "discipline", "loss", "reverse"];
+    for (set, found, expected, suggestion, says) in [
+        ("topology.bottleneck.rat=1Mbit/s", "rat", &link[..], Some("rate"), "rat is not a key of a topology link"),
+        (
+            "topology.bottleneck.rate=1Mbps/s",
+            "1Mbps/s",
+            &["a rate such as \"100Mbit/s\""],
+            Some("\"1Mbit/s\""),
+            "for topology.bottleneck.rate",
+        ),
+        ("topology.bottleneck.rate=5", "5", &["a rate such as \"100Mbit/s\""], None, "this is an integer"),
+        ("topology.bottleneck.rate.x=5", "x", &[], None, "rate has no parts"),
+        ("flow.bukl.size=1MB", "bukl", &["bulk", "an index from 0 to 0"], Some("bulk"), "there is no flow bukl"),
+        ("flow.1.size=1MB", "1", &["bulk", "an index from 0 to 0"], None, "there is no flow 1"),
+        ("flow.0.size=0B", "0B", &["a size such as \"250kB\""], None, "too small"),
+        (
+            "flow.0.payload=10",
+            "payload",
+            &[
+                "workload",
+                "name",
+                "from",
+                "to",
+                "count",
+                "protocol",
+                "congestion",
+                "tcp",
+                "start",
+                "start_spread",
+                "size",
+                "write_size",
+            ],
+            None,
+            "belongs to workload = \"constant-rate\"",
+        ),
+        ("probe.0.interval=1s", "0", &[], None, "the file has none"),
+        ("topology.kind=ring", "ring", &["\"dumbbell\"", "\"chain\"", "\"ethernet\""], None, "for topology.kind"),
+        (
+            "flow.bulk.to=right2",
+            "right2",
+            &["\"left1\"", "\"router1\"", "\"router2\"", "\"right1\""],
+            Some("\"right1\""),
+            "there is no host or router right2",
+        ),
+        ("quic.mtu=5", "quic", &[], None, "not in this version"),
+        ("seed=[1", "[1", &["an integer, at least 0"], None, "this is a string"),
+        ("tcp=5", "5", &["a table (tcp)"], None, "this is an integer"),
+    ] {
+        let errors = errors(GOOD, &[set]);
+        let error = errors.first().unwrap_or_else(|| panic!("{set} is accepted"));
+        assert_eq!((error.line, error.column), (0, 0), "{error}");
+        assert_eq!(error.file, format!("--set {set}"));
+        assert_eq!(error.found, found, "{error}");
+        assert_eq!(error.expected, expected, "{error}");
+        assert_eq!(error.suggestion.as_deref(), suggestion, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    for text in ["", "=5", "rate", "  = 5"] {
+        assert!(Override::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_reported_in_order() {
+    let text = "duration = 5\nseed = -1\n[topology]\nkind = 'dumbbell'\naccess = { rate = 'x', delay = '1ms' }\nfoo = 1\n\
+                [[flow]]\nfrom = 'left1'\n";
+    let errors = errors(text, &["title=5"]);
+    let lines: Vec<usize> = errors.iter().map(|error| error.line).collect();
+    // Line 3 lacks the bottleneck, line 7 the flow's `to`; the override comes last.
+    assert_eq!(lines, [1, 2, 3, 5, 6, 7, 0]);
+}
+
+#[test]
+fn a_file_of_mistakes_is_answered_soon() {
+    let mut text = String::new();
+    for n in 0..100_000 {
+        text += &format!("key{n} = {n}\n");
+    }
+    assert_eq!(errors(&text, &[]).len(), 100);
+    let mut text = GOOD.to_string();
+    for _ in 0..10_000 {
+        text += "[[flow]]\nname = 'bulk'\nfrom = 'left2'\nto = 'left*'\n";
+    }
+    assert_eq!(errors(&text, &[]).len(), 100);
+}
+
+#[test]
+fn a_network_whose_routes_would_fill_the_memory_is_refused() {
+    // 10 000 links in a row: 9999 routers with a table of 10 001 entries each are 10^8 entries.
+    let mut text = String::from("[topology]\nkind = 'chain'\n");
+    for _ in 0..10_000 {
+        text += "[[topology.link]]\nrate = '1Mbit/s'\ndelay = '1ms'\n";
+    }
+    text += "[[flow]]\nfrom = 'source'\nto = 'sink'\n";
+    let errors = errors(&text, &[]);
+    assert_eq!(errors.len(), 1);
+    assert_eq!((errors[0].line, &errors[0].expected[..]), (1, &["at most 50000000 entries in all".to_string()][..]));
+}
