@@ -34,10 +34,15 @@ pub(crate) fn claims(records: &Records) -> String {
         let told = records.study.claims.iter().find(|[known, ..]| known == name);
         let [_, text, expression] = told.cloned().unwrap_or_default();
         let text = if text.is_empty() { name.replace(['_', '-'], " ") } else { text };
+        // The summary's note begins with the claim's own words, which stand beside it here.
+        let note = row
+            .note
+            .strip_prefix(text.as_str())
+            .map_or(row.note.as_str(), |rest| rest.trim_start_matches([' ', ';', ',', ':', '.']));
         vec![
-            Field::Text(text),
+            Field::Text(text.clone()),
             row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
-            Field::Markup(escape_with_links(&row.note)),
+            Field::Markup(escape_with_links(note)),
             Field::Markup(escape_with_links(&row.source)),
             match expression.as_str() {
                 "" => Field::Text(String::new()),
@@ -67,7 +72,9 @@ pub(crate) fn values(records: &Records) -> String {
          half width of its interval; otherwise it <em>differs</em>, or is <em>explained</em> when the claim named in its \
          note holds in these same runs and shows why.</p>\n",
     );
-    let axes = varying(rows.iter().map(|r| &r.point));
+    // What varies anywhere in the study names a point, even where all published points share it.
+    let mut axes = varying(records.summary.iter().filter(|r| r.claim().is_none()).map(|r| &r.point));
+    axes.retain(|axis| rows.iter().any(|r| r.point.get(axis).is_some()));
     // One source for all needs no column.
     let sources: Vec<&str> = rows.iter().map(|r| r.source.as_str()).collect();
     let one_source = sources.windows(2).all(|w| w[0] == w[1]);

@@ -109,7 +109,13 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
     };
     let title = spec.title.clone().unwrap_or_else(|| {
         let name = spec.y.as_deref().or(spec.x.as_deref()).unwrap_or(&spec.name);
-        gather::word_for(records, name)
+        let word = gather::word_for(records, name);
+        match (kind, &spec.x) {
+            (Kind::Line | Kind::Bars | Kind::Scatter, Some(x)) => {
+                format!("{word} over {}", gather::word_for(records, x).to_lowercase())
+            }
+            _ => word,
+        }
     });
     let stem = slug(&spec.name);
     let mut name = stem.clone();

@@ -37,10 +37,10 @@ fn every_published_value_stands_beside_a_measured_one() {
         let published = format!("{:.7}", record[9].parse::<f64>().unwrap() * scale);
         let published = published.trim_end_matches('0').trim_end_matches('.');
         let found = rows.iter().any(|row| {
-            row.len() > 6
+            row.len() > 7
                 && row[0] == point[1]
                 && row[1] == point[3]
-                && row[2] == published
+                && row[3] == published
                 && row.contains(&record[11].to_owned())
         });
         assert!(found, "{record:?} as {published}");
@@ -64,6 +64,16 @@ fn every_claim_has_its_words_verdict_and_note() {
         .map(|r| r[1].as_str())
         .collect();
     assert_eq!(found, claims);
+}
+
+#[test]
+fn a_note_does_not_repeat_its_claim() {
+    let folder = Folder::copy_of("study");
+    let note = "\"The size of the application's writes has no effect.; no: see run 7\"";
+    folder.replace("summary.csv", "\"64 KiB writes fill the link: run write-size=64KiB, full duplex\"", note);
+    let rows = rows(&folder.build());
+    let claim = rows.iter().find(|r| r[0].starts_with("The size of the application")).unwrap();
+    assert_eq!(claim[2], "no: see run 7");
 }
 
 #[test]
