@@ -44,7 +44,7 @@ fn peak_rss_bytes() -> Option<u64> {
 }
 
 /// Runs the named benchmarks (all if none is named) and prints a table or JSON.
-pub fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Failure> {
     for name in names {
         if LATER.contains(&name.as_str()) || name == "relay" {
             return Err(Failure::usage(format!(
@@ -55,10 +55,7 @@ pub fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Fai
         if !NAMES.contains(&name.as_str()) {
             let hint = scenario::schema::nearest(name, NAMES.iter().copied())
                 .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-            return Err(Failure::usage(format!(
-                "unknown benchmark {name:?}{hint} (there are: {})",
-                NAMES.join(", ")
-            )));
+            return Err(Failure::usage(format!("unknown benchmark {name:?}{hint} (there are: {})", NAMES.join(", "))));
         }
     }
     let chosen: Vec<&str> =
@@ -74,7 +71,9 @@ pub fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Fai
     if json_wanted {
         println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
     } else {
-        println!("name        simulated_s     packets  packet_hops    cpu_s  Mpackets/cpu_s    Mhops/cpu_s  peak_rss_MB");
+        println!(
+            "name        simulated_s     packets  packet_hops    cpu_s  Mpackets/cpu_s    Mhops/cpu_s  peak_rss_MB"
+        );
         for row in &rows {
             let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
             println!(
@@ -117,7 +116,7 @@ fn measure_in_child(name: &str) -> Result<Value, Failure> {
 }
 
 /// Measures one benchmark here and prints one JSON object.
-pub fn measure(name: &str) -> Result<(), Failure> {
+pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     let file = format!("bench/{name}");
     let text = embedded::scenario(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
     let loaded = scenario::load(text, &format!("scenarios/{file}.toml"), &[])

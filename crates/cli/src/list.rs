@@ -16,7 +16,7 @@ fn row(name: &str, version: &str, source: &str, summary: &str) -> Row {
 }
 
 /// Prints one list.
-pub fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
+pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let rows: Vec<Row> = match what {
         "congestion" => congestion::catalogue::ENTRIES
@@ -37,7 +37,9 @@ pub fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
             })
             .collect(),
         "schedulers" | "channels" => {
-            return Err(Failure::usage(format!("this version has no {what}: they come with QUIC and with radio links")));
+            return Err(Failure::usage(format!(
+                "this version has no {what}: they come with QUIC and with radio links"
+            )));
         }
         _ => {
             return Err(Failure::usage(format!(

@@ -1,1 +1,72 @@
-fn main() {}
+//! The `fullpipe` command. What it takes, prints and leaves behind is a contract: see docs/command-line.md.
+
+mod arguments;
+mod bench;
+mod exit;
+mod list;
+mod progress;
+mod records;
+mod sabotage;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are answers; everything else is bad usage.
+            let status = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(status);
+        }
+    };
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                eprintln!("fullpipe: {failure}");
+            }
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), exit::Failure> {
+    match command {
+        Command::Run(run) => records::run_scenario(&run),
+        Command::Study { command } => match command {
+            arguments::StudyCommand::List { json } => records::list_studies(json),
+            arguments::StudyCommand::Run(run) => records::run_study(&run),
+        },
+        Command::Report { folder } => records::report(&folder),
+        Command::Check { files } => records::check(&files),
+        Command::List { what, json } => list::list(&what, json),
+        Command::Bench { names, json, quiet, in_this_process } => {
+            if in_this_process {
+                let name = names.first().ok_or_else(|| exit::Failure::usage("name one benchmark"))?;
+                bench::measure(name)
+            } else {
+                bench::bench(&names, json, quiet)
+            }
+        }
+        Command::Later(words) => {
+            let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+            Err(match word.as_str() {
+                "tmix" | "masque" | "http3" | "shell" | "doctor" | "simulator" => exit::Failure::usage(format!(
+                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench"
+                )),
+                _ => {
+                    let known = ["run", "study", "report", "check", "list", "bench"];
+                    let hint = fullpipe::scenario::schema::nearest(&word, known)
+                        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                    exit::Failure::usage(format!(
+                        "unknown command `{word}`{hint} (there are: {}; see `fullpipe --help`)",
+                        known.join(", ")
+                    ))
+                }
+            })
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the command takes.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// A laboratory for transport protocols.
+#[derive(Debug, Parser)]
+#[command(name = "fullpipe", version = fullpipe::BUILD, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one scenario: a file, or the name of an embedded one (`fullpipe list scenarios`)
+    Run(RunArguments),
+    /// Run a study, or list the embedded ones
+    Study {
+        #[command(subcommand)]
+        command: StudyCommand,
+    },
+    /// Rebuild report.html and plots/ from the records in a folder
+    Report {
+        /// The folder that a run or a study left behind
+        folder: PathBuf,
+    },
+    /// Load and check scenarios and studies, run nothing
+    Check {
+        /// Scenario and study files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// List what scenarios can name: congestion, queues, schedulers, workloads, channels, scenarios
+    List {
+        /// What to list
+        what: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run the fixed benchmark scenarios (all, or those named) and print what one core does
+    Bench {
+        /// Names of benchmarks
+        names: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// No progress on standard error
+        #[arg(long)]
+        quiet: bool,
+        /// Measure here instead of in a process of its own
+        #[arg(long, hide = true)]
+        in_this_process: bool,
+    },
+    /// Commands of the contract that are not in this version, and slips of the finger
+    #[command(external_subcommand)]
+    Later(Vec<OsString>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// List the embedded studies
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a study: the name of an embedded one, or a file
+    Run(StudyArguments),
+}
+
+/// What `run` and `study run` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Set a value; may be given several times
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of all random streams
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Folder for the records [default: fullpipe-out/NAME]
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Audit packet by packet
+    #[arg(long)]
+    pub(crate) audit: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Reuse real-time runs (runs in virtual time are always reused)
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Put a fault into the world on purpose, to see the auditor find it: fast-link:LINK, silent-drop:LINK:EVERY or
+    /// premature-ack:FROM
+    #[arg(long, value_name = "FAULT")]
+    pub(crate) sabotage: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// A scenario file, or the name of an embedded scenario
+    pub(crate) scenario: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Write packets (not in this version)
+    #[arg(long)]
+    pub(crate) pcap: bool,
+    /// Write qlog (not in this version)
+    #[arg(long)]
+    pub(crate) qlog: bool,
+    /// Run in real time (not in this version)
+    #[arg(long)]
+    pub(crate) real_time: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyArguments {
+    /// A study file, or the name of an embedded study
+    pub(crate) study: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Runs per point
+    #[arg(long)]
+    pub(crate) runs: Option<u64>,
+    /// Runs made at once [default: the number of cores]; results do not depend on it
+    #[arg(long)]
+    pub(crate) jobs: Option<usize>,
+    /// Shorten the study to at most 20 s on two cores, and say so
+    #[arg(long)]
+    pub(crate) quick: bool,
+}

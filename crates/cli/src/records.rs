@@ -1,0 +1,294 @@
+//! Commands that make or read records: `run`, `study`, `report`, `check`.
+
+use crate::arguments::{Common, RunArguments, StudyArguments};
+use crate::exit::Failure;
+use crate::progress::Shown;
+use crate::sabotage;
+use fullpipe::report::{self, Options as ReportOptions};
+use fullpipe::scenario::Override;
+use fullpipe::study::{self, Embedded, Files, Laboratory, ScenarioSource, Study, StudyError, VirtualLaboratory};
+use fullpipe::{BUILD, embedded, scenario};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const LIMITATIONS: &str = include_str!("../../../docs/limitations.md");
+
+fn failure_of(error: StudyError) -> Failure {
+    Failure { status: error.exit_status(), message: error.to_string() }
+}
+
+fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
+    texts.iter().map(|text| Override::parse(text).map_err(|error| Failure::usage(error.to_string()))).collect()
+}
+
+/// A file's text, or that of the embedded scenario of this name; with what to call it and its folder.
+fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
+    let path = Path::new(name);
+    if path.is_file() {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+        return Ok((text, name.to_string(), path.parent().map(Path::to_path_buf)));
+    }
+    if let Some(text) = embedded::scenario(name) {
+        return Ok((text.to_string(), format!("{} (embedded)", name.trim_end_matches(".toml")), None));
+    }
+    let hint = scenario::schema::nearest(name, embedded::scenario_names())
+        .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    Err(Failure::usage(format!(
+        "{name:?} is neither a file nor an embedded scenario{hint} (`fullpipe list scenarios` names them)"
+    )))
+}
+
+/// `fullpipe run`.
+pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
+    for (asked, flag) in [(arguments.pcap, "--pcap"), (arguments.qlog, "--qlog"), (arguments.real_time, "--real-time")]
+    {
+        if asked {
+            return Err(Failure::usage(format!("{flag} is not in this version")));
+        }
+    }
+    let common = &arguments.common;
+    let (text, name, folder) = find_scenario(&arguments.scenario)?;
+    let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(|e| Failure::usage(e.to_string()))?;
+    let stem = Path::new(&arguments.scenario).with_extension("");
+    let stem = if Path::new(&arguments.scenario).is_file() {
+        stem.file_name().map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())
+    } else {
+        stem.display().to_string()
+    };
+    let seed = common.seed.unwrap_or(loaded.scenario.seed);
+    let title = if loaded.scenario.title.is_empty() { stem.clone() } else { loaded.scenario.title.clone() };
+    let faults = sabotage::faults(&common.sabotage, &loaded.scenario)?;
+    let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
+    // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
+    let study = study::single(&stem.replace('/', "-"), &title, source, seed);
+    let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
+    make(&study, &laboratory, common, 1, &Path::new("fullpipe-out").join(&stem))
+}
+
+/// The study in a file, or the embedded one of this name.
+fn find_study(name: &str) -> Result<Study, Failure> {
+    let path = Path::new(name);
+    if path.is_file() {
+        return study::open(path).map_err(|errors| Failure::usage(errors.to_string()));
+    }
+    if path.join("study.toml").is_file() {
+        return study::open(&path.join("study.toml")).map_err(|errors| Failure::usage(errors.to_string()));
+    }
+    let files = embedded::study_files(name);
+    if let Some((_, text)) = files.iter().find(|(file, _)| *file == "study.toml") {
+        return study::load(text, &format!("{name}/study.toml (embedded)"), name, &Embedded(name, &files))
+            .map_err(|errors| Failure::usage(errors.to_string()));
+    }
+    let hint = scenario::schema::nearest(name, embedded::study_names())
+        .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    Err(Failure::usage(format!(
+        "{name:?} is neither a file nor an embedded study{hint} (`fullpipe study list` names them)"
+    )))
+}
+
+/// `fullpipe study run`.
+pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let mut study = find_study(&arguments.study)?;
+    if !common.sabotage.is_empty() {
+        return Err(Failure::usage("--sabotage goes with `fullpipe run`"));
+    }
+    let laboratory = VirtualLaboratory::new(BUILD);
+    let settings = study::Settings {
+        set: overrides(&common.set)?,
+        runs: arguments.runs,
+        seed: common.seed,
+        quick: arguments.quick,
+    };
+    let messages = study.apply(&settings, &laboratory).map_err(failure_of)?;
+    if !common.quiet {
+        messages.iter().for_each(|message| eprintln!("{message}"));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.unwrap_or(cores).max(1);
+    make(&study, &laboratory, common, jobs, &Path::new("fullpipe-out").join(&study.name))
+}
+
+/// Runs a study, writes its report, prints its summary.
+fn make(
+    study: &Study,
+    laboratory: &dyn Laboratory,
+    common: &Common,
+    jobs: usize,
+    default_folder: &Path,
+) -> Result<(), Failure> {
+    let folder = common.out.as_deref().unwrap_or(default_folder);
+    let stop = Arc::new(AtomicBool::new(false));
+    // A second interrupt ends the program at once.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
+    }
+    let mut progress = Shown::new(common.quiet);
+    let options = study::Options { jobs, audit: common.audit, ..study::Options::default() };
+    let outcome = study::run(study, laboratory, folder, &Files::new(), &options, &mut progress, &stop);
+    progress.done();
+    let outcome = outcome.map_err(failure_of)?;
+    let built = if outcome.failed.is_empty() {
+        let options = ReportOptions { limitations: Some(LIMITATIONS) };
+        Some(report::build_with(folder, options).map_err(|error| Failure::machine(error.to_string()))?)
+    } else {
+        None
+    };
+    if common.json {
+        println!("{}", serde_json::to_string_pretty(&outcome.json()).unwrap_or_default());
+    } else {
+        print!("{}", table(&outcome));
+    }
+    if !common.quiet {
+        eprintln!("{} runs made, {} reused; records in {}", outcome.made, outcome.reused, folder.display());
+        if let Some(built) = &built {
+            eprintln!("report: {}", built.html.display());
+        }
+    }
+    let reasons = |list: &[(String, String)]| {
+        let shown: Vec<String> = list.iter().take(20).map(|(run, why)| format!("\n  {run}: {why}")).collect();
+        let more = list.len().saturating_sub(20);
+        shown.concat() + &if more > 0 { format!("\n  and {more} more") } else { String::new() }
+    };
+    match outcome.exit_status() {
+        0 => Ok(()),
+        1 => Err(Failure::run(format!("{} runs failed:{}", outcome.failed.len(), reasons(&outcome.failed)))),
+        _ => Err(Failure::untrusted(format!("not to be trusted:{}", reasons(&outcome.untrusted)))),
+    }
+}
+
+/// The summary as aligned columns; empty columns are left out.
+fn table(outcome: &study::Outcome) -> String {
+    let number = |value: Option<f64>| value.map_or_else(String::new, significant);
+    let header = ["point", "metric", "unit", "n", "mean", "ci95", "published", "tolerance", "verdict", "note"];
+    let mut rows: Vec<Vec<String>> = vec![header.iter().map(ToString::to_string).collect()];
+    rows.extend(outcome.rows.iter().map(|row| {
+        vec![
+            row.point.clone(),
+            row.metric.clone(),
+            row.unit.clone(),
+            row.n.map_or_else(String::new, |n| n.to_string()),
+            number(row.mean),
+            number(row.ci95),
+            number(row.published),
+            row.tolerance.clone(),
+            row.verdict.map_or("", study::Verdict::word).to_string(),
+            row.note.clone(),
+        ]
+    }));
+    let used: Vec<usize> =
+        (0..header.len()).filter(|&column| rows[1..].iter().any(|row| !row[column].is_empty())).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let numeric = |column: usize| (3..=6).contains(&column);
+    rows.iter()
+        .map(|row| {
+            let cells: Vec<String> = used
+                .iter()
+                .map(|&column| {
+                    let (text, width) = (&row[column], widths[column]);
+                    if numeric(column) { format!("{text:>width$}") } else { format!("{text:<width$}") }
+                })
+                .collect();
+            cells.join("  ").trim_end().to_string() + "\n"
+        })
+        .collect()
+}
+
+/// Six significant digits, without a tail of zeros.
+fn significant(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    if !(1e-4..1e9).contains(&value.abs()) {
+        return format!("{value:.5e}");
+    }
+    let magnitude = fullpipe::units::math::log10(value.abs()).floor() as i32;
+    let decimals = (5 - magnitude).clamp(0, 12) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// `fullpipe report`.
+pub(crate) fn report(folder: &Path) -> Result<(), Failure> {
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!("{} is not a folder of records", folder.display())));
+    }
+    let options = ReportOptions { limitations: Some(LIMITATIONS) };
+    let built = report::build_with(folder, options).map_err(|error| Failure::usage(error.to_string()))?;
+    eprintln!("{} and {} plots", built.html.display(), built.plots.len());
+    if built.distrust.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::untrusted(format!("not to be trusted:\n  {}", built.distrust.join("\n  "))))
+    }
+}
+
+/// `fullpipe check`.
+pub(crate) fn check(files: &[PathBuf]) -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    let laboratory = VirtualLaboratory::new(BUILD);
+    for file in files {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => {
+                wrong.push(format!("{}: cannot be read: {error}", file.display()));
+                continue;
+            }
+        };
+        let outcome = if is_study(&text) {
+            study::open(file)
+                .map_err(|errors| errors.to_string())
+                .and_then(|study| study::plan::plan(&study, &laboratory).map(|_| ()).map_err(|error| error.to_string()))
+        } else {
+            scenario::load(&text, &file.display().to_string(), &[]).map_err(|errors| errors.to_string()).and_then(
+                |loaded| {
+                    fullpipe::lab::prepare(&loaded.scenario, &Default::default())
+                        .map(|_| ())
+                        .map_err(|error| format!("{}: {error}", file.display()))
+                },
+            )
+        };
+        match outcome {
+            Ok(()) => eprintln!("{}: right", file.display()),
+            Err(message) => wrong.push(message),
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::usage(wrong.join("\n"))) }
+}
+
+/// A study has experiments; a scenario has flows.
+fn is_study(text: &str) -> bool {
+    let keys = text.lines().map(str::trim_start);
+    keys.filter(|line| !line.starts_with('#'))
+        .any(|line| line.starts_with("[[experiment") || line.starts_with("experiment"))
+}
+
+/// `fullpipe study list`.
+pub(crate) fn list_studies(json_wanted: bool) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for name in embedded::study_names() {
+        let study = find_study(name)?;
+        rows.push(json!({
+            "name": name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "source": study.source,
+            "summary": study.title,
+        }));
+    }
+    if json_wanted {
+        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+    } else {
+        for row in rows {
+            println!("{}  {}", row["name"].as_str().unwrap_or(""), row["summary"].as_str().unwrap_or(""));
+        }
+    }
+    Ok(())
+}
