@@ -251,7 +251,7 @@ impl FlowState {
         self.delivered_bytes += u64::from(packet.ip_bytes);
         // Signed: a packet that arrives before it was sent takes less than no time.
         let delay_ns = now.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
-        let mut right = delay_ns >= path.least_ns(packet.ip_bytes) as i64 && !self.overdrawn();
+        let mut right = delay_ns >= path.least_ns(packet.ip_bytes) && !self.overdrawn();
         if let Some(tcp) = &packet.tcp
             && has_content(tcp)
         {

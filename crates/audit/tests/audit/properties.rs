@@ -281,7 +281,7 @@ const FAULTS_OF_PACKETS: &[(&str, Fault)] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_right_passes(run in right_run()) {
