@@ -29,8 +29,8 @@ impl VirtualLaboratory {
 
 impl Laboratory for VirtualLaboratory {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
-        let loaded = fullpipe_scenario::load(&scenario.text, &scenario.name, overrides)
-            .map_err(|errors| errors.to_string())?;
+        let loaded =
+            fullpipe_scenario::load(&scenario.text, &scenario.name, overrides).map_err(|errors| errors.to_string())?;
         let flows = loaded.scenario.flows.iter();
         let flows = flows.flat_map(|flow| [flow.name.clone(), format!("{}.reverse", flow.name)]).collect();
         let mut content = loaded.resolved.clone().into_bytes();
@@ -53,10 +53,8 @@ impl Laboratory for VirtualLaboratory {
             .map_err(|errors| RunError::Failed(errors.to_string()))?
             .scenario;
         loaded.seed = seed;
-        let lab_options =
-            Options { audit_packets: options.audit, faults: self.faults.clone(), ..Options::default() };
-        let outcome =
-            fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
+        let lab_options = Options { audit_packets: options.audit, faults: self.faults.clone(), ..Options::default() };
+        let outcome = fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
         let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
         let mut records = RunRecords::default();
         write_flows(&outcome, &mut records.flows).map_err(memory)?;

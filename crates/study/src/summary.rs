@@ -193,6 +193,12 @@ impl<'a> Measured<'a> {
         summarize(&values).filter(|summary| summary.mean.is_finite())
     }
 
+    fn published(&self, point: usize, metric: &str) -> Option<&'a Published> {
+        let point = self.plan.points.get(point)?;
+        let mut published = self.study.published.iter();
+        published.find(|row| row.experiment == point.experiment && row.point == point.own_label && row.metric == metric)
+    }
+
     /// `results.csv`: the plan's columns, seed, key, one column per metric.
     pub(crate) fn results_csv(&self) -> Vec<u8> {
         let mut header = self.plan.columns.clone();
@@ -240,12 +246,7 @@ impl<'a> Measured<'a> {
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
                 }
-                let same = |known: &&Published| {
-                    known.experiment == point.experiment
-                        && known.point == point.own_label
-                        && known.metric == metric.name
-                };
-                if let Some(published) = self.study.published.iter().find(same) {
+                if let Some(published) = self.published(index, &metric.name) {
                     self.judge(published, &mut row, &mut notes);
                 }
                 row.note = self.note(notes);
@@ -391,6 +392,9 @@ impl Environment for Measured<'_> {
             return points.iter().flat_map(|point| self.of(*point, metric)).collect();
         };
         let one = |point: &usize| {
+            if statistic == "published" {
+                return self.published(*point, &lookup.metric).map(|published| published.value);
+            }
             let summary = self.summary(*point, metric)?;
             match statistic.as_str() {
                 "min" => Some(summary.min),
