@@ -1,1 +1,397 @@
+//! Flows: what is acknowledged, how fast a packet may be, what is published.
 
+use crate::world::{Event, Link, Run, Traffic, World};
+use fullpipe_audit::{DeclaredFlow, FlowEnd, Published, Rule};
+use fullpipe_record::{DropReason, PacketView, TcpView};
+use fullpipe_units::{FlowId, LinkId};
+
+/// A conversation of two flows over no declared links, told event by event; everything sent arrives unless said
+/// otherwise.
+struct Conversation {
+    run: Run,
+    now: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Segment {
+    side: u32,
+    sequence: u32,
+    length: u32,
+    acknowledgement: Option<u32>,
+    syn: bool,
+}
+
+fn segment(side: u32, sequence: u32, length: u32, acknowledgement: Option<u32>) -> Segment {
+    Segment { side, sequence, length, acknowledgement, syn: false }
+}
+
+fn syn(side: u32, sequence: u32, acknowledgement: Option<u32>) -> Segment {
+    Segment { side, sequence, length: 1, acknowledgement, syn: true }
+}
+
+impl Segment {
+    fn view(self) -> PacketView {
+        PacketView {
+            flow: FlowId(self.side),
+            ip_bytes: 40 + self.length,
+            payload_bytes: self.length,
+            tcp: Some(TcpView {
+                sequence: self.sequence,
+                sequence_end: self.sequence.wrapping_add(self.length),
+                acknowledgement: self.acknowledgement.unwrap_or(0),
+                has_ack: self.acknowledgement.is_some(),
+                syn: self.syn,
+            }),
+        }
+    }
+}
+
+impl Conversation {
+    fn new() -> Conversation {
+        let flows = (0..2).map(|flow| (FlowId(flow), DeclaredFlow::default())).collect();
+        Conversation { run: Run { flows, ..Run::default() }, now: 0 }
+    }
+
+    /// After SYN, SYN-ACK, ACK.
+    fn established(initial: [u32; 2]) -> Conversation {
+        let mut talk = Conversation::new();
+        let next = initial.map(|number| number.wrapping_add(1));
+        talk.arrives(syn(0, initial[0], None));
+        talk.arrives(syn(1, initial[1], Some(next[0])));
+        talk.arrives(segment(0, next[0], 0, Some(next[1])));
+        talk
+    }
+
+    /// Sent, and not delivered yet; its number of nanoseconds.
+    fn sent(&mut self, segment: Segment) -> u64 {
+        self.now += 10;
+        self.run.events.push(Event::Sent(self.now, segment.view()));
+        self.now
+    }
+
+    fn delivered(&mut self, segment: Segment, sent: u64) {
+        self.now += 10;
+        self.run.events.push(Event::Delivered(self.now, segment.view(), sent));
+    }
+
+    fn arrives(&mut self, segment: Segment) {
+        let sent = self.sent(segment);
+        self.delivered(segment, sent);
+    }
+
+    fn lost(&mut self, segment: Segment) {
+        self.sent(segment);
+        self.run.events.push(Event::Dropped(self.now, segment.view(), DropReason::Loss));
+    }
+
+    /// Rules broken, with constant state and packet by packet.
+    fn broken(&self) -> [Vec<Rule>; 2] {
+        [self.run.streaming(), self.run.packets()]
+            .map(|verdict| verdict.failures.iter().map(|failure| failure.rule).collect())
+    }
+
+    fn assert_right(&self) {
+        let verdict = self.run.streaming().and(self.run.packets());
+        assert!(verdict.passed(), "{verdict}");
+    }
+}
+
+/// Initial numbers: small, and such that the first data wraps around 2^32.
+const INITIALS: [[u32; 2]; 3] = [[0, 0], [1_000, 2_000_000_000], [u32::MAX - 3, u32::MAX]];
+
+#[test]
+fn a_conversation_that_is_right() {
+    for initial in INITIALS {
+        let [a, b] = initial.map(|number| number.wrapping_add(1));
+        let mut talk = Conversation::established(initial);
+        talk.arrives(segment(0, a, 100, Some(b)));
+        talk.arrives(segment(1, b, 0, Some(a.wrapping_add(100))));
+        // Both ways at once; an old acknowledgement repeated.
+        talk.arrives(segment(1, b, 50, Some(a.wrapping_add(100))));
+        talk.arrives(segment(0, a.wrapping_add(100), 100, Some(b)));
+        talk.arrives(segment(0, a.wrapping_add(200), 1, Some(b.wrapping_add(50))));
+        // FIN (one number) and its acknowledgement.
+        talk.arrives(segment(1, b.wrapping_add(50), 1, Some(a.wrapping_add(201))));
+        talk.arrives(segment(0, a.wrapping_add(201), 0, Some(b.wrapping_add(51))));
+        talk.assert_right();
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_a_byte_never_sent() {
+    for initial in INITIALS {
+        let [a, b] = initial.map(|number| number.wrapping_add(1));
+        let mut talk = Conversation::established(initial);
+        talk.arrives(segment(0, a, 100, Some(b)));
+        talk.arrives(segment(1, b, 0, Some(a.wrapping_add(101))));
+        assert_eq!(talk.broken(), [vec![Rule::Acknowledgement], vec![Rule::AcknowledgedHole]]);
+        let failure = &talk.run.streaming().failures[0];
+        assert_eq!(failure.subject.to_string(), "flow 1");
+        let end = a.wrapping_add(100);
+        assert_eq!(
+            failure.message,
+            format!(
+                "expected an acknowledgement of at most {end}, the highest sequence number delivered of flow 0 ({end} was \
+                 sent), found {}",
+                end.wrapping_add(1)
+            )
+        );
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_a_byte_that_has_not_arrived() {
+    let mut talk = Conversation::established([100, 200]);
+    let late = segment(0, 101, 1000, Some(201));
+    let sent = talk.sent(late);
+    talk.arrives(segment(1, 201, 0, Some(1101)));
+    talk.delivered(late, sent);
+    assert_eq!(talk.broken(), [vec![Rule::Acknowledgement], vec![Rule::AcknowledgedHole]]);
+}
+
+#[test]
+fn an_acknowledgement_over_a_hole_is_found_packet_by_packet() {
+    let mut talk = Conversation::established([100, 200]);
+    talk.lost(segment(0, 101, 1000, Some(201)));
+    talk.arrives(segment(0, 1101, 1000, Some(201)));
+    talk.arrives(segment(1, 201, 0, Some(101)));
+    talk.assert_right();
+    talk.arrives(segment(1, 201, 0, Some(2101)));
+    assert_eq!(talk.broken(), [vec![], vec![Rule::AcknowledgedHole]]);
+}
+
+#[test]
+fn a_segment_without_content_delivers_no_numbers() {
+    let mut talk = Conversation::established([100, 200]);
+    talk.lost(segment(0, 101, 1000, Some(201)));
+    // A pure acknowledgement carries the next number, 1101; that does not deliver the numbers before it.
+    talk.arrives(segment(0, 1101, 0, Some(201)));
+    talk.assert_right();
+    talk.arrives(segment(1, 201, 0, Some(1101)));
+    assert_eq!(talk.broken(), [vec![Rule::Acknowledgement], vec![Rule::AcknowledgedHole]]);
+}
+
+#[test]
+fn an_acknowledgement_older_than_the_conversation() {
+    let mut talk = Conversation::established([100, 200]);
+    talk.arrives(segment(1, 201, 0, Some(99)));
+    assert_eq!(talk.broken()[0], [Rule::Acknowledgement]);
+    // The first number itself acknowledges nothing.
+    let mut talk = Conversation::established([100, 200]);
+    talk.arrives(segment(1, 201, 0, Some(100)));
+    talk.assert_right();
+}
+
+#[test]
+fn an_answer_to_a_syn_that_never_arrived() {
+    let mut talk = Conversation::new();
+    talk.lost(syn(0, 100, None));
+    talk.arrives(syn(1, 200, Some(101)));
+    assert_eq!(talk.broken(), [vec![Rule::Acknowledgement], vec![Rule::AcknowledgedHole]]);
+}
+
+#[test]
+fn a_syn_sent_again_is_the_same_beginning() {
+    let mut talk = Conversation::new();
+    talk.lost(syn(0, 100, None));
+    talk.arrives(syn(0, 100, None));
+    talk.arrives(syn(1, 200, Some(101)));
+    // The answer is lost on the way to a client that asks again, when data already flow.
+    talk.arrives(syn(0, 100, None));
+    talk.arrives(syn(1, 200, Some(101)));
+    talk.arrives(segment(0, 101, 500, Some(201)));
+    talk.arrives(syn(1, 200, Some(101)));
+    talk.arrives(segment(1, 201, 0, Some(601)));
+    talk.assert_right();
+    talk.arrives(segment(1, 201, 0, Some(602)));
+    assert_eq!(talk.broken()[0], [Rule::Acknowledgement]);
+}
+
+#[test]
+fn a_syn_with_other_numbers_begins_anew() {
+    for second in [7_000, 4_000_000_000, 50] {
+        let mut talk = Conversation::new();
+        let first = syn(0, 100, None);
+        let sent = talk.sent(first);
+        talk.arrives(syn(0, second, None));
+        // The first one arrives late and is answered as well (RFC 9293 section 3.10.7: a challenge); both are right.
+        talk.delivered(first, sent);
+        talk.arrives(syn(1, 200, Some(second + 1)));
+        talk.arrives(segment(1, 201, 0, Some(101)));
+        talk.arrives(segment(0, second + 1, 10, Some(201)));
+        talk.arrives(segment(1, 201, 0, Some(second + 11)));
+        talk.assert_right();
+        talk.arrives(segment(1, 201, 0, Some(second + 12)));
+        assert_eq!(talk.broken()[0], [Rule::Acknowledgement]);
+    }
+}
+
+#[test]
+fn a_reset_needs_no_acknowledgement() {
+    let mut talk = Conversation::new();
+    talk.arrives(syn(0, 100, None));
+    // A closed port answers with RST and ACK (RFC 9293 section 3.10.7.1); a reset without ACK takes its number from the
+    // segment that it answers.
+    talk.arrives(segment(1, 0, 0, Some(101)));
+    talk.assert_right();
+    let mut talk = Conversation::established([100, 200]);
+    talk.arrives(segment(1, 4_000_000, 0, None));
+    talk.arrives(segment(0, 101, 0, None));
+    talk.assert_right();
+}
+
+#[test]
+fn a_conversation_whose_beginning_was_not_seen() {
+    let mut talk = Conversation::new();
+    talk.arrives(segment(0, 5_000, 100, Some(9_000)));
+    talk.arrives(segment(1, 9_000, 10, Some(5_100)));
+    // An older acknowledgement: it may be right.
+    talk.arrives(segment(0, 5_100, 0, Some(8_990)));
+    talk.arrives(segment(0, 5_100, 100, Some(9_010)));
+    talk.assert_right();
+    talk.arrives(segment(1, 9_010, 0, Some(5_201)));
+    assert_eq!(talk.broken(), [vec![Rule::Acknowledgement], vec![Rule::AcknowledgedHole]]);
+}
+
+#[test]
+fn a_conversation_that_begins_with_data_both_ways_at_once() {
+    let mut talk = Conversation::new();
+    let sent = [talk.sent(segment(0, 5_000, 100, Some(9_000))), talk.sent(segment(1, 9_000, 10, Some(5_000)))];
+    talk.delivered(segment(0, 5_000, 100, Some(9_000)), sent[0]);
+    talk.delivered(segment(1, 9_000, 10, Some(5_000)), sent[1]);
+    talk.arrives(segment(0, 5_100, 0, Some(9_010)));
+    talk.assert_right();
+}
+
+#[test]
+fn numbers_that_were_not_sent_are_not_delivered() {
+    let mut talk = Conversation::established([100, 200]);
+    let sent = talk.sent(segment(0, 101, 100, Some(201)));
+    // The same packet arrives with its numbers one higher.
+    talk.delivered(segment(0, 102, 100, Some(201)), sent);
+    assert_eq!(talk.broken(), [vec![Rule::Sequence], vec![Rule::Origin]]);
+}
+
+#[test]
+fn a_world_whose_receivers_lie() {
+    for [bytes, from] in [[1, 1], [1, 50], [1000, 20]] {
+        let link = || Link::new(10_000_000, 5_000_000, 50);
+        let traffic = Traffic::Transfer { segments: 300, window: 10, initial: [4_294_900_000, 17] };
+        let mut world = World::new(vec![link()], Some(vec![link()]), vec![traffic], 3);
+        world.acknowledgement_error = Some((from, bytes as u32));
+        let run = world.run(10_000_000_000, 2000);
+        assert_eq!(run.broken(), ["acknowledgement", "acknowledged-hole"], "{bytes} from {from}");
+    }
+}
+
+/// One datagram of 1000 bytes over two links of 1 Gbit/s (8 ns a byte, 2 bytes of framing) and 1 ms each: 8016 ns and
+/// 1 000 000 ns, twice: 2 016 032 ns.
+fn datagram(ip_bytes: u32, takes: u64) -> Run {
+    let mut run = Run {
+        links: vec![Link::new(1_000_000_000, 1_000_000, 9).declared; 2],
+        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)] })],
+        ..Run::default()
+    };
+    let packet = PacketView { flow: FlowId(0), ip_bytes, payload_bytes: ip_bytes - 28, tcp: None };
+    run.events.push(Event::Sent(500, packet));
+    run.events.push(Event::Delivered(500 + takes, packet, 500));
+    run
+}
+
+#[test]
+fn no_packet_is_faster_than_its_path() {
+    let rules = |run: Run| run.streaming().failures.iter().map(|failure| failure.rule).collect::<Vec<_>>();
+    assert_eq!(rules(datagram(1000, 2_016_032)), []);
+    assert_eq!(rules(datagram(1000, 2_016_031)), [Rule::PathTime]);
+    // 3000 bytes go in pieces: 24 000 ns on one link, less a nanosecond for each of at most three pieces.
+    assert_eq!(rules(datagram(3000, 2_024_000)), []);
+    assert_eq!(rules(datagram(3000, 2_023_900)), [Rule::PathTime]);
+    // A path that is not known promises nothing.
+    let mut unknown = datagram(1000, 0);
+    unknown.flows[0].1.path.clear();
+    assert_eq!(rules(unknown), []);
+}
+
+#[test]
+fn what_is_sent_is_found_again_and_published() {
+    let run = || {
+        let mut run = datagram(1000, 3_000_000);
+        let packet = PacketView { flow: FlowId(0), ip_bytes: 700, payload_bytes: 0, tcp: None };
+        run.events.push(Event::Sent(9_000_000, packet));
+        run.events.push(Event::Dropped(9_000_000, packet, DropReason::Unreachable));
+        run.events.push(Event::Sent(9_000_001, packet));
+        let published = Published {
+            tx_packets: 3,
+            tx_bytes: 2400,
+            rx_packets: 1,
+            rx_bytes: 1000,
+            lost_packets: 1,
+            ..Published::default()
+        };
+        let end = FlowEnd { in_flight_packets: 1, in_flight_bytes: 700, published: Some(published) };
+        run.flow_ends.insert(FlowId(0), end);
+        run
+    };
+    let verdict = run().streaming();
+    assert!(verdict.passed(), "{verdict}");
+    let mut wrong = run();
+    wrong.flow_ends.get_mut(&FlowId(0)).unwrap().in_flight_packets = 0;
+    let failures = wrong.streaming().failures;
+    assert_eq!(
+        (failures[0].rule, failures[0].message.as_str()),
+        (
+            Rule::FlowConservation,
+            "expected 3 packets sent to be found again, found 1 delivered + 1 dropped + 0 in flight"
+        )
+    );
+    assert_eq!(failures[0].to_string().split(':').next(), Some("flow-conservation"));
+    assert!(failures[0].to_string().contains("flow 0 (conversation 0) at the end"));
+    let mut wrong = run();
+    wrong.flow_ends.get_mut(&FlowId(0)).unwrap().published.as_mut().unwrap().rx_bytes = 1001;
+    let failures = wrong.streaming().failures;
+    assert_eq!(
+        (failures.len(), failures[0].rule, failures[0].message.as_str()),
+        (1, Rule::Counters, "expected the records to say rx_bytes = 1000, found 1001")
+    );
+}
+
+#[test]
+fn more_delivered_than_sent_is_noticed_at_once() {
+    let mut run = datagram(1000, 3_000_000);
+    let again = run.events[1].clone();
+    run.events.push(again);
+    let failures = run.streaming().failures;
+    assert_eq!((failures[0].rule, failures[0].at.as_nanos()), (Rule::FlowConservation, 3_000_500));
+    // A drop of what was never sent, and bytes alone.
+    let mut run = datagram(1000, 3_000_000);
+    let Event::Sent(_, packet) = run.events[0] else { panic!("sent first") };
+    run.events.push(Event::Dropped(4_000_000, packet, DropReason::QueueFull));
+    assert_eq!(run.streaming().failures[0].at.as_nanos(), 4_000_000);
+    let mut run = datagram(1000, 3_000_000);
+    if let Event::Delivered(_, packet, _) = &mut run.events[1] {
+        packet.ip_bytes += 1;
+    }
+    assert_eq!(run.streaming().failures[0].at.as_nanos(), 3_000_500);
+}
+
+#[test]
+fn flows_are_declared_while_the_run_goes_on() {
+    use fullpipe_audit::Auditor;
+    use fullpipe_record::Observer;
+    use fullpipe_units::Instant;
+    let packet = PacketView { flow: FlowId(8), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let mut auditor = Auditor::new(Vec::new());
+    auditor.add_flow(FlowId(0), &DeclaredFlow::default());
+    auditor.add_flow(FlowId(8), &DeclaredFlow::default());
+    auditor.sent(Instant::ZERO, &packet);
+    auditor.delivered(Instant::ZERO, &packet, Instant::ZERO);
+    let mut other = auditor.clone();
+    let verdict = auditor.finish(&Run::default());
+    assert!(verdict.passed(), "{verdict}");
+    // Flow 9 has room beside flow 8 but was not declared, flow 10 has not even room.
+    for flow in [9, 10] {
+        other.sent(Instant::ZERO, &PacketView { flow: FlowId(flow), ..packet });
+    }
+    let failures = other.finish(&Run::default()).failures;
+    assert_eq!(failures.iter().map(|failure| failure.rule).collect::<Vec<_>>(), [Rule::Declared; 2]);
+}
