@@ -224,6 +224,12 @@ mod tests {
         pacer.set_rate_bps(6_000_000_000);
         pacer.on_sent(Instant::from_nanos(2), 1);
         assert_eq!(pacer.release_at().as_nanos(), 4);
+        // Two bytes at 3 Gbit/s, 5.333 ns, and one at 6: 6.667 ns, still within the seventh.
+        let mut pacer = super::tests::pacer(3_000_000_000, 3);
+        pacer.on_sent(Instant::ZERO, 2);
+        pacer.set_rate_bps(6_000_000_000);
+        pacer.on_sent(Instant::from_nanos(5), 1);
+        assert_eq!(pacer.release_at().as_nanos(), 6);
     }
 
     #[test]
