@@ -27,6 +27,8 @@
 mod fields;
 mod network;
 mod pattern;
+#[cfg(test)]
+mod random;
 mod reach;
 mod tcp;
 mod traffic;

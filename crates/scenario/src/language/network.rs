@@ -69,10 +69,10 @@ fn fill_link(link: &mut Tree) {
 }
 
 fn fill_loss(link: &mut Tree) {
-    if let Some(Data::Table(loss)) = link.get_mut("loss").map(|value| &mut value.data) {
-        if let Some(every) = loss.get("every").map(Value::integer) {
-            loss.fill("offset", Data::Integer(every));
-        }
+    if let Some(Data::Table(loss)) = link.get_mut("loss").map(|value| &mut value.data)
+        && let Some(every) = loss.get("every").map(Value::integer)
+    {
+        loss.fill("offset", Data::Integer(every));
     }
 }
 

@@ -24,21 +24,35 @@ pub struct Error {
 }
 
 impl fmt::Display for Error {
+    /// One sentence on one line. Control characters of a file are written as escapes: they must not reach a terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.file)?;
-        if self.line > 0 {
-            write!(formatter, ":{}:{}", self.line, self.column)?;
-        }
-        write!(formatter, ": {}", self.message)?;
-        match self.expected.as_slice() {
-            [] => {}
-            [one] => write!(formatter, "; expected {one}")?,
-            several => write!(formatter, "; expected one of {}", several.join(", "))?,
-        }
-        if let Some(suggestion) = &self.suggestion {
-            write!(formatter, "; did you mean {suggestion}?")?;
+        for c in self.sentence().chars() {
+            if c.is_control() {
+                write!(formatter, "{}", c.escape_default())?;
+            } else {
+                write!(formatter, "{c}")?;
+            }
         }
         Ok(())
+    }
+}
+
+impl Error {
+    fn sentence(&self) -> String {
+        let mut sentence = self.file.clone();
+        if self.line > 0 {
+            sentence += &format!(":{}:{}", self.line, self.column);
+        }
+        sentence += &format!(": {}", self.message);
+        match self.expected.as_slice() {
+            [] => {}
+            [one] => sentence += &format!("; expected {one}"),
+            several => sentence += &format!("; expected one of {}", several.join(", ")),
+        }
+        if let Some(suggestion) = &self.suggestion {
+            sentence += &format!("; did you mean {suggestion}?");
+        }
+        sentence
     }
 }
 
@@ -126,6 +140,9 @@ mod tests {
              \"10Mbit/s\"?"
         );
         error.line = 0;
+        error.message.push('\u{1b}');
+        assert!(error.to_string().contains("for x.rate\\u{1b}; expected"));
+        error.message.pop();
         error.suggestion = None;
         error.expected = vec!["a".into(), "b".into()];
         assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected one of a, b");

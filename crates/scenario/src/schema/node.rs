@@ -2,7 +2,7 @@
 //!
 //! toml_edit's own tree loses its spans as soon as it is edited; this one is edited by overrides and keeps them.
 
-use super::error::{Error, nearest};
+use super::error::{Error, Errors, nearest};
 use toml_edit::{Document, Item, Table, Value};
 
 /// Where a value came from.
@@ -277,12 +277,12 @@ impl Override {
     ///
     /// # Errors
     /// If there is no equals sign or no path.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, Errors> {
         match text.split_once('=') {
             Some((path, value)) if !path.trim().is_empty() => {
                 Ok(Override { path: path.trim().to_string(), value: value.trim().to_string() })
             }
-            _ => Err(Error {
+            _ => Err(Errors(vec![Error {
                 file: format!("--set {text}"),
                 line: 0,
                 column: 0,
@@ -291,7 +291,7 @@ impl Override {
                 expected: vec!["PATH=VALUE, such as topology.bottleneck.rate=10Mbit/s".to_string()],
                 message: "this does not say what to set".to_string(),
                 suggestion: None,
-            }),
+            }])),
         }
     }
 }

@@ -17,11 +17,11 @@ pub fn resolved(schema: &'static Table, tree: &Tree) -> String {
 fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Option<&'static Field>, &'a Value)> {
     let mut list = Vec::new();
     let mut fields: Vec<&'static Field> = schema.common().collect();
-    if let Some(variants) = schema.variants {
-        if let Some(value) = tree.get(variants.key) {
-            list.push((variants.key, None, value));
-            fields.extend(variants.find(value.choice()).into_iter().flat_map(|variant| variant.fields()));
-        }
+    if let Some(variants) = schema.variants
+        && let Some(value) = tree.get(variants.key)
+    {
+        list.push((variants.key, None, value));
+        fields.extend(variants.find(value.choice()).into_iter().flat_map(|variant| variant.fields()));
     }
     for field in fields {
         if let Some(value) = tree.get(field.key) {

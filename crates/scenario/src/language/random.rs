@@ -1,0 +1,208 @@
+//! Random files made from the schema itself, so that every key is in them: what is accepted must say the same when it
+//! is written out, whatever the values.
+
+use super::fields::SCENARIO;
+use super::load;
+use crate::schema::quantity::{format_queue_limit, format_size};
+use crate::schema::{self, Data, Default, Field, Kind, Table, Tree};
+use fullpipe_units::{Duration, Rate, Stream};
+use std::collections::BTreeSet;
+
+struct Writer {
+    random: Stream,
+    /// One optional key in so many is given.
+    sparsity: u64,
+    /// The kind of topology that the file has.
+    topology: &'static str,
+}
+
+impl Writer {
+    fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.random.below(list.len() as u64) as usize]
+    }
+
+    /// Small numbers, large ones and the bounds themselves.
+    fn integer(&mut self, min: u64, max: u64) -> u64 {
+        match self.random.below(8) {
+            0 => min,
+            1 => max,
+            2 => min + self.random.below(max - min),
+            _ => min.saturating_add(self.random.below(1 << self.random.clone().below(30))).min(max),
+        }
+    }
+
+    fn value(&mut self, key: &str, kind: &Kind) -> String {
+        match kind {
+            // Mostly names that there are.
+            Kind::Text => match (key, self.topology) {
+                ("from" | "to", _) if self.random.below(50) == 0 => {
+                    self.pick(&["'*'", "'nobody'", "'router1'"]).to_string()
+                }
+                ("from", "dumbbell") => self.pick(&["'left*'", "'left1'", "'l?ft1*'"]).to_string(),
+                ("to", "dumbbell") => self.pick(&["'right*'", "'right1'"]).to_string(),
+                ("from", "chain") => "'source'".to_string(),
+                ("to", "chain") => "'s?nk'".to_string(),
+                ("from", _) => "'host1'".to_string(),
+                ("to", _) => "'host2'".to_string(),
+                ("flow" | "ethernet", _) => "'*'".to_string(),
+                ("link", _) => self.pick(&["'*'", "'link1'", "'bottleneck*'"]).to_string(),
+                _ => self.pick(&["'plain'", "\"with \\\"quotes\\\" and \\\\\"", "'é ✓'", "''"]).to_string(),
+            },
+            Kind::Name => format!("'{}{}'", self.pick(&["n", "Name-", "x_"]), self.random.below(50)),
+            Kind::Boolean => self.random.chance(0.5).to_string(),
+            // Counts stay small, or the test would be about waiting.
+            Kind::Integer { .. } if ["count", "pairs", "hosts"].contains(&key) => {
+                (2 + self.random.below(4)).to_string()
+            }
+            Kind::Integer { min, max } => {
+                let min = u64::try_from(*min).unwrap_or(0);
+                self.integer(min, u64::try_from(*max).unwrap_or(0)).to_string()
+            }
+            Kind::Number { .. } => {
+                let number = self.random.uniform();
+                format!("{:?}", self.pick(&[number, 0.0, 1.0, 1e-9 * number, 5e-324]))
+            }
+            Kind::Duration { min, max } => {
+                let nanoseconds = self.integer(min.as_nanos(), max.as_nanos());
+                format!("'{}'", Duration::from_nanos(nanoseconds))
+            }
+            Kind::Rate => {
+                let rate = self.integer(1, schema::FASTEST.bits_per_second());
+                format!("'{}'", Rate::from_bits_per_second(rate))
+            }
+            Kind::Size { min, max } => {
+                let bytes = self.integer(*min, *max);
+                if self.random.chance(0.5) { bytes.to_string() } else { format!("'{}'", format_size(bytes)) }
+            }
+            Kind::QueueLimit => {
+                use crate::description::QueueLimit::*;
+                let limit = match self.random.below(4) {
+                    0 => Packets(self.integer(1, u32::MAX.into()) as u32),
+                    1 => Bytes(self.integer(1, u64::MAX)),
+                    2 => Time(Duration::from_nanos(self.integer(1, schema::LONGEST.as_nanos()))),
+                    _ => Unlimited,
+                };
+                format!("'{}'", format_queue_limit(limit))
+            }
+            Kind::Choice(choices) => {
+                let names: Vec<&str> = choices.iter().filter(|choice| choice.available).map(|c| c.name).collect();
+                format!("'{}'", self.pick(&names))
+            }
+            Kind::Table(table) => self.table(table),
+            Kind::Tables(table) => {
+                let count = 1 + self.random.below(3);
+                let list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
+                format!("[{}]", list.join(", "))
+            }
+            Kind::List(element) => {
+                let count = 1 + self.random.below(2);
+                let list: Vec<String> = (0..count).map(|_| self.value(key, element)).collect();
+                format!("[{}]", list.join(", "))
+            }
+            Kind::Map(_) | Kind::Raw => "{}".to_string(),
+            Kind::Either(first, second) => {
+                let kind = if self.random.chance(0.8) { first } else { second };
+                self.value(key, kind)
+            }
+        }
+    }
+
+    fn pairs(&mut self, table: &'static Table) -> Vec<String> {
+        let mut pairs = Vec::new();
+        let mut fields: Vec<&'static Field> = table.common().collect();
+        if let Some(variants) = table.variants {
+            let variant = self.pick(variants.list);
+            pairs.push(format!("{} = '{}'", variants.key, variant.name));
+            if table.name == "topology" {
+                self.topology = variant.name;
+            }
+            fields.extend(variant.fields());
+        }
+        let subjects = ["flow", "link", "ethernet"];
+        let subject = *self.pick(&subjects);
+        for field in fields {
+            if table.name == "probe" && subjects.contains(&field.key) && field.key != subject {
+                continue;
+            }
+            let needed = matches!(field.default, Default::Required) || field.key == "flow" || field.key == subject;
+            // A network of one's own needs names that match; `patterns_pair` and others look at that.
+            let own =
+                ["host", "router", "ethernet"].contains(&field.key) || field.key == "link" && table.name.is_empty();
+            let wanted = needed || field.key == "topology" || self.random.below(self.sparsity) == 0;
+            if wanted && !(own && table.name.is_empty()) {
+                pairs.push(format!("{} = {}", field.key, self.value(field.key, &field.kind)));
+            }
+        }
+        pairs
+    }
+
+    fn table(&mut self, table: &'static Table) -> String {
+        format!("{{ {} }}", self.pairs(table).join(", "))
+    }
+}
+
+/// The paths that a tree's file gives.
+fn given(tree: &Tree, prefix: &str, paths: &mut BTreeSet<String>) {
+    for (key, value) in tree.iter() {
+        let path = format!("{prefix}{key}");
+        match &value.data {
+            Data::Table(tree) => given(tree, &format!("{path}."), paths),
+            Data::Tables(trees) => trees.iter().for_each(|tree| given(tree, &format!("{path}."), paths)),
+            _ => {}
+        }
+        if value.given {
+            paths.insert(path);
+        }
+    }
+}
+
+/// The paths that a schema has.
+fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
+    let variants = table.variants.iter().flat_map(|variants| variants.list).flat_map(|variant| variant.fields());
+    for field in table.common().chain(variants) {
+        let path = format!("{prefix}{}", field.key);
+        if let Kind::Table(table) | Kind::Tables(table) = field.kind {
+            declared(table, &format!("{path}."), paths);
+        }
+        paths.insert(path);
+    }
+    paths.extend(table.variants.map(|variants| format!("{prefix}{}", variants.key)));
+}
+
+#[test]
+fn what_is_written_out_says_the_same() {
+    let mut seen = BTreeSet::new();
+    let mut accepted = 0;
+    for case in 0..6000 {
+        let mut writer =
+            Writer { random: Stream::new(case, "scenario", "file"), sparsity: 3 + case % 40, topology: "" };
+        let text = writer.pairs(&SCENARIO).join("\n");
+        // The schema alone.
+        let tree = match schema::load(&SCENARIO, &text, "random.toml", &[]) {
+            Ok(loaded) => loaded.root,
+            Err(errors) => panic!("the schema refuses its own values: {errors}\n{text}"),
+        };
+        let resolved = schema::resolved(&SCENARIO, &tree);
+        let again =
+            schema::load(&SCENARIO, &resolved, "resolved.toml", &[]).unwrap_or_else(|e| panic!("{e}\n{resolved}"));
+        assert_eq!(again.root, tree, "{text}");
+        // The language.
+        let Ok(loaded) = load(&text, "random.toml", &[]) else { continue };
+        accepted += 1;
+        given(&tree, "", &mut seen);
+        let again = load(&loaded.resolved, "resolved.toml", &[]).unwrap_or_else(|e| panic!("{e}\n{}", loaded.resolved));
+        assert_eq!(again.scenario, loaded.scenario, "{text}");
+        assert_eq!(again.resolved, loaded.resolved, "{text}");
+    }
+    // The test is worth something only if many files are accepted and every key was in one: by its last two parts,
+    // for the directions of a link are alike wherever it is.
+    assert!(accepted > 1000, "{accepted}");
+    let mut missing = BTreeSet::new();
+    declared(&SCENARIO, "", &mut missing);
+    let own = ["host", "router", "link", "ethernet"];
+    missing.retain(|path| !own.contains(&path.split('.').next().unwrap_or_default()));
+    let end = |path: &String| path.rsplitn(3, '.').take(2).map(str::to_string).collect::<Vec<_>>();
+    let seen: BTreeSet<Vec<String>> = seen.iter().map(end).collect();
+    missing.retain(|path| !seen.contains(&end(path)));
+    assert!(missing.is_empty(), "never given in an accepted file: {missing:?}; {accepted} accepted");
+}
