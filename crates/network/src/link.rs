@@ -97,59 +97,96 @@ pub struct LinkCounters {
 }
 
 /// One direction of a link.
+///
+/// The order of the fields is that of their use: a frame that finds the link idle touches the first two cache lines. With
+/// 10 000 flows on links of their own that is what limits the speed (4 lines instead of 2: 10 % slower).
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Link {
-    pub(crate) to: NodeId,
-    /// The only link that feeds this one, if the chain may be computed at once.
-    pub(crate) feeder: Option<LinkId>,
     pub(crate) transmitter: Transmitter,
-    pub(crate) delay: Duration,
     pub(crate) busy_until: Instant,
+    pub(crate) delay: Duration,
+    pub(crate) to: NodeId,
+    /// The only link that feeds this one, if the chain may be computed at once; else [`NO_LINK`].
+    pub(crate) feeder: LinkId,
+    // Second line.
     pub(crate) framing_bytes: u32,
     pub(crate) mtu_bytes: u32,
-    pub(crate) limit: Limit,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
     pub(crate) flight: Lane<Handle>,
+    pub(crate) extras: Option<Box<Extras>>,
+    // What only a busy link needs.
+    pub(crate) limit: Limit,
     pub(crate) backlog: Backlog,
-    pub(crate) counters: LinkCounters,
-    pub(crate) loss: Option<Box<LossModel>>,
-    pub(crate) driven: Option<Box<Driven>>,
+    pub(crate) queue_delay_sum: Duration,
+    pub(crate) queue_drops: u64,
+    pub(crate) losses: u64,
+}
+
+/// No link.
+pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
+
+/// What few links have.
+#[derive(Debug)]
+pub(crate) struct Extras {
+    pub(crate) loss: Option<LossModel>,
+    pub(crate) driven: Option<Driven>,
 }
 
 impl Link {
     pub(crate) fn new(specification: LinkSpecification) -> Self {
         let LinkSpecification { from: _, to, rate, delay, mtu_bytes, framing_bytes, queue, discipline, loss } =
             specification;
-        let driven = discipline.map(|discipline| {
-            Box::new(Driven {
-                interface: Interface::new(Some(discipline), queue, mtu_bytes + framing_bytes),
-                transmitting: false,
-            })
+        let driven = discipline.map(|discipline| Driven {
+            interface: Interface::new(Some(discipline), queue, mtu_bytes + framing_bytes),
+            transmitting: false,
         });
+        let extras = (loss.is_some() || driven.is_some()).then(|| Box::new(Extras { loss, driven }));
         Link {
-            to,
-            feeder: None,
             transmitter: Transmitter::new(rate),
-            delay,
             busy_until: Instant::ZERO,
+            delay,
+            to,
+            feeder: NO_LINK,
             framing_bytes,
             mtu_bytes,
-            limit: queue,
+            frames: 0,
+            bytes: 0,
             flight: Lane::default(),
+            extras,
+            limit: queue,
             backlog: Backlog::default(),
-            counters: LinkCounters::default(),
-            loss: loss.map(Box::new),
-            driven,
+            queue_delay_sum: Duration::ZERO,
+            queue_drops: 0,
+            losses: 0,
         }
+    }
+
+    /// Whether departures are events.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.driven().is_some()
+    }
+
+    /// The state of a link whose departures are events.
+    pub(crate) fn driven(&self) -> Option<&Driven> {
+        self.extras.as_ref()?.driven.as_ref()
     }
 
     /// Its counters. Those of a link that is computed ahead are of a later instant; see [`crate::network`].
     pub fn counters(&self) -> LinkCounters {
-        self.counters
+        LinkCounters {
+            frames: self.frames,
+            bytes: self.bytes,
+            queue_drops: self.queue_drops,
+            losses: self.losses,
+            queue_delay_sum: self.queue_delay_sum,
+        }
     }
 
     /// Packets and bytes that wait at `now` (not the one in transmission).
     pub fn queue(&mut self, now: Instant) -> (u64, u64) {
-        match &self.driven {
+        match self.driven() {
             Some(driven) => (driven.interface.packets(), driven.interface.bytes()),
             None => {
                 self.backlog.settle(now);
@@ -161,6 +198,6 @@ impl Link {
     /// Frames and bytes that were offered and neither reported as transmitted nor as dropped. A link without a
     /// discipline reports a transmission when the frame comes.
     pub(crate) fn queued(&self) -> (u64, u64) {
-        self.driven.as_ref().map_or((0, 0), |driven| (driven.interface.packets(), driven.interface.bytes()))
+        self.driven().map_or((0, 0), |driven| (driven.interface.packets(), driven.interface.bytes()))
     }
 }

@@ -217,11 +217,11 @@ impl<O: Observer> Network<O> {
         }
         for (index, feeder) in feeders.into_iter().enumerate() {
             if let Feeder::Only(before) = feeder
-                && self.links[index].driven.is_none()
-                && self.links[before.index()].driven.is_none()
+                && !self.links[index].is_driven()
+                && !self.links[before.index()].is_driven()
                 && !self.observed.contains(&LinkId(index as u32))
             {
-                self.links[index].feeder = Some(before);
+                self.links[index].feeder = before;
             }
         }
     }
@@ -265,7 +265,7 @@ impl<O: Observer> Network<O> {
 
     /// Counters of a link.
     pub fn link_counters(&self, link: LinkId) -> LinkCounters {
-        self.links.get(link.index()).map_or_else(|| self.channel_counters(link), |link| link.counters)
+        self.links.get(link.index()).map_or_else(|| self.channel_counters(link), |link| link.counters())
     }
 
     /// Packets and bytes waiting at a link now. Declare it with [`Network::observe_link`] first.
@@ -339,7 +339,12 @@ impl<O: Observer> Network<O> {
         loop {
             let l = &mut self.links[link.index()];
             let wire_bytes = ip_bytes + l.framing_bytes;
-            if ip_bytes > l.mtu_bytes || l.driven.is_some() || self.silent_drop.is_some() {
+            if ip_bytes > l.mtu_bytes || self.silent_drop.is_some() {
+                return self.enqueue_with_care(link, at, handle);
+            }
+            if let Some(extras) = &l.extras
+                && extras.driven.is_some()
+            {
                 return self.enqueue_with_care(link, at, handle);
             }
             self.observer.offered(link, wire_bytes);
@@ -349,32 +354,33 @@ impl<O: Observer> Network<O> {
             } else {
                 l.backlog.settle(at);
                 if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
-                    l.counters.queue_drops += 1;
+                    l.queue_drops += 1;
                     self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
                     return self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
                 }
                 let start = l.busy_until;
                 l.backlog.push(start, wire_bytes);
-                l.counters.queue_delay_sum += start - at;
+                l.queue_delay_sum += start - at;
                 start
             };
             let finish = start + l.transmitter.transmit(wire_bytes, l.busy_until < at);
             let arrival = finish + l.delay;
             l.busy_until = finish;
-            l.counters.frames += 1;
-            l.counters.bytes += u64::from(wire_bytes);
+            l.frames += 1;
+            l.bytes += u64::from(wire_bytes);
             self.observer.transmitted(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
-            if let Some(loss) = &mut l.loss
+            if let Some(extras) = &mut l.extras
+                && let Some(loss) = &mut extras.loss
                 && loss.loses(self.arena.get(handle).has_payload())
             {
-                l.counters.losses += 1;
+                l.losses += 1;
                 return self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             }
             let node = &self.nodes[l.to.index()];
             if node.router
                 && arrival <= self.horizon
                 && let Attachment::Link(next) = node.routes.toward(destination)
-                && self.links[next.index()].feeder == Some(link)
+                && self.links[next.index()].feeder == link
             {
                 link = next;
                 at = arrival;
@@ -401,7 +407,7 @@ impl<O: Observer> Network<O> {
             return;
         }
         let l = &mut self.links[link.index()];
-        let Some(driven) = &mut l.driven else {
+        let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else {
             // Only a fault elsewhere brought us here.
             let fault = self.silent_drop.take();
             self.enqueue(link, at, handle);
@@ -436,7 +442,7 @@ impl<O: Observer> Network<O> {
 
     fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
         for packet in dropped.drain(..) {
-            self.links[link.index()].counters.queue_drops += 1;
+            self.links[link.index()].queue_drops += 1;
             self.observer.link_dropped(link, packet.wire_bytes, DropReason::QueueFull);
             self.drop_packet(self.now, packet.handle, Some(link), DropReason::QueueFull);
         }
@@ -448,7 +454,7 @@ impl<O: Observer> Network<O> {
         let now = self.now;
         let mut dropped = std::mem::take(&mut self.dropped);
         let l = &mut self.links[link.index()];
-        let Some(driven) = &mut l.driven else { return };
+        let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
         let next = driven.interface.take(now, &mut dropped);
         driven.transmitting = next.is_some();
         if let Some(Queued { handle, wire_bytes, since, .. }) = next {
@@ -456,9 +462,9 @@ impl<O: Observer> Network<O> {
             let finish = now + l.transmitter.transmit(wire_bytes, idle);
             let arrival = finish + l.delay;
             l.busy_until = finish;
-            l.counters.frames += 1;
-            l.counters.bytes += u64::from(wire_bytes);
-            l.counters.queue_delay_sum += now - since;
+            l.frames += 1;
+            l.bytes += u64::from(wire_bytes);
+            l.queue_delay_sum += now - since;
             self.calendar.schedule(finish, EventId::new(EventClass::Departure, link.0));
             let packet = self.arena.get(handle);
             self.observer.transmitted(&Transmission {
@@ -470,8 +476,9 @@ impl<O: Observer> Network<O> {
                 finish,
                 arrival,
             });
-            if l.loss.as_mut().is_some_and(|loss| loss.loses(packet.has_payload())) {
-                l.counters.losses += 1;
+            let loss = l.extras.as_mut().and_then(|extras| extras.loss.as_mut());
+            if loss.is_some_and(|loss| loss.loses(packet.has_payload())) {
+                l.losses += 1;
                 self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             } else if l.flight.push(arrival, handle) {
                 self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));

@@ -30,7 +30,44 @@ pub(crate) enum Routes {
     /// Only this neighbour, a host, can be reached.
     Neighbour(NodeId, Attachment),
     /// By destination.
-    Table(Vec<Attachment>),
+    Table(Table),
+}
+
+/// Ways by destination, four bytes each: with 20 000 hosts a table of [`Attachment`]s outgrows the cache.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// A link's number, or [`STATION`] plus an index into `stations`, or [`NO_WAY`].
+    codes: Vec<u32>,
+    stations: Vec<Attachment>,
+}
+
+const STATION: u32 = 1 << 31;
+const NO_WAY: u32 = u32::MAX;
+
+impl Table {
+    fn new(ways: &[Attachment]) -> Self {
+        let mut table = Table::default();
+        for way in ways {
+            table.codes.push(match way {
+                Attachment::Link(link) => link.0,
+                Attachment::None => NO_WAY,
+                Attachment::Station { .. } => {
+                    table.stations.push(*way);
+                    STATION + table.stations.len() as u32 - 1
+                }
+            });
+        }
+        table
+    }
+
+    #[inline(always)]
+    fn toward(&self, destination: NodeId) -> Attachment {
+        match self.codes.get(destination.index()).copied() {
+            Some(link) if link < STATION => Attachment::Link(LinkId(link)),
+            Some(NO_WAY) | None => Attachment::None,
+            Some(station) => self.stations[(station - STATION) as usize],
+        }
+    }
 }
 
 impl Routes {
@@ -40,7 +77,7 @@ impl Routes {
             Routes::Default(attachment) => *attachment,
             Routes::Neighbour(neighbour, attachment) if *neighbour == destination => *attachment,
             Routes::Neighbour(..) => Attachment::None,
-            Routes::Table(table) => table.get(destination.index()).copied().unwrap_or(Attachment::None),
+            Routes::Table(table) => table.toward(destination),
         }
     }
 }
@@ -61,7 +98,7 @@ pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
             [only] if !forwards[only.to.index()] => Routes::Neighbour(only.to, only.by),
             // A neighbour that has a default way itself might send what cannot be reached back and forth for ever.
             [only] if edges[only.to.index()].len() > 1 => Routes::Default(only.by),
-            _ => Routes::Table(table(node, edges, forwards)),
+            _ => Routes::Table(Table::new(&table(node, edges, forwards))),
         })
         .collect()
 }

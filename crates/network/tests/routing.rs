@@ -5,8 +5,10 @@
 mod common;
 
 use common::segment::resolved;
+use common::{Recorder, World, constant_rate};
 use fullpipe_network::{Attachment, Limit, LinkSpecification, Network};
-use fullpipe_units::{Duration, LinkId, NodeId, Rate};
+use fullpipe_record::DropReason;
+use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
 use proptest::prelude::*;
 
 const FAR: u32 = 1_000_000;
@@ -108,4 +110,25 @@ fn of_equal_ways_the_one_declared_first() {
         network.finish();
         assert_eq!(network.path(NodeId(0), NodeId(3)), [Attachment::Link(LinkId(0)), Attachment::Link(LinkId(1))]);
     }
+}
+
+#[test]
+fn what_cannot_be_reached_is_dropped_and_not_sent_back_and_forth() {
+    // Host 0 to router 1; routers 1 and 2 know no way but each other; nobody reaches 3.
+    let mut network = Network::new(Recorder::default());
+    for router in [false, true, true, false] {
+        network.add_node(router);
+    }
+    for (from, to) in [(0, 1), (1, 2), (2, 1)] {
+        network.add_link(link(from, to));
+    }
+    let mut world = World::new(constant_rate(NodeId(0), NodeId(3), 100, Duration::from_millis(1), 1));
+    world.declare(&mut network);
+    network.finish();
+    // 100 bytes take 0.8 ms per link: a second is enough to see it come round.
+    let end = Instant::from_nanos(1_000_000_000);
+    assert!(!network.run(&mut world, end, end), "nothing is left to happen");
+    assert!(world.received.is_empty());
+    assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::Unreachable, 1)]);
+    assert_eq!(network.arena.live_packets().count(), 0);
 }
