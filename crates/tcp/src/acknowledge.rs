@@ -108,7 +108,7 @@ impl Sender {
         if self.tail_probe_end != 0 {
             self.judge_tail_probe(now, arrival, &batch, duplicate_form);
         }
-        if self.phase != Phase::Open || self.board.is_troubled() || self.duplicates > 0 {
+        if self.phase != Phase::Open || self.board.is_troubled() || self.duplicates > 0 || !self.reorder_at.is_never() {
             self.find_losses(config, now);
             self.change_phase(now, &batch, lost_before);
         }

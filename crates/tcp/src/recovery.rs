@@ -18,7 +18,8 @@ pub(crate) enum Phase {
 }
 
 /// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window falls to the threshold step by step
-/// with what arrives, not at once.
+/// with what arrives, not at once. Whole segments leave, so a fraction of one counts as one, as in the RFC's examples
+/// and in Linux, which count in segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     /// Bytes that arrived during this recovery.
@@ -52,9 +53,9 @@ impl Prr {
     ) -> u64 {
         self.delivered_bytes += delivered_bytes;
         let allowed = if in_flight_bytes > ssthresh_bytes {
-            let target =
-                (u128::from(self.delivered_bytes) * u128::from(ssthresh_bytes)).div_ceil(u128::from(self.flight_bytes));
-            u64::try_from(target).unwrap_or(u64::MAX).saturating_sub(self.sent_bytes)
+            let target = u128::from(self.delivered_bytes) * u128::from(ssthresh_bytes);
+            let target = u64::try_from(target.div_ceil(u128::from(self.flight_bytes))).unwrap_or(u64::MAX / 2);
+            target.min(u64::MAX / 2).next_multiple_of(mss_bytes.max(1)).saturating_sub(self.sent_bytes)
         } else {
             let mut allowed = self.delivered_bytes.saturating_sub(self.sent_bytes).max(delivered_bytes);
             if safe {
@@ -63,7 +64,7 @@ impl Prr {
             allowed.min(ssthresh_bytes - in_flight_bytes)
         };
         // The first retransmission leaves in any case.
-        if allowed == 0 && self.sent_bytes == 0 { mss_bytes } else { allowed }
+        if self.sent_bytes == 0 { allowed.max(mss_bytes) } else { allowed }
     }
 }
 
@@ -88,7 +89,12 @@ pub(crate) struct Rack {
 }
 
 impl Rack {
-    /// A segment is newly known to have arrived (steps 2 and 3). `original` says that it was sent once.
+    /// The handshake's round-trip time stands in until a segment has arrived.
+    pub(crate) fn set_first_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
+    /// A segment is newly known to have arrived (steps 2 and 3).
     #[inline(always)]
     pub(crate) fn on_delivered(&mut self, now: Instant, segment: &Segment) {
         let end = segment.end();

@@ -131,7 +131,7 @@ pub(crate) struct LossRecord {
     pub(crate) sacked_segments: u32,
     /// Marked lost and not sent again since.
     pub(crate) lost_bytes: u64,
-    /// First offsets of segments marked lost, oldest mark first; some may be settled since.
+    /// First offsets of segments marked lost, in order; some may be settled since.
     lost: VecDeque<u64>,
     /// Retransmissions in order of time: when, and first offset; some may be settled since.
     pub(crate) retransmissions: VecDeque<(Instant, u64)>,
@@ -327,7 +327,13 @@ impl Scoreboard {
         self.in_flight_bytes -= copy.bytes();
         let loss = self.loss_mut();
         loss.lost_bytes += copy.bytes();
-        loss.lost.push_back(copy.start);
+        // In order of the stream: what is missing first is sent again first.
+        if loss.lost.back().is_none_or(|last| *last < copy.start) {
+            loss.lost.push_back(copy.start);
+        } else {
+            let place = loss.lost.partition_point(|start| *start < copy.start);
+            loss.lost.insert(place, copy.start);
+        }
         copy
     }
 

@@ -212,7 +212,10 @@ impl Sender {
         self.rto_at = Instant::NEVER;
         self.last_sent_at = now;
         match rtt {
-            Some(rtt) => self.rtt.on_sample(now, rtt),
+            Some(rtt) => {
+                self.rtt.on_sample(now, rtt);
+                self.rack.set_first_rtt(rtt);
+            }
             None if lost_syns > 0 => self.rtt.after_lost_syn(),
             None => {}
         }

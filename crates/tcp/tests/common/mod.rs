@@ -22,7 +22,7 @@ impl Controller for Halving {
     }
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
         if !ack.in_recovery && control.cwnd_bytes < control.ssthresh_bytes && ack.cwnd_limited {
-            control.cwnd_bytes += ack.acked_bytes;
+            control.cwnd_bytes += ack.cumulative_bytes;
         }
     }
     fn on_congestion(&mut self, control: &mut Control, _: &Congestion) {

@@ -1,0 +1,260 @@
+//! The receiving half: when it acknowledges, what it reports, what window it announces, and which segments it believes.
+
+mod common;
+
+use common::*;
+use fullpipe_network::packet::flags;
+use fullpipe_tcp::Config;
+use fullpipe_transport::{Event, Stream};
+use fullpipe_units::Duration;
+
+fn open(config: Config) -> Script {
+    Script::client(config, ms(10))
+}
+
+/// Acknowledgement number and SACK blocks, as the peer's offsets.
+fn report(script: &mut Script) -> (u32, Vec<(u32, u32)>) {
+    let acks = script.out();
+    assert_eq!(acks.len(), 1, "one acknowledgement");
+    let blocks =
+        acks[0].sacks.iter().map(|block| (script.peer_offset(block.start), script.peer_offset(block.end))).collect();
+    (script.peer_offset(acks[0].header.acknowledgement), blocks)
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
+    let mut script = open(Config::linux());
+    script.data(0, 1448, 0);
+    assert!(script.out().is_empty());
+    assert_eq!(script.connection.near_deadline(), at_ms(10 + 40));
+    script.advance(ms(15));
+    script.data(1448, 1448, 0);
+    assert_eq!(report(&mut script), (2896, vec![]));
+    assert!(script.connection.near_deadline().is_never());
+    script.data(2896, 10, 0);
+    assert!(script.out().is_empty());
+    assert_eq!(script.timer(), at_ms(25 + 40));
+    assert_eq!(report(&mut script), (2906, vec![]));
+    // Counts of 1 and 3.
+    let mut script = open(Config { delayed_ack_segments: 1, ..Config::linux() });
+    script.data(0, 1448, 0);
+    assert_eq!(report(&mut script), (1448, vec![]));
+    let mut script = open(Config { delayed_ack_segments: 3, ..Config::linux() });
+    script.data(0, 10, 0);
+    script.data(10, 10, 0);
+    assert!(script.out().is_empty());
+    script.data(20, 10, 0);
+    assert_eq!(report(&mut script), (30, vec![]));
+}
+
+#[test]
+fn data_sent_carry_the_acknowledgement_along() {
+    let mut script = open(Config::linux());
+    script.data(0, 1448, 0);
+    script.write(100);
+    let sent = script.out();
+    assert_eq!(sent.len(), 1);
+    assert_eq!(script.peer_offset(sent[0].header.acknowledgement), 1448);
+    assert!(script.connection.near_deadline().is_never());
+}
+
+#[test]
+fn data_beyond_a_gap_are_reported_at_once_newest_range_first() {
+    let mut script = open(Config::linux());
+    script.data(1000, 1000, 0);
+    assert_eq!(report(&mut script), (0, vec![(1000, 2000)]));
+    assert_eq!(script.connection.readable_bytes(), 0);
+    script.data(3000, 1000, 0);
+    assert_eq!(report(&mut script), (0, vec![(3000, 4000), (1000, 2000)]));
+    script.data(5000, 1000, 0);
+    assert_eq!(report(&mut script), (0, vec![(5000, 6000), (3000, 4000), (1000, 2000)]));
+    // Three blocks fit beside timestamps (RFC 2018 section 3); the one changed longest ago is left out.
+    script.data(7000, 1000, 0);
+    assert_eq!(report(&mut script), (0, vec![(7000, 8000), (5000, 6000), (3000, 4000)]));
+    // A range that grows comes first again.
+    script.data(2000, 500, 0);
+    assert_eq!(report(&mut script), (0, vec![(1000, 2500), (7000, 8000), (5000, 6000)]));
+    // Two ranges that become one.
+    script.data(2500, 500, 0);
+    assert_eq!(report(&mut script), (0, vec![(1000, 4000), (7000, 8000), (5000, 6000)]));
+    // The gap is filled: everything up to the next one is acknowledged, at once.
+    script.data(0, 1000, 0);
+    assert_eq!(report(&mut script), (4000, vec![(7000, 8000), (5000, 6000)]));
+    assert_eq!(script.connection.readable_bytes(), 4000);
+    // In order, but a gap remains: at once.
+    script.data(4000, 10, 0);
+    assert_eq!(report(&mut script), (4010, vec![(7000, 8000), (5000, 6000)]));
+    script.data(4010, 2990, 0);
+    assert_eq!(report(&mut script), (8000, vec![]));
+    assert_eq!(script.connection.statistics().received_bytes, 8000);
+}
+
+#[test]
+fn without_timestamps_four_blocks_fit_and_without_sack_none() {
+    let mut script = open(Config { timestamps: false, ..Config::linux() });
+    for offset in [1000, 3000, 5000, 7000, 9000] {
+        script.data(offset, 1000, 0);
+    }
+    assert_eq!(report(&mut script), (0, vec![(9000, 10000), (7000, 8000), (5000, 6000), (3000, 4000)]));
+    let mut script = open(Config { sack: false, ..Config::linux() });
+    script.data(1000, 1000, 0);
+    assert_eq!(report(&mut script), (0, vec![]));
+}
+
+#[test]
+fn duplicates_are_reported_in_the_first_block() {
+    // RFC 2883 section 4.
+    let mut script = open(Config::linux());
+    script.data(0, 1000, 0);
+    script.data(1000, 1000, 0);
+    script.out();
+    script.data(500, 1000, 0);
+    assert_eq!(report(&mut script), (2000, vec![(500, 1500)]));
+    // Once only.
+    script.data(2000, 10, 0);
+    script.data(2010, 10, 0);
+    assert_eq!(report(&mut script), (2020, vec![]));
+    // Part old, part new.
+    script.data(2000, 100, 0);
+    assert_eq!(report(&mut script), (2100, vec![(2000, 2020)]));
+    // Beyond a gap: the duplicate, then the range that holds it.
+    script.data(3000, 1000, 0);
+    script.out();
+    script.data(3000, 1000, 0);
+    assert_eq!(report(&mut script), (2100, vec![(3000, 4000), (3000, 4000)]));
+    assert_eq!(script.connection.statistics().duplicate_segments_received, 2);
+    assert_eq!(script.connection.readable_bytes(), 2100);
+}
+
+#[test]
+fn events_tell_of_readable_bytes_once() {
+    let mut script = open(Config::linux());
+    script.events.clear();
+    script.data(0, 100, 0);
+    script.data(100, 100, 0);
+    assert_eq!(script.events, [Event::Readable, Event::Readable]);
+    script.data(500, 100, 0);
+    script.data(0, 100, 0);
+    assert_eq!(script.events.len(), 2, "nothing new in order");
+}
+
+#[test]
+fn the_window_is_what_is_left_of_the_buffer() {
+    // 100 000 >> 1 = 50 000 fits 16 bits: scale 1.
+    let config = Config { receive_buffer_bytes: 100_000, delayed_ack_segments: 1, mss_bytes: 1000, ..Config::linux() };
+    let mut script = open(config);
+    script.data(0, 40_000, 0);
+    assert_eq!(script.out()[0].header.window, 30_000);
+    // Past half, the window's end still is what was read plus the buffer.
+    script.data(40_000, 40_000, 0);
+    assert_eq!(script.out()[0].header.window, 10_000);
+    // Data beyond the window are cut off.
+    script.data(80_000, 30_000, 0);
+    let ack = script.out().remove(0);
+    assert_eq!((script.peer_offset(ack.header.acknowledgement), ack.header.window), (100_000, 0));
+    // A probe beyond the edge is answered and not taken.
+    script.data(100_000, 1, 0);
+    let ack = script.out().remove(0);
+    assert_eq!((script.peer_offset(ack.header.acknowledgement), ack.header.window), (100_000, 0));
+    // Reading less than a segment opens nothing (RFC 9293 section 3.8.6.2.2).
+    assert_eq!(script.connection.read(999).unwrap().len(), 999);
+    assert!(script.out().is_empty());
+    // A segment's worth does, and the peer is told.
+    assert_eq!(script.connection.read(1).unwrap().len(), 1);
+    assert_eq!(script.out()[0].header.window, 500);
+    // From there on it is told when the window has at least doubled.
+    script.connection.read(999);
+    assert!(script.out().is_empty());
+    script.connection.read(1);
+    assert_eq!(script.out()[0].header.window, 1000);
+    script.connection.read(98_000);
+    assert_eq!(script.out()[0].header.window, 50_000);
+}
+
+#[test]
+fn an_application_that_reads_at_once_sends_no_window_updates() {
+    let mut script = open(Config::ns3());
+    for segment in 0..1000 {
+        script.data(segment * 512, 512, 0);
+        assert_eq!(script.connection.read(u64::MAX).unwrap().len(), 512);
+        let acks = script.out();
+        assert_eq!(acks.len(), (segment % 2) as usize);
+        // All of 131 072 bytes, scaled by 2.
+        assert!(acks.iter().all(|ack| ack.header.window == 32_768));
+    }
+}
+
+#[test]
+fn timestamps_are_echoed_from_the_segment_that_delayed_the_acknowledgement() {
+    // RFC 7323 section 4.3, figure in (A): of two segments acknowledged together the first one's is echoed.
+    let mut script = open(Config::linux());
+    let first = 1_000_000 + 10;
+    script.data(0, 1000, 0);
+    script.advance(ms(7));
+    script.data(1000, 1000, 0);
+    assert_eq!(script.out()[0].header.timestamp_echo, first);
+    // (B): beyond a gap it stays that of the last segment in order; when the gap is filled, that of the filler.
+    script.advance(ms(1));
+    script.data(2000, 1000, 0);
+    script.connection.handle_timeout(script.now + ms(40));
+    assert_eq!(script.out()[0].header.timestamp_echo, first + 8);
+    script.advance(ms(1));
+    script.data(4000, 1000, 0);
+    assert_eq!(script.out()[0].header.timestamp_echo, first + 8);
+    script.advance(ms(1));
+    script.data(3000, 1000, 0);
+    assert_eq!(script.out()[0].header.timestamp_echo, first + 10);
+}
+
+#[test]
+fn segments_with_an_older_timestamp_are_not_believed() {
+    // RFC 7323 section 5: acknowledged, and dropped.
+    let mut script = open(Config::linux());
+    script.advance(ms(100));
+    script.data(0, 1000, 0);
+    let mut old = script.segment(0, flags::ACK);
+    old.header.sequence = script.peer_initial.wrapping_add(1001);
+    old.header.payload_bytes = 1000;
+    old.header.timestamp -= 1;
+    script.deliver(old.clone());
+    assert_eq!(script.connection.readable_bytes(), 1000);
+    assert_eq!(script.out().len(), 1);
+    // A reset is not checked.
+    let mut reset = script.segment(0, flags::RST);
+    reset.header.sequence = script.peer_initial.wrapping_add(1001);
+    reset.header.timestamp -= 1;
+    // After 24 days without a segment the remembered timestamp is worth nothing.
+    script.advance(Duration::from_secs(25 * 86_400));
+    script.deliver(old);
+    assert_eq!(script.connection.readable_bytes(), 2000);
+    reset.header.sequence = reset.header.sequence.wrapping_add(1000);
+    script.deliver(reset);
+    assert!(script.connection.is_closed());
+}
+
+#[test]
+fn segments_without_the_agreed_timestamps_are_dropped() {
+    let mut script = open(Config::linux());
+    script.with_timestamps = false;
+    script.data(0, 1000, 0);
+    assert_eq!(script.connection.readable_bytes(), 0);
+    assert!(script.out().is_empty());
+}
+
+#[test]
+fn a_probe_for_a_sign_of_life_is_answered_every_time() {
+    let mut script = open(Config::linux());
+    script.peer_next = u32::MAX;
+    for _ in 0..3 {
+        let probe = script.segment(0, flags::ACK);
+        script.deliver(probe);
+        assert_eq!(script.out().len(), 1);
+    }
+    // Any other old number only twice a second, lest two ends answer each other for ever.
+    script.peer_next = u32::MAX - 7;
+    for expected in [1, 0, 0] {
+        let old = script.segment(0, flags::ACK);
+        script.deliver(old);
+        assert_eq!(script.out().len(), expected);
+    }
+}

@@ -1,0 +1,420 @@
+//! The sending half without losses: segments, windows, Nagle, probes of a closed window, time-outs, idling, pacing.
+
+mod common;
+
+use common::*;
+use fullpipe_congestion::newreno::NewReno;
+use fullpipe_network::packet::flags;
+use fullpipe_tcp::{Config, Connection};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_units::{Duration, Instant};
+use std::sync::Arc;
+
+/// Segments of 1000 bytes, no Nagle, no probes.
+fn plain() -> Config {
+    Config { mss_bytes: 1000, nagle: false, tail_loss_probe: false, ..Config::linux() }
+}
+
+fn open(config: Config) -> Script {
+    let mut script = Script::client(config, ms(100));
+    script.events.clear();
+    script
+}
+
+#[test]
+fn the_initial_window_leaves_and_acknowledgements_let_the_rest_go() {
+    let mut script = open(plain());
+    script.write(30_500);
+    let first = script.sent();
+    assert_eq!(first, (0..10).map(|n| (n * 1000, 1000)).collect::<Vec<_>>());
+    assert_eq!(script.connection.inspect().in_flight_bytes, 10_000);
+    script.advance(ms(100));
+    // Slow start: two acknowledged, four leave.
+    script.ack(2000, &[]);
+    assert_eq!(script.sent(), [(10_000, 1000), (11_000, 1000), (12_000, 1000), (13_000, 1000)]);
+    assert_eq!(script.connection.inspect().cwnd_bytes, 12_000);
+    assert_eq!(script.events, [Event::Writable]);
+    assert_eq!(script.connection.inspect().smoothed_rtt, ms(100));
+}
+
+#[test]
+fn what_the_buffer_has_no_room_for_is_not_taken() {
+    let mut script = open(Config { send_buffer_bytes: 5_500, ..plain() });
+    assert_eq!(script.connection.write(Payload::Length(4_000)), 4_000);
+    assert_eq!(script.connection.writable_bytes(), 1_500);
+    assert_eq!(script.connection.write(Payload::Length(4_000)), 1_500);
+    assert_eq!(script.connection.write(Payload::Length(1)), 0);
+    script.out();
+    script.advance(ms(100));
+    script.ack(1_000, &[]);
+    assert_eq!(script.connection.writable_bytes(), 1_000);
+}
+
+#[test]
+fn each_write_below_a_segment_leaves_as_a_segment_without_nagle() {
+    let mut script = open(plain());
+    for piece in [300, 300, 1500] {
+        script.write(piece);
+        script.out();
+    }
+    // Together in one batch they fill segments.
+    script.write(300);
+    script.write(300);
+    script.write(700);
+    assert_eq!(script.sent(), [(2100, 1000), (3100, 300)]);
+}
+
+#[test]
+fn nagle_holds_back_a_part_of_a_segment_while_anything_is_unacknowledged() {
+    // RFC 9293 section 3.7.4.
+    let mut script = open(Config { nagle: true, ..plain() });
+    script.write(300);
+    assert_eq!(script.sent(), [(0, 300)]);
+    script.write(300);
+    assert_eq!(script.sent(), []);
+    script.write(900);
+    assert_eq!(script.sent(), [(300, 1000)], "a whole segment goes, the rest waits");
+    script.advance(ms(100));
+    script.ack(300, &[]);
+    assert_eq!(script.sent(), []);
+    script.ack(1300, &[]);
+    assert_eq!(script.sent(), [(1300, 200)]);
+    // The end of the stream does not wait.
+    script.write(10);
+    assert_eq!(script.sent(), []);
+    script.connection.finish();
+    assert_eq!(script.sent(), [(1500, 10)]);
+}
+
+#[test]
+fn the_peers_window_bounds_and_no_segment_is_cut_to_fit_it() {
+    let mut script = open(plain());
+    // 27 << 7 = 3456 bytes.
+    script.window = 27;
+    script.ack(0, &[]);
+    script.write(10_000);
+    assert_eq!(script.sent(), [(0, 1000), (1000, 1000), (2000, 1000)]);
+    script.advance(ms(100));
+    script.ack(1000, &[]);
+    assert_eq!(script.sent(), [(3000, 1000)]);
+    // The last bytes fit whole though they are less than a segment, and leave.
+    let mut script = open(plain());
+    script.window = 27;
+    script.ack(0, &[]);
+    script.write(3400);
+    assert_eq!(script.sent(), [(0, 1000), (1000, 1000), (2000, 1000), (3000, 400)]);
+}
+
+#[test]
+fn an_old_segment_does_not_change_the_window() {
+    let mut script = open(plain());
+    script.data(0, 100, 0);
+    script.peer_next = 100;
+    // RFC 9293 section 3.10.7.4: SND.WL1.
+    script.window = 1000;
+    script.ack(0, &[]);
+    assert_eq!(script.connection.inspect().peer_window_bytes, 128_000);
+    script.window = 1;
+    script.peer_next = 50;
+    script.ack(0, &[]);
+    assert_eq!(script.connection.inspect().peer_window_bytes, 128_000);
+}
+
+#[test]
+fn a_closed_window_is_probed_with_growing_intervals_until_it_opens() {
+    let mut script = open(plain());
+    script.window = 0;
+    script.ack(0, &[]);
+    script.write(5000);
+    assert_eq!(script.sent(), []);
+    // Time-out after the handshake's 100 ms: 100 + max(200, 4 * 50) = 300; doubled each time.
+    let mut expected = at_ms(100);
+    for (probe, interval) in [300, 600, 1200, 2400].into_iter().enumerate() {
+        expected += ms(interval);
+        assert_eq!(script.timer(), expected);
+        let sent = script.out();
+        assert_eq!(sent.len(), 1);
+        // A number that was acknowledged before, so that the peer has to answer.
+        assert_eq!((script.offset(sent[0].header.sequence), sent[0].header.payload_bytes), (u32::MAX, 0));
+        assert_eq!(script.connection.statistics().window_probes, probe as u64 + 1);
+        script.ack(0, &[]);
+        assert_eq!(script.sent(), []);
+    }
+    // A window below a segment: what fits leaves at the next probe (RFC 9293 section 3.8.6.2.1).
+    script.window = 3;
+    script.ack(0, &[]);
+    assert_eq!(script.sent(), []);
+    script.timer();
+    assert_eq!(script.sent(), [(0, 384)]);
+    script.advance(ms(100));
+    script.window = 1000;
+    script.ack(384, &[]);
+    assert_eq!(script.sent().len(), 5);
+    assert_eq!(script.connection.statistics().timeouts, 0);
+}
+
+#[test]
+fn probes_that_nobody_answers_end_the_connection_and_answered_ones_never_do() {
+    let mut script = open(Config { max_retransmissions: 4, ..plain() });
+    script.window = 0;
+    script.ack(0, &[]);
+    script.write(100);
+    script.out();
+    for _ in 0..20 {
+        script.timer();
+        assert_eq!(script.out().len(), 1);
+        script.ack(0, &[]);
+    }
+    for _ in 0..4 {
+        script.timer();
+        assert_eq!(script.out().len(), 1);
+    }
+    script.timer();
+    assert_eq!(script.events, [Event::Closed(CloseReason::TimedOut)]);
+}
+
+#[test]
+fn time_outs_double_up_to_the_bound_and_then_the_connection_is_given_up() {
+    // Linux: 100 + max(200, 4 * 50) = 300 ms at first; 300 * 2^8 = 76.8 s, then 120 s. RFC 6298 rule 5.5.
+    let mut script = open(plain());
+    script.write(1000);
+    assert_eq!(script.sent(), [(0, 1000)]);
+    let mut expected = at_ms(100);
+    for again in 0..15 {
+        expected += ms((300 << again).min(120_000));
+        assert_eq!(script.timer(), expected);
+        assert_eq!(script.sent(), [(0, 1000)]);
+    }
+    assert_eq!(script.timer(), expected + ms(120_000));
+    assert_eq!(script.sent(), []);
+    assert_eq!(script.events, [Event::Closed(CloseReason::TimedOut)]);
+    assert_eq!(script.connection.statistics().timeouts, 15);
+    // ns-3: one second at least for the whole time-out.
+    let mut script = open(Config { loss_detection: Config::ns3().loss_detection, min_rto: ms(1000), ..plain() });
+    script.write(1000);
+    script.out();
+    assert_eq!(script.timer(), at_ms(1100));
+    assert_eq!(script.timer(), at_ms(3100));
+}
+
+#[test]
+fn an_acknowledgement_restarts_the_timer_and_the_last_one_stops_it() {
+    let mut script = open(plain());
+    script.write(2000);
+    script.out();
+    assert_eq!(script.connection.far_deadline(), at_ms(400));
+    script.advance(ms(100));
+    script.ack(1000, &[]);
+    // Second sample of 100 ms: variation 3/4 * 50 = 37.5, 4 * 37.5 = 150 < 200. RFC 6298 rules 2.3 and 5.3.
+    assert_eq!(script.connection.far_deadline(), at_ms(200 + 300));
+    script.ack(2000, &[]);
+    assert!(script.connection.far_deadline().is_never());
+}
+
+#[test]
+fn a_time_out_shrinks_the_window_to_one_segment_and_slow_start_follows() {
+    let mut script = open(plain());
+    script.write(20_000);
+    assert_eq!(script.sent().len(), 10);
+    script.timer();
+    assert_eq!(script.sent(), [(0, 1000)]);
+    let inspect = script.connection.inspect();
+    assert_eq!((inspect.cwnd_bytes, inspect.ssthresh_bytes, inspect.in_flight_bytes), (1000, 5000, 1000));
+    script.advance(ms(100));
+    script.ack(1000, &[]);
+    assert_eq!(script.sent(), [(1000, 1000), (2000, 1000)]);
+    script.advance(ms(100));
+    // Everything had arrived but the first segment: it is over, and new data follow.
+    script.ack(10_000, &[]);
+    assert_eq!(script.connection.statistics().timeouts, 1);
+    assert!(script.sent().iter().all(|segment| segment.0 >= 10_000));
+}
+
+#[test]
+fn round_trips_measured_by_timestamps_have_their_granularity() {
+    // Sent at 100.4 ms, acknowledged at 103.2 ms: 2.8 ms by departure, 103 - 100 = 3 ticks by timestamps.
+    for (by_timestamps, expected) in [(false, Duration::from_micros(2_800)), (true, ms(3))] {
+        let mut script = open(Config { rtt_from_timestamps: by_timestamps, ..plain() });
+        script.advance(Duration::from_micros(400));
+        script.write(1000);
+        script.out();
+        script.advance(Duration::from_micros(2_800));
+        script.ack(1000, &[]);
+        assert_eq!(script.connection.inspect().latest_rtt, expected);
+    }
+    // Within a tick it counts as one tick.
+    let mut script = open(Config { rtt_from_timestamps: true, ..plain() });
+    script.write(1000);
+    script.out();
+    script.advance(Duration::from_micros(10));
+    script.ack(1000, &[]);
+    assert_eq!(script.connection.inspect().latest_rtt, ms(1));
+}
+
+#[test]
+fn a_retransmission_gives_a_sample_only_by_its_timestamp() {
+    for timestamps in [false, true] {
+        let mut script = open(Config { timestamps, ..plain() });
+        script.write(1000);
+        script.out();
+        assert_eq!(script.timer(), at_ms(400));
+        script.out();
+        script.advance(ms(120));
+        script.ack(1000, &[]);
+        let inspect = script.connection.inspect();
+        if timestamps {
+            assert_eq!(inspect.latest_rtt, ms(120));
+            assert!(inspect.rto < ms(400));
+        } else {
+            // Karn: no sample, and the doubled time-out stays.
+            assert_eq!(inspect.latest_rtt, ms(100));
+            assert_eq!(inspect.rto, ms(600));
+        }
+    }
+}
+
+#[test]
+fn after_idling_longer_than_a_time_out_the_initial_window_is_all() {
+    for (restart, pause, expected) in [(true, 5000, 10), (true, 150, 20), (false, 5000, 20)] {
+        let mut script =
+            Script::client_with(Config { idle_restart: restart, ..plain() }, Box::new(NewReno::new(None)), ms(100));
+        script.write(10_000);
+        script.out();
+        script.advance(ms(100));
+        for segment in 1..=10 {
+            script.ack(segment * 1000, &[]);
+        }
+        assert_eq!(script.connection.inspect().cwnd_bytes, 20_000);
+        script.advance(ms(pause));
+        script.write(40_000);
+        assert_eq!(script.sent().len(), expected);
+    }
+}
+
+#[test]
+fn the_window_counts_as_limiting_only_when_it_was() {
+    // Linux tcp_is_cwnd_limited: in slow start if more than half of it was used.
+    let mut script = open(plain());
+    for (written, grows) in [(3_000, false), (5_000, false), (6_000, true), (10_000, true)] {
+        let before = script.connection.inspect().cwnd_bytes;
+        assert!(before >= 10_000);
+        let mut fresh = open(plain());
+        fresh.write(written);
+        fresh.out();
+        fresh.advance(ms(100));
+        fresh.ack(written as u32, &[]);
+        assert_eq!(fresh.connection.inspect().cwnd_bytes > 10_000, grows, "{written}");
+    }
+    script.out();
+}
+
+#[test]
+fn pacing_spreads_segments_over_the_round_trip() {
+    // 10 segments of 1000 bytes per 100 ms, twice that in slow start: one in 5 ms; quantum of 2: two in 10 ms. A pacer
+    // that was idle wins back half a quantum: half a gap, or one segment.
+    let single: Vec<_> = (0..10).map(|n| if n == 0 { (100_000, 1) } else { (97_500 + n * 5_000, 1) }).collect();
+    let double = vec![(100_000, 3), (110_000, 2), (120_000, 2), (130_000, 2), (140_000, 1)];
+    for (quantum, departures) in [(1, single), (2, double)] {
+        let mut script = open(Config { pacing: true, pacing_quantum_segments: quantum, ..plain() });
+        assert_eq!(script.connection.inspect().pacing_bps, 1_600_000);
+        script.write(10_000);
+        for (microseconds, count) in departures {
+            if script.now < Instant::ZERO + Duration::from_micros(microseconds) {
+                script.timer();
+            }
+            assert_eq!(script.now, Instant::ZERO + Duration::from_micros(microseconds));
+            assert_eq!(script.sent().len(), count);
+        }
+        assert!(script.connection.near_deadline().is_never());
+    }
+}
+
+#[test]
+fn delivery_is_sampled() {
+    let mut script = open(plain());
+    script.write(10_000);
+    script.out();
+    script.advance(ms(100));
+    script.ack(10_000, &[]);
+    // 10 000 bytes in 100 ms.
+    assert_eq!(script.connection.inspect().delivery_rate_bps, 800_000);
+}
+
+#[test]
+fn sequence_numbers_wrap() {
+    // The script's initial number is 5000 below the wrap.
+    let mut script = open(plain());
+    script.write(10_000);
+    let sent = script.out();
+    assert!(sent[0].header.sequence > u32::MAX - 5000);
+    assert!(sent[9].header.sequence < 5000);
+    script.advance(ms(100));
+    script.ack(4_000, &[(5_000, 6_000), (7_000, 9_000)]);
+    // Three segments have arrived beyond, so the two holes are lost (RACK): only the last one is in flight.
+    assert_eq!(script.connection.inspect().in_flight_bytes, 1_000);
+    assert_eq!(script.sent(), [(4_000, 1000), (6_000, 1000)]);
+    script.ack(10_000, &[]);
+    assert_eq!(script.connection.inspect().in_flight_bytes, 0);
+}
+
+#[test]
+fn an_idle_connection_is_small() {
+    // With the control's own state and the rings unallocated; the budget is 1000 bytes in all.
+    let size = size_of::<Connection>();
+    assert!(size <= 850, "{size}");
+}
+
+#[test]
+fn counts_are_those_of_a_half_duplex_study() {
+    // ns-3's transfer of D data segments in one direction, FIN with the last: the acknowledging side sends a SYN-ACK,
+    // one acknowledgement for every second of the first D - 1 segments, and two for the last with its FIN; the sender a
+    // SYN, an acknowledgement and D segments. Published for 1.5 MB: 2900 and 1451, so D = 2898 and 2897 / 2 + 3.
+    let config = Config::ns3();
+    let mut pair = Pair::new([config.clone(), config], [10, 20], 1);
+    // Segments of 512 bytes throughout: what fits is written in one piece at a time, and sent before the next.
+    pair.applications[0] = Application::new(512 * 99);
+    pair.applications[0].piece = 512 * 99;
+    pair.applications[1].finishes = false;
+    pair.run(Duration::from_secs(10));
+    // 512 * 99 = 50 688 = 94 * 536 + 304: 95 segments.
+    assert_eq!(pair.sent, [2 + 95, 94 / 2 + 3]);
+    assert_eq!(pair.ends[0].statistics().data_segments_sent, 95);
+}
+
+#[test]
+fn timers_are_harmless_when_nothing_is_due() {
+    let mut script = open(plain());
+    script.write(5000);
+    script.out();
+    let before = (script.connection.far_deadline(), script.connection.near_deadline());
+    for _ in 0..3 {
+        script.connection.handle_timeout(script.now);
+        script.collect_events();
+    }
+    assert_eq!(script.out().len(), 0);
+    assert_eq!(before, (script.connection.far_deadline(), script.connection.near_deadline()));
+    let mut listening = Connection::server(Arc::new(plain()), Box::new(Halving), 1, Instant::ZERO);
+    listening.handle_timeout(at_ms(1_000_000));
+    assert!(drain(&mut listening, at_ms(1_000_000)).is_empty());
+}
+
+#[test]
+fn bytes_and_lengths_can_be_mixed() {
+    let mut script = open(plain());
+    script.connection.write(Payload::Bytes(b"abc".as_slice().into()));
+    script.connection.write(Payload::Length(2));
+    script.connection.write(Payload::Bytes(b"def".as_slice().into()));
+    let sent = script.out();
+    assert_eq!(sent[0].payload.as_deref(), Some(b"abc\0\0def".as_slice()));
+    script.connection.write(Payload::Length(10));
+    assert_eq!(script.out()[0].payload, None);
+    // A retransmission has the same content, even after part of it was acknowledged.
+    script.advance(ms(100));
+    script.ack(1, &[]);
+    script.timer();
+    let again = script.out();
+    assert_eq!(script.offset(again[0].header.sequence), 1);
+    assert_eq!(again[0].payload.as_deref(), Some(b"bc\0\0def".as_slice()));
+    let flags = again[0].header.flags;
+    assert_eq!(flags, flags::ACK);
+}
