@@ -258,7 +258,11 @@ fn what_is_offered_is_found_again() {
     assert_eq!(
         (verdict.failures[0].rule, verdict.failures[0].message.as_str(), verdict.failures[0].count),
         // Noticed at both transmissions (1 of 0, 2 of 1), at the drop (3 of 2), and at the end in frames and in bytes.
-        (Rule::LinkConservation, "expected at most 0 frames transmitted and dropped, as many as were offered, found 1", 5)
+        (
+            Rule::LinkConservation,
+            "expected at most 0 frames transmitted and dropped, as many as were offered, found 1",
+            5
+        )
     );
     let mut wire = right();
     wire.run.link_ends[0].queued_bytes = 399;

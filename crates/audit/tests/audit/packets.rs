@@ -1,1 +1,358 @@
+//! Packet by packet: queues, hops, origins.
 
+use crate::world::{Event, Link, Run, Traffic, World};
+use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, Medium, PacketAuditor, QueuePromise, Rule, Verdict};
+use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe_units::{FlowId, Instant, LinkId};
+
+fn rules(verdict: &Verdict) -> Vec<Rule> {
+    verdict.failures.iter().map(|failure| failure.rule).collect()
+}
+
+fn count(verdict: &Verdict, rule: Rule) -> u64 {
+    verdict.checks.iter().find(|(other, _)| *other == rule).map_or(0, |(_, count)| *count)
+}
+
+/// 1 Gbit/s without framing: 8 ns a byte.
+fn link(queue: Option<QueuePromise>) -> DeclaredLink {
+    DeclaredLink { framing_bytes: 0, mtu_bytes: 1500, queue, ..Link::new(1_000_000_000, 1000, 0).declared }
+}
+
+/// Frames offered at once to one link: `frames` as (bytes, offered, start), in order of transmission, each reported when
+/// all were offered, in the order `offers` of bytes.
+fn queue(declared: DeclaredLink, offers: &[u32], frames: &[(u32, u64, u64)]) -> Run {
+    let mut run = Run { links: vec![declared.clone()], ..Run::default() };
+    run.events.extend(offers.iter().map(|bytes| Event::Offered(LinkId(0), *bytes)));
+    for &(wire_bytes, offered, start) in frames {
+        let at = Instant::from_nanos;
+        let finish = start + 8 * u64::from(wire_bytes);
+        run.events.push(Event::Transmitted(Transmission {
+            link: LinkId(0),
+            flow: FlowId(0),
+            wire_bytes,
+            offered: at(offered),
+            start: at(start),
+            finish: at(finish),
+            arrival: at(finish + declared.delay_ns),
+        }));
+    }
+    run
+}
+
+#[test]
+fn frames_leave_in_the_order_in_which_they_came() {
+    let right = queue(link(None), &[100, 200, 300], &[(100, 0, 0), (200, 1, 800), (300, 1, 2400)]);
+    assert!(right.packets().passed());
+    assert_eq!(count(&right.packets(), Rule::QueueOrder), 3);
+    // 300 before 200: in order of coming it is the wrong frame.
+    let swapped = queue(link(None), &[100, 200, 300], &[(100, 0, 0), (300, 1, 800), (200, 1, 3200)]);
+    assert_eq!(rules(&swapped.packets()), [Rule::QueueOrder]);
+    assert!(swapped.streaming().passed(), "{}", swapped.streaming());
+    // Frames of one size, told apart by when they came.
+    let swapped = queue(link(None), &[100, 100], &[(100, 7, 7), (100, 6, 807)]);
+    assert_eq!(rules(&swapped.packets()), [Rule::QueueOrder]);
+    // A frame that nobody offered.
+    let invented = queue(link(None), &[100], &[(100, 0, 0), (100, 1, 800)]);
+    assert_eq!(rules(&invented.packets()), [Rule::QueueOrder]);
+}
+
+#[test]
+fn links_that_may_reorder_are_left_alone() {
+    let limit = Some(QueuePromise { packets: Some(1), bytes: None });
+    let run = queue(link(limit), &[100, 200, 300], &[(100, 0, 0), (300, 1, 800), (200, 1, 3200)]);
+    assert_eq!(rules(&run.packets()), [Rule::QueueOrder, Rule::QueueLimit]);
+    let mut auditor = PacketAuditor::new(run.links.clone());
+    auditor.may_reorder(LinkId(0));
+    for event in &run.events {
+        match event {
+            Event::Offered(link, bytes) => auditor.offered(*link, *bytes),
+            Event::Transmitted(frame) => auditor.transmitted(frame),
+            _ => {}
+        }
+    }
+    let verdict = auditor.finish(&run);
+    assert!(verdict.passed(), "{verdict}");
+}
+
+#[test]
+fn the_frame_that_came_last_is_the_one_that_is_dropped() {
+    let mut run = queue(link(None), &[100, 200, 200], &[(100, 0, 0), (200, 1, 800)]);
+    run.events.insert(3, Event::LinkDropped(LinkId(0), 200, DropReason::QueueFull));
+    // What is lost on the way has left the queue before.
+    run.events.push(Event::LinkDropped(LinkId(0), 200, DropReason::Loss));
+    assert!(run.packets().passed(), "{}", run.packets());
+    run.events.insert(4, Event::LinkDropped(LinkId(0), 150, DropReason::QueueFull));
+    assert_eq!(rules(&run.packets()), [Rule::QueueOrder]);
+}
+
+#[test]
+fn a_queue_holds_what_was_promised_and_no_more() {
+    // The first begins at 0 and ends at 800; two more come at 100 and 200 and wait; a fourth comes at 800, when the second
+    // begins, so that two wait again: at most two packets, 500 bytes.
+    let frames = [(100, 0, 0), (200, 100, 800), (300, 200, 2400), (150, 800, 4800)];
+    let offers = [100, 200, 300, 150];
+    for (packets, bytes, expected) in [
+        (Some(2), None, None),
+        (Some(1), None, Some("expected at most 1 packets to wait, found 2")),
+        (None, Some(500), None),
+        (None, Some(499), Some("expected at most 499 bytes to wait, found 500")),
+    ] {
+        let run = queue(link(Some(QueuePromise { packets, bytes })), &offers, &frames);
+        let verdict = run.packets();
+        assert_eq!(count(&verdict, Rule::QueueLimit), 4);
+        assert_eq!(verdict.failures.first().map(|failure| failure.message.as_str()), expected);
+        assert!(verdict.failures.iter().all(|failure| failure.rule == Rule::QueueLimit));
+        if expected.is_some() {
+            // When the third came.
+            assert_eq!(verdict.failures[0].at.as_nanos(), 200);
+        }
+    }
+}
+
+#[test]
+fn on_a_shared_medium_the_first_frame_waits_at_the_transmitter() {
+    let medium = |packets| {
+        let declared = DeclaredLink {
+            medium: Medium::HalfDuplex,
+            ..link(Some(QueuePromise { packets: Some(packets), bytes: None }))
+        };
+        queue(declared, &[100, 100, 100], &[(100, 0, 50), (100, 1, 2000), (100, 2, 5000)])
+    };
+    // At 2 all three wait, the first of them for the medium.
+    assert!(medium(2).packets().passed());
+    assert_eq!(rules(&medium(1).packets()), [Rule::QueueLimit]);
+}
+
+#[test]
+fn a_world_with_too_large_a_queue_and_one_with_another_rate_and_delay() {
+    let world = |change: fn(&mut Link)| {
+        let mut bottleneck = Link::new(10_000_000, 5_000_000, 20);
+        change(&mut bottleneck);
+        let right = vec![Link::new(1_000_000_000, 100_000, 1000), bottleneck];
+        let left = vec![Link::new(1_000_000_000, 100_000, 1000)];
+        let traffic = Traffic::Transfer { segments: 500, window: 60, initial: [5, 6] };
+        World::new(right, Some(left), vec![traffic], 1).run(20_000_000_000, 3000)
+    };
+    assert_eq!(world(|_| {}).broken(), [""; 0]);
+    assert_eq!(world(|link| link.queue_packets = 21).broken(), ["queue-limit"]);
+    assert_eq!(world(|link| link.queue_packets = 19).broken(), [""; 0]);
+    assert_eq!(world(|link| link.rate_bps = 9_900_000).broken(), [""; 0]);
+    // A path is too fast where its link is.
+    assert_eq!(world(|link| link.rate_bps = 10_100_000).broken(), ["link-rate", "path-time"]);
+    assert_eq!(world(|link| link.rate_bps = 10_010_000).broken(), ["link-rate", "path-time"]);
+    assert_eq!(world(|link| link.delay_ns = 4_999_999).broken(), ["propagation", "path-time"]);
+    assert_eq!(world(|link| link.delay_ns = 5_000_001).broken(), ["propagation"]);
+}
+
+const FAST: u64 = 1_000_000_000;
+
+/// One packet of 1000 bytes over two links without framing: offered at 0, 9000 (8000 + 1000), delivered at 18 000.
+fn two_hops() -> Run {
+    let mut run = Run {
+        links: vec![link(None), link(None)],
+        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)] })],
+        ..Run::default()
+    };
+    let packet = PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, tcp: None };
+    run.events.push(Event::Sent(0, packet));
+    for hop in 0..2 {
+        let at = |nanoseconds| Instant::from_nanos(u64::from(hop) * 9000 + nanoseconds);
+        run.events.push(Event::Offered(LinkId(hop), 1000));
+        run.events.push(Event::Transmitted(Transmission {
+            link: LinkId(hop),
+            flow: FlowId(0),
+            wire_bytes: 1000,
+            offered: at(0),
+            start: at(0),
+            finish: at(8000),
+            arrival: at(9000),
+        }));
+    }
+    run.events.push(Event::Delivered(18_000, packet, 0));
+    run
+}
+
+fn frame(run: &mut Run, index: usize) -> &mut Transmission {
+    match &mut run.events[index] {
+        Event::Transmitted(frame) => frame,
+        other => panic!("{other:?} is no transmission"),
+    }
+}
+
+#[test]
+fn each_hop_feeds_the_next() {
+    let verdict = two_hops().packets();
+    assert!(verdict.passed(), "{verdict}");
+    // Two frames and a delivery.
+    assert_eq!(count(&verdict, Rule::Hops), 3);
+    // Offered to the second link a nanosecond before it arrived (the link waited, so its own times are right).
+    let mut run = two_hops();
+    frame(&mut run, 4).offered = Instant::from_nanos(8_999);
+    assert_eq!(rules(&run.packets()), [Rule::Hops]);
+    assert!(run.streaming().passed());
+    assert_eq!(
+        run.packets().failures[0].message,
+        format!(
+            "expected a frame that is offered to link \"{FAST} bit/s\" to have come there at 0.000008999 s, found one of \
+             1000 bytes from nowhere"
+        )
+    );
+    // Another size on the second link.
+    let mut run = two_hops();
+    frame(&mut run, 4).wire_bytes = 999;
+    assert!(rules(&run.packets()).contains(&Rule::Hops));
+    // Sent later than offered.
+    let mut run = two_hops();
+    run.events[0] = match run.events[0] {
+        Event::Sent(_, packet) => Event::Sent(1, packet),
+        _ => panic!("sent first"),
+    };
+    assert!(rules(&run.packets()).contains(&Rule::Hops));
+    // A frame that appears twice at the second link.
+    let mut run = two_hops();
+    let mut again = *frame(&mut run, 4);
+    for time in [&mut again.start, &mut again.finish, &mut again.arrival] {
+        *time = Instant::from_nanos(time.as_nanos() + 8000);
+    }
+    run.events.push(Event::Offered(LinkId(1), 1000));
+    run.events.push(Event::Transmitted(again));
+    assert_eq!(rules(&run.packets()), [Rule::Hops]);
+    assert!(run.streaming().passed());
+}
+
+#[test]
+fn a_packet_goes_only_over_its_way_and_is_delivered_where_it_ends() {
+    let mut run = two_hops();
+    run.flows[0].1.path = vec![LinkId(0)];
+    // The second link is not on the way; and what is delivered at 18 000 did not arrive over the first then.
+    let verdict = run.packets();
+    assert_eq!((rules(&verdict), verdict.failures[0].count), (vec![Rule::Hops], 2));
+    let mut run = two_hops();
+    run.events.truncate(3);
+    run.events.push(two_hops().events[5].clone());
+    assert_eq!(rules(&run.packets()), [Rule::Hops]);
+}
+
+#[test]
+fn a_drop_on_the_way_leaves_the_next_packet_its_place() {
+    let mut run = two_hops();
+    let later: Vec<Event> = run.events.clone();
+    run.events.truncate(3);
+    let Event::Sent(_, packet) = later[0] else { panic!("sent first") };
+    run.events.push(Event::Dropped(9000, packet, DropReason::QueueFull));
+    let shift = 50_000;
+    for event in later {
+        run.events.push(match event {
+            Event::Sent(at, packet) => Event::Sent(at + shift, packet),
+            Event::Delivered(at, packet, sent) => Event::Delivered(at + shift, packet, sent + shift),
+            Event::Transmitted(frame) => {
+                let later = |time: Instant| Instant::from_nanos(time.as_nanos() + shift);
+                Event::Transmitted(Transmission {
+                    offered: later(frame.offered),
+                    start: later(frame.start),
+                    finish: later(frame.finish),
+                    arrival: later(frame.arrival),
+                    ..frame
+                })
+            }
+            other => other,
+        });
+    }
+    let verdict = run.packets();
+    assert!(verdict.passed(), "{verdict}");
+}
+
+#[test]
+fn what_arrives_was_sent_so() {
+    // The stamp of sending is another; the packet is another; it arrives twice, or after it was dropped.
+    let mut run = two_hops();
+    let Event::Delivered(now, packet, _) = run.events[5] else { panic!("delivered last") };
+    run.events[5] = Event::Delivered(now, packet, 1);
+    assert_eq!(rules(&run.packets()), [Rule::Origin]);
+    run.events[5] = Event::Delivered(now, PacketView { payload_bytes: 971, ..packet }, 0);
+    assert_eq!(rules(&run.packets()), [Rule::Origin]);
+    for extra in [Event::Delivered(now, packet, 0), Event::Dropped(now, packet, DropReason::Loss)] {
+        let mut run = two_hops();
+        run.events.insert(5, extra);
+        assert!(rules(&run.packets()).contains(&Rule::Origin));
+    }
+    // Two alike, sent at once, may both arrive.
+    let mut run = two_hops();
+    run.flows[0].1.path.clear();
+    run.events.insert(0, Event::Sent(0, packet));
+    run.events.push(Event::Delivered(now, packet, 0));
+    assert!(run.packets().passed(), "{}", run.packets());
+}
+
+#[test]
+fn delays_are_added_up_again() {
+    // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8 - 5| + |2 - 8| = 9.
+    let mut run = Run { flows: vec![(FlowId(0), DeclaredFlow::default())], ..Run::default() };
+    let packet = PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    for (sent, received) in [(0, 5), (10, 18), (20, 22)] {
+        run.events.push(Event::Sent(sent, packet));
+        run.events.push(Event::Delivered(received, packet, sent));
+    }
+    let mut published = fullpipe_audit::Published::default();
+    let times = &mut published.times;
+    (times.delay_sum_ns, times.jitter_sum_ns) = (15, 9);
+    (times.first_tx, times.last_tx) = (Instant::ZERO, Instant::from_nanos(20));
+    (times.first_rx, times.last_rx) = (Instant::from_nanos(5), Instant::from_nanos(22));
+    let mut end = fullpipe_audit::FlowEnd { published: Some(published), ..Default::default() };
+    run.flow_ends.insert(FlowId(0), end);
+    assert!(run.packets().passed(), "{}", run.packets());
+    end.published = Some(fullpipe_audit::Published {
+        times: fullpipe_audit::PublishedTimes { jitter_sum_ns: 8, ..published.times },
+        ..published
+    });
+    run.flow_ends.insert(FlowId(0), end);
+    assert_eq!(run.packets().failures[0].message, "expected the records to say jitter_sum = 9 ns, found 8 ns");
+}
+
+/// Pieces of a datagram of 3000 bytes at an MTU of 1500: 2980 bytes of payload as 1480 + 1480 + 20.
+fn pieces(frames: &[u32]) -> Run {
+    let mut run = Run {
+        links: vec![link(None)],
+        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0)] })],
+        ..Run::default()
+    };
+    let packet = PacketView { flow: FlowId(0), ip_bytes: 3000, payload_bytes: 2972, tcp: None };
+    run.events.push(Event::Sent(0, packet));
+    let mut begin = 0;
+    for &bytes in frames {
+        let finish = begin + 8 * u64::from(bytes);
+        run.events.push(Event::Offered(LinkId(0), bytes));
+        run.events.push(Event::Transmitted(Transmission {
+            link: LinkId(0),
+            flow: FlowId(0),
+            wire_bytes: bytes,
+            offered: Instant::ZERO,
+            start: Instant::from_nanos(begin),
+            finish: Instant::from_nanos(finish),
+            arrival: Instant::from_nanos(finish + 1000),
+        }));
+        begin = finish;
+    }
+    run.events.push(Event::Delivered(begin + 1000, packet, 0));
+    run
+}
+
+#[test]
+fn pieces_carry_no_more_than_the_packet() {
+    assert!(pieces(&[1500, 1500, 40]).packets().passed());
+    assert!(pieces(&[1500, 1500, 40]).streaming().passed());
+    assert_eq!(rules(&pieces(&[1500, 1500, 41]).packets()), [Rule::Hops]);
+    assert_eq!(rules(&pieces(&[1500, 1500, 40, 40]).packets()), [Rule::Hops]);
+}
+
+#[test]
+fn both_auditors_conclude_together() {
+    let mut run = two_hops();
+    frame(&mut run, 2).arrival = Instant::from_nanos(9001);
+    let verdict = run.streaming().and(run.packets());
+    assert_eq!(rules(&verdict), [Rule::Propagation, Rule::Hops]);
+    // Side by side as observers.
+    let mut both = (Auditor::new(run.links.clone()), PacketAuditor::new(run.links.clone()));
+    both.offered(LinkId(9), 1);
+    assert!(!both.0.finish(&Run::default()).passed());
+}
