@@ -186,4 +186,29 @@ mod tests {
         queue.dequeue(at(217), &SETTINGS, &mut dropped);
         assert_eq!(dropped.len(), 2);
     }
+
+    #[test]
+    fn a_series_that_begins_again_soon_goes_on_where_it_was() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        // Three drops by 280 ms (see above); then one packet that did not wait, and a standing wait again from 285 on:
+        // the next drop at 385. Of the three, two were made by the control law: it goes on with 2, and drops
+        // 100 / sqrt(2) = 70.71 ms later, at 455.71. If the break was 16 intervals, it begins with 1: 100 ms later.
+        for (pause_ms, expected) in [(0, [385, 456]), (2000, [2385, 2485])] {
+            let mut queue = CoDelQueue::default();
+            let mut dropped = Vec::new();
+            (0..400).for_each(|n| queue.push(packet(n, 0)));
+            (0..280).for_each(|ms| assert!(queue.dequeue(at(ms), &SETTINGS, &mut dropped).is_some()));
+            assert_eq!(dropped.len(), 3);
+            while queue.pop().is_some() {}
+            let start = 280 + pause_ms;
+            (0..400).for_each(|n| queue.push(packet(n, start)));
+            let mut when = Vec::new();
+            for ms in start..start + 250 {
+                let before = dropped.len();
+                queue.dequeue(at(ms), &SETTINGS, &mut dropped);
+                when.extend((before..dropped.len()).map(|_| ms));
+            }
+            assert_eq!(when[..2], expected);
+        }
+    }
 }
