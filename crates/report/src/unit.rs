@@ -120,10 +120,16 @@ fn thousands_below(value: f64) -> i32 {
     (-30..30).rev().find(|n| value >= power_of_ten(n * 3)).unwrap_or(0)
 }
 
+/// Endings of names that are units.
+const UNIT_ENDINGS: [&str; 16] = [
+    "bps", "kbps", "mbps", "gbps", "kibps", "mibps", "gibps", "bytes", "bits", "s", "ms", "us", "ns", "db", "percent",
+    "hz",
+];
+
 /// A metric's name in words: `goodput_bps` is "Goodput", `queue_delay_s` "Queue delay".
 pub(crate) fn words(metric: &str) -> String {
     let stem = match metric.rsplit_once('_') {
-        Some((stem, "bps" | "bytes" | "s" | "db" | "percent" | "hz" | "bits")) => stem,
+        Some((stem, ending)) if UNIT_ENDINGS.contains(&ending) => stem,
         _ => metric,
     };
     let stem = match stem {
@@ -177,6 +183,7 @@ mod tests {
         assert_eq!(Unit::of_metric("tb_errors").unscaled().label, "");
         assert_eq!(words("queue_delay_s"), "Queue delay");
         assert_eq!(words("cwnd_bytes"), "Congestion window");
+        assert_eq!(words("throughput_mibps"), "Throughput");
         assert_eq!(words("éa_s"), "éa");
         assert_eq!(words("_"), " ");
     }

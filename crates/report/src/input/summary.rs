@@ -25,6 +25,11 @@ impl Point {
         self.0.iter().find(|(a, _)| a == axis).map(|(_, v)| v.as_str())
     }
 
+    /// The experiment it belongs to, in a study of several.
+    pub(crate) fn experiment(&self) -> Option<&str> {
+        self.get("experiment")
+    }
+
     /// The point in words: "transport udp, packets 10 000".
     pub(crate) fn words(&self) -> String {
         self.0.iter().map(|(a, v)| format!("{} {v}", a.replace('_', " "))).collect::<Vec<_>>().join(", ")

@@ -4,6 +4,8 @@ use crate::input::Records;
 use crate::input::summary::{SummaryRow, Verdict};
 use crate::markup::{escape, escape_with_links};
 use crate::numbers::{mean_and_interval, signed_percent, trimmed};
+use crate::page::notes::Notes;
+use crate::page::results::experiments;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::verdict;
 use crate::plot::gather::{varying, word_for};
@@ -18,42 +20,71 @@ pub(crate) fn claims(records: &Records) -> String {
         return out;
     }
     let mut table = Table {
-        caption: "What the source claims, and what these runs say".to_owned(),
+        caption: "What is claimed, and what these runs say".to_owned(),
         keys: 1,
         headings: vec![
             Heading::long("Claim"),
             Heading::text("Verdict"),
-            Heading::long("Note"),
             Heading::text("Source"),
-            Heading::long("Tested as"),
+            Heading::text("Note"),
         ],
         groups: Vec::new(),
     };
-    let body = rows.iter().map(|row| {
-        let name = row.claim().unwrap_or_default();
-        let told = records.study.claims.iter().find(|[known, ..]| known == name);
-        let [_, text, expression] = told.cloned().unwrap_or_default();
-        let text = if text.is_empty() { name.replace(['_', '-'], " ") } else { text };
-        // The summary's note begins with the claim's own words, which stand beside it here.
-        let note = row
-            .note
-            .strip_prefix(text.as_str())
-            .map_or(row.note.as_str(), |rest| rest.trim_start_matches([' ', ';', ',', ':', '.']));
-        vec![
-            Field::Text(text.clone()),
-            row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
-            Field::Markup(escape_with_links(note)),
-            Field::Markup(escape_with_links(&row.source)),
-            match expression.as_str() {
-                "" => Field::Text(String::new()),
-                expression => Field::Markup(format!("<code>{}</code>", escape(expression))),
-            },
-        ]
-    });
-    table.groups.push((None, body.collect()));
+    let mut notes = Notes::new("claim-note", "note");
+    let mut sources = Notes::new("claim-source", "");
+    // Claims that the study makes itself explain those of its source; they come after.
+    let is_own = |r: &&SummaryRow| r.source.is_empty() || r.source.starts_with("Fullpipe");
+    let (own, cited): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.into_iter().partition(is_own);
+    let both = !own.is_empty() && !cited.is_empty();
+    for (name, rows) in [("Claims of the source", cited), ("Claims of this study", own)] {
+        let body: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let name = row.claim().unwrap_or_default();
+                let told = records.study.claims.iter().find(|[known, ..]| known == name);
+                let [_, text, expression] = told.cloned().unwrap_or_default();
+                let text = if text.is_empty() { name.replace(['_', '-'], " ") } else { text };
+                let mut claim = escape(&text);
+                if !expression.is_empty() {
+                    let _ = write!(
+                        claim,
+                        "<details><summary>tested as</summary><code>{}</code></details>",
+                        escape(&expression)
+                    );
+                }
+                vec![
+                    Field::Markup(claim),
+                    row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
+                    Field::Markup(sources.mark(&row.source)),
+                    Field::Markup(notes.short_or_mark(&note_beside(&row.note, &text))),
+                ]
+            })
+            .collect();
+        if !body.is_empty() {
+            table.groups.push((both.then(|| name.to_owned()), body));
+        }
+    }
     table.drop_empty_columns();
     table.write(&mut out);
+    notes.write(&mut out, "Notes");
+    sources.write(&mut out, "Sources");
     out
+}
+
+/// A note without what the page says already: that the study was shortened (a banner says it), and a claim's own words,
+/// which stand beside it. The parts of a note are joined by semicolons.
+fn note_beside(note: &str, text: &str) -> String {
+    let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
+    let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
+    note.trim_matches([' ', ';']).to_owned()
+}
+
+/// What the rows of a section share.
+struct Section {
+    notes: Notes,
+    sources: Notes,
+    /// One source for all needs no column.
+    one_source: bool,
 }
 
 /// Published values beside measured ones.
@@ -72,17 +103,49 @@ pub(crate) fn values(records: &Records) -> String {
          half width of its interval; otherwise it <em>differs</em>, or is <em>explained</em> when the claim named in its \
          note holds in these same runs and shows why.</p>\n",
     );
-    // What varies anywhere in the study names a point, even where all published points share it.
-    let mut axes = varying(records.summary.iter().filter(|r| r.claim().is_none()).map(|r| &r.point));
-    axes.retain(|axis| rows.iter().any(|r| r.point.get(axis).is_some()));
-    // One source for all needs no column.
-    let sources: Vec<&str> = rows.iter().map(|r| r.source.as_str()).collect();
-    let one_source = sources.windows(2).all(|w| w[0] == w[1]);
-    if one_source && !sources[0].is_empty() {
-        let _ =
-            writeln!(out, "<p class=\"soft\">Source of all published values: {}</p>", escape_with_links(sources[0]));
+    let one_source = rows.windows(2).all(|w| w[0].source == w[1].source);
+    if one_source && !rows[0].source.is_empty() {
+        let source = escape_with_links(&rows[0].source);
+        let _ = writeln!(out, "<p class=\"soft\">Source of all published values: {source}</p>");
     }
-    let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, &rows)).collect();
+    let mut section = Section { notes: Notes::new("note", "note"), sources: Notes::new("source", ""), one_source };
+    // In a long table exceptions would drown: they come first, on their own.
+    let exceptions: Vec<&SummaryRow> =
+        rows.iter().copied().filter(|r| r.verdict.is_some_and(|v| v != Verdict::Match)).collect();
+    let judged = rows.iter().filter(|r| r.verdict.is_some()).count();
+    if exceptions.is_empty() && judged > 1 {
+        let _ = writeln!(out, "<p>All {judged} published values match.</p>");
+    } else if rows.len() > LONG {
+        let matching = judged - exceptions.len();
+        let _ = writeln!(out, "<p>{matching} of {judged} published values match; the others are:</p>");
+        let caption = "Published values that do not match".to_owned();
+        beside(records, &exceptions, caption, &mut section).write(&mut out);
+    }
+    let named = experiments(&rows);
+    for name in &named {
+        let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| r.point.experiment() == *name).collect();
+        let caption = match name {
+            Some(name) => format!("{name}: published and measured values"),
+            None => "Published and measured values".to_owned(),
+        };
+        beside(records, &rows, caption, &mut section).write(&mut out);
+    }
+    section.notes.write(&mut out, "Notes");
+    section.sources.write(&mut out, "Sources");
+    out
+}
+
+/// A longer table has its exceptions told first.
+const LONG: usize = 20;
+
+/// A table of published beside measured values, a group per metric.
+fn beside(records: &Records, rows: &[&SummaryRow], caption: String, section: &mut Section) -> Table {
+    // What varies anywhere in the experiments names a point, even where all published points share it.
+    let shown = experiments(rows);
+    let all = records.summary.iter().filter(|r| r.claim().is_none() && shown.contains(&r.point.experiment()));
+    let mut axes = varying(all.map(|r| &r.point));
+    axes.retain(|axis| rows.iter().any(|r| r.point.get(axis).is_some()));
+    let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, rows)).collect();
     headings.extend([
         Heading::number("Published"),
         Heading::number("Measured"),
@@ -91,38 +154,9 @@ pub(crate) fn values(records: &Records) -> String {
         Heading::number("Difference"),
         Heading::number("Tolerance"),
         Heading::text("Verdict"),
-        Heading::long("Note"),
         Heading::text("Source"),
+        Heading::text("Note"),
     ]);
-    // In a long table exceptions would drown: they come first, on their own.
-    let exceptions: Vec<&SummaryRow> =
-        rows.iter().copied().filter(|r| r.verdict.is_some_and(|v| v != Verdict::Match)).collect();
-    let judged = rows.iter().filter(|r| r.verdict.is_some()).count();
-    if exceptions.is_empty() && judged > 1 {
-        let _ = writeln!(out, "<p>All {judged} published values match.</p>");
-    } else if rows.len() > LONG {
-        let _ =
-            writeln!(out, "<p>{} of {judged} published values match; the others are:</p>", judged - exceptions.len());
-        let caption = "Published values that do not match".to_owned();
-        beside(records, &exceptions, &axes, caption, headings.clone(), one_source).write(&mut out);
-    }
-    let caption = "All published values beside measured ones".to_owned();
-    beside(records, &rows, &axes, caption, headings, one_source).write(&mut out);
-    out
-}
-
-/// A longer table has its exceptions told first.
-const LONG: usize = 20;
-
-/// A table of published beside measured values, a group per metric.
-fn beside(
-    records: &Records,
-    rows: &[&SummaryRow],
-    axes: &[String],
-    caption: String,
-    headings: Vec<Heading>,
-    one_source: bool,
-) -> Table {
     let mut metrics: Vec<&str> = Vec::new();
     for row in rows {
         if !metrics.contains(&row.metric.as_str()) {
@@ -155,22 +189,23 @@ fn beside(
                 Field::Number(difference),
                 Field::Number(tolerance(&row.tolerance, &unit)),
                 row.verdict.map_or(Field::Text(String::new()), |v| Field::Markup(verdict(v))),
-                Field::Markup(escape_with_links(&row.note)),
-                Field::Markup(if one_source { String::new() } else { escape_with_links(&row.source) }),
+                Field::Markup(if section.one_source { String::new() } else { section.sources.mark(&row.source) }),
+                Field::Markup(section.notes.short_or_mark(&note_beside(&row.note, ""))),
             ]);
             fields
         });
-        table.groups.push((Some(unit.heading(&word_for(records, metric))), body.collect()));
+        let body = body.collect();
+        table.groups.push((Some(unit.heading(&word_for(records, metric))), body));
     }
     table.drop_empty_columns();
     table
 }
 
-/// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its row.
+/// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its group.
 fn tolerance(text: &str, unit: &crate::unit::Scaled) -> String {
     match (text.strip_suffix('%'), crate::input::table::parse_number(text)) {
-        (Some(share), _) => format!("{}\u{202f}%", share.trim()),
-        (None, Some(value)) => format!("{} {}", trimmed(unit.value(value), 4), unit.label).trim_end().to_owned(),
+        (Some(share), _) => format!("{} %", share.trim()),
+        (None, Some(value)) => trimmed(unit.value(value), 4),
         (None, None) => text.to_owned(),
     }
 }
@@ -197,5 +232,18 @@ pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     match crate::input::table::parse_number(text) {
         Some(value) => Field::Number(trimmed(value, 9)),
         None => Field::Markup(escape(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_say_nothing_twice() {
+        assert_eq!(note_beside("quick; UDP is fast; no, slow.; see run 7", "UDP is fast; no, slow."), "see run 7");
+        assert_eq!(note_beside("quick", ""), "");
+        assert_eq!(note_beside("quickly done", ""), "quickly done");
+        assert_eq!(note_beside("a; b", ""), "a; b");
     }
 }

@@ -25,15 +25,8 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     let mut out = String::new();
     let rows: Vec<&SummaryRow> =
         records.summary.iter().filter(|r| r.claim().is_none() && (r.mean.is_some() || r.n > 0)).collect();
-    let mut experiments: Vec<Option<&str>> = Vec::new();
-    for row in &rows {
-        let name = experiment(&row.point);
-        if !experiments.contains(&name) {
-            experiments.push(name);
-        }
-    }
-    for name in experiments {
-        let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| experiment(&r.point) == name).collect();
+    for name in experiments(&rows) {
+        let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| r.point.experiment() == name).collect();
         if let Some(name) = name {
             let _ = writeln!(out, "<h3>{}</h3>", escape(name));
             let text = records.study.experiments.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
@@ -50,8 +43,16 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     Ok(out)
 }
 
-fn experiment(point: &Point) -> Option<&str> {
-    point.get("experiment").or_else(|| point.get("experiments"))
+/// The experiments of some rows, in order.
+pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
+    let mut names: Vec<Option<&str>> = Vec::new();
+    for row in rows {
+        let name = row.point.experiment();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 fn fold(out: &mut String, table: &Table) {

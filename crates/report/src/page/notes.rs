@@ -1,0 +1,74 @@
+//! Numbered notes under a table, so that long texts do not stretch its rows: each text once, however many rows share
+//! it.
+
+use crate::markup::escape_with_links;
+use std::fmt::Write;
+
+/// A shorter note stands in its row.
+const SHORT: usize = 60;
+
+/// Notes of one section.
+#[derive(Clone, Debug)]
+pub(crate) struct Notes {
+    /// Begins the ids of the notes.
+    id: &'static str,
+    /// What a note is called: "note" gives "note 3", nothing gives "[3]".
+    word: &'static str,
+    texts: Vec<String>,
+}
+
+impl Notes {
+    pub(crate) fn new(id: &'static str, word: &'static str) -> Self {
+        Self { id, word, texts: Vec::new() }
+    }
+
+    /// A short text as it is, a long one as a reference.
+    pub(crate) fn short_or_mark(&mut self, text: &str) -> String {
+        if text.chars().count() <= SHORT { escape_with_links(text) } else { self.mark(text) }
+    }
+
+    /// A reference to a text.
+    pub(crate) fn mark(&mut self, text: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        let known = self.texts.iter().position(|t| t == text);
+        let number = known.unwrap_or_else(|| {
+            self.texts.push(text.to_owned());
+            self.texts.len() - 1
+        }) + 1;
+        let (id, word) = (self.id, self.word);
+        let shown = if word.is_empty() { format!("[{number}]") } else { format!("{word}\u{a0}{number}") };
+        format!("<a href=\"#{id}-{number}\">{shown}</a>")
+    }
+
+    /// The list of all that was referred to.
+    pub(crate) fn write(&self, out: &mut String, title: &str) {
+        if self.texts.is_empty() {
+            return;
+        }
+        let _ = write!(out, "<p class=\"soft\">{title}</p>\n<ol class=\"notes\">\n");
+        for (i, text) in self.texts.iter().enumerate() {
+            let _ = writeln!(out, "<li id=\"{}-{}\">{}</li>", self.id, i + 1, escape_with_links(text));
+        }
+        out.push_str("</ol>\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_listed_once() {
+        let mut notes = Notes::new("n", "note");
+        let long = "x".repeat(100);
+        assert_eq!(notes.short_or_mark("a < b"), "a &lt; b");
+        assert_eq!(notes.short_or_mark(&long), "<a href=\"#n-1\">note\u{a0}1</a>");
+        assert_eq!(notes.mark("y"), "<a href=\"#n-2\">note\u{a0}2</a>");
+        assert_eq!(notes.mark(&long), "<a href=\"#n-1\">note\u{a0}1</a>");
+        let mut out = String::new();
+        notes.write(&mut out, "Notes");
+        assert_eq!(out.matches("<li").count(), 2);
+    }
+}
