@@ -91,6 +91,7 @@ pub(crate) fn tcp(tcp: &description::Tcp) -> fullpipe_tcp::Config {
         max_syn_retransmissions: tcp.max_syn_retransmissions,
         max_retransmissions: tcp.max_retransmissions,
         time_wait: tcp.time_wait,
+        first_segment_acknowledged_at_once: tcp.first_segment_acknowledged_at_once,
         fin_with_data_acknowledged_twice: tcp.fin_with_data_acknowledged_twice,
     }
 }

@@ -276,6 +276,8 @@ pub struct Tcp {
     pub max_retransmissions: u32,
     /// Length of TIME-WAIT (linux 60 s, ns3 240 s).
     pub time_wait: Duration,
+    /// Acknowledge the first data segment at once instead of delaying (linux false, ns3 true).
+    pub first_segment_acknowledged_at_once: bool,
     /// Acknowledge a FIN that carries data twice, as ns-3 does (linux false, ns3 true).
     pub fin_with_data_acknowledged_twice: bool,
     /// Loss detection: RACK-TLP (RFC 8985) or duplicate acknowledgements (RFC 6675).

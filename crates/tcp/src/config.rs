@@ -69,7 +69,10 @@ pub struct Config {
     pub max_retransmissions: u32,
     /// Length of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
     pub time_wait: Duration,
-    /// Acknowledge a FIN that carries data twice, once for the data and once for the FIN, as ns-3 does.
+    /// Acknowledge the first data segment at once instead of delaying (ns-3; the least of Linux's quick-ack mode).
+    pub first_segment_acknowledged_at_once: bool,
+    /// Acknowledge a FIN that carries data twice where the data call for an acknowledgement: once for the data and once
+    /// for the FIN, as ns-3 does.
     pub fin_with_data_acknowledged_twice: bool,
 }
 
@@ -101,6 +104,7 @@ impl Config {
             max_syn_retransmissions: 6,
             max_retransmissions: 15,
             time_wait: Duration::from_secs(60),
+            first_segment_acknowledged_at_once: false,
             fin_with_data_acknowledged_twice: false,
         }
     }
@@ -132,6 +136,7 @@ impl Config {
             max_syn_retransmissions: 6,
             max_retransmissions: 6,
             time_wait: Duration::from_secs(240),
+            first_segment_acknowledged_at_once: true,
             fin_with_data_acknowledged_twice: true,
         }
     }

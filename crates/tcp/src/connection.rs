@@ -116,7 +116,7 @@ pub struct Connection {
     window_updated_by: u64,
     /// Largest window ever announced to us.
     largest_window: u64,
-    sender: Sender,
+    pub(crate) sender: Sender,
     receiver: Receiver,
     /// When an objecting acknowledgement may be sent again.
     challenge_from: Instant,
@@ -381,6 +381,7 @@ impl Connection {
             return self.receive_after_fin(now, fin);
         }
         let before = self.receiver.in_order_bytes();
+        let twice = fin && length > 0 && self.receiver.next_is_acknowledged();
         match self.receiver.on_data(now, start, length, fin, payload.filter(|bytes| bytes.len() as u64 == length)) {
             Answer::Later => {}
             Answer::Now => self.pending |= pending::ACK,
@@ -390,15 +391,15 @@ impl Connection {
             self.events |= event::READABLE;
         }
         if self.receiver.is_finished() {
-            self.peer_finished(now, length > 0 && fin);
+            self.peer_finished(now, twice);
         }
     }
 
     /// The peer's FIN and all before it have arrived.
     #[cold]
-    fn peer_finished(&mut self, now: Instant, with_data: bool) {
+    fn peer_finished(&mut self, now: Instant, twice: bool) {
         self.pending |= pending::ACK;
-        if with_data && self.config.fin_with_data_acknowledged_twice {
+        if twice && self.config.fin_with_data_acknowledged_twice {
             self.pending |= pending::ACK_TWICE;
         }
         self.events |= event::PEER_FINISHED;

@@ -58,6 +58,8 @@ pub(crate) struct Receiver {
     reassembly: Option<Box<Reassembly>>,
     bytes: Option<Box<ByteStore>>,
     mss_bytes: u32,
+    /// Segments that call for an acknowledgement now.
+    ack_threshold: u32,
     delayed_ack_segments: u32,
     delayed_ack_timeout: Duration,
 }
@@ -77,6 +79,7 @@ impl Receiver {
             reassembly: None,
             bytes: None,
             mss_bytes: config.mss_bytes,
+            ack_threshold: if config.first_segment_acknowledged_at_once { 1 } else { config.delayed_ack_segments },
             delayed_ack_segments: config.delayed_ack_segments,
             delayed_ack_timeout: config.delayed_ack_timeout,
         }
@@ -144,13 +147,19 @@ impl Receiver {
     #[inline(always)]
     fn delay(&mut self, now: Instant) -> Answer {
         self.unacknowledged += 1;
-        if self.unacknowledged >= self.delayed_ack_segments {
+        if self.unacknowledged >= self.ack_threshold {
+            self.ack_threshold = self.delayed_ack_segments;
             return Answer::Now;
         }
         if self.ack_at.is_never() {
             self.ack_at = now.saturating_add(self.delayed_ack_timeout);
         }
         Answer::Later
+    }
+
+    /// Whether one more segment in order calls for an acknowledgement by itself, FIN or not.
+    pub(crate) fn next_is_acknowledged(&self) -> bool {
+        self.unacknowledged + 1 >= self.ack_threshold
     }
 
     #[cold]

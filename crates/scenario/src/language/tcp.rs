@@ -104,9 +104,14 @@ pub(crate) static TCP: Table = Table {
             "Length of TIME-WAIT.",
         ),
         field(
+            "first_segment_acknowledged_at_once",
+            Kind::Boolean,
+            "Acknowledge the first data segment at once instead of delaying, as ns-3 does.",
+        ),
+        field(
             "fin_with_data_acknowledged_twice",
             Kind::Boolean,
-            "Acknowledge a FIN that carries data twice, as ns-3 does.",
+            "Acknowledge a FIN twice where the data that it comes with call for an acknowledgement, as ns-3 does.",
         ),
         field(
             "loss_detection",
@@ -162,6 +167,7 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("max_syn_retransmissions", "6"),
             ("max_retransmissions", "15"),
             ("time_wait", "60s"),
+            ("first_segment_acknowledged_at_once", "false"),
             ("fin_with_data_acknowledged_twice", "false"),
             ("loss_detection", "rack"),
             ("tail_loss_probe", "true"),
@@ -196,6 +202,7 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("max_syn_retransmissions", "6"),
             ("max_retransmissions", "6"),
             ("time_wait", "240s"),
+            ("first_segment_acknowledged_at_once", "true"),
             ("fin_with_data_acknowledged_twice", "true"),
             ("loss_detection", "duplicate-acks"),
             ("tail_loss_probe", "false"),
@@ -284,6 +291,7 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         max_syn_retransmissions: integer("max_syn_retransmissions"),
         max_retransmissions: integer("max_retransmissions"),
         time_wait: tree.duration("time_wait"),
+        first_segment_acknowledged_at_once: tree.boolean("first_segment_acknowledged_at_once"),
         fin_with_data_acknowledged_twice: tree.boolean("fin_with_data_acknowledged_twice"),
         loss_detection: match tree.choice("loss_detection") {
             "rack" => LossDetection::Rack,
