@@ -10,6 +10,8 @@ mod acknowledge;
 mod buffers;
 mod config;
 mod connection;
+#[cfg(test)]
+mod fuzz;
 mod ranges;
 mod receiver;
 mod recovery;

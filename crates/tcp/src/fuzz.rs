@@ -1,0 +1,291 @@
+//! Random segments, calls and times against one connection: nothing panics, nothing is sent without end, and the
+//! scoreboard's counts always equal a recount.
+
+use crate::{Config, Connection, LossDetection, State, Transmit};
+use bytes::Bytes;
+use fullpipe_congestion::newreno::NewReno;
+use fullpipe_network::packet::{SackBlock, TcpHeader, flags, options};
+use fullpipe_transport::{Event, Payload, Stream};
+use fullpipe_units::{Duration, Instant};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A segment: numbers relative to what the connection expects.
+    Segment {
+        sequence: i64,
+        acknowledgement: i64,
+        flags: u16,
+        options: u8,
+        window: u16,
+        length: u16,
+        content: bool,
+        timestamp: i32,
+        echo: i32,
+        sacks: Vec<(i64, i64)>,
+    },
+    Pass(u64),
+    Deadline,
+    Write(u64, bool),
+    Read(u64),
+    Finish,
+    Abort,
+}
+
+/// Mostly near what is expected, now and then anything.
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        6 => Just(0i64),
+        4 => -3000i64..30_000,
+        1 => (-3i64..30).prop_map(|segment| segment * 1000),
+        1 => any::<i32>().prop_map(i64::from),
+    ]
+}
+
+fn segment() -> impl Strategy<Value = Step> {
+    let block = (0i64..30, 0i64..12).prop_map(|(start, length)| (start * 1000, (start + length) * 1000));
+    let wild = (number(), number());
+    (
+        (number(), number(), prop_oneof![8 => Just(flags::ACK), 1 => Just(flags::ACK | flags::FIN), 1 => 0u16..512]),
+        (prop_oneof![8 => Just(options::TIMESTAMPS), 1 => 0u8..16], prop_oneof![6 => Just(60_000u16), 1 => 0u16..20]),
+        (prop_oneof![Just(0u16), Just(1000), any::<u16>()], any::<bool>()),
+        (prop_oneof![8 => Just(0i32), 1 => any::<i32>()], prop_oneof![8 => Just(0i32), 1 => any::<i32>()]),
+        prop::collection::vec(prop_oneof![4 => block, 1 => wild], 0..5),
+    )
+        .prop_map(
+            |((sequence, acknowledgement, flags), (options, window), (length, content), (timestamp, echo), sacks)| {
+                Step::Segment {
+                    sequence,
+                    acknowledgement,
+                    flags,
+                    options,
+                    window,
+                    length,
+                    content,
+                    timestamp,
+                    echo,
+                    sacks,
+                }
+            },
+        )
+}
+
+fn steps(rare: u32) -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(
+        prop_oneof![
+            20 => segment(),
+            6 => (0u64..200_000_000).prop_map(Step::Pass),
+            4 => Just(Step::Deadline),
+            4 => (0u64..20_000, any::<bool>()).prop_map(|(bytes, content)| Step::Write(bytes, content)),
+            4 => (1u64..100_000).prop_map(Step::Read),
+            rare => prop_oneof![Just(Step::Finish), Just(Step::Finish), Just(Step::Finish), Just(Step::Abort)],
+        ],
+        1..120,
+    )
+}
+
+struct Bench {
+    connection: Connection,
+    now: Instant,
+    transmit: Transmit,
+    initial: u32,
+    /// Highest sequence number that the connection sent, and what it acknowledged: what a peer would know.
+    sent_to: u32,
+    acknowledged: u32,
+    clock: u32,
+    closed: bool,
+}
+
+impl Bench {
+    fn open(config: Config, initial: u32) -> Bench {
+        let connection = Connection::client(Arc::new(config), Box::new(NewReno::new(None)), initial, Instant::ZERO);
+        Bench {
+            connection,
+            now: Instant::ZERO,
+            transmit: Transmit::default(),
+            initial,
+            sent_to: initial,
+            acknowledged: 0,
+            clock: 1,
+            closed: false,
+        }
+    }
+
+    fn handshake(&mut self) {
+        self.settle();
+        self.now += Duration::from_millis(20);
+        let all = options::MSS | options::WINDOW_SCALE | options::SACK_PERMITTED | options::TIMESTAMPS;
+        let offered = self.transmit.header.options;
+        let header = TcpHeader {
+            sequence: 4_294_960_000,
+            acknowledgement: self.initial.wrapping_add(1),
+            flags: flags::SYN | flags::ACK,
+            options: all & offered,
+            mss: 1012,
+            window: 60_000,
+            timestamp: 1,
+            timestamp_echo: self.transmit.header.timestamp,
+            ..TcpHeader::default()
+        };
+        self.connection.handle_segment(self.now, &header, &[], None, false);
+        self.settle();
+        assert_eq!(self.connection.state(), State::Established);
+    }
+
+    fn settle(&mut self) {
+        while let Some(event) = self.connection.poll_event() {
+            assert!(!self.closed, "an event after the last");
+            self.closed = matches!(event, Event::Closed(_));
+        }
+        let mut count = 0;
+        while self.connection.poll_transmit(self.now, &mut self.transmit) {
+            count += 1;
+            assert!(count < 10_000, "output without end");
+            let header = &self.transmit.header;
+            assert!(
+                self.transmit.payload.as_ref().is_none_or(|bytes| bytes.len() == usize::from(header.payload_bytes))
+            );
+            if !header.has(flags::RST) {
+                let end = header.sequence_end();
+                if (end.wrapping_sub(self.sent_to) as i32) > 0 {
+                    self.sent_to = end;
+                }
+                self.acknowledged = header.acknowledgement;
+            }
+        }
+        let sender = &self.connection.sender;
+        sender.board.check(sender.presumed_bytes);
+        assert!(self.connection.near_deadline() > self.now, "the host would spin");
+        assert!(self.connection.far_deadline() > self.now);
+        assert!(self.connection.readable_bytes() <= self.connection.config().receive_buffer_bytes);
+        if self.connection.state() == State::Closed {
+            assert!(self.connection.far_deadline().is_never() && self.connection.near_deadline().is_never());
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Segment {
+                sequence,
+                acknowledgement,
+                flags,
+                options,
+                window,
+                length,
+                content,
+                timestamp,
+                echo,
+                sacks,
+            } => {
+                let una = self.connection.sender.una as u32;
+                let base = self.initial.wrapping_add(1).wrapping_add(una);
+                let blocks: Vec<_> = sacks
+                    .iter()
+                    .map(|(start, end)| SackBlock {
+                        start: base.wrapping_add(*start as u32),
+                        end: base.wrapping_add(*end as u32),
+                    })
+                    .collect();
+                self.clock += 1;
+                let header = TcpHeader {
+                    sequence: self.acknowledged.wrapping_add(*sequence as u32),
+                    acknowledgement: base.wrapping_add(*acknowledgement as u32),
+                    timestamp: self.clock.wrapping_add(*timestamp as u32),
+                    timestamp_echo: self.transmit.header.timestamp.wrapping_add(*echo as u32),
+                    flags: *flags,
+                    window: *window,
+                    payload_bytes: *length,
+                    mss: *window,
+                    options: *options,
+                    window_scale: *options,
+                    sack_count: sacks.len() as u8,
+                };
+                let payload = content.then(|| Bytes::from(vec![7; usize::from(*length)]));
+                self.connection.handle_segment(self.now, &header, &blocks, payload.as_ref(), false);
+            }
+            Step::Pass(nanoseconds) => {
+                let next = self.connection.far_deadline().min(self.connection.near_deadline());
+                let time = Duration::from_nanos(*nanoseconds);
+                self.now = (self.now + time).min(next);
+                self.connection.handle_timeout(self.now);
+            }
+            Step::Deadline => {
+                let next = self.connection.far_deadline().min(self.connection.near_deadline());
+                if !next.is_never() {
+                    self.now = next;
+                    self.connection.handle_timeout(self.now);
+                }
+            }
+            Step::Write(bytes, content) => {
+                let payload = if *content {
+                    Payload::Bytes(Bytes::from(vec![1; *bytes as usize]))
+                } else {
+                    Payload::Length(*bytes)
+                };
+                self.connection.write(payload);
+            }
+            Step::Read(bytes) => {
+                self.connection.read(*bytes);
+            }
+            Step::Finish => self.connection.finish(),
+            Step::Abort => self.connection.abort(),
+        }
+        self.settle();
+    }
+}
+
+fn config(bits: u8) -> Config {
+    let mut config = if bits & 1 == 0 { Config::linux() } else { Config::ns3() };
+    config.mss_bytes = 1000;
+    config.mss_option = false;
+    config.sack = bits & 6 != 0;
+    config.timestamps = bits & 8 == 0;
+    config.nagle = bits & 16 != 0;
+    config.pacing = bits & 32 != 0;
+    config.receive_buffer_bytes = if bits & 64 == 0 { 20_000 } else { 300_000 };
+    if bits & 128 != 0 {
+        config.loss_detection = LossDetection::Rack;
+    }
+    config
+}
+
+// Also with many more cases by hand: `PROPTEST_CASES=100000 cargo test -p fullpipe-tcp fuzz`.
+proptest! {
+    #[test]
+    fn an_open_connection_survives_anything(bits in any::<u8>(), initial in any::<u32>(), steps in steps(1)) {
+        let mut bench = Bench::open(config(bits), initial);
+        bench.handshake();
+        for step in &steps {
+            bench.step(step);
+        }
+    }
+
+    #[test]
+    fn a_connection_with_data_outstanding_survives_anything(bits in any::<u8>(), initial in any::<u32>(), steps in steps(0)) {
+        let mut bench = Bench::open(Config { initial_window_segments: 30, ..config(bits) }, initial);
+        bench.handshake();
+        bench.step(&Step::Write(60_000, false));
+        for step in &steps {
+            bench.step(step);
+        }
+    }
+
+    #[test]
+    fn a_connection_half_open_survives_anything(bits in any::<u8>(), initial in any::<u32>(), passive in any::<bool>(), steps in steps(1)) {
+        let mut bench = Bench::open(config(bits), initial);
+        if passive {
+            bench.connection = Connection::server(Arc::new(config(bits)), Box::new(NewReno::new(None)), initial, Instant::ZERO);
+        }
+        bench.settle();
+        for step in &steps {
+            bench.step(step);
+            // A SYN that fits, now and then.
+            if bench.connection.state() == State::Listen {
+                let header = TcpHeader { sequence: 9, flags: flags::SYN, options: bits & 15, ..TcpHeader::default() };
+                bench.connection.handle_segment(bench.now, &header, &[], None, false);
+                bench.settle();
+            }
+        }
+    }
+}
