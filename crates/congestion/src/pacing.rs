@@ -228,7 +228,7 @@ mod tests {
         let mut pacer = super::tests::pacer(3_000_000_000, 3);
         pacer.on_sent(Instant::ZERO, 2);
         pacer.set_rate_bps(6_000_000_000);
-        pacer.on_sent(Instant::from_nanos(5), 1);
+        pacer.on_sent(Instant::from_nanos(4), 1);
         assert_eq!(pacer.release_at().as_nanos(), 6);
     }
 
