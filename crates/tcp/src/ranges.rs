@@ -155,10 +155,9 @@ mod tests {
                     prop_assert!(bitmap[start as usize..end as usize].iter().all(|bit| *bit));
                     prop_assert!(length == 0 || ranges.covers(start, end));
                 }
-                for offset in 0..99 {
-                    let found = ranges.find(offset as u64);
-                    prop_assert_eq!(found.is_some(), bitmap[offset]);
-                    prop_assert_eq!(ranges.covers(offset as u64, offset as u64 + 1), bitmap[offset]);
+                for (offset, bit) in (0..).zip(&bitmap) {
+                    prop_assert_eq!(ranges.find(offset).is_some(), *bit);
+                    prop_assert_eq!(ranges.covers(offset, offset + 1), *bit);
                 }
                 let slice = ranges.as_slice();
                 prop_assert!(slice.iter().all(|range| range.0 < range.1));

@@ -178,7 +178,8 @@ fn an_application_that_reads_at_once_sends_no_window_updates() {
         script.data(segment * 512, 512, 0);
         assert_eq!(script.connection.read(u64::MAX).unwrap().len(), 512);
         let acks = script.out();
-        assert_eq!(acks.len(), (segment % 2) as usize);
+        // The first at once, then every second.
+        assert_eq!(acks.len(), usize::from(segment % 2 == 0));
         // All of 131 072 bytes, scaled by 2.
         assert!(acks.iter().all(|ack| ack.header.window == 32_768));
     }

@@ -7,7 +7,7 @@ use fullpipe_congestion::cubic::Cubic;
 use fullpipe_network::packet::flags;
 use fullpipe_tcp::{Config, Connection, LossDetection, State};
 use fullpipe_transport::CloseReason;
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Duration, Instant, Rate};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn a_bulk_transfer_through_a_short_queue_fills_the_link() {
         let config = Config { loss_detection: detection, ..Config::linux() };
         let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 1);
         pair.ends[0] = Connection::client(Arc::new(config), Box::new(Cubic::default()), 1, Instant::ZERO);
-        pair.paths[0].rate_bps = 10_000_000;
+        pair.paths[0].rate = Some(Rate::from_megabits_per_second(10));
         pair.paths[0].queue = ms(10);
         pair.applications[0] = Application::new(10_000_000);
         let mut finished = Instant::NEVER;
@@ -60,7 +60,7 @@ fn an_outage_is_survived() {
         let config = Config { loss_detection: detection, ..Config::linux() };
         let mut pair = Pair::new([config.clone(), config], [1, 2], 1);
         for path in &mut pair.paths {
-            path.rate_bps = 10_000_000;
+            path.rate = Some(Rate::from_megabits_per_second(10));
         }
         pair.applications[0] = Application::new(10_000_000);
         pair.filter = Box::new(|_, now, _| (at_ms(1_000)..at_ms(8_000)).contains(&now));
@@ -104,7 +104,7 @@ fn losing_any_single_segment_costs_no_byte() {
 fn retransmissions_are_found_lost_by_time_without_a_time_out() {
     // Segment 20 is lost three times. RACK finds each loss of the retransmission by what was sent after it.
     let mut pair = Pair::new([Config::linux(), Config::linux()], [0, 0], 1);
-    pair.paths[0].rate_bps = 20_000_000;
+    pair.paths[0].rate = Some(Rate::from_megabits_per_second(20));
     pair.applications[0] = Application::new(2_000_000);
     let mut lost = 0;
     pair.filter = Box::new(move |end, _, segment| {
@@ -124,7 +124,7 @@ fn reordering_alone_costs_few_retransmissions() {
     let mut pair = Pair::new([Config::linux(), Config::linux()], [0, 0], 4);
     for path in &mut pair.paths {
         path.delay = ms(20);
-        path.rate_bps = 10_000_000;
+        path.rate = Some(Rate::from_megabits_per_second(10));
     }
     pair.paths[0].jitter = ms(8);
     pair.applications[0] = Application::new(5_000_000);
@@ -223,15 +223,16 @@ fn configs() -> impl Strategy<Value = Config> {
 }
 
 fn paths() -> impl Strategy<Value = Path> {
-    (0u64..100, 0u64..60, 0.0..0.25f64, 0.0..0.1f64, prop_oneof![Just(0u64), 500_000u64..50_000_000], 5u64..200)
-        .prop_map(|(delay, jitter, loss, duplication, rate_bps, queue)| Path {
+    (0u64..100, 0u64..60, 0.0..0.25f64, 0.0..0.1f64, prop::option::of(500_000u64..50_000_000), 5u64..200).prop_map(
+        |(delay, jitter, loss, duplication, rate, queue)| Path {
             delay: ms(delay),
             jitter: ms(jitter),
             loss,
             duplication,
-            rate_bps,
+            rate: rate.map(Rate::from_bits_per_second),
             queue: ms(queue),
-        })
+        },
+    )
 }
 
 fn applications() -> impl Strategy<Value = Application> {

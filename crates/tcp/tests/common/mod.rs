@@ -8,7 +8,7 @@ use fullpipe_congestion::{Ack, Congestion, Control, Controller, Timeout};
 use fullpipe_network::packet::{SackBlock, TcpHeader, flags, options};
 use fullpipe_tcp::{Config, Connection, Transmit};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, Rate, Stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -90,15 +90,15 @@ pub struct Path {
     pub jitter: Duration,
     pub loss: f64,
     pub duplication: f64,
-    /// Bits per second; 0 for no limit.
-    pub rate_bps: u64,
+    /// Without one there is no limit.
+    pub rate: Option<Rate>,
     /// Longest wait for the transmitter.
     pub queue: Duration,
 }
 
 impl Default for Path {
     fn default() -> Path {
-        Path { delay: ms(10), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, rate_bps: 0, queue: ms(1000) }
+        Path { delay: ms(10), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, rate: None, queue: ms(1000) }
     }
 }
 
@@ -144,6 +144,9 @@ pub fn letter(offset: u64, end: usize) -> u8 {
     (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8 ^ end as u8
 }
 
+/// Says whether a segment that an end (0: client) sends gets lost.
+pub type Filter = Box<dyn FnMut(usize, Instant, &Segment) -> bool>;
+
 /// Two ends, two paths, one clock.
 pub struct Pair {
     pub now: Instant,
@@ -154,8 +157,7 @@ pub struct Pair {
     random: Stream,
     wires: BTreeMap<(Instant, u64), (usize, Segment)>,
     serial: u64,
-    /// Called for each segment that an end sends (0: client); says whether it gets lost.
-    pub filter: Box<dyn FnMut(usize, Instant, &Segment) -> bool>,
+    pub filter: Filter,
     pub sent: [u64; 2],
     pub log: Option<Vec<(Instant, usize, Segment)>>,
 }
@@ -211,7 +213,7 @@ impl Pair {
                     assert_eq!(*byte, letter(offset, 1 - end), "wrong byte at {offset}");
                 }
             }
-            assert!(payload.len() > 0 && payload.len() <= budget);
+            assert!(!payload.is_empty() && payload.len() <= budget);
             application.read += payload.len();
             budget -= payload.len();
         }
@@ -245,13 +247,12 @@ impl Pair {
         }
         let path = &self.paths[end];
         let mut at = self.now;
-        if path.rate_bps > 0 {
-            let bytes = u64::from(segment.header.payload_bytes) + 52;
+        if let Some(rate) = path.rate {
             let begin = self.free_at[end].max(self.now);
             if begin - self.now > path.queue {
                 return;
             }
-            at = begin + Duration::from_nanos(bytes * 8_000_000_000 / path.rate_bps);
+            at = begin + rate.time_for(u64::from(segment.header.payload_bytes) + 52);
             self.free_at[end] = at;
         }
         if lost || self.random.chance(path.loss) {
@@ -292,9 +293,9 @@ impl Pair {
             for end in 0..2 {
                 if next_deadline(&self.ends[end]) <= self.now {
                     self.ends[end].handle_timeout(self.now);
-                    assert!(next_deadline(&self.ends[end]) > self.now || !drain_is_empty(&mut self.ends[end]));
                 }
                 self.serve(end);
+                assert!(next_deadline(&self.ends[end]) > self.now, "the host would spin");
             }
         }
         true
@@ -310,11 +311,6 @@ impl Pair {
         }
         false
     }
-}
-
-/// A deadline that stays in the past although nothing is to be sent would never let the host rest.
-fn drain_is_empty(_: &mut Connection) -> bool {
-    true
 }
 
 // One end -------------------------------------------------------------------------------------------------------------
