@@ -171,14 +171,16 @@ fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>) ->
     Ok(())
 }
 
-/// Two processes must not work in one folder. A system that cannot lock a folder lets both.
+/// Two processes must not work in one folder. A system that cannot lock a folder lets both. A process that is just being
+/// killed, or a child that has not yet let go of what it inherited, is waited for a moment.
 fn lock(folder: &Path) -> Result<Option<File>, StudyError> {
     let Ok(handle) = File::open(folder) else { return Ok(None) };
-    match handle.try_lock() {
-        Ok(()) => Ok(Some(handle)),
-        Err(std::fs::TryLockError::WouldBlock) => {
-            Err(StudyError::Folder(format!("another process is writing records to {}", folder.display())))
+    for _ in 0..20 {
+        match handle.try_lock() {
+            Ok(()) => return Ok(Some(handle)),
+            Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(25)),
+            Err(std::fs::TryLockError::Error(_)) => return Ok(None),
         }
-        Err(std::fs::TryLockError::Error(_)) => Ok(None),
     }
+    Err(StudyError::Folder(format!("another process is writing records to {}", folder.display())))
 }

@@ -232,3 +232,8 @@ static SCENARIO_SETTING: Table = Table {
     ]],
     ..Table::EMPTY
 };
+
+/// The reference page of study files: what stands at the end of `docs/studies.md`.
+pub fn reference() -> String {
+    fullpipe_scenario::schema::reference(&STUDY)
+}

@@ -4,69 +4,13 @@
 use crate::check;
 use crate::expression::{self, Expression, Purpose};
 use crate::language::STUDY;
+use crate::level::{flattened, level_of, wrong_for_fixed_name};
 use crate::port::ScenarioSource;
 use crate::published;
-use crate::study::{
-    Axis, Claim, Experiment, Level, Metric, Parameter, Plot, Seeds, Setting, Study, is_label, label_of, number_of,
-};
+use crate::shelf::{Folder, Shelf};
+use crate::study::{Axis, Claim, Experiment, Level, Metric, Parameter, Plot, Seeds, Setting, Study, label_of};
 use fullpipe_scenario::schema::{self, Content, Data, Error, Errors, Node, Place, Sources, Tree, Value};
-use std::path::{Path, PathBuf};
-
-/// Where the files beside a study are.
-pub trait Shelf {
-    /// The text of a file, by its name in the study's folder.
-    ///
-    /// # Errors
-    /// Why it cannot be read, as a sentence without the name.
-    fn read(&self, name: &str) -> Result<String, String>;
-
-    /// What errors call that file.
-    fn display(&self, name: &str) -> String;
-
-    /// The folder, if there is one.
-    fn folder(&self) -> Option<PathBuf>;
-}
-
-/// A folder on a disk.
-#[derive(Clone, Debug)]
-pub struct Folder(pub PathBuf);
-
-impl Shelf for Folder {
-    fn read(&self, name: &str) -> Result<String, String> {
-        match std::fs::read(self.0.join(name)) {
-            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
-            Err(reason) if reason.kind() == std::io::ErrorKind::NotFound => Err("there is no such file".to_owned()),
-            Err(reason) => Err(reason.to_string()),
-        }
-    }
-
-    fn display(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        Some(self.0.clone())
-    }
-}
-
-/// Files inside the program: the study's name, then names and texts.
-#[derive(Clone, Debug)]
-pub struct Embedded<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
-
-impl Shelf for Embedded<'_> {
-    fn read(&self, name: &str) -> Result<String, String> {
-        let found = self.1.iter().find(|(known, _)| *known == name);
-        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such file".to_owned())
-    }
-
-    fn display(&self, name: &str) -> String {
-        format!("{}/{name}", self.0)
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        None
-    }
-}
+use std::path::Path;
 
 /// Loads a study from a file on the disk. Without a name of its own it is called after its folder if the file is
 /// `study.toml`, else after the file.
@@ -405,6 +349,7 @@ impl Loader<'_> {
         let mut points: Vec<Vec<usize>> = Vec::new();
         for value in list.list() {
             let entries = value.map();
+            let before = self.errors.len();
             for entry in entries {
                 if !axes.iter().any(|axis| axis.name == entry.name) {
                     let valid: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -415,8 +360,11 @@ impl Loader<'_> {
             let mut point = Vec::new();
             for (axis, declared) in axes.iter_mut().zip(&declared) {
                 let Some(entry) = entries.iter().find(|entry| entry.name == axis.name) else {
-                    let message = format!("this point has no value for the axis {}", axis.name);
-                    self.wrong(value.place, "points", message, vec![axis.name.clone()]);
+                    // Where an axis is misspelt, its right name is missing, too.
+                    if self.errors.len() == before {
+                        let message = format!("this point has no value for the axis {}", axis.name);
+                        self.wrong(value.place, "points", message, vec![axis.name.clone()]);
+                    }
                     continue;
                 };
                 let node = entry.value.raw();
@@ -603,60 +551,6 @@ impl Loader<'_> {
                 }
             }
         }
-    }
-}
-
-/// What a level must look like, if it does not.
-pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
-    let Content::Table(entries) = &node.content else {
-        let label = label_of(node);
-        if matches!(node.content, Content::Array(_)) || !is_label(&label) {
-            return Err((
-                format!("{} cannot be written in a table", node.to_toml()),
-                "{ label = \"NAME\", value = ... }",
-            ));
-        }
-        return Ok(Level { label, value: Some(node.clone()), set: Vec::new() });
-    };
-    if let Some(entry) = entries.iter().find(|entry| !["label", "value", "set"].contains(&entry.key.as_str())) {
-        return Err((format!("{} is not a key of a value of an axis", entry.key), "label, value or set"));
-    }
-    let label = node.get("label").filter(|label| !matches!(label.content, Content::Array(_) | Content::Table(_)));
-    let label = label.map(label_of).filter(|label| is_label(label));
-    let Some(label) = label else {
-        return Err(("this value has no label that can stand in a table".to_owned(), "label = \"NAME\""));
-    };
-    let value = node.get("value").cloned();
-    let set = node.get("set");
-    if set.is_some_and(|set| !matches!(set.content, Content::Table(_))) {
-        return Err(("`set` is not a table".to_owned(), "set = { PATH = VALUE }"));
-    }
-    if value.is_none() && set.is_none() {
-        return Err((format!("the value {label} sets nothing"), "value or set"));
-    }
-    let set = match set.map(|set| &set.content) {
-        Some(Content::Table(entries)) => entries.iter().flat_map(|entry| flattened(&entry.key, &entry.node)).collect(),
-        _ => Vec::new(),
-    };
-    Ok(Level { label, value, set })
-}
-
-/// What a value of a name that is fixed for all studies should be, if it is not.
-pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static str> {
-    match name {
-        "load" if number_of(value).is_none_or(|load| load <= 0.0) => Some("a fraction above zero, such as 0.8"),
-        "congestion" if value.as_text().is_none() => Some("the name of a congestion control"),
-        _ => None,
-    }
-}
-
-/// Tables of paths become dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`.
-pub(crate) fn flattened(path: &str, node: &Node) -> Vec<Setting> {
-    match &node.content {
-        Content::Table(entries) if !entries.is_empty() => {
-            entries.iter().flat_map(|entry| flattened(&format!("{path}.{}", entry.key), &entry.node)).collect()
-        }
-        _ => vec![Setting { path: path.to_owned(), value: node.clone() }],
     }
 }
 

@@ -107,8 +107,8 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
     Ok(plan)
 }
 
-/// A point in words and numbers, and what it sets in the scenario: parameters, then what the experiment fixes, then axes,
-/// then what the user set; of several settings of a path the last counts.
+/// A point in words and numbers, and what it sets in the scenario: parameters, then what the experiment fixes, then what
+/// the user set, then axes (a label must not lie); of several settings of a path the last counts.
 fn describe(
     study: &Study,
     experiment: &Experiment,
@@ -132,6 +132,11 @@ fn describe(
         }
     }
     experiment.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
+    for (scenario, setting) in &study.scenario_settings {
+        if *scenario == experiment.scenario {
+            set(&setting.path, setting.value.to_toml());
+        }
+    }
     for (axis, level) in experiment.axes.iter().zip(&levels) {
         let Some(level) = axis.levels.get(*level) else { continue };
         level.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
@@ -142,11 +147,6 @@ fn describe(
             Some(number) => numbers.insert(axis.name.clone(), number),
             None => numbers.remove(&axis.name),
         };
-    }
-    for (scenario, setting) in &study.scenario_settings {
-        if *scenario == experiment.scenario {
-            set(&setting.path, setting.value.to_toml());
-        }
     }
     let own_label = point_label(experiment, &levels);
     let label = match (several, own_label.is_empty()) {

@@ -178,7 +178,7 @@ fn plain(level: &Level) -> String {
 }
 
 fn is_plain(level: &Level, value: &Node) -> bool {
-    level.set.is_empty() && crate::load::level_of(value).is_ok_and(|plain| plain.label == level.label)
+    level.set.is_empty() && crate::level::level_of(value).is_ok_and(|plain| plain.label == level.label)
 }
 
 fn level(level: &Level) -> String {

@@ -5,9 +5,9 @@
 //! the path. `--quick` shortens what the user did not set.
 
 use crate::error::StudyError;
-use crate::load::{level_of, wrong_for_fixed_name};
+use crate::level::{level_of, wrong_for_fixed_name};
 use crate::port::Laboratory;
-use crate::study::{Level, Seeds, Setting, Study, label_of};
+use crate::study::{Axis, Experiment, Level, Seeds, Setting, Study, label_of};
 use crate::words::list_of;
 use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
 
@@ -69,10 +69,14 @@ impl Applier<'_> {
         let mut parameters_set: Vec<&str> = Vec::new();
         let mut runs = self.settings.runs;
         let mut scenario_sets: Vec<usize> = Vec::new();
+        // What is not run need not have what is set.
+        for (index, set) in self.settings.set.iter().enumerate().filter(|(_, set)| set.path == "experiments") {
+            self.choose_experiments(study, index, &value_of(&set.value))?;
+        }
         for (index, set) in self.settings.set.iter().enumerate() {
             let value = value_of(&set.value);
             match set.path.as_str() {
-                "experiments" => self.choose_experiments(study, index, &value)?,
+                "experiments" => {}
                 "clock" => self.clock(index, &value)?,
                 "runs" => runs = runs.or(Some(self.runs(index, &value)?)),
                 path if path.starts_with("scenario.") => scenario_sets.push(index),
@@ -269,26 +273,33 @@ impl Applier<'_> {
         let set = &self.settings.set[index];
         let path = set.path.strip_prefix("scenario.").unwrap_or(&set.path).to_owned();
         let value = value_of(&set.value);
-        for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
-            let swept = |axis: &&crate::study::Axis| {
+        let selected = || study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name));
+        let swept_by = |experiment: &Experiment| {
+            let sets = |axis: &&Axis| {
                 axis.paths.contains(&path)
                     || axis.levels.iter().any(|level| level.set.iter().any(|set| set.path == path))
             };
-            if let Some(axis) = experiment.axes.iter().find(swept) {
-                let message = format!("{path} is set by the axis {} of the experiment {}", axis.name, experiment.name);
-                return Err(self.error(index, message, vec![format!("--set {}=[...]", axis.name)]));
-            }
+            experiment.axes.iter().find(sets).map(|axis| axis.name.clone())
+        };
+        let swept: Vec<(String, String)> =
+            selected().filter_map(|experiment| Some((experiment.name.clone(), swept_by(experiment)?))).collect();
+        if let (Some((_, axis)), true) = (swept.first(), swept.len() == selected().count()) {
+            let message = format!("{path} is set by the axis {axis} in every experiment that is run");
+            return Err(self.error(index, message, vec![format!("--set {axis}=[...]")]));
         }
+        for (experiment, axis) in swept {
+            self.messages.push(format!("{path} stays what the axis {axis} says in the experiment {experiment}"));
+        }
+        let single_value = value.to_toml();
         let mut reached = Vec::new();
         let mut missed: Option<(String, String)> = None;
         for (name, source) in &study.scenarios {
-            let used = |experiment: &&crate::study::Experiment| {
-                experiment.scenario == *name && study.selected.contains(&experiment.name)
-            };
+            let used =
+                |experiment: &&Experiment| experiment.scenario == *name && study.selected.contains(&experiment.name);
             if !study.experiments.iter().any(|experiment| used(&experiment)) {
                 continue;
             }
-            let single = Override { path: path.clone(), value: value.to_toml() };
+            let single = Override { path: path.clone(), value: single_value.clone() };
             match laboratory.resolve(source, std::slice::from_ref(&single)) {
                 Ok(_) => reached.push(name.clone()),
                 Err(message) => missed = missed.or(Some((name.clone(), message))),
@@ -296,10 +307,10 @@ impl Applier<'_> {
         }
         match missed {
             Some((_, message)) if reached.is_empty() => {
-                let mut error = self.error(index, message, Vec::new());
-                // The laboratory's own words say where, what and what instead.
-                error.file = format!("--set {}={}", set.path, set.value);
-                return Err(error);
+                // The laboratory's own words say what is wrong and what instead; where, we say.
+                let place = format!("--set {path}={}: ", single_value);
+                let message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
+                return Err(self.error(index, message, Vec::new()));
             }
             Some((name, _)) => {
                 self.messages
@@ -337,7 +348,7 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
             .iter()
             .map(|axis| axis.quick.is_some() && !axes_set.contains(&axis.name.as_str()))
             .collect();
-        let kept = |axis: &crate::study::Axis, level: usize| {
+        let kept = |axis: &Axis, level: usize| {
             let label = axis.levels.get(level).map(|level| &level.label);
             axis.quick.as_ref().is_none_or(|quick| label.is_some_and(|label| quick.contains(label)))
         };

@@ -1,0 +1,58 @@
+//! Values of axes and settings of scenarios as files and users write them.
+
+use crate::study::{Level, Setting, is_label, label_of, number_of};
+use fullpipe_scenario::schema::{Content, Node};
+
+/// What a level must look like, if it does not.
+pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
+    let Content::Table(entries) = &node.content else {
+        let label = label_of(node);
+        if matches!(node.content, Content::Array(_)) || !is_label(&label) {
+            return Err((
+                format!("{} cannot be written in a table", node.to_toml()),
+                "{ label = \"NAME\", value = ... }",
+            ));
+        }
+        return Ok(Level { label, value: Some(node.clone()), set: Vec::new() });
+    };
+    if let Some(entry) = entries.iter().find(|entry| !["label", "value", "set"].contains(&entry.key.as_str())) {
+        return Err((format!("{} is not a key of a value of an axis", entry.key), "label, value or set"));
+    }
+    let label = node.get("label").filter(|label| !matches!(label.content, Content::Array(_) | Content::Table(_)));
+    let label = label.map(label_of).filter(|label| is_label(label));
+    let Some(label) = label else {
+        return Err(("this value has no label that can stand in a table".to_owned(), "label = \"NAME\""));
+    };
+    let value = node.get("value").cloned();
+    let set = node.get("set");
+    if set.is_some_and(|set| !matches!(set.content, Content::Table(_))) {
+        return Err(("`set` is not a table".to_owned(), "set = { PATH = VALUE }"));
+    }
+    if value.is_none() && set.is_none() {
+        return Err((format!("the value {label} sets nothing"), "value or set"));
+    }
+    let set = match set.map(|set| &set.content) {
+        Some(Content::Table(entries)) => entries.iter().flat_map(|entry| flattened(&entry.key, &entry.node)).collect(),
+        _ => Vec::new(),
+    };
+    Ok(Level { label, value, set })
+}
+
+/// What a value of a name that is fixed for all studies should be, if it is not.
+pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static str> {
+    match name {
+        "load" if number_of(value).is_none_or(|load| load <= 0.0) => Some("a fraction above zero, such as 0.8"),
+        "congestion" if value.as_text().is_none() => Some("the name of a congestion control"),
+        _ => None,
+    }
+}
+
+/// Tables of paths become dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`.
+pub(crate) fn flattened(path: &str, node: &Node) -> Vec<Setting> {
+    match &node.content {
+        Content::Table(entries) if !entries.is_empty() => {
+            entries.iter().flat_map(|entry| flattened(&format!("{path}.{}", entry.key), &entry.node)).collect()
+        }
+        _ => vec![Setting { path: path.to_owned(), value: node.clone() }],
+    }
+}

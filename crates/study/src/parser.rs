@@ -1,0 +1,538 @@
+//! Reads the expressions that `expression.rs` describes: tokens, then one function for each level of binding. Kinds are
+//! checked on the way, so that evaluation need not fail for them.
+
+use crate::expression::{
+    Arithmetic, Comparison, Expression, ExpressionError, FLOW_COLUMNS, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
+    Node, Operation, Purpose, STATISTICS,
+};
+use crate::words::{list_of, suggestion};
+use std::fmt;
+
+/// How deep an expression may nest.
+const MAX_DEPTH: usize = 60;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Number(f64),
+    Text(String),
+    Word(String),
+    Symbol(&'static str),
+    End,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Token::Number(number) => write!(formatter, "the number {number}"),
+            Token::Text(text) => write!(formatter, "the text \"{text}\""),
+            Token::Word(word) => write!(formatter, "`{word}`"),
+            Token::Symbol(symbol) => write!(formatter, "`{symbol}`"),
+            Token::End => formatter.write_str("the end"),
+        }
+    }
+}
+
+/// Longer symbols first, so that `<=` is not read as `<`.
+const SYMBOLS: [&str; 18] =
+    ["<=", ">=", "==", "!=", "<", ">", "=", "+", "-", "*", "/", "^", "(", ")", "[", "]", ",", "%"];
+
+fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
+    let characters: Vec<char> = text.chars().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(&character) = characters.get(at) {
+        let column = at + 1;
+        if character.is_whitespace() {
+            at += 1;
+        } else if character.is_ascii_digit() || character == '.' {
+            let start = at;
+            while let Some(&next) = characters.get(at) {
+                let exponent_sign = matches!(next, '+' | '-') && at > start && matches!(characters[at - 1], 'e' | 'E');
+                if !(next.is_ascii_alphanumeric() || next == '.' || next == '_' || exponent_sign) {
+                    break;
+                }
+                at += 1;
+            }
+            let written: String = characters[start..at].iter().collect();
+            let number = written.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite());
+            let Some(number) = number else {
+                return Err(ExpressionError::new(column, format!("`{written}` is not a number")));
+            };
+            found.push((Token::Number(number), column));
+        } else if character.is_alphabetic() || character == '_' {
+            let start = at;
+            while characters.get(at).is_some_and(|next| next.is_alphanumeric() || *next == '_') {
+                at += 1;
+            }
+            found.push((Token::Word(characters[start..at].iter().collect()), column));
+        } else if character == '"' || character == '\'' {
+            let start = at + 1;
+            let Some(length) = characters[start..].iter().position(|next| *next == character) else {
+                return Err(ExpressionError::new(column, "this text has no closing quotation mark"));
+            };
+            found.push((Token::Text(characters[start..start + length].iter().collect()), column));
+            at = start + length + 1;
+        } else {
+            let rest: String = characters[at..].iter().take(2).collect();
+            let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) else {
+                return Err(ExpressionError::new(column, format!("`{character}` means nothing here")));
+            };
+            found.push((Token::Symbol(symbol), column));
+            at += symbol.len();
+        }
+    }
+    found.push((Token::End, characters.len() + 1));
+    Ok(found)
+}
+
+/// Reads and checks an expression.
+///
+/// # Errors
+/// Where it cannot be understood, with the column, what was found and what was expected.
+///
+/// ```
+/// use fullpipe_study::expression::{Purpose, parse};
+/// assert!(parse("rx_bytes[\"bulk\"] * 8 / completion_s[\"bulk\"]", Purpose::Metric).is_ok());
+/// let error = parse("rx_byte[\"bulk\"] * 8", Purpose::Metric).unwrap_err();
+/// assert_eq!(error.column, 1);
+/// assert!(error.message.contains("did you mean `rx_bytes`"));
+/// ```
+pub fn parse(text: &str, purpose: Purpose) -> Result<Expression, ExpressionError> {
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, purpose, depth: 0 };
+    let root = parser.or()?;
+    let (token, column) = parser.peek();
+    if token != Token::End {
+        return Err(ExpressionError::new(column, format!("found {token}, expected an operator or the end")));
+    }
+    let expected = match purpose {
+        Purpose::Metric => Kind::Number,
+        Purpose::Claim => Kind::Truth,
+    };
+    require(&root, expected, if purpose == Purpose::Claim { "a claim" } else { "a metric" })?;
+    Ok(Expression { root, text: text.to_owned() })
+}
+
+fn require(node: &Node, expected: Kind, who: &str) -> Result<(), ExpressionError> {
+    match (node.kind, expected) {
+        (Kind::Number, Kind::Truth) => Err(ExpressionError::new(
+            node.column,
+            format!("found a number, but {who} needs something true or false, such as a comparison"),
+        )),
+        (Kind::Truth, Kind::Number) => {
+            Err(ExpressionError::new(node.column, format!("found something true or false, but {who} needs a number")))
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Parser {
+    tokens: Vec<(Token, usize)>,
+    at: usize,
+    purpose: Purpose,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> (Token, usize) {
+        self.tokens.get(self.at).or(self.tokens.last()).cloned().unwrap_or((Token::End, 1))
+    }
+
+    fn next(&mut self) -> (Token, usize) {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn takes(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.peek().0, Token::Symbol(found) if found == symbol);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek().0, Token::Word(found) if found == word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: &'static str, after: &str) -> Result<(), ExpressionError> {
+        if self.takes(symbol) {
+            return Ok(());
+        }
+        let (token, column) = self.peek();
+        Err(ExpressionError::new(column, format!("found {token}, expected `{symbol}` {after}")))
+    }
+
+    fn deeper<T>(
+        &mut self,
+        column: usize,
+        inside: impl FnOnce(&mut Self) -> Result<T, ExpressionError>,
+    ) -> Result<T, ExpressionError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(ExpressionError::new(column, format!("nested deeper than {MAX_DEPTH}")));
+        }
+        self.depth += 1;
+        let result = inside(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn or(&mut self) -> Result<Node, ExpressionError> {
+        let mut left = self.and()?;
+        let mut links = 0;
+        loop {
+            let column = self.peek().1;
+            if !self.takes_word("or") {
+                return Ok(left);
+            }
+            links += 1;
+            left = self.logic(Logic::Or, left, column, links, Self::and)?;
+        }
+    }
+
+    fn and(&mut self) -> Result<Node, ExpressionError> {
+        let mut left = self.not()?;
+        let mut links = 0;
+        loop {
+            let column = self.peek().1;
+            if !self.takes_word("and") {
+                return Ok(left);
+            }
+            links += 1;
+            left = self.logic(Logic::And, left, column, links, Self::not)?;
+        }
+    }
+
+    fn logic(
+        &mut self,
+        logic: Logic,
+        left: Node,
+        column: usize,
+        links: usize,
+        right: fn(&mut Self) -> Result<Node, ExpressionError>,
+    ) -> Result<Node, ExpressionError> {
+        long_chain(links, column)?;
+        let right = right(self)?;
+        let who = if logic == Logic::And { "`and`" } else { "`or`" };
+        require(&left, Kind::Truth, who)?;
+        require(&right, Kind::Truth, who)?;
+        let operation = Operation::Logic(logic, Box::new(left), Box::new(right));
+        Ok(Node { column, kind: Kind::Truth, operation })
+    }
+
+    fn not(&mut self) -> Result<Node, ExpressionError> {
+        let column = self.peek().1;
+        if !self.takes_word("not") {
+            return self.comparison();
+        }
+        let inner = self.deeper(column, Self::not)?;
+        require(&inner, Kind::Truth, "`not`")?;
+        Ok(Node { column, kind: Kind::Truth, operation: Operation::Not(Box::new(inner)) })
+    }
+
+    fn comparison_symbol(&mut self) -> Option<Comparison> {
+        let comparison = match self.peek().0 {
+            Token::Symbol("<") => Comparison::Less,
+            Token::Symbol("<=") => Comparison::LessOrEqual,
+            Token::Symbol(">") => Comparison::Greater,
+            Token::Symbol(">=") => Comparison::GreaterOrEqual,
+            Token::Symbol("==") => Comparison::Equal,
+            Token::Symbol("!=") => Comparison::NotEqual,
+            _ => return None,
+        };
+        self.at += 1;
+        Some(comparison)
+    }
+
+    fn comparison(&mut self) -> Result<Node, ExpressionError> {
+        let first = self.sum()?;
+        let column = self.peek().1;
+        let mut rest = Vec::new();
+        while let Some(comparison) = self.comparison_symbol() {
+            let node = self.sum()?;
+            require(&node, Kind::Number, "a comparison")?;
+            rest.push((comparison, node));
+        }
+        if rest.is_empty() {
+            let (token, column) = self.peek();
+            if token == Token::Symbol("=") {
+                return Err(ExpressionError::new(column, "found `=`, expected `==` to compare"));
+            }
+            return Ok(first);
+        }
+        require(&first, Kind::Number, "a comparison")?;
+        Ok(Node { column, kind: Kind::Truth, operation: Operation::Comparison(Box::new(first), rest) })
+    }
+
+    fn arithmetic(
+        &mut self,
+        with: Arithmetic,
+        left: Node,
+        right: Node,
+        column: usize,
+    ) -> Result<Node, ExpressionError> {
+        require(&left, Kind::Number, "arithmetic")?;
+        require(&right, Kind::Number, "arithmetic")?;
+        let operation = Operation::Arithmetic(with, Box::new(left), Box::new(right));
+        Ok(Node { column, kind: Kind::Number, operation })
+    }
+
+    fn sum(&mut self) -> Result<Node, ExpressionError> {
+        let mut left = self.product()?;
+        let mut links = 0;
+        loop {
+            let column = self.peek().1;
+            let with = if self.takes("+") {
+                Arithmetic::Add
+            } else if self.takes("-") {
+                Arithmetic::Subtract
+            } else {
+                return Ok(left);
+            };
+            links += 1;
+            long_chain(links, column)?;
+            let right = self.product()?;
+            left = self.arithmetic(with, left, right, column)?;
+        }
+    }
+
+    fn product(&mut self) -> Result<Node, ExpressionError> {
+        let mut left = self.negation()?;
+        let mut links = 0;
+        loop {
+            let column = self.peek().1;
+            let with = if self.takes("*") {
+                Arithmetic::Multiply
+            } else if self.takes("/") {
+                Arithmetic::Divide
+            } else {
+                return Ok(left);
+            };
+            links += 1;
+            long_chain(links, column)?;
+            let right = self.negation()?;
+            left = self.arithmetic(with, left, right, column)?;
+        }
+    }
+
+    fn negation(&mut self) -> Result<Node, ExpressionError> {
+        let column = self.peek().1;
+        if !self.takes("-") {
+            return self.power();
+        }
+        let inner = self.deeper(column, Self::negation)?;
+        require(&inner, Kind::Number, "`-`")?;
+        Ok(Node { column, kind: Kind::Number, operation: Operation::Negate(Box::new(inner)) })
+    }
+
+    fn power(&mut self) -> Result<Node, ExpressionError> {
+        let base = self.atom()?;
+        let column = self.peek().1;
+        if !self.takes("^") {
+            return Ok(base);
+        }
+        let exponent = self.deeper(column, Self::negation)?;
+        self.arithmetic(Arithmetic::Power, base, exponent, column)
+    }
+
+    fn atom(&mut self) -> Result<Node, ExpressionError> {
+        let (token, column) = self.next();
+        match token {
+            Token::Number(number) => Ok(Node { column, kind: Kind::Number, operation: Operation::Number(number) }),
+            Token::Symbol("(") => {
+                let inner = self.deeper(column, Self::or)?;
+                self.expect(")", "to close the bracket")?;
+                Ok(inner)
+            }
+            Token::Word(word) if matches!(word.as_str(), "true" | "false") => {
+                Ok(Node { column, kind: Kind::Truth, operation: Operation::Truth(word == "true") })
+            }
+            Token::Word(word) => {
+                if self.takes("(") {
+                    self.deeper(column, |parser| parser.call(&word, column))
+                } else if self.takes("[") {
+                    self.column_of_flows(&word, column)
+                } else if FLOW_COLUMNS.contains(&word.as_str()) {
+                    let (found, column) = self.peek();
+                    let message = format!("found {found}, expected `[\"FLOW\"]` after the column `{word}`");
+                    Err(ExpressionError::new(column, message))
+                } else {
+                    Ok(Node { column, kind: Kind::Number, operation: Operation::Name(word) })
+                }
+            }
+            found => Err(ExpressionError::new(
+                column,
+                format!("found {found}, expected a number, a name, a function, `-`, `not` or `(`"),
+            )),
+        }
+    }
+
+    fn column_of_flows(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
+        if !FLOW_COLUMNS.contains(&name) {
+            return Err(ExpressionError::new(
+                column,
+                format!(
+                    "`{name}` is not a column of flows.csv{}; expected {}",
+                    suggestion(name, FLOW_COLUMNS),
+                    list_of(FLOW_COLUMNS)
+                ),
+            ));
+        }
+        if self.purpose == Purpose::Claim {
+            return Err(ExpressionError::new(
+                column,
+                "a claim is about metrics at points, metric(\"EXPERIMENT\", \"METRIC\"), not about the flows of one run",
+            ));
+        }
+        let pattern = self.text("a flow's name in quotation marks")?;
+        self.expect("]", "after the flow's name")?;
+        let operation = Operation::Column { column: name.to_owned(), pattern };
+        Ok(Node { column, kind: Kind::Number, operation })
+    }
+
+    fn text(&mut self, what: &str) -> Result<String, ExpressionError> {
+        match self.next() {
+            (Token::Text(text), _) => Ok(text),
+            (found, column) => Err(ExpressionError::new(column, format!("found {found}, expected {what}"))),
+        }
+    }
+
+    fn call(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
+        match (name, self.purpose) {
+            ("metric" | "runs", Purpose::Claim) => return self.lookup(name == "runs", column),
+            ("metric" | "runs", Purpose::Metric) => {
+                let message = format!("`{name}` looks at a whole study and belongs in a claim; a metric sees one run");
+                return Err(ExpressionError::new(column, message));
+            }
+            ("series", Purpose::Metric) => return self.series(column),
+            ("series", Purpose::Claim) => {
+                return Err(ExpressionError::new(column, "`series` sees one run and belongs in a metric"));
+            }
+            _ => {}
+        }
+        let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
+            let mut known: Vec<&str> = FUNCTIONS.iter().map(|(known, _)| *known).collect();
+            known.extend(match self.purpose {
+                Purpose::Metric => ["series"].as_slice(),
+                Purpose::Claim => ["metric", "runs"].as_slice(),
+            });
+            let message = format!(
+                "`{name}` is not a function{}; expected {}",
+                suggestion(name, known.iter().copied()),
+                list_of(known.iter().copied())
+            );
+            return Err(ExpressionError::new(column, message));
+        };
+        let (wanted, fewest, most, kind) = function.signature();
+        let mut arguments = Vec::new();
+        while !self.takes(")") {
+            if !arguments.is_empty() {
+                self.expect(",", "or `)` after an argument")?;
+            }
+            let argument = self.or()?;
+            require(&argument, wanted, &format!("`{name}`"))?;
+            arguments.push(argument);
+        }
+        if arguments.len() < fewest || arguments.len() > most {
+            let expected = match (fewest, most) {
+                (1, 1) => "one argument".to_owned(),
+                (2, 2) => "two arguments".to_owned(),
+                _ => format!("at least {fewest} argument"),
+            };
+            let message = format!("`{name}` takes {expected}, found {}", arguments.len());
+            return Err(ExpressionError::new(column, message));
+        }
+        Ok(Node { column, kind, operation: Operation::Call(*function, arguments) })
+    }
+
+    /// `series("SUBJECT", "METRIC")` or with `, FROM, TO` in seconds, both included.
+    fn series(&mut self, column: usize) -> Result<Node, ExpressionError> {
+        let subject = self.text("a subject's name in quotation marks")?;
+        self.expect(",", "and a metric of series.csv")?;
+        let metric = self.text("a metric's name in quotation marks")?;
+        let (mut from_s, mut to_s) = (f64::NEG_INFINITY, f64::INFINITY);
+        if self.takes(",") {
+            from_s = self.number("the time in seconds from which on")?;
+            self.expect(",", "and the time in seconds until which")?;
+            to_s = self.number("the time in seconds until which")?;
+        }
+        self.expect(")", "to end `series`")?;
+        let operation = Operation::Series { subject, metric, from_s, to_s };
+        Ok(Node { column, kind: Kind::Number, operation })
+    }
+
+    fn number(&mut self, what: &str) -> Result<f64, ExpressionError> {
+        let negative = self.takes("-");
+        match self.next() {
+            (Token::Number(number), _) => Ok(if negative { -number } else { number }),
+            (found, column) => Err(ExpressionError::new(column, format!("found {found}, expected {what}"))),
+        }
+    }
+
+    /// `metric("EXPERIMENT", "METRIC", "STATISTIC", AXIS = VALUE, ...)`, the statistic if it is not the mean;
+    /// `runs("EXPERIMENT", "METRIC", AXIS = VALUE, ...)`.
+    fn lookup(&mut self, every_run: bool, column: usize) -> Result<Node, ExpressionError> {
+        let experiment = self.text("an experiment's name in quotation marks")?;
+        self.expect(",", "and a metric's name")?;
+        let metric = self.text("a metric's name in quotation marks")?;
+        let mut statistic = (!every_run).then(|| "mean".to_owned());
+        let mut filters = Vec::new();
+        while !self.takes(")") {
+            self.expect(",", "or `)`")?;
+            let (token, column) = self.next();
+            match token {
+                Token::Text(name) if !every_run && filters.is_empty() => {
+                    if !STATISTICS.contains(&name.as_str()) {
+                        let message = format!(
+                            "`{name}` is not a statistic{}; expected {}",
+                            suggestion(&name, STATISTICS),
+                            list_of(STATISTICS)
+                        );
+                        return Err(ExpressionError::new(column, message));
+                    }
+                    statistic = Some(name);
+                }
+                Token::Word(axis) => filters.push(self.filter(axis, column)?),
+                found => {
+                    let message = format!("found {found}, expected AXIS = VALUE");
+                    return Err(ExpressionError::new(column, message));
+                }
+            }
+        }
+        let lookup = Lookup { column, experiment, metric, statistic, filters };
+        Ok(Node { column, kind: Kind::Number, operation: Operation::Lookup(lookup) })
+    }
+
+    fn filter(&mut self, axis: String, column: usize) -> Result<Filter, ExpressionError> {
+        let comparison = if self.takes("=") {
+            Comparison::Equal
+        } else if let Some(comparison) = self.comparison_symbol() {
+            comparison
+        } else {
+            let (found, column) = self.peek();
+            return Err(ExpressionError::new(column, format!("found {found}, expected `=` after the axis `{axis}`")));
+        };
+        let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let negative = self.takes("-");
+        let literal = match self.next() {
+            (Token::Number(number), _) => Literal::Number(if negative { -number } else { number }),
+            (Token::Text(text), _) if !negative && !ordered => Literal::Text(text),
+            (Token::Word(word), _) if !negative && !ordered && matches!(word.as_str(), "true" | "false") => {
+                Literal::Text(word)
+            }
+            (found, column) => {
+                let expected = if ordered { "a number" } else { "a number or a text in quotation marks" };
+                return Err(ExpressionError::new(column, format!("found {found}, expected {expected}")));
+            }
+        };
+        Ok(Filter { column, axis, comparison, literal })
+    }
+}
+
+/// A chain of operators is a tree as deep as it is long.
+fn long_chain(links: usize, column: usize) -> Result<(), ExpressionError> {
+    if links > 200 {
+        return Err(ExpressionError::new(column, "more than 200 operators in a row; use brackets or `sum`"));
+    }
+    Ok(())
+}

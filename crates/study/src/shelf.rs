@@ -1,0 +1,59 @@
+//! Where a study's files are: in a folder, or inside the program.
+
+use std::path::PathBuf;
+
+/// Where the files beside a study are.
+pub trait Shelf {
+    /// The text of a file, by its name in the study's folder.
+    ///
+    /// # Errors
+    /// Why it cannot be read, as a sentence without the name.
+    fn read(&self, name: &str) -> Result<String, String>;
+
+    /// What errors call that file.
+    fn display(&self, name: &str) -> String;
+
+    /// The folder, if there is one.
+    fn folder(&self) -> Option<PathBuf>;
+}
+
+/// A folder on a disk.
+#[derive(Clone, Debug)]
+pub struct Folder(pub PathBuf);
+
+impl Shelf for Folder {
+    fn read(&self, name: &str) -> Result<String, String> {
+        match std::fs::read(self.0.join(name)) {
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
+            Err(reason) if reason.kind() == std::io::ErrorKind::NotFound => Err("there is no such file".to_owned()),
+            Err(reason) => Err(reason.to_string()),
+        }
+    }
+
+    fn display(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+}
+
+/// Files inside the program: the study's name, then names and texts.
+#[derive(Clone, Debug)]
+pub struct Embedded<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
+
+impl Shelf for Embedded<'_> {
+    fn read(&self, name: &str) -> Result<String, String> {
+        let found = self.1.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such file".to_owned())
+    }
+
+    fn display(&self, name: &str) -> String {
+        format!("{}/{name}", self.0)
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
+}

@@ -1,0 +1,271 @@
+//! A laboratory whose runs are arithmetic, and helpers around folders of records.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use fullpipe_scenario::schema::Override;
+use fullpipe_study::{
+    Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
+    Settings, Study, StudyError, load, run,
+};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A scenario is lines `KEY = NUMBER`; keys that overrides may set. Flow "bulk" receives `size` packets of 1000 bytes
+/// in (10 + seed mod 7) * 0.1 s; each of them is 50 ms on its way.
+#[derive(Default)]
+pub(crate) struct Fake {
+    /// How long a run takes.
+    pub(crate) takes: Duration,
+    /// Runs made.
+    pub(crate) made: AtomicUsize,
+    /// Seeds of runs made.
+    pub(crate) seeds: Mutex<Vec<u64>>,
+    /// Runs of scenarios with this `size` fail.
+    pub(crate) fails_at: Option<u64>,
+    /// Runs of scenarios with this `size` panic.
+    pub(crate) panics_at: Option<u64>,
+    /// Runs of scenarios with this `size` are not to be trusted.
+    pub(crate) lies_at: Option<u64>,
+    /// Every run says that the machine refused.
+    pub(crate) broken: bool,
+    /// Build.
+    pub(crate) build: String,
+    /// Set when this many runs were made.
+    pub(crate) stop_after: Option<usize>,
+    /// The flag that is set then.
+    pub(crate) stop: AtomicBool,
+}
+
+impl Fake {
+    pub(crate) fn new() -> Self {
+        Fake { build: "fake 1".into(), ..Fake::default() }
+    }
+}
+
+fn pairs(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    lines.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
+}
+
+impl Laboratory for Fake {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        let mut values = pairs(&scenario.text);
+        for set in overrides {
+            match values.get_mut(&set.path) {
+                Some(value) => value.clone_from(&set.value),
+                None => return Err(format!("--set {}={}: there is no {}", set.path, set.value, set.path)),
+            }
+        }
+        let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let flows = ["bulk", "bulk.reverse", "other"].map(str::to_owned).to_vec();
+        Ok(ResolvedScenario { content: text.clone().into_bytes(), text, flows, folder: None })
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, _: &RunOptions) -> Result<RunRecords, RunError> {
+        std::thread::sleep(self.takes);
+        let made = self.made.fetch_add(1, Ordering::SeqCst) + 1;
+        self.seeds.lock().expect("no test panics here").push(seed);
+        if self.stop_after.is_some_and(|after| made >= after) {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+        let values = pairs(&scenario.text);
+        let size: u64 = values.get("size").and_then(|size| size.parse().ok()).unwrap_or(1);
+        if self.broken {
+            return Err(RunError::Machine("out of memory".into()));
+        }
+        if self.fails_at == Some(size) {
+            return Err(RunError::Failed("it was told to".into()));
+        }
+        assert_ne!(self.panics_at, Some(size), "it was told to panic");
+        let last = 10 + seed % 7;
+        let flows = format!(
+            "flow,source,destination,protocol,congestion,rx_packets,rx_bytes,delay_sum_s,first_rx_s,last_rx_s,goodput_bps\n\
+             bulk,a,b,tcp,cubic,{size},{},{}.05,0,{}.{},{}\n\
+             bulk.reverse,b,a,tcp,cubic,{size},40,0.1,0,1,\n\
+             other,a,b,udp,,7,7000,0.1,0,1,5\n",
+            size * 1000,
+            size / 20,
+            last / 10,
+            last % 10,
+            size * 10
+        );
+        let mut records = RunRecords { flows: flows.into_bytes(), ..RunRecords::default() };
+        records.series =
+            Some(b"time_s,subject,metric,value\n0.1,bulk,cwnd_bytes,10\n0.2,bulk,cwnd_bytes,30\n".to_vec());
+        if self.lies_at == Some(size) {
+            records.distrust.push("audit: faster than light".into());
+        }
+        Ok(records)
+    }
+
+    fn build(&self) -> String {
+        self.build.clone()
+    }
+}
+
+/// A study with two experiments of which the second shares a point with the first.
+pub(crate) const STUDY: &str = r#"
+name = "fake"
+title = "A fake study"
+runs = 3
+seed = 4
+
+[scenarios]
+plain = "plain.txt"
+
+[parameters.colour]
+default = 3
+paths = ["colour"]
+
+[[experiment]]
+name = "sizes"
+scenario = "plain"
+[[experiment.axis]]
+name = "size"
+paths = ["size"]
+values = [10, 20, 40]
+quick = [10, 40]
+
+[[experiment]]
+name = "shapes"
+scenario = "plain"
+set = { size = 20 }
+[[experiment.axis]]
+name = "shape"
+values = [{ label = "round", set = { corners = 0 } }, { label = "square", set = { corners = 4 } }]
+
+[[metric]]
+name = "packets"
+unit = "packets"
+expression = 'rx_packets["bulk"]'
+
+[[metric]]
+name = "rate_bps"
+unit = "bit/s"
+expression = 'rx_bytes["bulk"] * 8 / (last_rx_s["bulk"] - first_rx_s["bulk"])'
+
+[[metric]]
+name = "window_bytes"
+unit = "bytes"
+expression = 'mean(series("bulk", "cwnd_bytes"))'
+experiments = ["sizes"]
+
+[[metric]]
+name = "per_size"
+expression = 'rx_packets["bulk"] / size'
+experiments = ["sizes"]
+
+[[claim]]
+name = "more-is-more"
+text = "More packets when there are more."
+expression = 'metric("sizes", "packets", size = 40) > metric("sizes", "packets", size = 10)'
+
+[[claim]]
+name = "less-is-more"
+text = "Fewer packets when there are more."
+source = "a bad book"
+expression = 'metric("sizes", "packets", size = 40) < metric("sizes", "packets", size = 10)'
+explained_by = "more-is-more"
+"#;
+
+pub(crate) const SCENARIO: &str = "size = 10\ncorners = 0\ncolour = 1\n";
+
+pub(crate) const PUBLISHED: &str = "experiment,point,metric,value,tolerance,source,note,explained_by\n\
+    # a comment\n\
+    sizes,size=10,packets,10,0,book,exactly,\n\
+    sizes,size=20,packets,21,1%,book,,\n\
+    sizes,size=40,packets,50,10%,book,,more-is-more\n";
+
+/// The study of these texts.
+pub(crate) fn study_of(text: &str) -> Study {
+    let files = [("plain.txt", SCENARIO), ("published.csv", PUBLISHED)];
+    load(text, "study.toml", "fallback", &Embedded("fake", &files)).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+pub(crate) fn study() -> Study {
+    study_of(STUDY)
+}
+
+/// Runs a study with this many jobs.
+pub(crate) fn run_into(study: &Study, laboratory: &Fake, folder: &Path, jobs: usize) -> Result<Outcome, StudyError> {
+    run_with(study, laboratory, folder, jobs, &Files::new())
+}
+
+pub(crate) fn run_with(
+    study: &Study,
+    laboratory: &Fake,
+    folder: &Path,
+    jobs: usize,
+    files: &Files,
+) -> Result<Outcome, StudyError> {
+    let options = Options { jobs, ..Options::default() };
+    run(study, laboratory, folder, files, &options, &mut (), &laboratory.stop)
+}
+
+/// The study with the user's settings.
+pub(crate) fn with(settings: &[&str], quick: bool) -> Result<(Study, Vec<String>), StudyError> {
+    let mut study = study();
+    let set = settings.iter().map(|text| Override::parse(text).expect("PATH=VALUE")).collect();
+    let messages = study.apply(&Settings { set, quick, ..Settings::default() }, &Fake::new())?;
+    Ok((study, messages))
+}
+
+/// A folder of its own for a test, empty, removed afterwards.
+pub(crate) struct Temporary(pub(crate) PathBuf);
+
+impl Temporary {
+    pub(crate) fn new(name: &str) -> Self {
+        // In memory where there is such a place: a killed process loses nothing there either, and syncs are quick.
+        let memory = Path::new("/dev/shm");
+        let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+        let path = base.join(format!("fullpipe-study-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("the temporary folder is writable");
+        Temporary(path)
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// All files below a folder by their paths in it.
+pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).expect("it exists") {
+            let path = entry.expect("it can be read").path();
+            let name = path.strip_prefix(folder).expect("it is below").display().to_string();
+            if path.is_dir() {
+                folders.push(path);
+                files.insert(format!("{name}/"), Vec::new());
+            } else {
+                files.insert(name, std::fs::read(&path).expect("it can be read"));
+            }
+        }
+    }
+    files
+}
+
+/// When each file below `runs` was written.
+pub(crate) fn stamps(folder: &Path) -> BTreeMap<String, std::time::SystemTime> {
+    let stamp = |name: &String| std::fs::metadata(folder.join(name)).and_then(|m| m.modified()).expect("it has one");
+    tree(folder).keys().filter(|name| name.starts_with("runs/")).map(|name| (name.clone(), stamp(name))).collect()
+}
+
+/// The rows of a CSV file by column name.
+pub(crate) fn table(folder: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_path(folder.join(name)).expect("it exists");
+    let header = reader.headers().expect("it has one").clone();
+    let row = |record: csv::StringRecord| header.iter().zip(record.iter()).map(|(k, v)| (k.into(), v.into())).collect();
+    reader.records().map(|record| row(record.expect("a row"))).collect()
+}

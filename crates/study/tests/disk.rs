@@ -1,0 +1,232 @@
+//! What a kill or a refusing disk can do to a folder of records, at every step that the program makes on a disk.
+//!
+//! A killed process is a real one: the test's own program, started again with a folder and the number of a step, says when
+//! it has reached that step and waits there to be killed (SIGKILL on Unix). The files are written in pieces of a few
+//! hundred bytes, so that a kill also comes in the middle of a file.
+
+mod common;
+
+use common::{Fake, Temporary, run_into, run_with, stamps, study, tree};
+use fullpipe_study::files::{Files, Hook, Step};
+use fullpipe_study::{Study, StudyError};
+use fullpipe_units::Stream;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Bytes per write.
+const CHUNK: usize = 300;
+const FOLDER: &str = "FULLPIPE_TEST_FOLDER";
+const STEP: &str = "FULLPIPE_TEST_STEP";
+const TAKES: &str = "FULLPIPE_TEST_TAKES_MS";
+const REACHED: &str = "the step is reached";
+
+/// A study of few runs: two sizes, two runs each.
+fn small() -> Study {
+    let (mut study, _) = common::with(&["size=[10, 40]", "experiments=sizes"], false).expect("good settings");
+    study.experiments.iter_mut().for_each(|experiment| experiment.runs = 2);
+    study
+}
+
+/// Counts steps and does something at one of them.
+fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'static) -> (Hook, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let hook: Hook =
+        Arc::new(move |step| if counter.fetch_add(1, Ordering::SeqCst) == at { what(step) } else { Ok(()) });
+    (hook, count)
+}
+
+/// Steps of an undisturbed run into an empty place.
+fn steps(study: &Study, folder: &Path) -> usize {
+    let (hook, count) = hook(usize::MAX, |_| Ok(()));
+    run_with(study, &Fake::new(), folder, 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
+    count.load(Ordering::SeqCst)
+}
+
+/// The process that is killed: not a test of its own.
+#[test]
+fn victim() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+    let takes = Duration::from_millis(number(TAKES).unwrap_or(0) as u64);
+    let (hook, _) = hook(number(STEP).unwrap_or(usize::MAX), |_| {
+        println!("{REACHED}");
+        let _ = io::stdout().flush();
+        std::thread::sleep(Duration::from_secs(600));
+        Ok(())
+    });
+    let laboratory = Fake { takes, ..Fake::new() };
+    let study = if number(STEP).is_some() { small() } else { study() };
+    let jobs = if number(STEP).is_some() { 1 } else { 2 };
+    run_with(&study, &laboratory, Path::new(&folder), jobs, &Files::with_hook(hook, CHUNK)).expect("a good study");
+}
+
+fn start(folder: &Path, more: &[(&str, String)]) -> Child {
+    let program = std::env::current_exe().expect("a test has a program");
+    let mut command = Command::new(program);
+    command.args(["victim", "--exact", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    more.iter().for_each(|(name, value)| {
+        command.env(name, value);
+    });
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be started")
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("it can be killed");
+    child.wait().expect("it has ended");
+}
+
+/// Starts the victim, waits until it has reached a step, kills it. False if it ended before.
+fn kill_at(step: usize, folder: &Path) -> bool {
+    let mut child = start(folder, &[(STEP, step.to_string())]);
+    let output = child.stdout.take().expect("it is piped");
+    let reached = BufReader::new(output).lines().map_while(Result::ok).any(|line| line.contains(REACHED));
+    kill(child);
+    reached
+}
+
+/// Every run that is there is whole.
+fn only_whole_runs(folder: &Path, whole: &BTreeMap<String, Vec<u8>>) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder.join("runs")) else { return 0 };
+    let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
+    let mut finished = 0;
+    for name in names.filter(|name| !name.starts_with(".unfinished-")) {
+        let prefix = format!("runs/{name}/");
+        let expected: BTreeMap<&String, &Vec<u8>> =
+            whole.iter().filter(|(path, _)| path.starts_with(&prefix) && **path != prefix).collect();
+        let files = tree(&folder.join("runs").join(&name));
+        assert_eq!(files.len(), expected.len(), "files of {name}");
+        for (path, content) in expected {
+            assert_eq!(&files[&path[prefix.len()..]], content, "{path}");
+        }
+        finished += 1;
+    }
+    finished
+}
+
+/// Repeats the call and checks that finished runs were not touched and all is as in an undisturbed folder.
+fn repeat(study: &Study, folder: &Path, whole: &BTreeMap<String, Vec<u8>>, what: &str) {
+    let finished = only_whole_runs(folder, whole);
+    let before = if folder.join("runs").exists() { stamps(folder) } else { BTreeMap::new() };
+    let outcome = run_into(study, &Fake::new(), folder, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(outcome.reused, finished, "{what}");
+    let after = stamps(folder);
+    for (name, stamp) in before.iter().filter(|(name, _)| name.len() > "runs/".len() && !name.contains(".unfinished-"))
+    {
+        assert_eq!(after[name], *stamp, "{what}: {name} was touched");
+    }
+    assert_eq!(&tree(folder), whole, "{what}");
+}
+
+#[test]
+fn killed_at_every_step_of_a_new_study() {
+    let folder = Temporary::new("kill-new");
+    let study = small();
+    let total = steps(&study, &folder.join("whole"));
+    let whole = tree(&folder.join("whole"));
+    // study.toml; per run a folder, three files, syncs, renames; two tables: each step is one kill.
+    assert!(total > 60, "{total} steps");
+    for step in 0..total {
+        let out = folder.join(&step.to_string());
+        assert!(kill_at(step, &out), "step {step} of {total} is reached");
+        repeat(&study, &out, &whole, &format!("killed at step {step} of {total}"));
+        std::fs::remove_dir_all(&out).expect("it is ours");
+    }
+}
+
+#[test]
+fn killed_at_every_step_of_a_continued_study() {
+    // The folder has one finished run of four, an unfinished run, and tables of another part of the study.
+    let folder = Temporary::new("kill-continued");
+    let study = small();
+    run_into(&study, &Fake::new(), &folder.join("whole"), 1).expect("nothing disturbs");
+    let whole = tree(&folder.join("whole"));
+    let prepare = |out: &Path| {
+        let (mut part, _) = common::with(&["size=[40]", "experiments=sizes"], false).expect("good settings");
+        part.experiments.iter_mut().for_each(|experiment| experiment.runs = 1);
+        run_into(&part, &Fake::new(), out, 1).expect("nothing disturbs");
+        std::fs::create_dir_all(out.join("runs/.unfinished-0123")).expect("it is ours");
+        std::fs::write(out.join("runs/.unfinished-0123/flows.csv"), "flow,so").expect("it is ours");
+        std::fs::write(out.join(".unfinished-summary.csv"), "poi").expect("it is ours");
+        std::fs::write(out.join("report.html"), "of another part").expect("it is ours");
+    };
+    let first = folder.join("first");
+    prepare(&first);
+    let total = steps(&study, &first);
+    assert_eq!(tree(&first), whole);
+    for step in 0..total {
+        let out = folder.join(&step.to_string());
+        prepare(&out);
+        assert!(kill_at(step, &out), "step {step} of {total} is reached");
+        repeat(&study, &out, &whole, &format!("killed at step {step} of {total}"));
+        std::fs::remove_dir_all(&out).expect("it is ours");
+    }
+}
+
+#[test]
+fn killed_at_fifty_random_moments() {
+    let folder = Temporary::new("kill-random");
+    let study = study();
+    run_into(&study, &Fake::new(), &folder.join("whole"), 1).expect("nothing disturbs");
+    let whole = tree(&folder.join("whole"));
+    let mut moments = Stream::new(20, "test", "moments");
+    let mut in_the_middle = 0;
+    for attempt in 0..50 {
+        let out = folder.join(&attempt.to_string());
+        let child = start(&out, &[(TAKES, "8".to_owned())]);
+        // At a random moment from when some of the twelve runs are there: a run takes 8 ms.
+        let count = || {
+            let names = std::fs::read_dir(out.join("runs")).into_iter().flatten().flatten();
+            names.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')).count()
+        };
+        while count() < attempt % 12 {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(Duration::from_micros(moments.below(9_000)));
+        kill(child);
+        let finished = if out.exists() { only_whole_runs(&out, &whole) } else { 0 };
+        in_the_middle += usize::from((1..12).contains(&finished));
+        repeat(&study, &out, &whole, &format!("random moment {attempt}"));
+        std::fs::remove_dir_all(&out).expect("it is ours");
+    }
+    assert!(in_the_middle > 0, "no kill came between the first and the last run");
+}
+
+#[test]
+fn a_disk_that_refuses_at_every_step_gives_a_sentence_and_harms_nothing() {
+    let folder = Temporary::new("refuse");
+    let study = small();
+    let total = steps(&study, &folder.join("whole"));
+    let whole = tree(&folder.join("whole"));
+    for (kind, words) in [
+        (io::ErrorKind::StorageFull, "the disk is full"),
+        (io::ErrorKind::PermissionDenied, "permission denied"),
+        (io::ErrorKind::ReadOnlyFilesystem, "the file system is read-only"),
+    ] {
+        for step in 0..total {
+            let out = folder.join("out");
+            let (hook, _) = hook(step, move |_| Err(kind.into()));
+            let error = run_with(&study, &Fake::new(), &out, 1, &Files::with_hook(hook, CHUNK)).unwrap_err();
+            let StudyError::Machine(sentence) = &error else { panic!("step {step}: {error:?}") };
+            assert_eq!(error.exit_status(), 1);
+            assert!(sentence.starts_with("cannot ") && sentence.ends_with(words), "{sentence}");
+            assert!(sentence.contains(&*out.to_string_lossy()), "{sentence}");
+            repeat(&study, &out, &whole, &format!("{kind} at step {step}"));
+            std::fs::remove_dir_all(&out).expect("it is ours");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_gives_a_sentence() {
+    let folder = Temporary::new("below-a-file");
+    std::fs::write(folder.join("file"), "text").expect("it is ours");
+    let error = run_into(&small(), &Fake::new(), &folder.join("file/below"), 1).unwrap_err();
+    assert_eq!(error.exit_status(), 1, "{error:?}");
+    assert!(error.to_string().contains("cannot"), "{error}");
+}

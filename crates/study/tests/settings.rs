@@ -1,0 +1,213 @@
+//! What `--set`, `--runs`, `--seed` and `--quick` do to a study.
+
+mod common;
+
+use common::{Fake, Temporary, run_into, study, table, with};
+use fullpipe_scenario::schema::Override;
+use fullpipe_study::plan::plan;
+use fullpipe_study::{Embedded, Settings, Study, StudyError, load};
+
+/// Points of the plan and the runs of each.
+fn points(study: &Study) -> Vec<(String, usize)> {
+    let plan = plan(study, &Fake::new()).unwrap_or_else(|error| panic!("{error}"));
+    plan.points.into_iter().map(|point| (point.label, point.runs.len())).collect()
+}
+
+fn labels(settings: &[&str], quick: bool) -> Vec<String> {
+    points(&with(settings, quick).unwrap_or_else(|error| panic!("{error}")).0)
+        .into_iter()
+        .map(|(label, _)| label)
+        .collect()
+}
+
+/// The error of a setting: its words, the expected names, the suggestion.
+#[track_caller]
+fn refused(setting: &str, says: &str, expects: &str) {
+    let error = with(&[setting], false).unwrap_err();
+    assert_eq!(error.exit_status(), 2);
+    let StudyError::File(errors) = &error else { panic!("{error:?}") };
+    let error = &errors.0[0];
+    assert_eq!((error.file.as_str(), error.line), (format!("--set {setting}").as_str(), 0));
+    assert!(error.message.contains(says), "{error}");
+    let expected = format!("{}|{}", error.expected.join("|"), error.suggestion.as_deref().unwrap_or(""));
+    assert!(expected.contains(expects), "{error}\nexpected set: {expected}");
+}
+
+#[test]
+fn an_axis_gets_other_values() {
+    assert_eq!(
+        labels(&["size=[40, 15]"], false),
+        [
+            "experiment=sizes;size=40",
+            "experiment=sizes;size=15",
+            "experiment=shapes;shape=round",
+            "experiment=shapes;shape=square"
+        ]
+    );
+    // One value is a list of one; a label picks the value that has it.
+    assert_eq!(labels(&["shape=square", "experiments=shapes"], false), ["experiment=shapes;shape=square"]);
+    assert_eq!(labels(&["shape=[\"square\", \"round\"]", "experiments=[\"shapes\"]"], false).len(), 2);
+}
+
+#[test]
+fn experiments_are_chosen_in_the_order_of_the_study() {
+    assert_eq!(labels(&["experiments=[\"shapes\", \"sizes\"]"], false), labels(&[], false));
+    // What is set in an experiment that is not run need not exist, whatever the order.
+    assert_eq!(
+        labels(&["shape=round", "experiments=shapes"], false),
+        labels(&["experiments=shapes", "shape=round"], false)
+    );
+}
+
+#[test]
+fn a_parameter_reaches_its_paths() {
+    let folder = Temporary::new("parameter");
+    let resolved = |settings: &[&str]| {
+        let plan = plan(&with(settings, false).unwrap().0, &Fake::new()).unwrap();
+        plan.runs[0].scenario.text.clone()
+    };
+    assert!(resolved(&[]).contains("colour = 3"));
+    assert!(resolved(&["colour=8"]).contains("colour = 8"));
+    // The user's word about the scenario goes before a parameter's.
+    assert!(resolved(&["colour=8", "scenario.colour=9"]).contains("colour = 9"));
+    // It is in the records.
+    let (study, _) = with(&["scenario.colour=9"], false).unwrap();
+    run_into(&study, &Fake::new(), &folder.join("out"), 1).unwrap();
+    let text = std::fs::read_to_string(folder.join("out/study.toml")).unwrap();
+    assert!(text.contains("path = \"colour\"\nvalue = 9"), "{text}");
+}
+
+#[test]
+fn an_axis_keeps_its_word_against_a_setting_of_the_scenario() {
+    // sizes sweeps size, shapes fixes it: the setting holds in shapes only, and that is said.
+    let (study, messages) = with(&["scenario.size=77"], false).unwrap();
+    assert_eq!(messages, ["size stays what the axis size says in the experiment sizes"]);
+    let plan = plan(&study, &Fake::new()).unwrap();
+    let sizes: Vec<bool> =
+        plan.points.iter().map(|p| plan.runs[p.runs[0]].scenario.text.contains("size = 77")).collect();
+    assert_eq!(sizes, [false, false, false, true, true]);
+    let error = with(&["scenario.size=77", "experiments=sizes"], false).unwrap_err();
+    assert!(error.to_string().contains("set by the axis size in every experiment"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_set() {
+    refused("siz=3", "no axis or parameter siz", "size");
+    refused("color=3", "no axis or parameter color", "|colour");
+    refused("load=0.5", "no axis or parameter load", "scenario.PATH");
+    refused("experiments=shades", "no experiment shades", "|shapes");
+    refused("experiments=[]", "no experiment is chosen", "sizes");
+    refused("runs=0", "found 0 for runs", "1 to 1000000");
+    refused("runs=many", "found \"many\" for runs", "an integer");
+    refused("clock=real", "not in this version", "virtual");
+    refused("clock=vitual", "found \"vitual\" for clock", "virtual");
+    refused("size=[]", "would have no values", "at least one");
+    refused("size=[10, 10]", "10 is given twice", "once");
+    refused("size=[[1, 2]]", "cannot be written in a table", "label");
+    refused("shape=triangle", "triangle is not a value of shape", "square");
+    refused("scenario.weight=3", "there is no weight", "");
+}
+
+#[test]
+fn a_path_that_one_scenario_lacks_is_set_in_the_other() {
+    let text = common::STUDY
+        .replace("plain = \"plain.txt\"", "plain = \"plain.txt\"\nother = \"other.txt\"")
+        .replace("name = \"shapes\"\nscenario = \"plain\"", "name = \"shapes\"\nscenario = \"other\"");
+    let files = [("plain.txt", common::SCENARIO), ("other.txt", "size = 1\ncorners = 1\ncolour = 1\nweight = 2\n")];
+    let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    let set = vec![Override::parse("scenario.weight=5").unwrap()];
+    let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    assert_eq!(messages, ["weight is set in other; the scenario plain does not take it"]);
+    let plan = plan(&study, &Fake::new()).unwrap();
+    assert!(plan.runs.last().unwrap().scenario.text.contains("weight = 5"));
+}
+
+#[test]
+fn runs_and_seed() {
+    assert!(points(&with(&["runs=7"], false).unwrap().0).iter().all(|(_, runs)| *runs == 7));
+    let mut study = study();
+    // The option goes before the setting.
+    let set = vec![Override::parse("runs=7").unwrap()];
+    study.apply(&Settings { set, runs: Some(2), seed: Some(99), quick: false }, &Fake::new()).unwrap();
+    let plan = plan(&study, &Fake::new()).unwrap();
+    assert!(plan.points.iter().all(|point| point.runs.len() == 2));
+    assert_eq!(plan.runs[1].seed, fullpipe_units::random::run_seed(99, 1));
+}
+
+#[test]
+fn a_shortened_study_is_shorter_and_says_so() {
+    assert_eq!(labels(&["experiments=sizes"], true), ["experiment=sizes;size=10", "experiment=sizes;size=40"]);
+    // What the user set is not shortened.
+    assert_eq!(labels(&["experiments=sizes", "size=[10, 20, 30]"], true).len(), 3);
+    let text =
+        common::STUDY.replace("runs = 3", "runs = 3\nquick_runs = 2").replace("default = 3", "default = 3\nquick = 5");
+    let files = [("plain.txt", common::SCENARIO), ("published.csv", common::PUBLISHED)];
+    let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    study.apply(&Settings { quick: true, ..Settings::default() }, &Fake::new()).unwrap();
+    assert!(points(&study).iter().all(|(_, runs)| *runs == 2));
+    assert!(plan(&study, &Fake::new()).unwrap().runs[0].scenario.text.contains("colour = 5"));
+    let folder = Temporary::new("quick");
+    let outcome = run_into(&study, &Fake::new(), &folder.join("out"), 1).unwrap();
+    assert!(outcome.quick && outcome.rows.iter().all(|row| row.note.starts_with("quick")));
+    assert!(table(&folder.join("out"), "summary.csv").iter().all(|row| row["note"].starts_with("quick")));
+    assert!(outcome.json().as_array().unwrap().iter().all(|row| row["quick"] == true));
+    assert!(std::fs::read_to_string(folder.join("out/study.toml")).unwrap().contains("\nquick = true\n"));
+    // A claim about a point that is left out cannot be told; the others can.
+    assert!(outcome.rows.iter().any(|row| row.metric == "claim:more-is-more" && row.verdict.is_some()));
+}
+
+#[test]
+fn a_shortened_list_of_points() {
+    let text = common::STUDY.replace(
+        "name = \"sizes\"\nscenario = \"plain\"",
+        "name = \"sizes\"\nscenario = \"plain\"\npoints = [{ size = 40 }, { size = 20 }, { size = 10 }]\nquick_points = [{ size = 20 }, { size = 40 }]",
+    );
+    let files = [("plain.txt", common::SCENARIO)];
+    let shortened = |settings: &[&str]| {
+        let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+        let set = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
+        study.apply(&Settings { set, quick: true, ..Settings::default() }, &Fake::new()).unwrap();
+        study.selected.retain(|name| name == "sizes");
+        points(&study).into_iter().map(|(label, _)| label).collect::<Vec<_>>()
+    };
+    // quick_points, and of these what the axis keeps.
+    assert_eq!(shortened(&[]), ["experiment=sizes;size=40"]);
+    assert_eq!(shortened(&["size=[20, 40]"]), ["experiment=sizes;size=20", "experiment=sizes;size=40"]);
+    // A list of points has no others: the experiment is left out where no other sweeps the axis it is an error.
+    let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    let set = vec![Override::parse("size=33").unwrap()];
+    let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    assert!(messages[0].contains("the experiment sizes is left out"), "{messages:?}");
+}
+
+#[test]
+fn a_metric_that_speaks_of_a_flow_that_is_not_there_is_refused_before_anything_is_run() {
+    for (expression, says) in [
+        (
+            "rx_packets[\"bulks\"]",
+            "there is no flow \"bulks\"; expected one of bulk, bulk.reverse, other; did you mean \"bulk\"?",
+        ),
+        ("rx_packets[\"*\"]", "this gives 2 values, expected one"),
+    ] {
+        let text = common::STUDY.replace("'rx_packets[\"bulk\"]'", &format!("'{expression}'"));
+        let files = [("plain.txt", common::SCENARIO)];
+        let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+        let folder = Temporary::new("flows");
+        let error = run_into(&study, &Fake::new(), &folder.join("out"), 1).unwrap_err();
+        assert_eq!(error.exit_status(), 2);
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(!folder.join("out").exists());
+    }
+}
+
+#[test]
+fn a_scenario_that_is_wrong_at_a_point_names_the_point() {
+    let text = common::STUDY.replace("set = { corners = 4 }", "set = { corner = 4 }");
+    let files = [("plain.txt", common::SCENARIO)];
+    let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+    let error = plan(&study, &Fake::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "study fake, experiment shapes at shape=square:\nsetting corner=4: there is no corner"
+    );
+}

@@ -1,0 +1,388 @@
+//! Whole studies with a laboratory whose runs are arithmetic: what is in the tables, that nothing depends on the number
+//! of threads, and what is reused.
+
+mod common;
+
+use common::{Fake, Temporary, run_into, stamps, study, study_of, table, tree, with};
+use fullpipe_study::{Files, FinishedRun, Options, Progress, StudyError, Verdict, run};
+use fullpipe_units::random::run_seed;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+#[test]
+fn tables_have_what_the_runs_gave() {
+    let folder = Temporary::new("tables");
+    let laboratory = Fake::new();
+    let outcome = run_into(&study(), &laboratory, &folder.join("out"), 1).unwrap();
+    assert_eq!((outcome.exit_status(), outcome.reused), (0, 0));
+    // Three sizes and two shapes, three runs each; the round shape of size 20 is the point size=20.
+    assert_eq!(outcome.made, 12);
+
+    let results = table(&folder.join("out"), "results.csv");
+    assert_eq!(results.len(), 15);
+    let header = std::fs::read_to_string(folder.join("out/results.csv")).unwrap();
+    assert_eq!(header.lines().next().unwrap(), "experiment,size,shape,seed,key,packets,rate_bps,window_bytes,per_size");
+    // Runs have the seeds f(4, 0), f(4, 1), f(4, 2) at every point.
+    for (row, cells) in results.iter().enumerate() {
+        assert_eq!(cells["seed"], run_seed(4, row as u64 % 3).to_string());
+    }
+    // 40 packets of 1000 bytes in (10 + seed mod 7) * 0.1 s.
+    let rate = 40.0 * 8000.0 / ((10 + run_seed(4, 0) % 7) as f64 / 10.0);
+    let row = &results[6];
+    assert_eq!((row["size"].as_str(), row["shape"].as_str(), row["packets"].as_str()), ("40", "", "40"));
+    assert!((row["rate_bps"].parse::<f64>().unwrap() - rate).abs() < 1e-9 * rate);
+    assert_eq!((row["window_bytes"].as_str(), row["per_size"].as_str()), ("20", "1"));
+    // What does not apply is empty.
+    assert_eq!((results[9]["window_bytes"].as_str(), results[9]["size"].as_str()), ("", ""));
+    assert_eq!(results[9]["key"], results[3]["key"]);
+
+    let summary = table(&folder.join("out"), "summary.csv");
+    let find = |point: &str, metric: &str| {
+        summary.iter().find(|row| row["point"] == point && row["metric"] == metric).expect("the row")
+    };
+    let row = find("experiment=sizes;size=10", "packets");
+    let cells: Vec<&str> = ["unit", "n", "mean", "ci95", "min", "median", "max", "published", "tolerance", "verdict"]
+        .iter()
+        .map(|column| row[*column].as_str())
+        .collect();
+    assert_eq!(cells, ["packets", "3", "10", "0", "10", "10", "10", "10", "0", "match"]);
+    assert_eq!((row["source"].as_str(), row["note"].as_str()), ("book", "exactly"));
+    // 20 against 21 within 1 %: it differs, and nothing explains it.
+    assert_eq!(find("experiment=sizes;size=20", "packets")["verdict"], "differs");
+    // 40 against 50 within 10 %: explained, with the runs that show it.
+    let row = find("experiment=sizes;size=40", "packets");
+    assert_eq!(row["verdict"], "explained");
+    let key = &results[6]["key"];
+    assert!(
+        row["note"].contains(&format!(
+            "claim:more-is-more (More packets when there are more.), shown by sizes at size=40 (run {key})"
+        )),
+        "{}",
+        row["note"]
+    );
+    assert_eq!(find("experiment=shapes;shape=round", "packets")["published"], "");
+    let row = find("", "claim:more-is-more");
+    assert_eq!((row["mean"].as_str(), row["verdict"].as_str(), row["n"].as_str()), ("1", "match", ""));
+    let row = find("", "claim:less-is-more");
+    assert_eq!(
+        (row["mean"].as_str(), row["verdict"].as_str(), row["source"].as_str()),
+        ("0", "explained", "a bad book")
+    );
+    assert_eq!(summary.len(), 3 * 4 + 2 * 2 + 2);
+}
+
+#[test]
+fn a_claim_that_does_not_hold_and_a_claim_that_explains_nothing_are_refuted() {
+    let text = common::STUDY.replace("name = \"more-is-more\"\ntext = \"More packets when there are more.\"\nexpression = 'metric(\"sizes\", \"packets\", size = 40) >", "name = \"more-is-more\"\ntext = \"\"\nexpression = 'metric(\"sizes\", \"packets\", size = 40) <");
+    let folder = Temporary::new("refuted");
+    let outcome = run_into(&study_of(&text), &Fake::new(), &folder.join("out"), 1).unwrap();
+    let verdict = |metric: &str| outcome.rows.iter().find(|row| row.metric == metric).unwrap().verdict;
+    assert_eq!(verdict("claim:more-is-more"), Some(Verdict::Refuted));
+    assert_eq!(verdict("claim:less-is-more"), Some(Verdict::Refuted));
+    let differs = outcome.rows.iter().filter(|row| row.verdict == Some(Verdict::Differs)).count();
+    assert_eq!(differs, 2);
+}
+
+#[test]
+fn the_interval_counts_towards_the_tolerance() {
+    // rate_bps varies with the seed: with an absolute tolerance of zero the published value still matches if it is within
+    // the interval of the mean, and no longer if it is just outside.
+    let folder = Temporary::new("interval");
+    let outcome = run_into(&study(), &Fake::new(), &folder.join("a"), 1).unwrap();
+    let row = outcome.rows.iter().find(|row| row.metric == "rate_bps").unwrap();
+    let (mean, width) = (row.mean.unwrap(), row.ci95.unwrap());
+    assert!(width > 0.0);
+    for (published, expected) in [(mean + 0.99 * width, Verdict::Match), (mean + 1.01 * width, Verdict::Differs)] {
+        let text = format!("{}\npublished = []\n", common::STUDY);
+        let text = text.replace("published = []", "").replace(
+            "[scenarios]",
+            &format!("published = [{{ experiment = \"sizes\", point = \"size=10\", metric = \"rate_bps\", value = {published:?} }}]\n[scenarios]"),
+        );
+        let outcome = run_into(&study_of(&text), &Fake::new(), &folder.join("a"), 1).unwrap();
+        let row = outcome.rows.iter().find(|row| row.metric == "rate_bps").unwrap();
+        assert_eq!(row.verdict, Some(expected), "{published}");
+        assert_eq!((outcome.made, outcome.reused), (0, 12));
+    }
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_the_number_of_threads() {
+    let folder = Temporary::new("threads");
+    for jobs in [1, 2, 7, 100] {
+        let laboratory = Fake { takes: Duration::from_millis(3), ..Fake::new() };
+        run_into(&study(), &laboratory, &folder.join(&jobs.to_string()), jobs).unwrap();
+        assert_eq!(laboratory.made.load(Ordering::SeqCst), 12, "each run once");
+    }
+    let one = tree(&folder.join("1"));
+    assert!(one.contains_key("summary.csv") && one.contains_key("results.csv") && one.contains_key("study.toml"));
+    assert_eq!(one.keys().filter(|name| name.ends_with("run.json")).count(), 12);
+    for jobs in ["2", "7", "100"] {
+        assert_eq!(tree(&folder.join(jobs)), one, "{jobs} jobs");
+    }
+}
+
+#[test]
+fn finished_runs_are_reused_untouched() {
+    let folder = Temporary::new("reuse");
+    let out = folder.join("out");
+    run_into(&study(), &Fake::new(), &out, 2).unwrap();
+    let (before, stamped) = (tree(&out), stamps(&out));
+    let again = Fake::new();
+    let outcome = run_into(&study(), &again, &out, 2).unwrap();
+    assert_eq!((outcome.made, outcome.reused, again.made.load(Ordering::SeqCst)), (0, 12, 0));
+    assert_eq!((tree(&out), stamps(&out)), (before, stamped));
+
+    // More runs: those that are there stay, and the tables are of the whole.
+    let (mut longer, _) = with(&[], false).unwrap();
+    longer.experiments.iter_mut().for_each(|experiment| experiment.runs = 5);
+    let outcome = run_into(&longer, &Fake::new(), &out, 2).unwrap();
+    assert_eq!((outcome.made, outcome.reused), (8, 12));
+    let fresh = folder.join("fresh");
+    run_into(&longer, &Fake::new(), &fresh, 1).unwrap();
+    assert_eq!(tree(&out), tree(&fresh));
+}
+
+#[test]
+fn another_build_or_seed_reuses_nothing() {
+    let folder = Temporary::new("build");
+    let out = folder.join("out");
+    run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    let outcome = run_into(&study(), &Fake { build: "fake 2".into(), ..Fake::new() }, &out, 1).unwrap();
+    assert_eq!((outcome.made, outcome.reused), (12, 0));
+    let mut other = study();
+    other.seeds = fullpipe_study::study::Seeds::Derived(5);
+    let outcome = run_into(&other, &Fake::new(), &out, 1).unwrap();
+    assert_eq!((outcome.made, outcome.reused), (12, 0));
+}
+
+#[test]
+fn a_damaged_run_is_made_again() {
+    let folder = Temporary::new("damaged");
+    let out = folder.join("out");
+    run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    let whole = tree(&out);
+    let runs: Vec<String> = whole.keys().filter(|name| name.ends_with("/run.json")).cloned().collect();
+    std::fs::write(out.join(&runs[0]), b"{ \"key\": ").unwrap();
+    std::fs::remove_file(out.join(&runs[1]).with_file_name("flows.csv")).unwrap();
+    std::fs::write(out.join(&runs[2]), whole[&runs[3]].clone()).unwrap();
+    let outcome = run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    assert_eq!((outcome.made, outcome.reused), (3, 9));
+    assert_eq!(tree(&out), whole);
+}
+
+#[test]
+fn a_run_made_without_what_is_asked_for_is_made_again() {
+    let folder = Temporary::new("options");
+    let out = folder.join("out");
+    let go = |audit: bool| {
+        let options = Options { audit, ..Options::default() };
+        run(&study(), &Fake::new(), &out, &Files::new(), &options, &mut (), &AtomicBool::new(false)).unwrap()
+    };
+    assert_eq!(go(false).made, 12);
+    assert_eq!(go(true).made, 12);
+    assert_eq!(go(true).reused, 12);
+    assert_eq!(go(false).reused, 12);
+}
+
+#[test]
+fn a_failing_run_leaves_the_others() {
+    let folder = Temporary::new("failing");
+    let laboratory = Fake { fails_at: Some(40), ..Fake::new() };
+    let outcome = run_into(&study(), &laboratory, &folder.join("out"), 2).unwrap();
+    assert_eq!((outcome.exit_status(), outcome.made, outcome.failed.len()), (1, 9, 3));
+    assert_eq!(outcome.failed[0], ("experiment=sizes;size=40, run 1".to_owned(), "it was told to".to_owned()));
+    let row = outcome.rows.iter().find(|row| row.point == "experiment=sizes;size=40").unwrap();
+    assert_eq!((row.n, row.mean, row.verdict), (Some(0), None, None));
+    assert!(row.note.contains("3 of 3 runs failed"), "{}", row.note);
+    // A claim that needs the point cannot be told.
+    let claim = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
+    assert_eq!((claim.mean, claim.verdict), (None, None));
+    assert!(claim.note.contains("cannot be told"), "{}", claim.note);
+    // Repeated with a laboratory that does not fail, only those are made.
+    let outcome = run_into(&study(), &Fake::new(), &folder.join("out"), 2).unwrap();
+    assert_eq!((outcome.exit_status(), outcome.made, outcome.reused), (0, 3, 9));
+}
+
+#[test]
+fn a_panic_in_a_run_is_a_failed_run() {
+    let folder = Temporary::new("panic");
+    let laboratory = Fake { panics_at: Some(40), ..Fake::new() };
+    let outcome = run_into(&study(), &laboratory, &folder.join("out"), 2).unwrap();
+    assert_eq!((outcome.exit_status(), outcome.failed.len()), (1, 3));
+    assert!(outcome.failed[0].1.contains("it was told to panic"), "{}", outcome.failed[0].1);
+}
+
+#[test]
+fn distrust_lasts() {
+    let folder = Temporary::new("distrust");
+    let first = run_into(&study(), &Fake { lies_at: Some(10), ..Fake::new() }, &folder.join("out"), 2).unwrap();
+    assert_eq!((first.exit_status(), first.untrusted.len()), (3, 3));
+    assert_eq!(first.untrusted[0].1, "audit: faster than light");
+    // The runs are reused, and the reason with them.
+    let second = run_into(&study(), &Fake::new(), &folder.join("out"), 2).unwrap();
+    assert_eq!((second.exit_status(), second.reused), (3, 12));
+    assert_eq!(first.untrusted, second.untrusted);
+}
+
+#[test]
+fn what_the_machine_refuses_ends_the_study() {
+    let folder = Temporary::new("machine");
+    let error = run_into(&study(), &Fake { broken: true, ..Fake::new() }, &folder.join("out"), 2).unwrap_err();
+    assert_eq!(error, StudyError::Machine("out of memory".into()));
+    assert_eq!(error.exit_status(), 1);
+}
+
+#[test]
+fn an_interrupted_study_goes_on() {
+    let folder = Temporary::new("interrupted");
+    let out = folder.join("out");
+    let laboratory = Fake { stop_after: Some(4), takes: Duration::from_millis(2), ..Fake::new() };
+    let error = run_into(&study(), &laboratory, &out, 1).unwrap_err();
+    let StudyError::Interrupted { finished, total } = error else { panic!("{error}") };
+    // The fifth may have begun before the flag was seen.
+    assert!((4..12).contains(&finished) && total == 12, "{finished} of {total}");
+    assert_eq!(error.exit_status(), 130);
+    assert!(!out.join("summary.csv").exists());
+    let kept = stamps(&out);
+    let outcome = run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    assert_eq!((outcome.made, outcome.reused), (12 - finished, finished));
+    let after = stamps(&out);
+    assert!(kept.iter().all(|(name, stamp)| name == "runs/" || after[name] == *stamp));
+    run_into(&study(), &Fake::new(), &folder.join("undisturbed"), 1).unwrap();
+    assert_eq!(tree(&out), tree(&folder.join("undisturbed")));
+}
+
+#[test]
+fn stopped_before_it_began() {
+    let folder = Temporary::new("stopped");
+    let laboratory = Fake::new();
+    laboratory.stop.store(true, Ordering::SeqCst);
+    let error = run_into(&study(), &laboratory, &folder.join("out"), 2).unwrap_err();
+    assert_eq!(error, StudyError::Interrupted { finished: 0, total: 12 });
+}
+
+#[test]
+fn progress_is_told_of_each_run() {
+    #[derive(Default)]
+    struct Seen(Vec<(usize, usize, bool, String)>, usize);
+    impl Progress for Seen {
+        fn planned(&mut self, total: usize) {
+            self.1 = total;
+        }
+        fn finished(&mut self, run: &FinishedRun<'_>) {
+            self.0.push((run.finished, run.total, run.reused, run.label.to_owned()));
+        }
+    }
+    let folder = Temporary::new("progress");
+    let go = |seen: &mut Seen| {
+        let options = Options { jobs: 2, ..Options::default() };
+        run(&study(), &Fake::new(), &folder.join("out"), &Files::new(), &options, seen, &AtomicBool::new(false))
+            .unwrap();
+    };
+    let mut seen = Seen::default();
+    go(&mut seen);
+    assert_eq!((seen.1, seen.0.len()), (12, 12));
+    assert_eq!(seen.0.iter().map(|run| run.0).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+    assert!(seen.0.iter().all(|run| run.1 == 12 && !run.2));
+    assert!(seen.0.iter().any(|run| run.3 == "experiment=sizes;size=10, run 1"));
+    let mut seen = Seen::default();
+    go(&mut seen);
+    assert!(seen.0.iter().all(|run| run.2));
+}
+
+#[test]
+fn a_folder_that_holds_something_else_is_refused_and_left_alone() {
+    let folder = Temporary::new("foreign");
+    let refused = |name: &str, files: &[(&str, &str)]| {
+        let out = folder.join(name);
+        std::fs::create_dir_all(&out).unwrap();
+        for (file, text) in files {
+            std::fs::write(out.join(file), text).unwrap();
+        }
+        let before = tree(&out);
+        let laboratory = Fake::new();
+        let error = run_into(&study(), &laboratory, &out, 1).unwrap_err();
+        assert!(matches!(error, StudyError::Folder(_)) && error.exit_status() == 2, "{error}");
+        assert_eq!((tree(&out), laboratory.made.load(Ordering::SeqCst)), (before, 0));
+        error.to_string()
+    };
+    assert!(refused("letters", &[("letter.txt", "dear")]).contains("letter.txt"));
+    // The source of a study is not a folder of its records, even of the same name.
+    assert!(refused("source", &[("study.toml", common::STUDY)]).contains("not among records"));
+    let other = common::STUDY.replace("name = \"fake\"", "name = \"forged\"");
+    run_into(&study_of(&other), &Fake::new(), &folder.join("other"), 1).unwrap();
+    assert!(refused("other", &[]).contains("name = \"forged\""));
+    // A file where the folder should be.
+    std::fs::write(folder.join("file"), "text").unwrap();
+    let error = run_into(&study(), &Fake::new(), &folder.join("file"), 1).unwrap_err();
+    assert_eq!(error.exit_status(), 2);
+    // An empty folder is fine.
+    std::fs::create_dir(folder.join("empty")).unwrap();
+    run_into(&study(), &Fake::new(), &folder.join("empty"), 1).unwrap();
+}
+
+#[test]
+fn two_processes_do_not_share_a_folder() {
+    let folder = Temporary::new("locked");
+    let out = folder.join("out");
+    run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    let held = std::fs::File::open(&out).unwrap();
+    held.lock().unwrap();
+    let error = run_into(&study(), &Fake::new(), &out, 1).unwrap_err();
+    assert!(error.to_string().contains("another process") && error.exit_status() == 2, "{error}");
+    drop(held);
+    run_into(&study(), &Fake::new(), &out, 1).unwrap();
+}
+
+#[test]
+fn no_table_stands_beside_a_study_that_it_is_not_of() {
+    let folder = Temporary::new("stale");
+    let out = folder.join("out");
+    run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    std::fs::write(out.join("report.html"), "the report").unwrap();
+    // The same study again leaves it.
+    run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    assert!(out.join("report.html").exists());
+    // Another part of it does not, even if it is interrupted before it has tables of its own.
+    let (other, _) = with(&["size=[10]"], false).unwrap();
+    let laboratory = Fake::new();
+    laboratory.stop.store(true, Ordering::SeqCst);
+    run_into(&other, &laboratory, &out, 1).unwrap_err();
+    for name in ["report.html", "summary.csv", "results.csv"] {
+        assert!(!out.join(name).exists(), "{name}");
+    }
+    let outcome = run_into(&study(), &Fake::new(), &out, 1).unwrap();
+    assert_eq!(outcome.reused, 12);
+}
+
+#[test]
+fn the_resolved_study_repeats_the_study() {
+    let folder = Temporary::new("resolved");
+    run_into(&study(), &Fake::new(), &folder.join("first"), 1).unwrap();
+    let again = fullpipe_study::open(&folder.join("first/study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    run_into(&again, &Fake::new(), &folder.join("second"), 1).unwrap();
+    assert_eq!(tree(&folder.join("first")), tree(&folder.join("second")));
+}
+
+#[test]
+fn a_scenario_on_its_own_is_one_run_with_its_seed() {
+    let folder = Temporary::new("single");
+    let source = fullpipe_study::ScenarioSource {
+        name: "plain.txt".into(),
+        origin: "plain.txt".into(),
+        text: common::SCENARIO.into(),
+        folder: None,
+    };
+    let study = fullpipe_study::single("plain", "Plain", source, 77);
+    let laboratory = Fake::new();
+    let outcome = run_into(&study, &laboratory, &folder.join("out"), 4).unwrap();
+    assert_eq!((outcome.made, *laboratory.seeds.lock().unwrap() == [77]), (1, true));
+    let header = std::fs::read_to_string(folder.join("out/results.csv")).unwrap();
+    assert!(header.starts_with("seed,key,goodput_bps,throughput_bps,"), "{header}");
+    let row = |metric: &str| outcome.rows.iter().find(|row| row.metric == metric).unwrap();
+    // bulk gives size * 10 = 100 bit/s, other 5; the reverse direction does not count.
+    assert_eq!((row("goodput_bps").mean, row("goodput_bps").point.as_str()), (Some(105.0), ""));
+    assert_eq!(row("rx_packets").mean, Some(17.0));
+    // The column is not in the fake's table: empty, not zero.
+    assert_eq!(row("tx_packets").mean, None);
+}

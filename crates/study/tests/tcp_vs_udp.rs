@@ -1,0 +1,157 @@
+//! The study `tcp-vs-udp` in the real laboratory: it loads, its UDP rows are as published, its records do not depend on the
+//! number of threads, and every verdict can be computed again from `flows.csv`.
+
+mod common;
+
+use common::{Temporary, table, tree};
+use fullpipe_scenario::schema::Override;
+use fullpipe_study::{Files, Options, Outcome, Settings, Study, Verdict, VirtualLaboratory, open, run};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/tcp-vs-udp/study.toml")
+}
+
+fn laboratory() -> VirtualLaboratory {
+    VirtualLaboratory::new("test")
+}
+
+fn study(settings: &[&str], quick: bool) -> Study {
+    let mut study = open(&source()).unwrap_or_else(|errors| panic!("{errors}"));
+    let set = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
+    study
+        .apply(&Settings { set, quick, ..Settings::default() }, &laboratory())
+        .unwrap_or_else(|error| panic!("{error}"));
+    study
+}
+
+fn run_into(study: &Study, folder: &Path, jobs: usize) -> Outcome {
+    let options = Options { jobs, ..Options::default() };
+    run(study, &laboratory(), folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_published_row_of_the_report_is_there() {
+    let study = study(&[], false);
+    let count = |experiment: &str, metric: &str| {
+        study.published.iter().filter(|row| row.experiment == experiment && row.metric == metric).count()
+    };
+    // Twelve UDP rows of which ten have delays; three packet sizes; ten logged TCP rows and two tiny ones.
+    for (metric, rows) in [
+        ("rx_packets", 12),
+        ("lost_packets", 12),
+        ("throughput_mibps", 12),
+        ("mean_delay_s", 10),
+        ("mean_jitter_s", 10),
+        ("last_rx_s", 10),
+    ] {
+        assert_eq!(count("udp", metric), rows, "udp {metric}");
+    }
+    for (metric, rows) in [("rx_packets", 3), ("throughput_mibps", 3), ("mean_delay_s", 3)] {
+        assert_eq!(count("udp_payload", metric), rows, "udp_payload {metric}");
+    }
+    for (metric, rows) in [
+        ("rx_packets", 10),
+        ("ack_packets", 10),
+        ("throughput_mibps", 12),
+        ("mean_delay_s", 10),
+        ("mean_jitter_s", 10),
+        ("ack_throughput_mibps", 10),
+        ("last_rx_s", 10),
+    ] {
+        assert_eq!(count("tcp", metric), rows, "tcp {metric}");
+    }
+    for claim in
+        ["udp-twice-tcp", "udp-delay-larger", "tcp-jitter-larger", "udp-loses-tcp-does-not", "tiny-exceeds-line-rate"]
+    {
+        assert!(study.claim(claim).is_some_and(|claim| claim.source.contains("claim")), "{claim}");
+    }
+}
+
+#[test]
+fn udp_is_as_published() {
+    let folder = Temporary::new("udp");
+    let outcome = run_into(&study(&["experiments=udp", "runs=2"], false), &folder.join("out"), 2);
+    assert_eq!(outcome.exit_status(), 0, "{:?}", outcome.untrusted);
+    for row in outcome.rows.iter().filter(|row| row.published.is_some()) {
+        let tiny = row.point.ends_with("packets=10") || row.point.ends_with("packets=100");
+        // A tiny row is three packets: its throughput is one draw of the back-off.
+        if !(tiny && row.metric == "throughput_mibps") {
+            assert_eq!(row.verdict, Some(Verdict::Match), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn the_shortened_study_holds_and_does_not_depend_on_the_number_of_threads() {
+    let folder = Temporary::new("quick");
+    let study = study(&[], true);
+    let outcome = run_into(&study, &folder.join("one"), 1);
+    assert_eq!(outcome.exit_status(), 0, "{:?} {:?}", outcome.failed, outcome.untrusted);
+    run_into(&study, &folder.join("two"), 2);
+    assert!(tree(&folder.join("one")) == tree(&folder.join("two")), "records differ between one and two threads");
+    let refuted: Vec<&str> = outcome
+        .rows
+        .iter()
+        .filter(|row| row.metric.starts_with("claim:") && row.verdict == Some(Verdict::Refuted))
+        .map(|row| row.metric.as_str())
+        .collect();
+    // What two runs span is not enough for the claims about scatter.
+    let scatter = ["claim:tiny-udp-scatters", "claim:one-tcp-run-scatters"];
+    assert!(refuted.iter().all(|claim| scatter.contains(claim)), "{refuted:?}");
+}
+
+#[test]
+fn verdicts_can_be_computed_again_from_the_flows() {
+    // The short script that the contract speaks of: throughput, delay, receptions and their verdicts from flows.csv,
+    // results.csv (which run belongs to which point) and published.csv.
+    let folder = Temporary::new("again");
+    let out = folder.join("out");
+    run_into(&study(&["experiments=[\"udp\", \"udp_payload\"]", "runs=2"], false), &out, 2);
+    let published = table(source().parent().unwrap(), "published.csv");
+    let results = table(&out, "results.csv");
+    let mut judged = 0;
+    for row in table(&out, "summary.csv").iter().filter(|row| !row["verdict"].is_empty() && !row["point"].is_empty()) {
+        let parts: Vec<(&str, &str)> = row["point"].split(';').filter_map(|part| part.split_once('=')).collect();
+        let values: Vec<f64> = results
+            .iter()
+            .filter(|result| parts.iter().all(|(axis, value)| result[*axis] == **value))
+            .filter_map(|result| {
+                let flows = table(&out.join("runs").join(&result["key"]), "flows.csv");
+                let flow = flows.into_iter().find(|flow| flow["flow"] == "data").unwrap();
+                let number = |column: &str| flow[column].parse::<f64>().unwrap();
+                Some(match row["metric"].as_str() {
+                    "rx_packets" => number("rx_packets"),
+                    "lost_packets" => number("lost_packets"),
+                    "throughput_mibps" => {
+                        number("rx_bytes") * 8.0 / (number("last_rx_s") - number("first_rx_s")) / 1_048_576.0
+                    }
+                    "mean_delay_s" => number("delay_sum_s") / number("rx_packets"),
+                    _ => return None,
+                })
+            })
+            .collect();
+        let [first, second] = values[..] else { continue };
+        let mean = (first + second) / 2.0;
+        // Two runs: s / sqrt(2) = |a - b| / 2, and t with one degree of freedom is 12.7062.
+        let width = 12.706_204_7 * (first - second).abs() / 2.0;
+        let experiment = parts[0].1;
+        let point: Vec<String> = parts[1..].iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+        let source = published
+            .iter()
+            .find(|p| p["experiment"] == experiment && p["point"] == point.join(";") && p["metric"] == row["metric"])
+            .unwrap();
+        let value: f64 = source["value"].parse().unwrap();
+        let tolerance = match source["tolerance"].strip_suffix('%') {
+            Some(percent) => value * percent.parse::<f64>().unwrap() / 100.0,
+            None => source["tolerance"].parse().unwrap(),
+        };
+        assert!((row["mean"].parse::<f64>().unwrap() - mean).abs() <= 1e-12 * mean.abs(), "{row:?}");
+        let matches = (mean - value).abs() <= tolerance + width;
+        assert_eq!(row["verdict"] == "match", matches, "{row:?}: {mean} +- {width}");
+        judged += 1;
+    }
+    assert!(judged > 40, "{judged}");
+}
