@@ -25,7 +25,7 @@ const PROBABILITY: &[&str] = &["a number from 0 to 1"];
 const MTU: &[&str] = &[r#"a size such as "250kB" from 68B to 65535B"#];
 const QUEUE: &[&str] = &[r#"a queue limit such as "100packets", "250kB", "100ms" or "unlimited""#];
 const LOSSES: &[&str] = &[r#""none""#, r#""bernoulli""#, r#""periodic""#];
-const DISCIPLINES: &[&str] = &[r#""none""#, r#""fifo""#];
+const DISCIPLINES: &[&str] = &[r#""none""#, r#""fifo""#, r#""fq-codel""#];
 const TOPOLOGIES: &[&str] = &[r#""dumbbell""#, r#""chain""#, r#""ethernet""#];
 const FILE: &[&str] =
     &["title", "duration", "seed", "topology", "host", "router", "link", "ethernet", "tcp", "flow", "probe"];
@@ -85,7 +85,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "queue-zero", line: 4, found: r#""0packets""#, expected: QUEUE, suggestion: None, says: "it is zero" },
     Wrong { file: "queue-unit", line: 4, found: r#""100 pakets""#, expected: QUEUE, suggestion: Some(r#""100packets""#), says: "for topology.bottleneck.queue" },
     Wrong { file: "queue-negative", line: 4, found: r#""-1packets""#, expected: QUEUE, suggestion: None, says: "negative" },
-    Wrong { file: "discipline-later", line: 4, found: r#""fq-codel""#, expected: DISCIPLINES, suggestion: None, says: "not in this version" },
+    Wrong { file: "discipline-later", line: 4, found: r#""pie""#, expected: DISCIPLINES, suggestion: None, says: "not in this version" },
     Wrong { file: "discipline-limit-missing", line: 4, found: "", expected: QUEUE, suggestion: None, says: "discipline.limit is missing" },
     Wrong { file: "discipline-not-a-table", line: 4, found: r#""fifo""#, expected: &["a table (discipline)"], suggestion: None, says: "this is a string" },
     Wrong { file: "topology-kind-missing", line: 1, found: "", expected: TOPOLOGIES, suggestion: None, says: "topology.kind is missing" },

@@ -200,9 +200,35 @@ static DISCIPLINE: Table = Table {
                     "How much it holds, the device's queue apart.",
                 )]],
             },
+            Variant {
+                name: "fq-codel",
+                text: "a queue per flow under CoDel, served in turn (RFC 8290).",
+                fields: &[&[
+                    Field::default(
+                        "limit_packets",
+                        Kind::Integer { min: 1, max: 1_000_000_000 },
+                        "10240",
+                        "Packets in all queues together.",
+                    )
+                    .unit("packets"),
+                    Field::default(
+                        "quantum",
+                        Kind::Size { min: 1, max: 1_000_000 },
+                        "1514B",
+                        "Bytes at the IP layer that a flow may send per round.",
+                    ),
+                    Field::default("target", Kind::DURATION, "5ms", "A standing wait up to this is fine."),
+                    Field::default(
+                        "interval",
+                        Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1000) },
+                        "100ms",
+                        "How long the wait must stand before packets are dropped.",
+                    ),
+                ]],
+            },
         ],
         later: &[
-            "red", "ared", "codel", "fq-codel", "fq_codel", "pie", "dualpi2", "rem", "choke", "sfq", "fq", "drr",
+            "red", "ared", "codel", "pie", "dualpi2", "rem", "choke", "sfq", "fq", "drr",
             "priority", "cake", "step",
         ],
     }),

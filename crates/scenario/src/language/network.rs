@@ -284,6 +284,12 @@ fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree) -> Link {
 fn discipline(tree: &Tree) -> Option<Discipline> {
     match tree.choice("kind") {
         "fifo" => Some(Discipline::Fifo { limit: tree.queue_limit("limit") }),
+        "fq-codel" => Some(Discipline::FqCodel {
+            limit_packets: u32::try_from(tree.integer("limit_packets")).unwrap_or(u32::MAX),
+            quantum_bytes: u32::try_from(tree.size("quantum")).unwrap_or(u32::MAX),
+            target: tree.duration("target"),
+            interval: tree.duration("interval"),
+        }),
         _ => None,
     }
 }
