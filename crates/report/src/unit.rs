@@ -45,6 +45,7 @@ impl Unit {
             "%" | "percent" => ("%", Prefixes::Fixed),
             "db" | "dB" => ("dB", Prefixes::Fixed),
             "packets" => ("packets", Prefixes::Power),
+            "us" => ("µs", Prefixes::Fixed),
             other => (other, Prefixes::Fixed),
         };
         Self { base: base.to_owned(), prefixes }
@@ -53,9 +54,10 @@ impl Unit {
     /// The unit that the contract puts at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
     pub(crate) fn of_metric(name: &str) -> Self {
         match name.rsplit_once('_') {
-            Some((_, ending @ ("bps" | "bytes" | "s" | "packets" | "db" | "percent" | "hz" | "bits"))) => {
-                Self::new(ending)
-            }
+            Some((
+                _,
+                ending @ ("bps" | "bytes" | "s" | "packets" | "us" | "ms" | "ns" | "db" | "percent" | "hz" | "bits"),
+            )) => Self::new(ending),
             _ if name == "packets" || name == "drops" || name == "marks" => Self::new("packets"),
             _ => Self { base: String::new(), prefixes: Prefixes::Power },
         }

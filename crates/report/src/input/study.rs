@@ -128,8 +128,12 @@ impl Study {
         for key in ["metric", "axis"] {
             for (name, table) in tables(root, key) {
                 if let Some(name) = name {
-                    let unit = string(table, "unit").filter(|u| !u.is_empty());
-                    words.push(Words { name, text: string(table, "text").unwrap_or_default(), unit });
+                    let text = string(table, "text").unwrap_or_default();
+                    let (text, unit) = match string(table, "unit").filter(|u| !u.is_empty()) {
+                        Some(unit) => (text, Some(unit)),
+                        None => split_unit(&text),
+                    };
+                    words.push(Words { name, text, unit });
                 }
             }
         }
@@ -185,6 +189,16 @@ impl Study {
     /// What a metric or axis is called, where the study says it.
     pub(crate) fn words_of(&self, name: &str) -> Option<&Words> {
         self.words.iter().find(|w| w.name == name)
+    }
+}
+
+/// An axis has no key for its unit; its text may end with one: "Send buffer, bytes".
+fn split_unit(text: &str) -> (String, Option<String>) {
+    match text.rsplit_once(", ") {
+        Some((name, unit @ ("bytes" | "bit/s" | "packets" | "s" | "ms" | "us" | "ns" | "Hz" | "dB" | "%"))) => {
+            (name.to_owned(), Some(unit.to_owned()))
+        }
+        _ => (text.to_owned(), None),
     }
 }
 
@@ -275,5 +289,16 @@ fn shown_value(value: &Value) -> String {
         Value::String(text) => text.value().clone(),
         Value::Array(array) => array.iter().map(shown_value).collect::<Vec<_>>().join(", "),
         other => other.to_string().trim().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_may_end_a_text() {
+        assert_eq!(split_unit("Send buffer, bytes"), ("Send buffer".to_owned(), Some("bytes".to_owned())));
+        assert_eq!(split_unit("Published, or random"), ("Published, or random".to_owned(), None));
     }
 }

@@ -4,8 +4,10 @@
 use crate::markup::escape_with_links;
 use std::fmt::Write;
 
-/// A shorter note stands in its row.
-const SHORT: usize = 60;
+/// A shorter note stands in its row...
+const SHORT_NOTE: usize = 70;
+/// ...and a shorter name of a source too.
+const SHORT_SOURCE: usize = 24;
 
 /// Notes of one section.
 #[derive(Clone, Debug)]
@@ -24,7 +26,11 @@ impl Notes {
 
     /// A short text as it is, a long one as a reference.
     pub(crate) fn short_or_mark(&mut self, text: &str) -> String {
-        if text.chars().count() <= SHORT { escape_with_links(text) } else { self.mark(text) }
+        match text.chars().count() {
+            n if n <= SHORT_SOURCE => format!("<span class=\"whole\">{}</span>", escape_with_links(text)),
+            n if n <= SHORT_NOTE && !self.word.is_empty() => escape_with_links(text),
+            _ => self.mark(text),
+        }
     }
 
     /// A reference to a text.
@@ -63,7 +69,8 @@ mod tests {
     fn a_text_is_listed_once() {
         let mut notes = Notes::new("n", "note");
         let long = "x".repeat(100);
-        assert_eq!(notes.short_or_mark("a < b"), "a &lt; b");
+        assert_eq!(notes.short_or_mark("a < b"), "<span class=\"whole\">a &lt; b</span>");
+        assert_eq!(notes.short_or_mark(&"y".repeat(60)), "y".repeat(60));
         assert_eq!(notes.short_or_mark(&long), "<a href=\"#n-1\">note\u{a0}1</a>");
         assert_eq!(notes.mark("y"), "<a href=\"#n-2\">note\u{a0}2</a>");
         assert_eq!(notes.mark(&long), "<a href=\"#n-1\">note\u{a0}1</a>");

@@ -55,7 +55,7 @@ pub(crate) fn claims(records: &Records) -> String {
                 vec![
                     Field::Markup(claim),
                     row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
-                    Field::Markup(sources.mark(&row.source)),
+                    Field::Markup(sources.short_or_mark(&row.source)),
                     Field::Markup(notes.short_or_mark(&note_beside(&row.note, &text))),
                 ]
             })
@@ -119,7 +119,7 @@ pub(crate) fn values(records: &Records) -> String {
         let matching = judged - exceptions.len();
         let _ = writeln!(out, "<p>{matching} of {judged} published values match; the others are:</p>");
         let caption = "Published values that do not match".to_owned();
-        beside(records, &exceptions, caption, &mut section).write(&mut out);
+        beside(records, None, &exceptions, caption, &mut section).write(&mut out);
     }
     let named = experiments(&rows);
     for name in &named {
@@ -128,7 +128,7 @@ pub(crate) fn values(records: &Records) -> String {
             Some(name) => format!("{name}: published and measured values"),
             None => "Published and measured values".to_owned(),
         };
-        beside(records, &rows, caption, &mut section).write(&mut out);
+        beside(records, Some(*name), &rows, caption, &mut section).write(&mut out);
     }
     section.notes.write(&mut out, "Notes");
     section.sources.write(&mut out, "Sources");
@@ -138,11 +138,17 @@ pub(crate) fn values(records: &Records) -> String {
 /// A longer table has its exceptions told first.
 const LONG: usize = 20;
 
-/// A table of published beside measured values, a group per metric.
-fn beside(records: &Records, rows: &[&SummaryRow], caption: String, section: &mut Section) -> Table {
-    // What varies anywhere in the experiments names a point, even where all published points share it.
-    let shown = experiments(rows);
-    let all = records.summary.iter().filter(|r| r.claim().is_none() && shown.contains(&r.point.experiment()));
+/// A table of published beside measured values, a group per metric, of one experiment or of all.
+fn beside(
+    records: &Records,
+    scope: Option<Option<&str>>,
+    rows: &[&SummaryRow],
+    caption: String,
+    section: &mut Section,
+) -> Table {
+    // What varies anywhere in the scope names a point, even where all published points share it.
+    let in_scope = |r: &&SummaryRow| scope.is_none_or(|experiment| r.point.experiment() == experiment);
+    let all = records.summary.iter().filter(|r| r.claim().is_none()).filter(in_scope);
     let mut axes = varying(all.map(|r| &r.point));
     axes.retain(|axis| rows.iter().any(|r| r.point.get(axis).is_some()));
     let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, rows)).collect();
@@ -176,6 +182,10 @@ fn beside(records: &Records, rows: &[&SummaryRow], caption: String, section: &mu
             };
             let published = row.published.map_or_else(|| "–".to_owned(), |v| trimmed(unit.value(v), 6));
             let difference = match (row.mean, row.published) {
+                // A tolerance in units is compared with a difference in units: one packet of 29 267 is not 0.00 %.
+                (Some(mean), Some(published)) if !row.tolerance.ends_with('%') && !row.tolerance.is_empty() => {
+                    signed(unit.value(mean) - unit.value(published))
+                }
                 (Some(mean), Some(published)) if published != 0.0 => {
                     signed_percent((mean - published) / published.abs())
                 }
@@ -189,7 +199,11 @@ fn beside(records: &Records, rows: &[&SummaryRow], caption: String, section: &mu
                 Field::Number(difference),
                 Field::Number(tolerance(&row.tolerance, &unit)),
                 row.verdict.map_or(Field::Text(String::new()), |v| Field::Markup(verdict(v))),
-                Field::Markup(if section.one_source { String::new() } else { section.sources.mark(&row.source) }),
+                Field::Markup(if section.one_source {
+                    String::new()
+                } else {
+                    section.sources.short_or_mark(&row.source)
+                }),
                 Field::Markup(section.notes.short_or_mark(&note_beside(&row.note, ""))),
             ]);
             fields
@@ -199,6 +213,12 @@ fn beside(records: &Records, rows: &[&SummaryRow], caption: String, section: &mu
     }
     table.drop_empty_columns();
     table
+}
+
+/// A difference with its sign.
+fn signed(value: f64) -> String {
+    let text = trimmed(value, 3);
+    if value > 0.0 { format!("+{text}") } else { text }
 }
 
 /// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its group.
@@ -245,5 +265,10 @@ mod tests {
         assert_eq!(note_beside("quick", ""), "");
         assert_eq!(note_beside("quickly done", ""), "quickly done");
         assert_eq!(note_beside("a; b", ""), "a; b");
+    }
+
+    #[test]
+    fn differences_have_a_sign() {
+        assert_eq!((signed(1.0), signed(-0.25), signed(0.0)), ("+1".to_owned(), "−0.25".to_owned(), "0".to_owned()));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
         let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
             keys.push(key);
-            series.push((gather::series_label(records, &axes, &row.point), Vec::new()));
+            series.push((gather::series_label(&axes, &row.point), Vec::new()));
             series.len() - 1
         });
         series[at].1.extend(values);

@@ -5,6 +5,7 @@ use crate::input::study::PlotSpec;
 use crate::input::summary::{Point, SummaryRow};
 use crate::input::table::parse_number;
 use crate::plot::frame::{Axis, Extent, Scale};
+use crate::plot::shape::{fit, text_width};
 use crate::plot::ticks::Ends;
 use crate::unit::{Scaled, Unit, words};
 
@@ -82,13 +83,14 @@ pub(crate) fn series_axes<'a>(
 }
 
 /// What a point is called in a legend: words speak for themselves, numbers and truths need their axis' name.
-pub(crate) fn series_label(records: &Records, axes: &[String], point: &Point) -> String {
+pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
     let part = |axis: &String| {
         let value = point.get(axis)?;
         let bare = parse_number(value).is_none() && value != "true" && value != "false" && !value.is_empty();
         let number = parse_number(value).map(|v| crate::numbers::trimmed(v, 6));
         let shown = number.unwrap_or_else(|| value.to_owned());
-        Some(if bare { shown } else { format!("{} {shown}", word_for(records, axis).to_lowercase()) })
+        // The axis' own name: its text may be long.
+        Some(if bare { shown } else { format!("{} {shown}", axis.replace('_', " ")) })
     };
     axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
@@ -116,7 +118,7 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
         let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
         let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
             keys.push(key);
-            series.push(Series { label: series_label(records, &axes, &row.point), values: Vec::new() });
+            series.push(Series { label: series_label(&axes, &row.point), values: Vec::new() });
             series.len() - 1
         });
         series[at].values.push(Value {
@@ -185,7 +187,10 @@ pub(crate) fn number_axis(
     }
     extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
     extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
-    let label = label.clone().unwrap_or_else(|| word_for(records, name));
+    // A name that does not fit beside the axis gives way to the shorter one; what is cut is never the unit.
+    let room = if side == Side::Y { 190.0 } else { 330.0 };
+    let own = Some(word_for(records, name)).filter(|words| text_width(words) <= room);
+    let label = fit(&label.clone().or(own).unwrap_or_else(|| words(name)), room);
     // A text that names its unit is left alone, and so are the values.
     let (title, scaled) = if label.ends_with(')') {
         (label, Unit::new("%").unscaled())

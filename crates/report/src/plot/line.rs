@@ -122,7 +122,7 @@ pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     let intervals = series.iter().flat_map(|s| &s.values).any(|v| v.half_width.is_some());
     match (intervals, gather::runs_in_words(series)) {
-        (true, Some(runs)) => remarks.push(format!("Bars: 95 % interval of the mean (Student's t), {runs}.")),
+        (true, Some(runs)) => remarks.push(format!("Error bars: 95 % interval of the mean (Student's t), {runs}.")),
         (false, Some(runs)) => remarks.push(format!("No intervals: {runs}.")),
         (_, None) => {}
     }

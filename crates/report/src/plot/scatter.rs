@@ -31,7 +31,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
         let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
             keys.push(key);
-            series.push((gather::series_label(records, &axes, &row.point), Vec::new()));
+            series.push((gather::series_label(&axes, &row.point), Vec::new()));
             series.len() - 1
         });
         series[at].1.push(Mark {
@@ -116,7 +116,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         remarks.push(format!("Dots: every run, {} in all; markers: means.", dots.len()));
     }
     if marks().any(|m| m.x.1 > 0.0 || m.y.1 > 0.0) {
-        remarks.push("Bars: 95 % intervals of the means (Student's t).".to_owned());
+        remarks.push("Error bars: 95 % intervals of the means (Student's t).".to_owned());
     }
     if hidden > 0 {
         remarks.push(format!("{hidden} points at or below zero cannot be shown on a logarithmic axis."));

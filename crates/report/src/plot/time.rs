@@ -29,7 +29,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         }
         drawn.push(key);
         let Some(run) = records.run(&row.key) else { continue };
-        let label = gather::series_label(records, &axes, &row.point);
+        let label = gather::series_label(&axes, &row.point);
         for series in read_series(&run.folder, Some(metric))?.unwrap_or_default() {
             left_out += series.more;
             for (subject, samples) in series.subjects.into_iter().filter(|(_, s)| !s.is_empty()) {

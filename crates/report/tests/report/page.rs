@@ -52,14 +52,35 @@ fn every_published_value_stands_beside_a_measured_one() {
 }
 
 #[test]
+fn differences_are_measured_less_published() {
+    let folder = Folder::copy_of("study");
+    let table = folder.text("summary.csv");
+    let line = |start: &str| table.lines().find(|l| l.starts_with(start)).unwrap().to_owned();
+    let jitter = line("experiment=tcp;packets=10000;draw=published,mean_jitter_s");
+    let received = line("experiment=tcp;packets=90000;draw=published,rx_packets");
+    // (18 - 15) / 15 = 20 %; 26337 - 26338 = -1 where the tolerance counts packets.
+    let changed = "experiment=tcp;packets=10000;draw=published,mean_jitter_s,s,3,18e-6,1e-7,,,,15e-6,10%,differs,,";
+    folder.replace("summary.csv", &jitter, changed);
+    let changed = "experiment=tcp;packets=90000;draw=published,rx_packets,packets,3,26337,0,,,,26338,0,differs,,";
+    folder.replace("summary.csv", &received, changed);
+    let rows = rows(&folder.build());
+    let find = |published: &str| rows.iter().find(|r| r.get(3).is_some_and(|f| f == published)).unwrap()[4..9].to_vec();
+    assert_eq!(find("15"), ["18.00", "0.10", "3", "+20.0 %", "10 %"]);
+    assert_eq!(find("26338"), ["26337", "0", "3", "−1", "0"]);
+}
+
+#[test]
 fn every_claim_has_its_words_verdict_and_note() {
     let folder = Folder::copy_of("study");
     let rows = rows(&folder.build());
     let refuted =
         rows.iter().find(|r| r[0].starts_with("The size of the application's writes has no effect.")).unwrap();
-    assert_eq!(refuted[1..], ["refuted", "[1]", "note\u{a0}1"]);
+    assert_eq!(
+        refuted[1..],
+        ["refuted", "Tso 2021, section 5", "64 KiB writes fill the link: run write-size=64KiB, full duplex"]
+    );
     let claims: Vec<&str> =
-        rows.iter().filter(|r| r.get(2).is_some_and(|s| s == "[1]")).map(|r| r[1].as_str()).collect();
+        rows.iter().filter(|r| r.get(2).is_some_and(|s| s == "Tso 2021, section 5")).map(|r| r[1].as_str()).collect();
     assert_eq!(claims, ["match", "match", "match", "match", "refuted", "explained"]);
     let udp = rows.iter().find(|r| r[0].starts_with("UDP's throughput is about twice")).unwrap();
     assert!(udp[0].contains("> 1.8 * metric("), "{udp:?}");

@@ -121,6 +121,25 @@ fn values_that_a_log_axis_cannot_show_are_told() {
 }
 
 #[test]
+fn a_long_name_never_costs_the_unit() {
+    let folder = Folder::copy_of("study");
+    folder.replace(
+        "study.toml",
+        "\"Mean jitter\"\nexpression",
+        "\"Mean jitter of packets as they come to IP\"\nexpression",
+    );
+    folder.build();
+    assert!(texts(&folder.text("plots/jitter.svg")).contains(&"Mean jitter (µs)".to_owned()));
+    folder.replace(
+        "study.toml",
+        "y = \"mean_jitter_s\"",
+        &format!("y = \"mean_jitter_s\"\ny_label = \"{}\"", "long ".repeat(30)),
+    );
+    folder.build();
+    assert!(texts(&folder.text("plots/jitter.svg")).iter().any(|t| t.ends_with("… (µs)")));
+}
+
+#[test]
 fn a_plot_without_data_says_why() {
     let folder = Folder::copy_of("study");
     folder.replace("study.toml", "y = \"mean_jitter_s\"", "y = \"nothing\"");
@@ -156,6 +175,16 @@ fn without_plots_asked_for_every_metric_is_drawn() {
     let names: Vec<_> = built.plots.iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["rx-packets", "throughput-mibps", "mean-delay-s", "mean-jitter-s"]);
     assert!(texts(&folder.text("plots/rx-packets.svg")).contains(&"udp, published".to_owned()));
+}
+
+#[test]
+fn plots_of_one_name_do_not_overwrite_each_other() {
+    let folder = Folder::copy_of("study");
+    folder.replace("study.toml", "name = \"delay\"", "name = \"../Jitter\"");
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    let names: Vec<_> = built.plots.iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(names[1..3], ["jitter", "jitter-2"]);
+    assert!(built.plots.iter().all(|p| p.exists() && p.parent().unwrap() == folder.0.join("plots")));
 }
 
 #[test]
