@@ -47,12 +47,16 @@ pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static 
     }
 }
 
-/// Tables of paths become dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`.
-pub(crate) fn flattened(path: &str, node: &Node) -> Vec<Setting> {
+/// Tables of paths become dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`. Under a key that has
+/// dots itself, a table is the value: `"topology.discipline" = { kind = "fifo", limit = "10packets" }` replaces the whole
+/// discipline.
+pub(crate) fn flattened(key: &str, node: &Node) -> Vec<Setting> {
     match &node.content {
-        Content::Table(entries) if !entries.is_empty() => {
-            entries.iter().flat_map(|entry| flattened(&format!("{path}.{}", entry.key), &entry.node)).collect()
-        }
-        _ => vec![Setting { path: path.to_owned(), value: node.clone() }],
+        Content::Table(entries) if !entries.is_empty() && !key.contains('.') => entries
+            .iter()
+            .flat_map(|entry| flattened(&entry.key, &entry.node))
+            .map(|setting| Setting { path: format!("{key}.{}", setting.path), ..setting })
+            .collect(),
+        _ => vec![Setting { path: key.to_owned(), value: node.clone() }],
     }
 }

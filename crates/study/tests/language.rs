@@ -373,11 +373,12 @@ fn all_mistakes_are_told_at_once_in_order() {
 
 #[test]
 fn tables_of_paths_are_dotted_paths() {
-    let text = STUDY.replace("set = { size = 20 }", "set = { \"a.b\" = 1, c.d = { e = 2 } }");
+    let text = STUDY.replace("set = { size = 20 }", "set = { \"a.b\" = 1, c.d = { e = 2 }, \"f.g\" = { h = 3 } }");
     let files = [("plain.txt", SCENARIO)];
     let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
     let paths: Vec<&str> = study.experiments[1].set.iter().map(|set| set.path.as_str()).collect();
-    assert_eq!(paths, ["a.b", "c.d.e"]);
+    // Under a key with dots a table is the value.
+    assert_eq!(paths, ["a.b", "c.d.e", "f.g"]);
 }
 
 #[test]
