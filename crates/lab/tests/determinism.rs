@@ -1,0 +1,167 @@
+//! The same bytes: for two runs, for any probe on or off, with chains computed at once or hop by hop, with the packet
+//! auditor on or off. And: the world of `fullpipe bench` is the world of `fullpipe run`.
+
+mod common;
+
+use common::{flows_csv, outcome_with};
+use fullpipe_lab::{Options, run};
+
+/// A dumbbell with loss, short queues, TCP of three kinds, UDP, and a transfer that ends.
+const MIXED: &str = r#"
+    duration = "8s"
+    seed = 11
+    [topology]
+    kind = "dumbbell"
+    pairs = 3
+    access = { rate = "100Mbit/s", delay = "1ms", queue = "50packets" }
+    bottleneck = { rate = "10Mbit/s", delay = "15ms", queue = "30kB", loss = { kind = "bernoulli", probability = 0.002 } }
+    [[flow]]
+    name = "cubic"
+    from = "left1"
+    to = "right1"
+    workload = "bulk"
+    [[flow]]
+    name = "reno"
+    from = "left2"
+    to = "right2"
+    congestion = "linux-reno"
+    workload = "bulk"
+    size = "2MB"
+    [[flow]]
+    name = "reverse"
+    from = "right1"
+    to = "left2"
+    congestion = "newreno"
+    start = "1s"
+    workload = "transfers"
+    transfers = [{ at = "0s", size = "200kB" }, { at = "3s", size = "300kB" }]
+    [[flow]]
+    name = "voice"
+    from = "left3"
+    to = "right3"
+    protocol = "udp"
+    workload = "constant-rate"
+    payload = "160B"
+    interval = "20ms"
+"#;
+
+/// The shared segment, where random numbers decide nearly everything.
+const SHARED: &str = r#"
+    duration = "2s"
+    seed = 5
+    [topology]
+    kind = "ethernet"
+    hosts = ["a", "b"]
+    rate = "100Mbit/s"
+    delay = "2us"
+    duplex = "half"
+    [[flow]]
+    name = "there"
+    from = "a"
+    to = "b"
+    workload = "bulk"
+    size = "3MB"
+    [[flow]]
+    name = "back"
+    from = "b"
+    to = "a"
+    workload = "bulk"
+    size = "3MB"
+"#;
+
+const PROBES: &str = r#"
+    [[probe]]
+    flow = "*"
+    metrics = ["throughput_bps"]
+    interval = "7ms"
+"#;
+
+const MORE_PROBES: &str = r#"
+    [[probe]]
+    flow = "cubic"
+    metrics = ["cwnd_bytes", "ssthresh_bytes", "inflight_bytes", "srtt_s", "pacing_bps", "delivery_bps", "drops"]
+    interval = "3ms"
+    [[probe]]
+    link = "*"
+    metrics = ["queue_bytes", "queue_delay_s", "throughput_bps", "drops"]
+    interval = "11ms"
+"#;
+
+#[test]
+fn two_runs_give_the_same_bytes() {
+    for text in [MIXED, SHARED] {
+        assert_eq!(flows_csv(&outcome_with(text, &[])), flows_csv(&outcome_with(text, &[])));
+    }
+}
+
+#[test]
+fn another_seed_gives_other_bytes() {
+    for text in [MIXED, SHARED] {
+        assert_ne!(flows_csv(&outcome_with(text, &[])), flows_csv(&outcome_with(text, &[("seed", "12")])));
+    }
+}
+
+#[test]
+fn a_probe_changes_nothing() {
+    let plain = flows_csv(&outcome_with(MIXED, &[]));
+    for probes in [PROBES.to_string(), MORE_PROBES.to_string(), format!("{PROBES}{MORE_PROBES}")] {
+        let probed = outcome_with(&format!("{MIXED}{probes}"), &[]);
+        assert!(probed.series_rows().count() > 1000);
+        assert_eq!(flows_csv(&probed), plain);
+    }
+    let plain = flows_csv(&outcome_with(SHARED, &[]));
+    let probed = outcome_with(
+        &format!(
+            "{SHARED}{PROBES}[[probe]]\nethernet = \"ethernet\"\nmetrics = [\"throughput_bps\", \"drops\"]\ninterval = \"1ms\"\n"
+        ),
+        &[],
+    );
+    assert_eq!(flows_csv(&probed), plain);
+}
+
+#[test]
+fn chains_computed_at_once_and_the_packet_auditor_change_nothing() {
+    for text in [MIXED, SHARED] {
+        let scenario = fullpipe_scenario::load(text, "mixed.toml", &[]).expect("it is right").scenario;
+        let plain = run(&scenario, &Options::default()).expect("it runs");
+        for options in
+            [Options { fusion: false, ..Options::default() }, Options { audit_packets: true, ..Options::default() }]
+        {
+            let other = run(&scenario, &options).expect("it runs");
+            assert!(other.verdict().passed(), "{}", other.verdict());
+            assert_eq!(flows_csv(&other), flows_csv(&plain));
+            assert_eq!(other.totals().packet_hops, plain.totals().packet_hops);
+            assert_eq!(other.ended(), plain.ended());
+        }
+    }
+}
+
+#[test]
+fn a_flow_that_shares_nothing_changes_nothing() {
+    // Two hosts more and a conversation of their own: the other flows' rows stay as they are.
+    let link = |a: &str, b: &str| {
+        format!(
+            "[[link]]\nname = \"{a}-{b}\"\nfrom = \"{a}\"\nto = \"{b}\"\nrate = \"5Mbit/s\"\ndelay = \"3ms\"\n\
+                 loss = {{ kind = \"bernoulli\", probability = 0.01 }}\n"
+        )
+    };
+    let flow = |a: &str, b: &str| {
+        format!("[[flow]]\nname = \"{a}-{b}\"\nfrom = \"{a}\"\nto = \"{b}\"\nworkload = \"bulk\"\nsize = \"1MB\"\n")
+    };
+    let hosts = |names: &[&str]| names.iter().map(|n| format!("[[host]]\nname = \"{n}\"\n")).collect::<String>();
+    let alone = format!("{}{}{}", hosts(&["a", "b"]), link("a", "b"), flow("a", "b"));
+    let before = format!(
+        "{}{}{}{}{}",
+        hosts(&["x", "y", "a", "b"]),
+        link("x", "y"),
+        link("a", "b"),
+        flow("x", "y"),
+        flow("a", "b")
+    );
+    let rows = |text: &str| {
+        let table = flows_csv(&outcome_with(text, &[]));
+        table.lines().filter(|line| line.starts_with("a-b")).map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&alone).len(), 2);
+    assert_eq!(rows(&alone), rows(&before));
+}
