@@ -148,6 +148,7 @@ fn a_dumbbell_is_hosts_routers_and_links() {
     assert_eq!(links, expected);
     assert_eq!(link(&scenario, "access-right2").rate, Rate::from_megabits_per_second(2000));
     assert_eq!(link(&scenario, "bottleneck").queue, QueueLimit::Packets(1000));
+    assert_eq!((link(&scenario, "bottleneck").mtu_bytes, link(&scenario, "bottleneck").framing_bytes), (1500, 2));
     let reverse = link(&scenario, "bottleneck.reverse");
     assert_eq!((reverse.rate, reverse.delay), (Rate::from_megabits_per_second(1), Duration::from_millis(5)));
     assert_eq!(reverse.queue, QueueLimit::Packets(10));
@@ -235,6 +236,138 @@ fn presets_and_where_a_setting_comes_from() {
     assert_eq!((own.loss_detection, own.tail_loss_probe), (LossDetection::Rack, true));
     // Probes need RACK: they go with it unless the file asks for them.
     assert!(!tcp(&scenario.flows[3]).tail_loss_probe);
+}
+
+#[test]
+fn the_presets_value_by_value() {
+    let preset = |name: &str| {
+        let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ preset = '{name}' }}\n");
+        tcp(&good(&text).scenario.flows[0]).clone()
+    };
+    // Linux: segments that fill 1500 bytes with timestamps (1500 - 20 - 32 = 1448), ten of them first (TCP_INIT_CWND),
+    // acknowledgements delayed by at most 40 ms (TCP_DELACK_MIN), time-outs of 0.2 to 120 s (TCP_RTO_MIN, _MAX), 1 s at
+    // first (RFC 6298), tcp_syn_retries 6, tcp_retries2 15, TIME-WAIT 60 s; buffers that limit nothing.
+    let linux = Tcp {
+        congestion: "cubic".into(),
+        mss_bytes: 1448,
+        initial_window_segments: 10,
+        send_buffer_bytes: 33_554_432,
+        receive_buffer_bytes: 33_554_432,
+        sack: true,
+        timestamps: true,
+        timestamp_tick: Duration::from_millis(1),
+        rtt_from_timestamps: false,
+        window_scaling: true,
+        mss_option: true,
+        delayed_ack_segments: 2,
+        delayed_ack_timeout: Duration::from_millis(40),
+        first_segment_acknowledged_at_once: false,
+        nagle: false,
+        min_rto: Duration::from_millis(200),
+        initial_rto: Duration::from_secs(1),
+        max_rto: Duration::from_secs(120),
+        idle_restart: true,
+        max_syn_retransmissions: 6,
+        max_retransmissions: 15,
+        time_wait: Duration::from_secs(60),
+        fin_with_data_acknowledged_twice: false,
+        loss_detection: LossDetection::Rack,
+        tail_loss_probe: true,
+        pacing: false,
+        pacing_quantum_segments: 2,
+        hystart: true,
+        receiver_closes: true,
+    };
+    assert_eq!(preset("linux"), linux);
+    // ns-3's attributes: SegmentSize 536, SndBufSize and RcvBufSize 131072, DelAckCount 2, DelAckTimeout 200 ms, MinRto
+    // 1 s, ConnTimeout 3 s, DataRetries 6, ConnCount 6, MaxSegLifetime 120 s (twice that is TIME-WAIT).
+    let ns3 = Tcp {
+        congestion: "newreno".into(),
+        mss_bytes: 536,
+        send_buffer_bytes: 131_072,
+        receive_buffer_bytes: 131_072,
+        rtt_from_timestamps: true,
+        mss_option: false,
+        delayed_ack_timeout: Duration::from_millis(200),
+        first_segment_acknowledged_at_once: true,
+        min_rto: Duration::from_secs(1),
+        initial_rto: Duration::from_secs(3),
+        max_rto: Duration::from_secs(60),
+        idle_restart: false,
+        max_retransmissions: 6,
+        time_wait: Duration::from_secs(240),
+        fin_with_data_acknowledged_twice: true,
+        loss_detection: LossDetection::DuplicateAcks,
+        tail_loss_probe: false,
+        pacing_quantum_segments: 1,
+        receiver_closes: false,
+        ..linux
+    };
+    assert_eq!(preset("ns3"), ns3);
+}
+
+/// A TCP table that differs from the preset in every key, so that no setting can be mistaken for another.
+#[test]
+fn each_setting_reaches_its_own_place() {
+    let text = format!(
+        "{PAIR}[tcp]\ncongestion = 'linux-reno'\nmss = 1001\ninitial_window = 3\nsend_buffer = 100002\n\
+         receive_buffer = 100003\nsack = false\ntimestamp_tick = '4ms'\nwindow_scaling = false\n\
+         delayed_ack_segments = 5\ndelayed_ack_timeout = '6ms'\nnagle = true\nmin_rto = '7ms'\ninitial_rto = '8ms'\n\
+         max_rto = '9s'\nidle_restart = false\nmax_syn_retransmissions = 10\nmax_retransmissions = 11\n\
+         time_wait = '12ms'\ntail_loss_probe = false\npacing = true\npacing_quantum = 13\n\
+         [[flow]]\nfrom = 'source'\nto = 'sink'\n"
+    );
+    let scenario = good(&text).scenario;
+    let tcp = tcp(&scenario.flows[0]);
+    let ms = Duration::from_millis;
+    assert_eq!((tcp.congestion.as_str(), tcp.mss_bytes, tcp.initial_window_segments), ("linux-reno", 1001, 3));
+    assert_eq!((tcp.send_buffer_bytes, tcp.receive_buffer_bytes), (100_002, 100_003));
+    assert_eq!((tcp.sack, tcp.timestamps, tcp.window_scaling, tcp.mss_option), (false, true, false, true));
+    assert_eq!((tcp.timestamp_tick, tcp.delayed_ack_segments, tcp.delayed_ack_timeout), (ms(4), 5, ms(6)));
+    assert_eq!((tcp.nagle, tcp.min_rto, tcp.initial_rto, tcp.max_rto), (true, ms(7), ms(8), ms(9000)));
+    assert_eq!((tcp.idle_restart, tcp.max_syn_retransmissions, tcp.max_retransmissions), (false, 10, 11));
+    assert_eq!((tcp.time_wait, tcp.tail_loss_probe, tcp.hystart), (ms(12), false, true));
+    assert_eq!((tcp.pacing, tcp.pacing_quantum_segments, tcp.receiver_closes), (true, 13, true));
+    // One switch at a time.
+    for (key, differs) in [
+        ("rtt_from_timestamps = true", (true, false, false, true, true, true, true, false)),
+        ("fin_with_data_acknowledged_twice = true", (false, true, false, true, true, true, true, false)),
+        ("pacing = true", (false, false, true, true, true, true, true, false)),
+        ("hystart = false", (false, false, false, false, true, true, true, false)),
+        ("receiver_closes = false", (false, false, false, true, false, true, true, false)),
+        ("mss_option = false", (false, false, false, true, true, false, true, false)),
+        ("timestamps = false", (false, false, false, true, true, true, false, false)),
+        ("first_segment_acknowledged_at_once = true", (false, false, false, true, true, true, true, true)),
+    ] {
+        let scenario = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ {key} }}\n")).scenario;
+        let tcp = self::tcp(&scenario.flows[0]);
+        let switches = (
+            tcp.rtt_from_timestamps,
+            tcp.fin_with_data_acknowledged_twice,
+            tcp.pacing,
+            tcp.hystart,
+            tcp.receiver_closes,
+            tcp.mss_option,
+            tcp.timestamps,
+            tcp.first_segment_acknowledged_at_once,
+        );
+        assert_eq!(switches, differs, "{key}");
+    }
+}
+
+#[test]
+fn one_value_has_one_spelling_when_written_out() {
+    let resolved = |probability: &str, rate: &str| {
+        let loss = format!("{{ kind = 'bernoulli', probability = {probability} }}");
+        let text =
+            format!("[topology]\nkind = 'chain'\nlink = [{{ rate = '{rate}', delay = '1000us', loss = {loss} }}]\n");
+        good(&format!("{text}[[flow]]\nfrom = 'source'\nto = 'sink'\n")).resolved
+    };
+    let first = resolved("0.0", "1Gbit/s");
+    assert!(first.contains("probability = 0.0") && first.contains("delay = \"1ms\""), "{first}");
+    for (probability, rate) in [("-0.0", "1Gbps"), ("0", "1000 Mbit/s"), ("0e9", "0.001Tbit/s")] {
+        assert_eq!(resolved(probability, rate), first);
+    }
 }
 
 #[test]

@@ -228,8 +228,7 @@ static DISCIPLINE: Table = Table {
             },
         ],
         later: &[
-            "red", "ared", "codel", "pie", "dualpi2", "rem", "choke", "sfq", "fq", "drr",
-            "priority", "cake", "step",
+            "red", "ared", "codel", "pie", "dualpi2", "rem", "choke", "sfq", "fq", "drr", "priority", "cake", "step",
         ],
     }),
     ..Table::EMPTY

@@ -89,3 +89,63 @@ impl Union {
         self.parent[a.max(b) as usize] = a.min(b);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::load;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Breadth-first search from `a`, through routers only.
+    fn search(edges: &[(usize, usize)], routers: usize, a: usize, b: usize) -> bool {
+        let mut reached = BTreeSet::from([a]);
+        let mut queue = vec![a];
+        while let Some(node) = queue.pop() {
+            // Nodes below `routers` are routers; a host passes nothing on.
+            if node != a && node >= routers {
+                continue;
+            }
+            for (x, y) in edges {
+                for (from, to) in [(*x, *y), (*y, *x)] {
+                    if from == node && reached.insert(to) {
+                        queue.push(to);
+                    }
+                }
+            }
+        }
+        reached.contains(&b)
+    }
+
+    proptest! {
+        #[test]
+        fn as_a_search_finds(
+            edges in prop::collection::vec((0..9usize, 0..9usize), 0..10),
+            lan in prop::collection::btree_set(4..9usize, 0..4),
+        ) {
+            // Nodes 0 to 3 are routers r0 to r3, nodes 4 to 8 hosts h4 to h8.
+            let name = |node: usize| format!("{}{node}", if node < 4 { 'r' } else { 'h' });
+            let mut text: String = (0..4).map(|n| format!("[[router]]\nname = '{}'\n", name(n))).collect();
+            text.extend((4..9).map(|n| format!("[[host]]\nname = '{}'\n", name(n))));
+            let mut edges: Vec<(usize, usize)> = edges.into_iter().filter(|(a, b)| a != b).collect();
+            for (n, (a, b)) in edges.iter().enumerate() {
+                text += &format!(
+                    "[[link]]\nname = 'l{n}'\nfrom = '{}'\nto = '{}'\nrate = '1Mbit/s'\ndelay = '1ms'\n",
+                    name(*a),
+                    name(*b)
+                );
+            }
+            if lan.len() > 1 {
+                let hosts: Vec<String> = lan.iter().map(|host| format!("'{}'", name(*host))).collect();
+                text += &format!("[[ethernet]]\nname = 'lan'\nhosts = [{}]\n", hosts.join(", "));
+                text += "rate = '1Mbit/s'\ndelay = '1us'\n";
+                edges.extend(lan.iter().flat_map(|a| lan.iter().map(|b| (*a, *b))));
+            }
+            for a in 4..9 {
+                for b in (4..9).filter(|b| *b != a) {
+                    let text = format!("{text}[[flow]]\nfrom = '{}'\nto = '{}'\n", name(a), name(b));
+                    prop_assert_eq!(load(&text, "t", &[]).is_ok(), search(&edges, 4, a, b), "{}", text);
+                }
+            }
+        }
+    }
+}
