@@ -8,6 +8,7 @@ use fullpipe::{embedded, lab, scenario};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// The benchmarks of this version, in the order of the contract.
 const NAMES: [&str; 6] = ["tcp-1", "tcp-10", "tcp-100", "tcp-10k", "tcp-idle", "udp-5hop"];
@@ -121,12 +122,13 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     let text = embedded::scenario(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
     let loaded = scenario::load(text, &format!("scenarios/{file}.toml"), &[])
         .map_err(|errors| Failure::usage(errors.to_string()))?;
+    let shared = Arc::new(loaded.scenario);
     let mut medians = Vec::new();
     let mut last = None;
     for _ in 0..MEASUREMENTS {
         let (mut spent, mut runs) = (0.0, 0u32);
         while spent < CPU_SECONDS_PER_MEASUREMENT {
-            let prepared = lab::prepare(&loaded.scenario, &lab::Options::default())
+            let prepared = lab::prepare_shared(Arc::clone(&shared), &lab::Options::default())
                 .map_err(|error| Failure::run(error.to_string()))?;
             let begin = cpu_seconds();
             let outcome = prepared.run();

@@ -31,7 +31,8 @@ fn discipline(described: Option<Discipline>, rate: Rate, mtu_bytes: u32) -> Opti
     }
 }
 
-pub(crate) fn assemble(scenario: &Scenario, options: &Options) -> Result<Prepared, RunError> {
+pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepared, RunError> {
+    let scenario: &Scenario = &shared;
     if scenario.flows.len() as u64 > MAX_FLOWS {
         return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
     }
@@ -85,7 +86,7 @@ pub(crate) fn assemble(scenario: &Scenario, options: &Options) -> Result<Prepare
         network.observer.add_flow(path);
     }
     let world = World::new(flows, applications, scenario.seed, lie_from);
-    Ok(Prepared { world, network, probes, scenario: scenario.clone() })
+    Ok(Prepared { world, network, probes, scenario: shared })
 }
 
 /// The links of the way from one node to another.

@@ -37,6 +37,7 @@ use fullpipe_network::Fault;
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
+use std::sync::Arc;
 
 /// How to run, besides what the scenario says. Nothing here changes a result.
 #[derive(Clone, Debug)]
@@ -105,7 +106,7 @@ pub struct Prepared {
     world: world::World,
     network: fullpipe_network::Network<witness::Witness>,
     probes: probes::Sampler,
-    scenario: Scenario,
+    scenario: Arc<Scenario>,
 }
 
 /// Builds the world of a scenario.
@@ -113,6 +114,14 @@ pub struct Prepared {
 /// # Errors
 /// If a flow's congestion control does not exist, or the scenario is larger than can be simulated.
 pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunError> {
+    prepare_shared(Arc::new(scenario.clone()), options)
+}
+
+/// The same without a copy of the description, which for 100 000 flows is worth having once only.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prepared, RunError> {
     assemble::assemble(scenario, options)
 }
 

@@ -12,6 +12,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ pub struct Totals {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    scenario: Scenario,
+    scenario: Arc<Scenario>,
     world: World,
     probes: Sampler,
     witness: Witness,
@@ -100,7 +101,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub(crate) fn new(
-        scenario: Scenario,
+        scenario: Arc<Scenario>,
         world: World,
         network: Network<Witness>,
         probes: Sampler,
