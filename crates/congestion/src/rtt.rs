@@ -78,7 +78,9 @@ pub struct RttEstimator {
     variation: Duration,
     latest: Duration,
     base_rto: Duration,
-    min: WindowedMin,
+    /// The minimum of the whole connection, or of the window where one is kept.
+    min: Duration,
+    windowed: Option<Box<WindowedMin>>,
     sampled: bool,
     backoff: u8,
 }
@@ -92,7 +94,9 @@ impl RttEstimator {
             smoothed: Duration::ZERO,
             variation: Duration::ZERO,
             latest: Duration::ZERO,
-            min: WindowedMin::new(config.min_rtt_window),
+            min: Duration::MAX,
+            windowed: (config.min_rtt_window != Duration::MAX)
+                .then(|| Box::new(WindowedMin::new(config.min_rtt_window))),
             sampled: false,
             backoff: 0,
         }
@@ -103,7 +107,13 @@ impl RttEstimator {
     #[inline]
     pub fn on_sample(&mut self, now: Instant, rtt: Duration) {
         self.latest = rtt;
-        self.min.update(now, rtt);
+        match &mut self.windowed {
+            None => self.min = self.min.min(rtt),
+            Some(windowed) => {
+                windowed.update(now, rtt);
+                self.min = windowed.get().unwrap_or(Duration::MAX);
+            }
+        }
         if self.sampled {
             // Rule 2.3; the variation first, because it uses the old smoothed value.
             self.variation = toward::<4>(self.variation, self.smoothed.abs_diff(rtt));
@@ -175,7 +185,7 @@ impl RttEstimator {
     /// Smallest round-trip time in the window; `None` before the first sample.
     #[inline]
     pub fn min(&self) -> Option<Duration> {
-        self.min.get()
+        (self.min != Duration::MAX).then_some(self.min)
     }
 
     /// Whether there has been a sample.

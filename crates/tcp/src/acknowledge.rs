@@ -7,10 +7,11 @@
 
 use crate::Config;
 use crate::config::LossDetection;
-use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr};
+use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
 use crate::scoreboard::{Segment, flag};
 use crate::sender::{LastRate, Sender};
 use crate::sequence::{Numbering, timestamp_before};
+use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::{Ack, Congestion, RecoveryExit};
 use fullpipe_network::packet::SackBlock;
 use fullpipe_units::{Duration, Instant};
@@ -44,6 +45,37 @@ struct Batch {
     duplicate: bool,
 }
 
+impl Batch {
+    fn new() -> Batch {
+        Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0, duplicate: false }
+    }
+}
+
+/// A segment is newly known to have arrived.
+#[inline(always)]
+fn take_delivery(
+    config: &Config,
+    arrival: &Arrival<'_>,
+    min_rtt: Duration,
+    batch: &mut Batch,
+    rate: &mut RateSampler,
+    rack: &mut Rack,
+    segment: &Segment,
+) {
+    let now = arrival.now;
+    batch.bytes += segment.bytes();
+    batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(segment.prior_delivered_bytes());
+    let state = segment.packet_state(rate.lost_bytes());
+    rate.on_delivered(now, &state);
+    let elapsed = now.saturating_since(segment.sent_at);
+    if !segment.has(flag::RETRANSMITTED) {
+        batch.rtt = batch.rtt.min(elapsed);
+    } else if answers_an_earlier_transmission(config, segment, arrival.echo, elapsed, min_rtt) {
+        return;
+    }
+    rack.on_delivered(now, segment);
+}
+
 /// The timestamp clock: ticks since the start, plus one so that it never shows the zero that means "none".
 #[inline]
 pub(crate) fn timestamp(config: &Config, at: Instant) -> u32 {
@@ -55,22 +87,61 @@ impl Sender {
     #[inline]
     pub(crate) fn on_ack(&mut self, config: &Config, arrival: &Arrival<'_>) -> bool {
         let advanced = arrival.acknowledged > self.una;
-        let window_changed = arrival.window_end.is_some_and(|end| end != self.window_end);
-        if let Some(end) = arrival.window_end {
-            self.window_end = end;
-        }
-        if self.probing_window {
-            self.timeouts_in_row = 0;
-        }
+        let window_changed = self.on_window(arrival.window_end);
         let duplicate_form =
             !advanced && arrival.bare && !window_changed && !self.board.segments.is_empty() && self.next > self.una;
         if !advanced && arrival.sacks.is_empty() && !duplicate_form {
             return false;
         }
-        self.process(config, arrival, advanced, duplicate_form);
+        if advanced && arrival.sacks.is_empty() && self.is_quiet() {
+            self.process_quiet(config, arrival);
+        } else {
+            self.process(config, arrival, advanced, duplicate_form);
+        }
         advanced
     }
 
+    /// What the peer says of its window. Returns whether it changed.
+    #[inline(always)]
+    pub(crate) fn on_window(&mut self, window_end: Option<u64>) -> bool {
+        if self.probing_window {
+            self.timeouts_in_row = 0;
+        }
+        let Some(end) = window_end else { return false };
+        std::mem::replace(&mut self.window_end, end) != end
+    }
+
+    /// The usual case: no losses, no selective acknowledgements, nothing being judged. Does what `process` would.
+    #[inline]
+    fn process_quiet(&mut self, config: &Config, arrival: &Arrival<'_>) {
+        let now = arrival.now;
+        let prior_in_flight_bytes = self.board.in_flight_bytes;
+        let cumulative_bytes = arrival.acknowledged - self.una;
+        let mut batch = Batch::new();
+        let Sender { board, rate, rack, rtt, .. } = self;
+        let min_rtt = rtt.min().unwrap_or_default();
+        board.acknowledge(arrival.acknowledged, |segment| {
+            take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
+        });
+        self.advance(arrival.acknowledged);
+        let rtt = self.sample_rtt(config, arrival, &batch, true);
+        self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
+        self.update_pacing(config);
+        self.rearm(now, true);
+    }
+
+    /// Whether nothing but the cumulative acknowledgement matters.
+    #[inline(always)]
+    fn is_quiet(&self) -> bool {
+        self.phase == Phase::Open
+            && self.sack
+            && self.duplicates == 0
+            && self.tail_probe_end == 0
+            && self.reorder_at.is_never()
+            && !self.board.is_troubled()
+    }
+
+    #[cold]
     fn process(&mut self, config: &Config, arrival: &Arrival<'_>, advanced: bool, duplicate_form: bool) {
         let now = arrival.now;
         let presumed_before = self.presumed_bytes;
@@ -81,13 +152,7 @@ impl Sender {
 
         let mut batch = self.deliver(config, arrival);
         if advanced {
-            self.una = arrival.acknowledged;
-            self.timeouts_in_row = 0;
-            self.duplicates = 0;
-            self.rack.on_acknowledged(self.una);
-            if let Some(bytes) = &mut self.bytes {
-                bytes.forget_below(self.una);
-            }
+            self.advance(arrival.acknowledged);
         }
         if !self.sack {
             self.count_duplicates(&mut batch, presumed_before, advanced, duplicate_form);
@@ -97,21 +162,12 @@ impl Sender {
         if batch.duplicate {
             self.rack.on_duplicate(self.next);
         }
-
-        let echoed = arrival.echo.filter(|_| advanced).map(|echo| echo.1);
-        let own = (batch.rtt != Duration::MAX).then_some(batch.rtt);
-        let rtt = if config.rtt_from_timestamps { echoed.or(own) } else { own.or(echoed) };
-        if let Some(rtt) = rtt {
-            self.rtt.on_sample(now, rtt);
-        }
-
+        let rtt = self.sample_rtt(config, arrival, &batch, advanced);
         if self.tail_probe_end != 0 {
             self.judge_tail_probe(now, arrival, &batch, duplicate_form);
         }
-        if self.phase != Phase::Open || self.board.is_troubled() || self.duplicates > 0 || !self.reorder_at.is_never() {
-            self.find_losses(config, now);
-            self.change_phase(now, &batch, lost_before);
-        }
+        self.find_losses(config, now);
+        self.change_phase(now, &batch, lost_before);
 
         if batch.bytes > 0 {
             let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
@@ -130,7 +186,42 @@ impl Sender {
             }
             self.update_pacing(config);
         }
+        self.rearm(now, advanced);
+    }
 
+    /// The cumulative acknowledgement moves on.
+    #[inline(always)]
+    fn advance(&mut self, acknowledged: u64) {
+        self.una = acknowledged;
+        self.timeouts_in_row = 0;
+        self.duplicates = 0;
+        self.rack.on_acknowledged(acknowledged);
+        if let Some(bytes) = &mut self.bytes {
+            bytes.forget_below(acknowledged);
+        }
+    }
+
+    /// The round-trip sample of an acknowledgement, if it has one.
+    #[inline(always)]
+    fn sample_rtt(
+        &mut self,
+        config: &Config,
+        arrival: &Arrival<'_>,
+        batch: &Batch,
+        advanced: bool,
+    ) -> Option<Duration> {
+        let echoed = arrival.echo.filter(|_| advanced).map(|echo| echo.1);
+        let own = (batch.rtt != Duration::MAX).then_some(batch.rtt);
+        let rtt = if config.rtt_from_timestamps { echoed.or(own) } else { own.or(echoed) };
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(arrival.now, rtt);
+        }
+        rtt
+    }
+
+    /// Sets the timers after an acknowledgement.
+    #[inline(always)]
+    fn rearm(&mut self, now: Instant, advanced: bool) {
         if self.board.segments.is_empty() {
             if !self.probing_window {
                 self.rto_at = Instant::NEVER;
@@ -149,26 +240,14 @@ impl Sender {
     }
 
     /// Takes what arrived off the scoreboard.
-    #[inline]
     fn deliver(&mut self, config: &Config, arrival: &Arrival<'_>) -> Batch {
-        let now = arrival.now;
         let una = self.una;
         let next = self.next;
-        let mut batch = Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0, duplicate: false };
+        let mut batch = Batch::new();
         let Sender { board, rate, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let mut delivered = |segment: &Segment| {
-            batch.bytes += segment.bytes();
-            batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(segment.prior_delivered_bytes());
-            let state = segment.packet_state(rate.lost_bytes());
-            rate.on_delivered(now, &state);
-            let elapsed = now.saturating_since(segment.sent_at);
-            if !segment.has(flag::RETRANSMITTED) {
-                batch.rtt = batch.rtt.min(elapsed);
-            } else if answers_an_earlier_transmission(config, segment, arrival.echo, elapsed, min_rtt) {
-                return;
-            }
-            rack.on_delivered(now, segment);
+            take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
         };
         if arrival.acknowledged > una {
             board.acknowledge(arrival.acknowledged, &mut delivered);

@@ -6,11 +6,14 @@
 //! segments, events and two deadlines. Segments of an open connection that carry nothing but an acknowledgement or the
 //! next data in order take a short way through the checks; the long way does the same for any segment.
 
+mod handshake;
+
+use self::handshake::Opening;
 use crate::Config;
 use crate::acknowledge::{Arrival, timestamp};
 use crate::buffers::ByteStore;
 use crate::receiver::{Answer, Receiver};
-use crate::sender::{LARGEST_MSS, Outgoing, Sender};
+use crate::sender::{Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
 use crate::status::{Inspect, State, Statistics};
 use bytes::Bytes;
@@ -36,13 +39,6 @@ pub struct Transmit {
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 /// Age from which a peer's timestamp is no longer believed (RFC 7323 section 5.5: 24 days).
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);
-/// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
-const DEFAULT_MSS: u64 = 536;
-/// No peer gets segments smaller than this by announcing a small MSS (Linux `TCP_MIN_SND_MSS`).
-const SMALLEST_MSS: u64 = 48;
-/// Bytes that timestamps take in every segment.
-const TIMESTAMP_BYTES: u64 = 12;
-
 /// What is to be sent besides data; bits of [`Connection::pending`].
 mod pending {
     /// A SYN, with an ACK in SYN-RECEIVED.
@@ -66,23 +62,6 @@ mod event {
     pub(super) const WRITABLE: u8 = 4;
     pub(super) const PEER_FINISHED: u8 = 8;
     pub(super) const CLOSED: u8 = 16;
-}
-
-/// Things of a connection that are settled when it opens, or happen rarely.
-#[derive(Debug)]
-struct Opening {
-    /// When the SYN was sent last.
-    syn_sent_at: Instant,
-    /// SYN retransmissions.
-    lost_syns: u8,
-    /// Whether we are the passive side, which goes back to LISTEN when a handshake is reset.
-    passive: bool,
-    /// Both sides offered window scaling.
-    scaled: bool,
-    /// The MSS that the peer announced.
-    peer_mss: Option<u16>,
-    /// A reset to send.
-    reply: TcpHeader,
 }
 
 /// One end of a connection.
@@ -110,7 +89,6 @@ pub struct Connection {
     recent_timestamp_at: Instant,
     /// Our timestamp now, and until when it is the same.
     clock: u32,
-    clock_from: Instant,
     clock_until: Instant,
     /// Offset of the segment that last updated the window.
     window_updated_by: u64,
@@ -120,7 +98,9 @@ pub struct Connection {
     receiver: Receiver,
     /// When an objecting acknowledgement may be sent again.
     challenge_from: Instant,
-    opening: Box<Opening>,
+    opening: Option<Box<Opening>>,
+    /// A reset to send.
+    reply: Option<Box<TcpHeader>>,
 }
 
 impl Connection {
@@ -144,8 +124,9 @@ impl Connection {
         now: Instant,
     ) -> Connection {
         let mut connection = Connection::new(config, controller, initial_sequence, State::Listen);
-        connection.opening.syn_sent_at = now;
-        connection.opening.passive = true;
+        let opening = connection.opening();
+        opening.syn_sent_at = now;
+        opening.passive = true;
         connection
     }
 
@@ -164,29 +145,16 @@ impl Connection {
             recent_timestamp: 0,
             recent_timestamp_at: Instant::ZERO,
             clock: 0,
-            clock_from: Instant::NEVER,
             clock_until: Instant::ZERO,
             window_updated_by: 0,
             largest_window: 0,
             sender: Sender::new(&config, controller),
             receiver: Receiver::new(&config),
             challenge_from: Instant::ZERO,
-            opening: Box::new(Opening {
-                syn_sent_at: Instant::ZERO,
-                lost_syns: 0,
-                passive: false,
-                scaled: false,
-                peer_mss: None,
-                reply: TcpHeader::default(),
-            }),
+            opening: Some(Box::default()),
+            reply: None,
             config,
         }
-    }
-
-    fn send_syn(&mut self, now: Instant) {
-        self.pending |= pending::SYN;
-        self.sender.rto_at = now.saturating_add(self.sender.rtt.rto());
-        self.opening.syn_sent_at = now;
     }
 
     /// A segment has arrived. `payload` is `None` where the payload is a mere length (`header.payload_bytes`); `ce`
@@ -332,6 +300,12 @@ impl Connection {
         } else {
             None
         };
+        let data = header.payload_bytes > 0;
+        if data && acknowledged == self.sender.una && sacks.is_empty() {
+            // Data of a peer that has nothing new to acknowledge.
+            self.sender.on_window(window_end);
+            return true;
+        }
         let echo = if self.options != 0 && header.timestamp_echo != 0 {
             let ticks = u64::from(self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff);
             // Less than a tick shows as nothing; a round trip takes some time.
@@ -346,7 +320,7 @@ impl Connection {
             sacks: if self.sender.sack { sacks } else { &[] },
             numbering: self.numbering,
             echo,
-            bare: header.payload_bytes == 0 && !header.has(flags::FIN),
+            bare: !data && !header.has(flags::FIN),
         };
         if self.sender.on_ack(&self.config, &arrival) {
             if !self.sender.finished {
@@ -458,7 +432,7 @@ impl Connection {
 
     /// A reset with the exact number has arrived.
     fn arrive_reset(&mut self) {
-        if self.state == State::SynReceived && self.opening.passive {
+        if self.state == State::SynReceived && self.opening().passive {
             // The peer changed its mind; wait for the next SYN.
             self.state = State::Listen;
             self.pending = 0;
@@ -483,129 +457,14 @@ impl Connection {
             reply.flags |= flags::ACK;
             reply.acknowledgement = header.sequence_end();
         }
-        self.opening.reply = reply;
+        self.reply = Some(Box::new(reply));
         self.pending |= pending::RESET;
-    }
-
-    /// LISTEN (RFC 9293 section 3.10.7.2).
-    fn arrive_listening(&mut self, now: Instant, header: &TcpHeader) {
-        if header.has(flags::RST) {
-            return;
-        }
-        if header.has(flags::ACK) {
-            return self.answer_with_reset(header);
-        }
-        if header.has(flags::SYN) {
-            self.take_syn(now, header);
-            self.state = State::SynReceived;
-            self.send_syn(now);
-        }
-    }
-
-    /// SYN-SENT (RFC 9293 section 3.10.7.3).
-    fn arrive_syn_sent(&mut self, now: Instant, header: &TcpHeader) {
-        let acknowledges = header.has(flags::ACK);
-        if acknowledges && self.numbering.to_offset(header.acknowledgement, 0) != 0 {
-            return self.answer_with_reset(header);
-        }
-        if header.has(flags::RST) {
-            if acknowledges {
-                self.close(CloseReason::Refused);
-            }
-            return;
-        }
-        if !header.has(flags::SYN) {
-            return;
-        }
-        self.take_syn(now, header);
-        if acknowledges {
-            self.establish(now, header);
-            self.pending |= pending::ACK | pending::ACK_FIRST;
-        } else {
-            // Both opened at the same time: answer with SYN and ACK.
-            self.state = State::SynReceived;
-            self.send_syn(now);
-        }
-    }
-
-    /// A SYN in SYN-RECEIVED: the peer's first once more, or its answer when both opened at the same time.
-    fn arrive_second_syn(&mut self, now: Instant, header: &TcpHeader) {
-        if !header.has(flags::ACK) {
-            self.pending |= pending::SYN;
-        } else if self.complete_passive_open(now, header) {
-            self.pending |= pending::ACK | pending::ACK_FIRST;
-        }
-    }
-
-    /// What the peer's SYN says and offers (RFC 9293 section 3.2, RFC 7323, RFC 2018).
-    fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
-        self.peer_numbering = Numbering::from_syn(header.sequence);
-        let agreed = |option: u8, ours: bool| ours && header.options & option != 0;
-        self.options = 0;
-        if agreed(options::TIMESTAMPS, self.config.timestamps) {
-            self.options = options::TIMESTAMPS;
-            self.recent_timestamp = header.timestamp;
-            self.recent_timestamp_at = now;
-        }
-        self.sender.sack = agreed(options::SACK_PERMITTED, self.config.sack);
-        if agreed(options::WINDOW_SCALE, self.config.window_scaling) {
-            self.opening.scaled = true;
-            self.window_shift = self.config.window_scale();
-            self.peer_window_shift = header.window_scale.min(14);
-        } else {
-            self.opening.scaled = false;
-            self.window_shift = 0;
-            self.peer_window_shift = 0;
-        }
-        self.receiver.limit_window(65_535 << self.window_shift);
-        self.opening.peer_mss = (header.options & options::MSS != 0).then_some(header.mss);
-        // The window of a SYN is never scaled.
-        self.sender.window_end = u64::from(header.window);
-        self.largest_window = u64::from(header.window);
-        self.window_updated_by = 0;
-    }
-
-    /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
-    fn complete_passive_open(&mut self, now: Instant, header: &TcpHeader) -> bool {
-        if self.numbering.to_offset(header.acknowledgement, 0) != 0 {
-            self.answer_with_reset(header);
-            return false;
-        }
-        self.establish(now, header);
-        true
-    }
-
-    /// The handshake is over.
-    fn establish(&mut self, now: Instant, header: &TcpHeader) {
-        self.state = State::Established;
-        self.open = true;
-        self.pending &= !pending::SYN;
-        self.events |= event::CONNECTED;
-        let ours = u64::from(self.config.mss_bytes.clamp(1, LARGEST_MSS));
-        let room = if self.options != 0 { TIMESTAMP_BYTES } else { 0 };
-        let mss = match self.opening.peer_mss {
-            Some(mss) => ours.min(u64::from(mss).saturating_sub(room)),
-            None if self.config.mss_option => ours.min(DEFAULT_MSS),
-            None => ours,
-        };
-        let mss = mss.max(SMALLEST_MSS).min(ours);
-        let rtt = if self.opening.lost_syns == 0 {
-            Some(now.saturating_since(self.opening.syn_sent_at))
-        } else if self.options != 0 && header.timestamp_echo != 0 {
-            let ticks = self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff;
-            Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1))))
-        } else {
-            None
-        };
-        let sack = self.sender.sack;
-        let lost_syns = u32::from(self.opening.lost_syns);
-        self.sender.establish(&self.config, now, mss, rtt.filter(|rtt| !rtt.is_zero()), sack, lost_syns);
     }
 
     /// Our timestamp. Many segments leave within one tick, so the division is done once for each.
     #[inline(always)]
     fn clock(&mut self, now: Instant) -> u32 {
-        if now < self.clock_from || now >= self.clock_until {
+        if now >= self.clock_until {
             self.set_clock(now);
         }
         self.clock
@@ -615,8 +474,8 @@ impl Connection {
     fn set_clock(&mut self, now: Instant) {
         let tick = self.config.timestamp_tick.as_nanos().max(1);
         self.clock = timestamp(&self.config, now);
-        self.clock_from = Instant::from_nanos(now.as_nanos() / tick * tick);
-        self.clock_until = self.clock_from.saturating_add(Duration::from_nanos(tick));
+        let begun = Instant::from_nanos(now.as_nanos() / tick * tick);
+        self.clock_until = begun.saturating_add(Duration::from_nanos(tick));
     }
 
     /// Does what is due; harmless if nothing is.
@@ -638,10 +497,10 @@ impl Connection {
             State::Closed | State::Listen => self.sender.rto_at = Instant::NEVER,
             State::TimeWait => self.close(CloseReason::Finished),
             State::SynSent | State::SynReceived => {
-                if u32::from(self.opening.lost_syns) >= self.config.max_syn_retransmissions {
+                if self.sender.counts.lost_syns >= self.config.max_syn_retransmissions {
                     return self.close(CloseReason::TimedOut);
                 }
-                self.opening.lost_syns = self.opening.lost_syns.saturating_add(1);
+                self.sender.counts.lost_syns += 1;
                 self.sender.rtt.on_timeout();
                 self.send_syn(now);
             }
@@ -691,7 +550,7 @@ impl Connection {
     fn poll_unusual(&mut self, now: Instant, out: &mut Transmit) -> bool {
         if self.pending & pending::RESET != 0 {
             self.pending &= !pending::RESET;
-            out.header = self.opening.reply;
+            out.header = self.reply.take().map_or_else(TcpHeader::default, |reply| *reply);
             out.payload = None;
             return true;
         }
@@ -767,38 +626,6 @@ impl Connection {
         out.payload = self.sender.bytes.as_ref().and_then(|bytes| bytes.slice(outgoing.start, outgoing.payload_bytes));
     }
 
-    fn fill_syn(&mut self, now: Instant, out: &mut Transmit) {
-        let answer = self.state == State::SynReceived;
-        let config = self.config.clone();
-        // The first SYN offers everything; the answer only what was offered.
-        let mut offered = 0;
-        let mut offer = |option: u8, wanted: bool| {
-            if wanted {
-                offered |= option;
-            }
-        };
-        offer(options::MSS, config.mss_option);
-        offer(options::SACK_PERMITTED, if answer { self.sender.sack } else { config.sack });
-        offer(options::TIMESTAMPS, if answer { self.options != 0 } else { config.timestamps });
-        let scaled = if answer { self.opening.scaled } else { config.window_scaling };
-        offer(options::WINDOW_SCALE, scaled);
-        let room = if offered & options::TIMESTAMPS != 0 { TIMESTAMP_BYTES } else { 0 };
-        out.header = TcpHeader {
-            sequence: self.numbering.syn(),
-            acknowledgement: if answer { self.peer_numbering.to_wire(0) } else { 0 },
-            timestamp: if offered & options::TIMESTAMPS != 0 { self.clock(now) } else { 0 },
-            timestamp_echo: if answer && self.options != 0 { self.recent_timestamp } else { 0 },
-            flags: if answer { flags::SYN | flags::ACK } else { flags::SYN },
-            window: config.receive_buffer_bytes.min(65_535) as u16,
-            payload_bytes: 0,
-            mss: if config.mss_option { (u64::from(config.mss_bytes) + room).min(65_535) as u16 } else { 0 },
-            options: offered,
-            window_scale: if scaled { config.window_scale() } else { 0 },
-            sack_count: 0,
-        };
-        out.payload = None;
-    }
-
     /// The next thing the application ought to know.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
@@ -837,7 +664,7 @@ impl Connection {
             tail_loss_probes: u64::from(counts.tail_loss_probes),
             window_probes: u64::from(counts.window_probes),
             recoveries: u64::from(counts.recoveries),
-            syn_retransmissions: u64::from(self.opening.lost_syns),
+            syn_retransmissions: u64::from(counts.lost_syns),
             received_bytes: self.receiver.in_order_bytes(),
             read_bytes: self.receiver.read,
             acknowledged_bytes: self.sender.una.min(self.sender.written),
@@ -906,12 +733,12 @@ impl Stream for Connection {
     fn abort(&mut self) {
         let synchronized = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
         if synchronized {
-            self.opening.reply = TcpHeader {
+            self.reply = Some(Box::new(TcpHeader {
                 sequence: self.numbering.to_wire(self.sender.next),
                 acknowledgement: self.peer_numbering.to_wire(self.receiver.next),
                 flags: flags::RST | flags::ACK,
                 ..TcpHeader::default()
-            };
+            }));
             self.pending |= pending::RESET;
         }
         if self.state != State::Closed {

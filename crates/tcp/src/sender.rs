@@ -55,6 +55,8 @@ pub(crate) struct Counts {
     pub(crate) tail_loss_probes: u32,
     pub(crate) window_probes: u32,
     pub(crate) recoveries: u32,
+    /// SYN retransmissions.
+    pub(crate) lost_syns: u32,
 }
 
 /// The newest delivery-rate sample.
@@ -221,6 +223,8 @@ impl Sender {
         }
         self.controller.on_established(&mut self.control, now, rtt);
         self.update_pacing(config);
+        // So far the application has given nothing to send.
+        self.rate.mark_app_limited(0);
     }
 
     /// Bytes written and not yet acknowledged.
@@ -235,9 +239,18 @@ impl Sender {
         self.una > self.written
     }
 
+    /// Nothing is outstanding and nothing to be sent: so it is with a side that only receives.
+    #[inline(always)]
+    fn is_idle(&self) -> bool {
+        self.next >= self.written && self.board.segments.is_empty() && !(self.finished && self.next == self.written)
+    }
+
     /// The next segment to send now.
     #[inline]
     pub(crate) fn poll(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        if self.is_idle() {
+            return None;
+        }
         self.pace_at = Instant::NEVER;
         if self.pending != 0
             && let Some(outgoing) = self.poll_out_of_turn(config, now)

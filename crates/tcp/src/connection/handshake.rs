@@ -1,0 +1,190 @@
+//! Opening a connection: LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 sections 3.5 and 3.10.7), and what both sides
+//! agree on with their SYN segments (RFC 7323, RFC 2018).
+
+use super::{Connection, Transmit, event, pending};
+use crate::sender::LARGEST_MSS;
+use crate::sequence::Numbering;
+use crate::status::State;
+use fullpipe_network::packet::{TcpHeader, flags, options};
+use fullpipe_transport::CloseReason;
+use fullpipe_units::Instant;
+
+/// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
+const DEFAULT_MSS: u64 = 536;
+/// No peer gets segments smaller than this by announcing a small MSS (Linux `TCP_MIN_SND_MSS`).
+const SMALLEST_MSS: u64 = 48;
+/// Bytes that timestamps take in every segment.
+const TIMESTAMP_BYTES: u64 = 12;
+
+/// What only the handshake needs; gone once the connection is open.
+#[derive(Debug, Default)]
+pub(super) struct Opening {
+    /// When the SYN was sent last.
+    pub(super) syn_sent_at: Instant,
+    /// Whether we are the passive side, which goes back to LISTEN when a handshake is reset.
+    pub(super) passive: bool,
+    /// Both sides offered window scaling.
+    pub(super) scaled: bool,
+    /// The MSS that the peer announced.
+    pub(super) peer_mss: Option<u16>,
+}
+
+impl Connection {
+    pub(super) fn send_syn(&mut self, now: Instant) {
+        self.pending |= pending::SYN;
+        self.sender.rto_at = now.saturating_add(self.sender.rtt.rto());
+        self.opening().syn_sent_at = now;
+    }
+
+    pub(super) fn opening(&mut self) -> &mut Opening {
+        self.opening.get_or_insert_default()
+    }
+
+    /// LISTEN (RFC 9293 section 3.10.7.2).
+    pub(super) fn arrive_listening(&mut self, now: Instant, header: &TcpHeader) {
+        if header.has(flags::RST) {
+            return;
+        }
+        if header.has(flags::ACK) {
+            return self.answer_with_reset(header);
+        }
+        if header.has(flags::SYN) {
+            self.take_syn(now, header);
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// SYN-SENT (RFC 9293 section 3.10.7.3).
+    pub(super) fn arrive_syn_sent(&mut self, now: Instant, header: &TcpHeader) {
+        let acknowledges = header.has(flags::ACK);
+        if acknowledges && self.numbering.to_offset(header.acknowledgement, 0) != 0 {
+            return self.answer_with_reset(header);
+        }
+        if header.has(flags::RST) {
+            if acknowledges {
+                self.close(CloseReason::Refused);
+            }
+            return;
+        }
+        if !header.has(flags::SYN) {
+            return;
+        }
+        self.take_syn(now, header);
+        if acknowledges {
+            self.establish(now, header);
+            self.pending |= pending::ACK | pending::ACK_FIRST;
+        } else {
+            // Both opened at the same time: answer with SYN and ACK.
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// A SYN in SYN-RECEIVED: the peer's first once more, or its answer when both opened at the same time.
+    pub(super) fn arrive_second_syn(&mut self, now: Instant, header: &TcpHeader) {
+        if !header.has(flags::ACK) {
+            self.pending |= pending::SYN;
+        } else if self.complete_passive_open(now, header) {
+            self.pending |= pending::ACK | pending::ACK_FIRST;
+        }
+    }
+
+    /// What the peer's SYN says and offers (RFC 9293 section 3.2, RFC 7323, RFC 2018).
+    pub(super) fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
+        self.peer_numbering = Numbering::from_syn(header.sequence);
+        let agreed = |option: u8, ours: bool| ours && header.options & option != 0;
+        self.options = 0;
+        if agreed(options::TIMESTAMPS, self.config.timestamps) {
+            self.options = options::TIMESTAMPS;
+            self.recent_timestamp = header.timestamp;
+            self.recent_timestamp_at = now;
+        }
+        self.sender.sack = agreed(options::SACK_PERMITTED, self.config.sack);
+        if agreed(options::WINDOW_SCALE, self.config.window_scaling) {
+            self.opening().scaled = true;
+            self.window_shift = self.config.window_scale();
+            self.peer_window_shift = header.window_scale.min(14);
+        } else {
+            self.opening().scaled = false;
+            self.window_shift = 0;
+            self.peer_window_shift = 0;
+        }
+        self.receiver.limit_window(65_535 << self.window_shift);
+        self.opening().peer_mss = (header.options & options::MSS != 0).then_some(header.mss);
+        // The window of a SYN is never scaled.
+        self.sender.window_end = u64::from(header.window);
+        self.largest_window = u64::from(header.window);
+        self.window_updated_by = 0;
+    }
+
+    /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
+    pub(super) fn complete_passive_open(&mut self, now: Instant, header: &TcpHeader) -> bool {
+        if self.numbering.to_offset(header.acknowledgement, 0) != 0 {
+            self.answer_with_reset(header);
+            return false;
+        }
+        self.establish(now, header);
+        true
+    }
+
+    /// The handshake is over.
+    pub(super) fn establish(&mut self, now: Instant, header: &TcpHeader) {
+        self.state = State::Established;
+        self.open = true;
+        self.pending &= !pending::SYN;
+        self.events |= event::CONNECTED;
+        let ours = u64::from(self.config.mss_bytes.clamp(1, LARGEST_MSS));
+        let room = if self.options != 0 { TIMESTAMP_BYTES } else { 0 };
+        let opening = self.opening.take().unwrap_or_default();
+        let lost_syns = self.sender.counts.lost_syns;
+        let mss = match opening.peer_mss {
+            Some(mss) => ours.min(u64::from(mss).saturating_sub(room)),
+            None if self.config.mss_option => ours.min(DEFAULT_MSS),
+            None => ours,
+        };
+        let mss = mss.max(SMALLEST_MSS).min(ours);
+        let rtt = if lost_syns == 0 {
+            Some(now.saturating_since(opening.syn_sent_at))
+        } else if self.options != 0 && header.timestamp_echo != 0 {
+            let ticks = self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff;
+            Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1))))
+        } else {
+            None
+        };
+        let sack = self.sender.sack;
+        self.sender.establish(&self.config, now, mss, rtt.filter(|rtt| !rtt.is_zero()), sack, lost_syns);
+    }
+
+    pub(super) fn fill_syn(&mut self, now: Instant, out: &mut Transmit) {
+        let answer = self.state == State::SynReceived;
+        let config = self.config.clone();
+        // The first SYN offers everything; the answer only what was offered.
+        let mut offered = 0;
+        let mut offer = |option: u8, wanted: bool| {
+            if wanted {
+                offered |= option;
+            }
+        };
+        offer(options::MSS, config.mss_option);
+        offer(options::SACK_PERMITTED, if answer { self.sender.sack } else { config.sack });
+        offer(options::TIMESTAMPS, if answer { self.options != 0 } else { config.timestamps });
+        let scaled = if answer { self.opening().scaled } else { config.window_scaling };
+        offer(options::WINDOW_SCALE, scaled);
+        let room = if offered & options::TIMESTAMPS != 0 { TIMESTAMP_BYTES } else { 0 };
+        out.header = TcpHeader {
+            sequence: self.numbering.syn(),
+            acknowledgement: if answer { self.peer_numbering.to_wire(0) } else { 0 },
+            timestamp: if offered & options::TIMESTAMPS != 0 { self.clock(now) } else { 0 },
+            timestamp_echo: if answer && self.options != 0 { self.recent_timestamp } else { 0 },
+            flags: if answer { flags::SYN | flags::ACK } else { flags::SYN },
+            window: config.receive_buffer_bytes.min(65_535) as u16,
+            payload_bytes: 0,
+            mss: if config.mss_option { (u64::from(config.mss_bytes) + room).min(65_535) as u16 } else { 0 },
+            options: offered,
+            window_scale: if scaled { config.window_scale() } else { 0 },
+            sack_count: 0,
+        };
+        out.payload = None;
+    }
+}
