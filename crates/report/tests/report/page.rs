@@ -218,6 +218,15 @@ fn a_run_that_failed_its_audit_is_told_everywhere() {
 }
 
 #[test]
+fn a_reason_that_a_run_gives_twice_is_told_once() {
+    let folder = Folder::copy_of("run");
+    let file = "runs/c0ffee0123456789abcdef01/run.json";
+    folder.replace(file, "\"failures\": []", "\"failures\": [\"too fast\"]");
+    folder.replace(file, "\"distrust\": []", "\"distrust\": [\"audit: too fast\"]");
+    assert_eq!(fullpipe_report::build(&folder.0).unwrap().distrust, ["run c0ffee0123456789abcdef01: audit: too fast"]);
+}
+
+#[test]
 fn an_audit_that_does_not_say_that_it_passed_has_not() {
     let folder = Folder::copy_of("run");
     folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"passed\": true", "\"passed\": \"yes\"");

@@ -198,3 +198,93 @@ fn old_pictures_go_and_foreign_ones_stay() {
     assert!(!folder.0.join("plots/removed-since.svg").exists());
     assert!(folder.0.join("plots/mine.svg").exists() && folder.0.join("plots/jitter.svg").exists());
 }
+
+/// Where the text of a tick stands.
+fn place_of(svg: &str, label: &str) -> (f64, f64) {
+    let document = parse(svg);
+    let text = document.descendants().find(|n| n.has_tag_name((SVG, "text")) && text_of(*n) == label);
+    let text = text.unwrap_or_else(|| panic!("no {label}"));
+    (text.attribute("x").unwrap().parse().unwrap(), text.attribute("y").unwrap().parse().unwrap())
+}
+
+/// Where a tick of the horizontal axis stands: its text is centred.
+fn tick_across(svg: &str, label: &str) -> f64 {
+    let document = parse(svg);
+    let centred = |n: &roxmltree::Node<'_, '_>| n.attribute("text-anchor") == Some("middle") && text_of(*n) == label;
+    document.descendants().find(centred).and_then(|n| n.attribute("x")).unwrap().parse().unwrap()
+}
+
+/// The points of all paths of a stroke width.
+fn paths(svg: &str, width: &str) -> Vec<Vec<(f64, f64)>> {
+    let points = |d: &str| {
+        let pairs = d.split(['M', 'L']).filter_map(|p| p.split_once(','));
+        pairs.map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap())).collect()
+    };
+    let document = parse(svg);
+    let paths = document.descendants().filter(|n| n.attribute("stroke-width") == Some(width));
+    paths.filter_map(|n| n.attribute("d")).filter(|d| !d.contains(['H', 'V'])).map(points).collect()
+}
+
+#[test]
+fn a_distribution_rises_from_nothing_to_one() {
+    let folder = Folder::copy_of("study");
+    folder.build();
+    let svg = folder.text("plots/jitter-distribution.svg");
+    // One run per series: a single step from 0 to 1.
+    let height = place_of(&svg, "0.0").1 - place_of(&svg, "1.0").1;
+    let curves = paths(&svg, "1.7");
+    assert_eq!(curves.len(), 2);
+    for curve in curves {
+        let [(x0, y0), (x1, y1)] = curve[..] else { panic!("{curve:?}") };
+        assert!(x0 == x1 && (y0 - y1 - height).abs() < 0.02, "{curve:?}");
+    }
+}
+
+#[test]
+fn a_scatter_plot_has_intervals_both_ways() {
+    let folder = Folder::copy_of("study");
+    folder.replace(
+        "study.toml",
+        "where = { draw = \"random\" }\nx_scale = \"log\"\n\n[[plot]]\nname = \"jitter-d",
+        "where = { draw = \"random\" }\n\n[[plot]]\nname = \"jitter-d",
+    );
+    let table = folder.text("summary.csv");
+    let line = table.lines().find(|l| l.starts_with("experiment=udp;packets=50000;draw=random,mean_delay_s")).unwrap();
+    let changed = "experiment=udp;packets=50000;draw=random,mean_delay_s,s,30,0.1,0.02,,,,,,,,";
+    folder.replace("summary.csv", line, changed);
+    folder.build();
+    let svg = folder.text("plots/delay-throughput.svg");
+    // 100 ms plus and minus 20 ms.
+    let (zero, hundred) = (tick_across(&svg, "0"), tick_across(&svg, "100"));
+    let at = |ms: f64| zero + (hundred - zero) * ms / 100.0;
+    let found = paths(&svg, "1.1").iter().any(|p| {
+        p.len() == 2 && p[0].1 == p[1].1 && (p[0].0 - at(80.0)).abs() < 0.05 && (p[1].0 - at(120.0)).abs() < 0.05
+    });
+    assert!(found, "{:?}", paths(&svg, "1.1"));
+}
+
+#[test]
+fn bars_stand_around_their_name_and_reach_their_value() {
+    let folder = Folder::copy_of("study");
+    let table = folder.text("summary.csv");
+    let line = table.lines().find(|l| l.starts_with("experiment=tcp;packets=50000;draw=published,throughput")).unwrap();
+    let changed = "experiment=tcp;packets=50000;draw=published,throughput_mibps,Mibit/s,1,400,,,,,,,,,";
+    folder.replace("summary.csv", line, changed);
+    folder.build();
+    let svg = folder.text("plots/bars.svg");
+    let document = parse(&svg);
+    let number = |n: roxmltree::Node<'_, '_>, name: &str| n.attribute(name).unwrap().parse::<f64>().unwrap();
+    let bars: Vec<_> = document
+        .descendants()
+        .filter(|n| n.has_tag_name((SVG, "rect")) && n.attribute("stroke-width") == Some("1.3"))
+        .collect();
+    // Three sizes of two series, and two in the legend. Series by series: the middle size is second and fifth.
+    assert_eq!(bars.len(), 8);
+    let (udp, tcp) = (bars[1], bars[4]);
+    let middle = f64::midpoint(number(udp, "x"), number(tcp, "x") + number(tcp, "width"));
+    assert!((middle - place_of(&svg, "50\u{202f}000").0).abs() < 0.05);
+    assert!(number(udp, "x") + number(udp, "width") < number(tcp, "x"));
+    // 400 of Mibit/s reach the tick at 400; all stand on zero.
+    let height = place_of(&svg, "0").1 - place_of(&svg, "400").1;
+    assert!((number(tcp, "height") - height).abs() < 0.05);
+}
