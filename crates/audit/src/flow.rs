@@ -1,4 +1,4 @@
-//! One direction of a conversation under audit: constant state, one cache line.
+//! One direction of a conversation under audit: constant state, half a cache line (both directions fill one).
 //!
 //! **Conservation.** What was delivered and dropped never exceeds what was sent; after the run, what is missing must be
 //! in flight.
@@ -10,6 +10,7 @@
 //! [`PacketAuditor`](crate::PacketAuditor).) A SYN begins the numbers; a later one with other numbers begins them anew.
 //! A conversation whose beginning was not seen begins with its first segment, and then any older number passes.
 
+use crate::balance::Amount;
 use crate::declared::PathPromise;
 use crate::verdict::{FailureLog, Rule, Subject};
 use fullpipe_record::{FlowCounters, PacketView, TcpView};
@@ -18,14 +19,11 @@ use std::collections::BTreeMap;
 
 /// What changes with every packet.
 #[derive(Clone, Debug, Default)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 pub(crate) struct FlowState {
-    sent_packets: u64,
-    sent_bytes: u64,
-    delivered_packets: u64,
-    delivered_bytes: u64,
-    dropped_packets: u64,
-    dropped_bytes: u64,
+    /// Sent less delivered and dropped.
+    in_flight: Amount,
+    delivered: Amount,
     /// Index of the path's promise.
     pub(crate) path: u32,
     sent_end: u32,
@@ -37,17 +35,27 @@ pub(crate) struct FlowState {
 /// Numbers further apart than this cannot be told from numbers ahead.
 const WINDOW: u32 = i32::MAX as u32;
 
-/// What few flows need.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Exception {
-    /// The numbers began with an acknowledgement from the other side, before anything was sent.
-    begun_by_acknowledgement: bool,
-    /// End of the SYN that a later SYN replaced; it may still be on its way.
-    replaced_syn_end: Option<u32>,
+/// What was dropped of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dropped {
+    packets: u64,
+    amount: Amount,
 }
 
-/// Flows with an exception.
-pub(crate) type Exceptions = BTreeMap<FlowId, Exception>;
+/// What few flows need.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowDetails {
+    /// By flow, as far as any was dropped.
+    dropped: Vec<Dropped>,
+    /// End of a SYN that a later SYN with other numbers replaced; it may still be on its way.
+    replaced_syn_ends: BTreeMap<FlowId, u32>,
+}
+
+impl FlowDetails {
+    fn dropped(&self, flow: FlowId) -> Dropped {
+        self.dropped.get(flow.index()).copied().unwrap_or_default()
+    }
+}
 
 /// Counters of a flow as the records publish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,48 +139,50 @@ fn has_content(tcp: &TcpView) -> bool {
 #[inline(always)]
 pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &PacketView) -> bool {
     let flow = &mut pair[side & 1];
-    flow.sent_packets += 1;
-    flow.sent_bytes += u64::from(packet.ip_bytes);
+    flow.in_flight.add(Amount::packet(packet.ip_bytes));
     let Some(tcp) = &packet.tcp else { return true };
-    if tcp.syn || !tcp.has_ack || flow.sent_packets == 1 {
+    if tcp.syn || !tcp.has_ack || !pair[(side ^ 1) & 1].was_delivered(tcp.acknowledgement) {
         return false;
     }
-    flow.content_sent(tcp);
-    pair[(side ^ 1) & 1].was_delivered(tcp.acknowledgement)
+    pair[side & 1].content_sent(tcp);
+    true
 }
 
-/// Judges a segment that `accepts_sent` has counted.
+/// Judges a segment that `accepts_sent` has counted and not taken.
+#[cold]
 #[inline(never)]
 pub(crate) fn judge_sent(
     pair: &mut [FlowState; 2],
     now: Instant,
-    packet: &PacketView,
-    exceptions: &mut Exceptions,
+    packet: PacketView,
+    details: &mut FlowDetails,
     log: &mut FailureLog,
 ) {
     let Some(tcp) = &packet.tcp else { return };
     let side = packet.flow.index() & 1;
-    pair[side].begin(packet.flow, tcp, exceptions);
-    let first = pair[side].sent_packets == 1;
     let other_flow = packet.flow.reverse();
+    pair[side].begin(packet.flow, tcp, details);
+    if !tcp.has_ack || pair[side ^ 1].was_delivered(tcp.acknowledgement) {
+        return;
+    }
+    if details.replaced_syn_ends.get(&other_flow) == Some(&tcp.acknowledgement) {
+        return;
+    }
+    let first = pair[side].sent(packet.flow, details) == Amount::packet(packet.ip_bytes);
     let other = &mut pair[side ^ 1];
-    if !tcp.has_ack || other.was_delivered(tcp.acknowledgement) {
-        return;
-    }
-    let exception = exceptions.get(&other_flow);
-    if exception.is_some_and(|exception| exception.replaced_syn_end == Some(tcp.acknowledgement)) {
-        return;
-    }
-    if first && !tcp.syn && other.sent_packets == 0 && exception.is_none() {
+    let silent = other.sent(other_flow, details) == Amount::default();
+    if !other.has_begun() && !tcp.syn && (first || !silent) {
+        // The beginning was not seen: the other side's numbers begin with what is acknowledged.
         other.begin_at(tcp.acknowledgement, tcp.acknowledgement, WINDOW);
-        exceptions.entry(other_flow).or_default().begun_by_acknowledgement = true;
         return;
     }
-    let (found, sent) = (tcp.acknowledgement, other.sent_packets);
+    let found = tcp.acknowledgement;
     let (highest, sent_end) = (other.delivered_end, other.sent_end);
     log.note(Rule::Acknowledgement, Subject::Flow(packet.flow), now, || {
-        if sent == 0 {
-            return format!("expected no acknowledgement of flow {other_flow}, which sent nothing, found one of {found}");
+        if silent {
+            return format!(
+                "expected no acknowledgement of flow {other_flow}, which sent nothing, found one of {found}"
+            );
         }
         format!(
             "expected an acknowledgement of at most {highest}, the highest sequence number delivered of flow {other_flow} \
@@ -182,6 +192,16 @@ pub(crate) fn judge_sent(
 }
 
 impl FlowState {
+    /// All that was sent.
+    fn sent(&self, flow: FlowId, details: &FlowDetails) -> Amount {
+        self.in_flight.plus(self.delivered).plus(details.dropped(flow).amount)
+    }
+
+    /// Whether the numbers have begun. (Never all zero: after a SYN, `sent_end` is ahead of the first number.)
+    fn has_begun(&self) -> bool {
+        (self.sent_end, self.delivered_end, self.delivered_span) != (0, 0, 0)
+    }
+
     /// Begins the numbers at `first`, of which everything before `sent_end` has been sent and nothing delivered.
     fn begin_at(&mut self, first: u32, sent_end: u32, delivered_span: u32) {
         self.sent_end = sent_end;
@@ -189,20 +209,19 @@ impl FlowState {
         self.delivered_span = delivered_span;
     }
 
-    /// A segment that may begin the numbers: the first one seen, a SYN, or one without acknowledgement.
-    fn begin(&mut self, flow: FlowId, tcp: &TcpView, exceptions: &mut Exceptions) {
-        let first = self.sent_packets == 1;
-        let known = exceptions.get(&flow).is_some_and(|exception| exception.begun_by_acknowledgement);
+    /// A segment that may begin the numbers: a SYN, or the first one seen.
+    fn begin(&mut self, flow: FlowId, tcp: &TcpView, details: &mut FlowDetails) {
         if tcp.syn {
             // The first number is where an acknowledgement may lie furthest behind.
             let initial = self.delivered_end.wrapping_sub(self.delivered_span);
-            if first || tcp.sequence != initial {
-                if !first {
-                    exceptions.entry(flow).or_default().replaced_syn_end = Some(self.sent_end);
+            let begun = self.has_begun();
+            if !begun || tcp.sequence != initial {
+                if begun {
+                    details.replaced_syn_ends.insert(flow, self.sent_end);
                 }
                 self.begin_at(tcp.sequence, tcp.sequence_end, 0);
             }
-        } else if first && !known {
+        } else if !self.has_begun() {
             self.begin_at(tcp.sequence, tcp.sequence_end, WINDOW);
         }
         self.content_sent(tcp);
@@ -231,13 +250,6 @@ impl FlowState {
         }
     }
 
-    /// More delivered and dropped than sent?
-    #[inline(always)]
-    fn overdrawn(&self) -> bool {
-        self.delivered_packets + self.dropped_packets > self.sent_packets
-            || self.delivered_bytes + self.dropped_bytes > self.sent_bytes
-    }
-
     /// Counts a delivered packet; false if it has to be judged.
     #[inline(always)]
     pub(crate) fn accepts_delivered(
@@ -247,32 +259,33 @@ impl FlowState {
         sent: Instant,
         path: &PathPromise,
     ) -> bool {
-        self.delivered_packets += 1;
-        self.delivered_bytes += u64::from(packet.ip_bytes);
+        let amount = Amount::packet(packet.ip_bytes);
+        self.in_flight.subtract(amount);
+        self.delivered.add(amount);
         // Signed: a packet that arrives before it was sent takes less than no time.
         let delay_ns = now.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
-        let mut right = delay_ns >= path.least_ns(packet.ip_bytes) && !self.overdrawn();
+        let right = delay_ns >= path.least_ns(packet.ip_bytes) && !self.in_flight.is_negative();
         if let Some(tcp) = &packet.tcp
             && has_content(tcp)
         {
-            if distance(self.sent_end, tcp.sequence_end) >= 0 {
-                self.content_delivered(tcp);
-            } else {
-                right = false;
+            if distance(self.sent_end, tcp.sequence_end) < 0 {
+                return false;
             }
+            self.content_delivered(tcp);
         }
         right
     }
 
     /// Judges a packet that `accepts_delivered` has counted.
+    #[cold]
     #[inline(never)]
     pub(crate) fn judge_delivered(
         &mut self,
         now: Instant,
-        packet: &PacketView,
+        packet: PacketView,
         sent: Instant,
         path: &PathPromise,
-        exceptions: &Exceptions,
+        details: &FlowDetails,
         log: &mut FailureLog,
     ) {
         let subject = Subject::Flow(packet.flow);
@@ -293,7 +306,7 @@ impl FlowState {
             && distance(self.sent_end, tcp.sequence_end) < 0
         {
             let found = tcp.sequence_end;
-            if exceptions.get(&packet.flow).is_some_and(|exception| exception.replaced_syn_end == Some(found)) {
+            if details.replaced_syn_ends.get(&packet.flow) == Some(&found) {
                 return;
             }
             let expected = self.sent_end;
@@ -305,74 +318,74 @@ impl FlowState {
     }
 
     fn judge_balance(&self, flow: FlowId, now: Instant, log: &mut FailureLog) {
-        if self.overdrawn() {
+        if self.in_flight.is_negative() {
+            let (packets, bytes) = self.in_flight.parts();
             log.note(Rule::FlowConservation, Subject::Flow(flow), now, || {
                 format!(
-                    "expected at most {} packets and {} bytes delivered and dropped, as many as were sent, found {} \
-                     packets and {} bytes delivered and {} packets and {} bytes dropped",
-                    self.sent_packets,
-                    self.sent_bytes,
-                    self.delivered_packets,
-                    self.delivered_bytes,
-                    self.dropped_packets,
-                    self.dropped_bytes
+                    "expected no more to be delivered and dropped than was sent, found {} packets and {} bytes more",
+                    -packets, -bytes
                 )
             });
         }
     }
 
-    pub(crate) fn dropped(&mut self, now: Instant, packet: &PacketView, log: &mut FailureLog) {
-        self.dropped_packets += 1;
-        self.dropped_bytes += u64::from(packet.ip_bytes);
+    pub(crate) fn dropped(
+        &mut self,
+        now: Instant,
+        packet: &PacketView,
+        details: &mut FlowDetails,
+        log: &mut FailureLog,
+    ) {
+        let amount = Amount::packet(packet.ip_bytes);
+        self.in_flight.subtract(amount);
+        let index = packet.flow.index();
+        if index >= details.dropped.len() {
+            details.dropped.resize(index + 1, Dropped::default());
+        }
+        details.dropped[index].packets += 1;
+        details.dropped[index].amount.add(amount);
         self.judge_balance(packet.flow, now, log);
     }
 
-    /// The balance after the run.
-    pub(crate) fn finish(&self, flow: FlowId, end: &FlowEnd, log: &mut FailureLog) {
+    /// The balance after the run. Returns how many packets were dropped.
+    pub(crate) fn finish(&self, flow: FlowId, end: &FlowEnd, details: &FlowDetails, log: &mut FailureLog) -> u64 {
         let subject = Subject::Flow(flow);
-        for (what, sent, delivered, dropped, in_flight) in [
-            ("packets", self.sent_packets, self.delivered_packets, self.dropped_packets, end.in_flight_packets),
-            ("bytes", self.sent_bytes, self.delivered_bytes, self.dropped_bytes, end.in_flight_bytes),
-        ] {
-            if (delivered + dropped).checked_add(in_flight) != Some(sent) {
-                log.note(Rule::FlowConservation, subject, Instant::NEVER, || {
-                    format!(
-                        "expected {sent} {what} sent to be found again, found {delivered} delivered + {dropped} dropped \
-                         + {in_flight} in flight"
-                    )
-                });
-            }
+        if self.in_flight != Amount::of(end.in_flight_packets, end.in_flight_bytes) {
+            let (packets, bytes) = self.in_flight.parts();
+            log.note(Rule::FlowConservation, subject, Instant::NEVER, || {
+                format!(
+                    "expected {packets} packets and {bytes} bytes in flight, as was sent less what was delivered and \
+                     dropped, found {} packets and {} bytes",
+                    end.in_flight_packets, end.in_flight_bytes
+                )
+            });
         }
-        let Some(published) = end.published else { return };
-        for (what, expected, found) in [
-            ("tx_packets", self.sent_packets, published.tx_packets),
-            ("tx_bytes", self.sent_bytes, published.tx_bytes),
-            ("rx_packets", self.delivered_packets, published.rx_packets),
-            ("rx_bytes", self.delivered_bytes, published.rx_bytes),
-            ("lost_packets", self.dropped_packets, published.lost_packets),
+        let dropped = details.dropped(flow);
+        let Some(published) = end.published else { return dropped.packets };
+        let more = |packets, bytes, own| Amount::of(packets, bytes).minus(own).parts();
+        let tx = more(published.tx_packets, published.tx_bytes, self.sent(flow, details));
+        let rx = more(published.rx_packets, published.rx_bytes, self.delivered);
+        let lost = published.lost_packets.wrapping_sub(dropped.packets) as i64;
+        for (what, found, more) in [
+            ("tx_packets", published.tx_packets, tx.0),
+            ("tx_bytes", published.tx_bytes, tx.1),
+            ("rx_packets", published.rx_packets, rx.0),
+            ("rx_bytes", published.rx_bytes, rx.1),
+            ("lost_packets", published.lost_packets, lost),
         ] {
-            if expected != found {
+            if more != 0 {
+                let expected = i128::from(found) - i128::from(more);
                 log.note(Rule::Counters, subject, Instant::NEVER, || {
                     format!("expected the records to say {what} = {expected}, found {found}")
                 });
             }
         }
-    }
-
-    pub(crate) fn sent_packets(&self) -> u64 {
-        self.sent_packets
-    }
-
-    pub(crate) fn delivered_packets(&self) -> u64 {
-        self.delivered_packets
-    }
-
-    pub(crate) fn dropped_packets(&self) -> u64 {
-        self.dropped_packets
+        dropped.packets
     }
 
     /// Whether any event named this flow.
-    pub(crate) fn was_seen(&self) -> bool {
-        self.sent_packets + self.delivered_packets + self.dropped_packets > 0
+    pub(crate) fn was_seen(&self, flow: FlowId, details: &FlowDetails) -> bool {
+        let nothing = Amount::default();
+        (self.in_flight, self.delivered) != (nothing, nothing) || details.dropped(flow).packets > 0
     }
 }

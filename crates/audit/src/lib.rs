@@ -10,6 +10,7 @@
 //! that forgets a packet in every one of its events, its counters and its end state is consistent.
 
 mod auditor;
+mod balance;
 mod declared;
 mod flow;
 mod link;

@@ -10,8 +10,6 @@ use std::fmt;
 pub enum Rule {
     /// An event names a link or a flow that nobody declared.
     Declared,
-    /// No frame is larger than the link's MTU and framing allow.
-    FrameSize,
     /// A frame begins when it has come, and ends after it has begun.
     FrameOrder,
     /// No frame begins before the one ahead of it has left (on a shared medium: has arrived).
@@ -32,6 +30,8 @@ pub enum Rule {
     Acknowledgement,
     /// The published counters are those that the events give.
     Counters,
+    /// Packet by packet: no frame is larger than the link's MTU and framing allow.
+    FrameSize,
     /// Packet by packet: frames leave a queue in the order in which they came.
     QueueOrder,
     /// Packet by packet: no more packets or bytes wait than the queue holds.

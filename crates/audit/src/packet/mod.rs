@@ -29,6 +29,7 @@ pub struct PacketAuditor {
     flows: Vec<FlowWatch>,
     log: FailureLog,
     acknowledgements: u64,
+    frames: u64,
 }
 
 /// What is known of one direction of a conversation.
@@ -44,7 +45,14 @@ impl PacketAuditor {
     pub fn new(links: Vec<DeclaredLink>) -> Self {
         let queues =
             links.iter().enumerate().map(|(index, link)| QueueWatch::new(LinkId(index as u32), link)).collect();
-        PacketAuditor { declared: links, queues, flows: Vec::new(), log: FailureLog::default(), acknowledgements: 0 }
+        PacketAuditor {
+            declared: links,
+            queues,
+            flows: Vec::new(),
+            log: FailureLog::default(),
+            acknowledgements: 0,
+            frames: 0,
+        }
     }
 
     /// Declares a flow; before its first packet, at any time of the run.
@@ -82,6 +90,7 @@ impl PacketAuditor {
             }
         }
         let checks = [
+            (Rule::FrameSize, self.frames),
             (Rule::QueueOrder, order),
             (Rule::QueueLimit, limit),
             (Rule::Origin, origin),
@@ -97,8 +106,10 @@ impl PacketAuditor {
     }
 }
 
-impl Observer for PacketAuditor {
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
+impl PacketAuditor {
+    #[cold]
+    #[inline(never)]
+    fn judge_sent(&mut self, now: Instant, packet: &PacketView) {
         // Events of flows and links that nobody declared are noted by the other auditor.
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
         flow.origin.sent(now, packet);
@@ -122,7 +133,9 @@ impl Observer for PacketAuditor {
         }
     }
 
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+    #[cold]
+    #[inline(never)]
+    fn judge_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
         flow.origin.delivered(now, packet, sent, &mut self.log);
         if flow.hops.delivered(now.as_nanos(), packet.ip_bytes).is_err() {
@@ -138,28 +151,17 @@ impl Observer for PacketAuditor {
         }
     }
 
-    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
-        let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
-        flow.origin.dropped(now, packet, &mut self.log);
-    }
-
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
-        if let Some(queue) = self.queues.get_mut(link.index()) {
-            queue.offered(wire_bytes);
-        }
-    }
-
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        // What the loss model takes has left the queue.
-        if let Some(queue) = self.queues.get_mut(link.index())
-            && reason != DropReason::Loss
-        {
-            queue.dropped(wire_bytes, &mut self.log);
-        }
-    }
-
-    fn transmitted(&mut self, frame: &Transmission) {
+    #[cold]
+    #[inline(never)]
+    fn judge_transmitted(&mut self, frame: &Transmission) {
         let Some(link) = self.declared.get(frame.link.index()) else { return };
+        let (bytes, largest) = (frame.wire_bytes, link.max_wire_bytes());
+        self.frames += 1;
+        if bytes > largest {
+            self.log.note(Rule::FrameSize, Subject::Link(frame.link), frame.start, || {
+                format!("expected frames of at most {largest} bytes, found one of {bytes}")
+            });
+        }
         let queue = &mut self.queues[frame.link.index()];
         queue.transmitted(frame, &mut self.log);
         let in_order = queue.in_order;
@@ -175,6 +177,54 @@ impl Observer for PacketAuditor {
                      {bytes} bytes from nowhere"
                 ),
             });
+        }
+    }
+}
+
+// Ordinary runs have no such auditor: all of it is kept out of the hot path, and what it is told is copied so that the
+// caller's values can stay in registers.
+impl Observer for PacketAuditor {
+    #[inline(always)]
+    fn sent(&mut self, now: Instant, packet: &PacketView) {
+        let packet = *packet;
+        self.judge_sent(now, &packet);
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        let packet = *packet;
+        self.judge_delivered(now, &packet, sent);
+    }
+
+    #[inline(always)]
+    fn transmitted(&mut self, frame: &Transmission) {
+        let frame = *frame;
+        self.judge_transmitted(&frame);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+        let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
+        flow.origin.dropped(now, packet, &mut self.log);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+        if let Some(queue) = self.queues.get_mut(link.index()) {
+            queue.offered(wire_bytes);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        // What the loss model takes has left the queue.
+        if let Some(queue) = self.queues.get_mut(link.index())
+            && reason != DropReason::Loss
+        {
+            queue.dropped(wire_bytes, &mut self.log);
         }
     }
 }

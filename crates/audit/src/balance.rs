@@ -1,0 +1,92 @@
+//! Packets and bytes in one number: 2^30 for a packet, 1 for a byte, modulo 2^64.
+//!
+//! A link and a flow see several events per packet, and each would change two counters. One number halves that, and
+//! loses nothing where it is used. A *balance* (what came less what went) is compared with what should be left, and must
+//! not fall below zero; *totals* wrap, but two of them that should be equal are compared. Only to say in words by how much
+//! two differ are they taken apart, which is right up to half a gibibyte.
+
+/// Packets and bytes, modulo 2^64; see the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount(u64);
+
+/// Such that a packet's 2^30 fits into an instruction.
+const BYTE_BITS: u32 = 30;
+
+impl Amount {
+    /// One packet of this size.
+    #[inline(always)]
+    pub(crate) fn packet(bytes: u32) -> Amount {
+        Amount(u64::from(bytes) + (1 << BYTE_BITS))
+    }
+
+    /// So many packets with so many bytes together.
+    pub(crate) fn of(packets: u64, bytes: u64) -> Amount {
+        Amount((packets << BYTE_BITS).wrapping_add(bytes))
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, other: Amount) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
+
+    #[inline(always)]
+    pub(crate) fn subtract(&mut self, other: Amount) {
+        self.0 = self.0.wrapping_sub(other.0);
+    }
+
+    pub(crate) fn plus(mut self, other: Amount) -> Amount {
+        self.add(other);
+        self
+    }
+
+    pub(crate) fn minus(mut self, other: Amount) -> Amount {
+        self.subtract(other);
+        self
+    }
+
+    /// Whether a balance has fallen below zero: fewer than no packets, or no packets with fewer than no bytes.
+    #[inline(always)]
+    pub(crate) fn is_negative(self) -> bool {
+        (self.0 as i64) < 0
+    }
+
+    /// A balance, or the difference of two totals, as packets and bytes.
+    pub(crate) fn parts(self) -> (i64, i64) {
+        let unused = u64::BITS - BYTE_BITS;
+        let bytes = ((self.0 << unused) as i64) >> unused;
+        let packets = (self.0.wrapping_sub(bytes as u64) as i64) >> BYTE_BITS;
+        (packets, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_balance_is_taken_apart() {
+        let mut balance = Amount::default();
+        balance.add(Amount::packet(1500));
+        balance.add(Amount::packet(40));
+        assert_eq!(balance.parts(), (2, 1540));
+        balance.subtract(Amount::packet(1500));
+        assert_eq!((balance.parts(), balance.is_negative()), ((1, 40), false));
+        // A byte too many went: no packets and minus one byte.
+        balance.subtract(Amount::packet(41));
+        assert_eq!((balance.parts(), balance.is_negative()), ((0, -1), true));
+        assert_eq!(Amount::of(7, 100).minus(Amount::of(8, 100)).parts(), (-1, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn totals_that_have_wrapped_differ_by_what_they_differ(
+            packets: u64, bytes: u64, more in -1000i64..1000, heavier in -1_000_000i64..1_000_000,
+        ) {
+            let total = Amount::of(packets, bytes);
+            let other = Amount::of(packets.wrapping_add_signed(more), bytes.wrapping_add_signed(heavier));
+            prop_assert_eq!(other.minus(total).parts(), (more, heavier));
+            prop_assert_eq!(other == total, more == 0 && heavier == 0);
+        }
+    }
+}
