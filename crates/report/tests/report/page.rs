@@ -245,6 +245,15 @@ fn a_late_run_says_so() {
 }
 
 #[test]
+fn points_that_share_a_run_count_it_once() {
+    let folder = Folder::copy_of("study");
+    let table = folder.text("results.csv");
+    let line = table.lines().find(|l| l.starts_with("udp,100000,published")).unwrap();
+    folder.write("results.csv", &format!("{table}{}\n", line.replace("published", "random")));
+    assert!(squeezed(&folder.build()).contains("<dd>2 runs at 3 points</dd>"));
+}
+
+#[test]
 fn a_quick_study_says_so() {
     let folder = Folder::copy_of("study");
     assert!(!folder.build().contains("Quick run."));
