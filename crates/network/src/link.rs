@@ -9,7 +9,7 @@
 //! instant at which another comes has left the queue.
 
 use crate::loss::LossModel;
-use crate::packet::Handle;
+use crate::packet::InFlight;
 use crate::queue::{Interface, Limit, QueueDiscipline};
 use fullpipe_engine::Lane;
 use fullpipe_units::rate::Transmitter;
@@ -27,9 +27,9 @@ pub struct LinkSpecification {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
-    /// Largest IP packet.
+    /// Largest IP packet; more than 65 535 is taken as that, the most an IP packet can be.
     pub mtu_bytes: u32,
-    /// Bytes that framing adds.
+    /// Bytes that framing adds, at most 65 535.
     pub framing_bytes: u32,
     /// Device queue.
     pub queue: Limit,
@@ -110,11 +110,13 @@ pub struct Link {
     /// The only link that feeds this one, if the chain may be computed at once; else [`NO_LINK`].
     pub(crate) feeder: LinkId,
     // Second line.
-    pub(crate) framing_bytes: u32,
-    pub(crate) mtu_bytes: u32,
+    pub(crate) framing_bytes: u16,
+    pub(crate) mtu_bytes: u16,
+    /// Whether the far end passes packets on.
+    pub(crate) to_router: bool,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
-    pub(crate) flight: Lane<Handle>,
+    pub(crate) flight: Lane<InFlight>,
     pub(crate) extras: Option<Box<Extras>>,
     // What only a busy link needs.
     pub(crate) limit: Limit,
@@ -149,8 +151,9 @@ impl Link {
             delay,
             to,
             feeder: NO_LINK,
-            framing_bytes,
-            mtu_bytes,
+            framing_bytes: u16::try_from(framing_bytes).unwrap_or(u16::MAX),
+            mtu_bytes: u16::try_from(mtu_bytes).unwrap_or(u16::MAX),
+            to_router: false,
             frames: 0,
             bytes: 0,
             flight: Lane::default(),

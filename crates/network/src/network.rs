@@ -14,7 +14,7 @@
 use crate::ethernet::Segment;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
-use crate::packet::{Arena, Content, Handle, Packet, Side};
+use crate::packet::{Arena, Content, Handle, InFlight, Packet, Side};
 use crate::queue::Queued;
 use crate::routing::{self, Attachment, Edge, Routes};
 use fullpipe_engine::{Calendar, EventClass, EventId};
@@ -184,6 +184,9 @@ impl<O: Observer> Network<O> {
         for (node, routes) in self.nodes.iter_mut().zip(routing::compute(&self.edges, &forwards)) {
             node.routes = routes;
         }
+        for link in &mut self.links {
+            link.to_router = self.nodes[link.to.index()].router;
+        }
         if self.fuse {
             self.find_chains();
         }
@@ -293,22 +296,21 @@ impl<O: Observer> Network<O> {
         let packet = Packet { sent: self.now, content, flow, destination, ip_bytes, sacks, payload };
         self.observer.sent(self.now, &packet.view());
         let handle = self.arena.insert(packet);
-        self.route(from, handle);
+        self.route(from, InFlight { handle, destination, flow, ip_bytes });
     }
 
     #[inline(always)]
-    fn route(&mut self, node: NodeId, handle: Handle) {
-        let destination = self.arena.get(handle).destination;
-        match self.nodes[node.index()].routes.toward(destination) {
-            Attachment::Link(link) => self.enqueue(link, self.now, handle),
-            other => self.route_elsewhere(node, other, handle),
+    fn route(&mut self, node: NodeId, packet: InFlight) {
+        match self.nodes[node.index()].routes.toward(packet.destination) {
+            Attachment::Link(link) => self.enqueue(link, self.now, packet),
+            other => self.route_elsewhere(node, other, packet.handle),
         }
     }
 
     #[cold]
     fn route_elsewhere(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
         match attachment {
-            Attachment::Link(link) => self.enqueue(link, self.now, handle),
+            Attachment::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
             Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
             Attachment::None => self.drop_packet(self.now, handle, None, DropReason::Unreachable),
         }
@@ -331,15 +333,12 @@ impl<O: Observer> Network<O> {
 
     /// A packet comes to a link's queue at `at` (now, or later if a chain is being computed).
     #[inline(always)]
-    fn enqueue(&mut self, mut link: LinkId, mut at: Instant, handle: Handle) {
-        let (ip_bytes, flow, destination) = {
-            let packet = self.arena.get(handle);
-            (packet.ip_bytes, packet.flow, packet.destination)
-        };
+    fn enqueue(&mut self, mut link: LinkId, mut at: Instant, packet: InFlight) {
+        let InFlight { handle, destination, flow, ip_bytes } = packet;
         loop {
             let l = &mut self.links[link.index()];
-            let wire_bytes = ip_bytes + l.framing_bytes;
-            if ip_bytes > l.mtu_bytes || self.silent_drop.is_some() {
+            let wire_bytes = ip_bytes + u32::from(l.framing_bytes);
+            if ip_bytes > u32::from(l.mtu_bytes) || self.silent_drop.is_some() {
                 return self.enqueue_with_care(link, at, handle);
             }
             if let Some(extras) = &l.extras
@@ -376,17 +375,16 @@ impl<O: Observer> Network<O> {
                 l.losses += 1;
                 return self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             }
-            let node = &self.nodes[l.to.index()];
-            if node.router
+            if l.to_router
                 && arrival <= self.horizon
-                && let Attachment::Link(next) = node.routes.toward(destination)
+                && let Attachment::Link(next) = self.nodes[l.to.index()].routes.toward(destination)
                 && self.links[next.index()].feeder == link
             {
                 link = next;
                 at = arrival;
                 continue;
             }
-            if self.links[link.index()].flight.push(arrival, handle) {
+            if self.links[link.index()].flight.push(arrival, packet) {
                 self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
             }
             return;
@@ -398,10 +396,13 @@ impl<O: Observer> Network<O> {
     fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: Handle) {
         let l = &mut self.links[link.index()];
         let packet = self.arena.get(handle);
-        let wire_bytes = packet.ip_bytes + l.framing_bytes;
-        if packet.ip_bytes > l.mtu_bytes {
-            let mtu_bytes = l.mtu_bytes;
-            return self.fragment(at, handle, mtu_bytes, link, |network, piece| network.enqueue(link, at, piece));
+        let wire_bytes = packet.ip_bytes + u32::from(l.framing_bytes);
+        if packet.ip_bytes > u32::from(l.mtu_bytes) {
+            let mtu_bytes = u32::from(l.mtu_bytes);
+            return self.fragment(at, handle, mtu_bytes, link, |network, piece| {
+                let piece = network.arena.in_flight(piece);
+                network.enqueue(link, at, piece);
+            });
         }
         if self.drops_silently(link, handle) {
             return;
@@ -410,7 +411,7 @@ impl<O: Observer> Network<O> {
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else {
             // Only a fault elsewhere brought us here.
             let fault = self.silent_drop.take();
-            self.enqueue(link, at, handle);
+            self.enqueue(link, at, self.arena.in_flight(handle));
             self.silent_drop = fault;
             return;
         };
@@ -480,7 +481,7 @@ impl<O: Observer> Network<O> {
             if loss.is_some_and(|loss| loss.loses(packet.has_payload())) {
                 l.losses += 1;
                 self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
-            } else if l.flight.push(arrival, handle) {
+            } else if l.flight.push(arrival, self.arena.in_flight(handle)) {
                 self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
             }
         }
@@ -503,7 +504,8 @@ impl<O: Observer> Network<O> {
                 EventClass::Arrival => {
                     let link = &mut self.links[event.index() as usize];
                     let to = link.to;
-                    let Some((handle, next)) = link.flight.pop() else {
+                    let to_router = link.to_router;
+                    let Some((packet, next)) = link.flight.pop() else {
                         self.calendar.pop();
                         continue;
                     };
@@ -511,7 +513,11 @@ impl<O: Observer> Network<O> {
                         Some(next) => self.calendar.replace(next, event),
                         None => self.calendar.pop(),
                     }
-                    self.arrive(hosts, to, handle);
+                    if to_router {
+                        self.route(to, packet);
+                    } else {
+                        self.arrive(hosts, to, packet.handle);
+                    }
                 }
                 EventClass::Departure => {
                     self.calendar.pop();
@@ -537,7 +543,7 @@ impl<O: Observer> Network<O> {
     #[inline(always)]
     pub(crate) fn arrive(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         if self.nodes[node.index()].router {
-            return self.route(node, handle);
+            return self.route(node, self.arena.in_flight(handle));
         }
         let packet = self.arena.get(handle);
         if let Content::Fragment { .. } = packet.content {
@@ -573,7 +579,7 @@ impl<O: Observer> Network<O> {
             let (delay, framing_bytes, rate) = match hop {
                 Attachment::Link(link) => {
                     let link = &self.links[link.index()];
-                    (link.delay, link.framing_bytes, link.transmitter.rate())
+                    (link.delay, u32::from(link.framing_bytes), link.transmitter.rate())
                 }
                 Attachment::Station { segment, .. } => self.segments[segment as usize].minimum(),
                 Attachment::None => continue,

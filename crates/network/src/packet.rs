@@ -226,6 +226,16 @@ impl Packet {
     }
 }
 
+/// A packet on its way, with what a router and a link need of it: they then leave the packet's own cache line alone, which
+/// with 10 000 flows is a miss per hop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub(crate) handle: Handle,
+    pub(crate) destination: NodeId,
+    pub(crate) flow: FlowId,
+    pub(crate) ip_bytes: u32,
+}
+
 /// All packets that are somewhere in the network, and their side data. Slots are reused: after the first flights
 /// nothing is allocated.
 #[derive(Debug, Default)]
@@ -249,6 +259,13 @@ impl Arena {
             self.packets.push(packet);
             Handle(self.packets.len() as u32 - 1)
         }
+    }
+
+    /// A packet as links pass it on.
+    #[inline(always)]
+    pub(crate) fn in_flight(&self, handle: Handle) -> InFlight {
+        let packet = self.get(handle);
+        InFlight { handle, destination: packet.destination, flow: packet.flow, ip_bytes: packet.ip_bytes }
     }
 
     /// The packet.
