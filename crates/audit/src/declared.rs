@@ -20,7 +20,8 @@ pub struct DeclaredLink {
     pub delay_varies: bool,
     /// Bytes that framing adds to each IP packet on the wire.
     pub framing_bytes: u32,
-    /// Smallest frame on the wire, framing included; 0 if there is none. Shorter ones are padded.
+    /// Smallest frame on the wire, framing included; 0 if there is none. Shorter ones are padded. Where there is one (an
+    /// Ethernet), a sender may hold a packet back until it knows an address.
     pub min_frame_bytes: u32,
     /// Largest IP packet in one frame.
     pub mtu_bytes: u32,

@@ -2,8 +2,8 @@
 //! over the one before then, and what is delivered arrived over the last.
 //!
 //! A frame says how large its packet is, save where short frames are padded. A packet that is larger than a link's MTU
-//! goes on in pieces, each with a header of its own (RFC 791: 20 bytes). On a shared medium a packet may be offered later
-//! than it came, because its next hop's address is being resolved.
+//! goes on in pieces, each with a header of its own (RFC 791: 20 bytes). On an Ethernet (a shared medium, or a link with a
+//! smallest frame) a packet may be offered later than it came, because its next hop's address is being resolved.
 
 use crate::declared::{DeclaredLink, Medium};
 use fullpipe_record::Transmission;
@@ -133,7 +133,7 @@ impl Place {
         if self.given_up {
             return true;
         }
-        let waits = link.medium == Medium::HalfDuplex;
+        let waits = link.medium == Medium::HalfDuplex || link.min_frame_bytes > 0;
         if !waits && in_order {
             // What came before and did not go on was dropped.
             while self.came.front().is_some_and(|came| came.at < offered) {

@@ -221,6 +221,27 @@ fn each_hop_feeds_the_next() {
 }
 
 #[test]
+fn on_an_ethernet_a_packet_may_be_held_back() {
+    // Sent at 0, offered at 400, transmitted at 500; on another link that would be a packet from nowhere.
+    for (min_frame_bytes, medium, expected) in [
+        (0, Medium::PointToPoint, vec![Rule::Hops]),
+        (64, Medium::PointToPoint, vec![]),
+        (0, Medium::HalfDuplex, vec![]),
+    ] {
+        let declared = DeclaredLink { min_frame_bytes, medium, ..link(None) };
+        let mut run = queue(declared, &[1000], &[(1000, 400, 500)]);
+        run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
+        let packet = PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, tcp: None };
+        run.events.insert(0, Event::Sent(0, packet));
+        run.events.push(Event::Delivered(9500, packet, 0));
+        assert_eq!(rules(&run.packets()), expected);
+        // But never before it was sent.
+        run.events[0] = Event::Sent(401, packet);
+        assert!(rules(&run.packets()).contains(&Rule::Hops));
+    }
+}
+
+#[test]
 fn a_packet_goes_only_over_its_way_and_is_delivered_where_it_ends() {
     let mut run = two_hops();
     run.flows[0].1.path = vec![LinkId(0)];
