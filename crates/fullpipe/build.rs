@@ -44,7 +44,8 @@ fn main() {
 }
 
 fn relative(root: &Path, file: &Path) -> String {
-    let parts: Vec<_> = file.strip_prefix(root).unwrap_or(file).components().map(|c| c.as_os_str().to_string_lossy()).collect();
+    let parts: Vec<_> =
+        file.strip_prefix(root).unwrap_or(file).components().map(|c| c.as_os_str().to_string_lossy()).collect();
     parts.join("/")
 }
 

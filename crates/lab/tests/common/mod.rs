@@ -6,12 +6,12 @@ use fullpipe_lab::{Options, Outcome, run};
 use fullpipe_scenario::Override;
 
 /// Runs a scenario and demands that the audit passes.
-pub fn outcome(text: &str) -> Outcome {
+pub(crate) fn outcome(text: &str) -> Outcome {
     outcome_with(text, &[])
 }
 
 /// Runs a scenario with overrides and demands that the audit passes.
-pub fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
+pub(crate) fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
     let overrides: Vec<Override> =
         overrides.iter().map(|(path, value)| Override { path: path.to_string(), value: value.to_string() }).collect();
     let loaded = fullpipe_scenario::load(text, "test.toml", &overrides).unwrap_or_else(|errors| panic!("{errors}"));
@@ -21,7 +21,7 @@ pub fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
 }
 
 /// Mean of a series over samples at or after `from_s`.
-pub fn mean(outcome: &Outcome, metric: &str, from_s: f64) -> f64 {
+pub(crate) fn mean(outcome: &Outcome, metric: &str, from_s: f64) -> f64 {
     let values: Vec<f64> = outcome
         .series_rows()
         .filter(|row| row.metric == metric && row.time.as_secs_f64() >= from_s)
@@ -32,7 +32,7 @@ pub fn mean(outcome: &Outcome, metric: &str, from_s: f64) -> f64 {
 }
 
 /// The rows of `flows.csv` as text.
-pub fn flows_csv(outcome: &Outcome) -> String {
+pub(crate) fn flows_csv(outcome: &Outcome) -> String {
     let mut bytes = Vec::new();
     fullpipe_lab::write_flows(outcome, &mut bytes).expect("memory takes it");
     String::from_utf8(bytes).expect("it is text")
