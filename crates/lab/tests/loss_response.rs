@@ -78,8 +78,7 @@ fn exact_sawtooth(every: u64) -> f64 {
     let (mut begin, mut sent_at_begin, mut last_sent) = (0.0, 0, window);
     let rounds_to_skip = 20 * every.isqrt() as usize + 200;
     let mut reductions = 0;
-    loop {
-        let Some((departed, number, lost)) = flight.pop_front() else { break };
+    while let Some((departed, number, lost)) = flight.pop_front() {
         clock = departed + 1.0;
         if lost {
             lost_pending += 1;

@@ -4,8 +4,8 @@
 //! is none; a test hands one in that kills the process at the n-th step or refuses it as a full disk would, and so sees
 //! every state that an interruption can leave behind.
 //!
-//! Two composite steps are atomic with respect to a kill or a power cut, as far as POSIX promises: [`Files::replace`]
-//! (write a temporary sibling, sync it, rename it over the old file, sync the folder) and [`Files::publish`] (the same
+//! Two composite steps are atomic with respect to a kill or a power cut, as far as POSIX promises: `replace`
+//! (write a temporary sibling, sync it, rename it over the old file, sync the folder) and `publish` (the same
 //! for a folder that does not exist yet).
 
 use std::fs::{self, File};
