@@ -1,0 +1,225 @@
+//! The command as scripts see it: exit status, standard output, standard error, records.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn fullpipe(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().expect("the command starts")
+}
+
+/// A folder of its own for a test, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn status(output: &Output) -> i32 {
+    output.status.code().expect("it was not killed")
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// All record files below a folder, by relative path. The report is built from them and left out.
+fn records(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("below the root").display().to_string();
+                found.insert(name, std::fs::read(&path).expect("a file"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_run_leaves_records_a_report_and_a_table() {
+    let out = folder("run");
+    let output = fullpipe(&["run", "quick-start", "--json", "--out", out.to_str().expect("text")]);
+    assert_eq!(status(&output), 0, "{}", errors(&output));
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    let rows = rows.as_array().expect("an array");
+    let goodput = rows.iter().find(|row| row["metric"] == "goodput_bps").expect("a row of goodput");
+    // A 10 Mbit/s link carries at most 10 x 1448/1502 = 9.64 Mbit/s of payload.
+    let goodput = goodput["mean"].as_f64().expect("a number");
+    assert!((8.0e6..9.64e6).contains(&goodput), "{goodput}");
+    let files = records(&out);
+    for wanted in ["study.toml", "results.csv", "summary.csv", "report.html"] {
+        assert!(files.contains_key(wanted), "{wanted}");
+    }
+    assert!(files.keys().any(|name| name.ends_with("flows.csv")));
+    assert!(errors(&output).contains("report.html"));
+    // The same call again reuses the run and changes no record.
+    let again = fullpipe(&["run", "quick-start", "--out", out.to_str().expect("text")]);
+    assert!(errors(&again).contains("0 runs made, 1 reused"), "{}", errors(&again));
+    assert_eq!(records(&out), files);
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let out = folder("quiet");
+    let output = fullpipe(&["run", "quick-start", "--quiet", "--out", out.to_str().expect("text")]);
+    assert_eq!((status(&output), errors(&output).as_str()), (0, ""));
+}
+
+#[test]
+fn bad_usage_and_bad_files_are_2_with_a_sentence() {
+    for (arguments, said) in [
+        (vec!["run", "quik-start"], "did you mean \"quick-start\""),
+        (vec!["run", "quick-start", "--set", "flow.0.sise=1"], "did you mean size"),
+        (vec!["run", "quick-start", "--set", "flow.0.size=much"], "flow.0.size"),
+        (vec!["run", "quick-start", "--pcap"], "not in this version"),
+        (vec!["run", "quick-start", "--real-time"], "not in this version"),
+        (vec!["rnu"], "did you mean `run`"),
+        (vec!["doctor"], "not in this version"),
+        (vec!["study", "run", "tcp-vs-upd"], "did you mean \"tcp-vs-udp\""),
+        (vec!["study", "run", "tcp-vs-udp", "--set", "runz=3"], "runz"),
+        (vec!["bench", "tcp-2"], "did you mean \"tcp-1\""),
+        (vec!["bench", "lte-1"], "not in this version"),
+        (vec!["list", "things"], "expected one of"),
+        (vec!["report", "/nowhere"], "not a folder"),
+        (vec!["check", "/nowhere.toml"], "cannot be read"),
+        (vec!["run"], "Usage"),
+    ] {
+        let output = fullpipe(&arguments);
+        assert_eq!(status(&output), 2, "{arguments:?}: {}", errors(&output));
+        assert!(errors(&output).contains(said), "{arguments:?} says {:?}, not {said:?}", errors(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_folder_with_something_else_is_refused_and_left_alone() {
+    let out = folder("foreign");
+    std::fs::create_dir_all(&out).expect("a folder");
+    std::fs::write(out.join("thesis.tex"), "mine").expect("a file");
+    let output = fullpipe(&["run", "quick-start", "--out", out.to_str().expect("text")]);
+    assert_eq!(status(&output), 2, "{}", errors(&output));
+    assert_eq!(records(&out).len(), 1);
+}
+
+#[test]
+fn a_machine_that_refuses_is_1() {
+    // Nothing can be created below a file, or in /proc.
+    let file = folder("file");
+    std::fs::write(&file, "").expect("a file");
+    for out in [file.join("below").display().to_string(), "/proc/fullpipe".to_string()] {
+        let output = fullpipe(&["run", "quick-start", "--quiet", "--out", &out]);
+        assert_eq!(status(&output), 1, "{out}: {}", errors(&output));
+        assert!(errors(&output).contains(&out), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn sabotage_is_3_with_the_reason() {
+    for (fault, rule) in [
+        ("fast-link:bottleneck", "link-rate"),
+        ("silent-drop:bottleneck:100", "flow-conservation"),
+        ("premature-ack:500", "acknowledgement"),
+    ] {
+        let out = folder(&format!("sabotage-{rule}"));
+        let output =
+            fullpipe(&["run", "quick-start", "--quiet", "--sabotage", fault, "--out", out.to_str().expect("text")]);
+        assert_eq!(status(&output), 3, "{fault}: {}", errors(&output));
+        assert!(errors(&output).contains(rule), "{fault}: {}", errors(&output));
+    }
+}
+
+#[test]
+fn a_study_gives_the_same_bytes_for_one_and_two_jobs_and_twice() {
+    let make = |name: &str, jobs: &str| {
+        let out = folder(name);
+        let output = fullpipe(&[
+            "study",
+            "run",
+            "tcp-vs-udp",
+            "--quick",
+            "--quiet",
+            "--jobs",
+            jobs,
+            "--out",
+            out.to_str().expect("text"),
+        ]);
+        assert_eq!(status(&output), 0, "{}", errors(&output));
+        (output.stdout, records(&out))
+    };
+    let one = make("jobs-1", "1");
+    assert!(one.1.len() > 100);
+    assert_eq!(one, make("jobs-2", "2"));
+    assert_eq!(one, make("jobs-2-again", "2"));
+}
+
+#[test]
+fn lists_are_json_with_names() {
+    for (what, name) in
+        [("congestion", "cubic"), ("queues", "fq-codel"), ("workloads", "bulk"), ("scenarios", "bench/tcp-1")]
+    {
+        let output = fullpipe(&["list", what, "--json"]);
+        let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rows = rows.as_array().expect("an array");
+        assert!(rows.iter().any(|row| row["name"] == name), "{what}");
+        for row in rows {
+            for key in ["name", "version", "source", "summary"] {
+                assert!(row[key].is_string(), "{what}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bench_counts_what_run_counts() {
+    let output = fullpipe(&["bench", "tcp-1", "--json", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}", errors(&output));
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let out = folder("bench-run");
+    let run = fullpipe(&["run", "bench/tcp-1", "--quiet", "--out", out.to_str().expect("text")]);
+    assert_eq!(status(&run), 0, "{}", errors(&run));
+    let files = records(&out);
+    let (_, json) = files.iter().find(|(name, _)| name.ends_with("run.json")).expect("run.json");
+    let json: Value = serde_json::from_slice(json).expect("JSON");
+    assert_eq!(rows[0]["packets"], json["packets"]["received_with_data"]);
+    assert_eq!(rows[0]["packet_hops"], json["packets"]["hops"]);
+    assert_eq!(rows[0]["simulated_seconds"].as_f64(), json["duration_s"].as_f64());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_is_130_and_the_same_call_goes_on() {
+    let out = folder("interrupt");
+    let arguments = [
+        "study",
+        "run",
+        "tcp-vs-udp",
+        "--quiet",
+        "--jobs",
+        "1",
+        "--set",
+        "experiments=[\"udp_draws\"]",
+        "--set",
+        "runs=400",
+        "--out",
+    ];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).spawn().expect("it starts");
+    let finished = |out: &Path| std::fs::read_dir(out.join("runs")).map_or(0, |entries| entries.count());
+    while finished(&out) < 3 {
+        assert!(child.try_wait().expect("it can be asked").is_none(), "it ended before it could be interrupted");
+        std::thread::yield_now();
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill starts");
+    assert!(kill.success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let before = finished(&out);
+    let again = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).output().expect("it starts");
+    assert_eq!(status(&again), 0, "{}", errors(&again));
+    assert!(before >= 3 && finished(&out) > before);
+}
