@@ -142,6 +142,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "count-zero", line: 9, found: "0", expected: &["an integer from 1 to 1000000"], suggestion: None, says: "too small" },
     Wrong { file: "count-beyond-all", line: 9, found: "1000001", expected: &["an integer from 1 to 1000000"], suggestion: None, says: "too large" },
     Wrong { file: "count-beyond-ports", line: 9, found: "60001", expected: &["at most 60000 flows of one protocol between two hosts"], suggestion: None, says: "too many for the ports" },
+    Wrong { file: "count-beyond-ports-of-the-first-pair", line: 10, found: "120001", expected: &["at most 60000 flows of one protocol between two hosts"], suggestion: None, says: "too many for the ports" },
     Wrong { file: "counts-together", line: 15, found: "1", expected: &["at most 1000000 in all"], suggestion: None, says: "too many" },
     Wrong { file: "nagle-as-text", line: 9, found: r#""ture""#, expected: &["true", "false"], suggestion: Some("true"), says: "this is a string" },
     Wrong { file: "preset-misspelt", line: 9, found: r#""ns-3""#, expected: &[r#""linux""#, r#""ns3""#], suggestion: Some(r#""ns3""#), says: "for flow.0.tcp.preset" },
