@@ -230,3 +230,41 @@ fn a_folder_that_cannot_be_made_gives_a_sentence() {
     assert_eq!(error.exit_status(), 1, "{error:?}");
     assert!(error.to_string().contains("cannot"), "{error}");
 }
+
+#[test]
+fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
+    // A kill does not show a missing sync, a power cut does: so the order of steps itself is looked at. A file is synced
+    // after its last write and before it (or its folder) gets its name; then the folder above is synced.
+    let folder = Temporary::new("order");
+    let trace = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let writer = trace.clone();
+    let hook: Hook = Arc::new(move |step| {
+        let line = match step {
+            Step::CreateFile(path) | Step::Write(path) => ("write", path.to_owned(), path.to_owned()),
+            Step::SyncFile(path) | Step::SyncFolder(path) => ("sync", path.to_owned(), path.to_owned()),
+            Step::Rename(from, to) => ("rename", from.to_owned(), to.to_owned()),
+            Step::CreateFolder(path) | Step::Remove(path) => ("other", path.to_owned(), path.to_owned()),
+        };
+        writer.lock().expect("no panic").push(line);
+        Ok(())
+    });
+    run_with(&small(), &Fake::new(), &folder.join("out"), 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
+    let trace = trace.lock().expect("no panic");
+    let mut renames = 0;
+    for (at, (_, from, to)) in trace.iter().enumerate().filter(|(_, (what, _, _))| *what == "rename") {
+        renames += 1;
+        let written: Vec<usize> = (0..at).filter(|n| trace[*n].0 == "write" && trace[*n].1.starts_with(from)).collect();
+        assert!(!written.is_empty(), "{from:?} was written");
+        for n in written {
+            let synced = trace[n..at].iter().any(|(what, path, _)| *what == "sync" && *path == trace[n].1);
+            assert!(synced, "{:?} is synced before it is named {to:?}", trace[n].1);
+        }
+        if from.is_dir() || to.is_dir() {
+            assert!(trace[..at].iter().any(|(what, path, _)| *what == "sync" && path == from), "{from:?} is synced");
+        }
+        let (what, path, _) = &trace[at + 1];
+        assert_eq!((*what, Some(path.as_path())), ("sync", to.parent()), "the name {to:?} is synced at once");
+    }
+    // study.toml, four runs, two tables.
+    assert_eq!(renames, 7);
+}
