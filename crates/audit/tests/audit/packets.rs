@@ -201,6 +201,14 @@ fn each_hop_feeds_the_next() {
     let mut run = two_hops();
     frame(&mut run, 4).wire_bytes = 999;
     assert!(rules(&run.packets()).contains(&Rule::Hops));
+    // Smaller, or larger, when it was sent.
+    for ip_bytes in [999, 1001] {
+        let mut run = two_hops();
+        if let Event::Sent(_, packet) = &mut run.events[0] {
+            packet.ip_bytes = ip_bytes;
+        }
+        assert!(rules(&run.packets()).contains(&Rule::Hops));
+    }
     // Sent later than offered.
     let mut run = two_hops();
     run.events[0] = match run.events[0] {
@@ -376,4 +384,31 @@ fn both_auditors_conclude_together() {
     let mut both = (Auditor::new(run.links.clone()), PacketAuditor::new(run.links.clone()));
     both.offered(LinkId(9), 1);
     assert!(!both.0.finish(&Run::default()).passed());
+}
+
+#[test]
+fn what_is_too_much_to_remember_is_not_judged() {
+    // A million and one packets come and are dropped without a word before the first goes on: too many to know them all.
+    let mut auditor = PacketAuditor::new(vec![link(None)]);
+    auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
+    let packet = PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let bound = 1 << 20;
+    for number in 0..=bound {
+        let now = Instant::from_nanos(number);
+        auditor.sent(now, &packet);
+        auditor.dropped(now, &packet, None, DropReason::Unreachable);
+        auditor.offered(LinkId(0), 100 + u32::from(number == bound));
+    }
+    let at = |nanoseconds| Instant::from_nanos(bound + nanoseconds);
+    auditor.transmitted(&Transmission {
+        link: LinkId(0),
+        flow: FlowId(0),
+        wire_bytes: 300,
+        offered: at(7),
+        start: at(7),
+        finish: at(2407),
+        arrival: at(3407),
+    });
+    let verdict = auditor.finish(&Run::default());
+    assert!(verdict.passed(), "{verdict}");
 }

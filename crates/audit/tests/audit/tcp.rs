@@ -345,8 +345,10 @@ fn what_is_sent_is_found_again_and_published() {
              and 700 bytes"
         )
     );
-    assert_eq!(failures[0].to_string().split(':').next(), Some("flow-conservation"));
-    assert!(failures[0].to_string().contains("flow 0 (conversation 0) at the end"));
+    assert_eq!(
+        failures[0].to_string(),
+        format!("flow-conservation: flow 0 (conversation 0) at the end: {}", failures[0].message)
+    );
     let mut wrong = run();
     wrong.flow_ends.get_mut(&FlowId(0)).unwrap().published.as_mut().unwrap().rx_bytes = 1001;
     let failures = wrong.streaming().failures;
@@ -363,6 +365,15 @@ fn more_delivered_than_sent_is_noticed_at_once() {
     run.events.push(again);
     let failures = run.streaming().failures;
     assert_eq!((failures[0].rule, failures[0].at.as_nanos()), (Rule::FlowConservation, 3_000_500));
+    assert_eq!(failures.len(), 1);
+    // The same in no time, over a path that is not known: only the balance is wrong.
+    let mut run = datagram(1000, 0);
+    run.flows[0].1.path.clear();
+    run.events.push(run.events[1].clone());
+    assert_eq!(
+        run.streaming().failures.iter().map(|failure| failure.rule).collect::<Vec<_>>(),
+        [Rule::FlowConservation]
+    );
     // A drop of what was never sent, and bytes alone.
     let mut run = datagram(1000, 3_000_000);
     let Event::Sent(_, packet) = run.events[0] else { panic!("sent first") };
