@@ -1,7 +1,7 @@
 //! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
-//! mean. TCP's keys are in `tcp`, those of flows and probes in `traffic`.
+//! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
-use super::{tcp, traffic};
+use super::{probes, tcp, traffic};
 use crate::schema::{Choice, Field, Kind, Table, Variant, Variants};
 use fullpipe_units::Duration;
 
@@ -43,7 +43,7 @@ pub(crate) static SCENARIO: Table = Table {
         Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
         Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
         Field::optional("flow", Kind::Tables(&traffic::FLOW), "none; there must be one", "Who talks to whom."),
-        Field::optional("probe", Kind::Tables(&traffic::PROBE), "none", "What to sample into `series.csv`."),
+        Field::optional("probe", Kind::Tables(&probes::PROBE), "none", "What to sample into `series.csv`."),
     ]],
     later: &["clock", "channel", "nat", "lte", "quic", "proxy", "background", "import"],
     ..Table::EMPTY

@@ -27,14 +27,15 @@
 mod fields;
 mod network;
 mod pattern;
+mod probes;
 #[cfg(test)]
 mod random;
 mod reach;
 mod tcp;
 mod traffic;
 
+pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
 pub use tcp::CONGESTION;
-pub use traffic::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
 
 use crate::description::Scenario;
 use crate::schema::{self, Data, Error, Errors, Override, Place, Sources, Tree};
@@ -172,7 +173,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let network = network::build(root, check)?;
     let reach = Reach::new(&network);
     let flows = traffic::flows(root, &network, &reach, check)?;
-    let probes = traffic::probes(root, &network, &flows, duration, check)?;
+    let probes = probes::probes(root, &network, &flows, duration, check)?;
     let network::Network { nodes, links, ethernets, .. } = network;
     Some(Scenario { title, duration, seed, nodes, links, ethernets, flows: flows.list, probes })
 }

@@ -1,12 +1,12 @@
-//! Flows and probes: their keys, and how one `[[flow]]` becomes several flows and one `[[probe]]` several probes.
+//! Flows: their keys, and how one `[[flow]]` becomes several flows.
 
 use super::fields::MOST;
 use super::network::{Network, known};
 use super::pattern::{is_pattern, matches, natural_order};
 use super::reach::Reach;
-use super::{COMPARED, Check, some_of, tcp};
-use crate::description::{Flow, Probe, Subject, Transfer, Transport, Workload};
-use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants, nearest};
+use super::{Check, some_of, tcp};
+use crate::description::{Flow, Transfer, Transport, Workload};
+use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,8 +15,6 @@ use std::sync::Arc;
 const LARGEST_DATAGRAM: u64 = 65_507;
 /// Flows between one pair of hosts: a port is 16 bits, and the low ones are not given out.
 const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
-/// Most values that all probes of a run may write.
-const MOST_SAMPLES: u128 = 100_000_000;
 
 pub(crate) static FLOW: Table = Table {
     name: "flow",
@@ -133,71 +131,6 @@ static TRANSFER: Table = Table {
     ..Table::EMPTY
 };
 
-/// Metrics that a TCP flow has.
-pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "inflight_bytes",
-    "srtt_s",
-    "pacing_bps",
-    "delivery_bps",
-    "throughput_bps",
-    "drops",
-];
-/// Metrics that a UDP flow has.
-pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops"];
-/// Metrics that a direction of a link has.
-pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
-/// Metrics that a shared segment has.
-pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
-
-const METRIC: Kind = Kind::Choice(&[
-    Choice::new("cwnd_bytes", "congestion window (TCP flows)."),
-    Choice::new("ssthresh_bytes", "slow-start threshold (TCP flows)."),
-    Choice::new("inflight_bytes", "bytes in flight (TCP flows)."),
-    Choice::new("srtt_s", "smoothed round-trip time (TCP flows)."),
-    Choice::new("pacing_bps", "pacing rate (TCP flows)."),
-    Choice::new("delivery_bps", "newest delivery-rate sample (TCP flows)."),
-    Choice::new("queue_bytes", "bytes in the queue (links)."),
-    Choice::new("queue_delay_s", "how long a packet that comes now would wait (links)."),
-    Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments)."),
-    Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments)."),
-    Choice::new("marks", "packets marked by ECN since the start (links)."),
-    Choice::later("sinr_db"),
-    Choice::later("cqi"),
-    Choice::later("mcs"),
-    Choice::later("tb_errors"),
-]);
-
-pub(crate) static PROBE: Table = Table {
-    name: "probe",
-    text: "What to sample. It watches flows, links or segments: one of `flow`, `link` and `ethernet` is given. A pattern \
-           watches all that it matches. Observing changes nothing of the run.",
-    fields: &[&[
-        Field::optional(
-            "flow",
-            Kind::Text,
-            "one of the three",
-            "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for.",
-        ),
-        Field::optional(
-            "link",
-            Kind::Text,
-            "one of the three",
-            "Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.",
-        ),
-        Field::optional("ethernet", Kind::Text, "one of the three", "Shared segments."),
-        Field::required("metrics", Kind::List(&METRIC), "What to sample."),
-        Field::default(
-            "interval",
-            Kind::Duration { min: Duration::from_micros(1), max: crate::schema::LONGEST },
-            "10ms",
-            "From one sample to the next.",
-        ),
-    ]],
-    ..Table::EMPTY
-};
-
 // --- Defaults that depend on other keys.
 
 /// Fills in the flows' names, TCP settings and write sizes. `settings` is the filled `[tcp]`.
@@ -263,7 +196,7 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
 pub(crate) struct Flows {
     pub(crate) list: Vec<Flow>,
     /// Name of the `[[flow]]`, first flow, one after the last.
-    groups: Vec<(String, usize, usize)>,
+    pub(crate) groups: Vec<(String, usize, usize)>,
 }
 
 /// Builds the flows and writes their number into `count` where the file does not say it. `None` on an error.
@@ -506,144 +439,4 @@ fn transfers(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
         return None;
     }
     Some(Workload::Transfers { transfers })
-}
-
-// --- Probes.
-
-/// Builds the probes, one for each thing that one watches. `None` on an error.
-pub(crate) fn probes(
-    root: &Tree,
-    network: &Network,
-    flows: &Flows,
-    duration: Duration,
-    check: &mut Check,
-) -> Option<Vec<Probe>> {
-    let mut probes = Vec::new();
-    let mut samples: u128 = 0;
-    let mut watched = BTreeSet::new();
-    for (index, tree) in root.get("probe").map(Value::tables).unwrap_or_default().iter().enumerate() {
-        if check.full() {
-            break;
-        }
-        let path = format!("probe.{index}");
-        let given: Vec<&str> = ["flow", "link", "ethernet"].into_iter().filter(|key| tree.get(key).is_some()).collect();
-        let [key] = given[..] else {
-            let place = given.get(1).map_or(tree.place, |key| tree.place_of(key));
-            let message =
-                format!("{path} watches {}", if given.is_empty() { "nothing" } else { "two kinds of things" });
-            check.error(place, &path, message, vec!["one of flow, link and ethernet".into()]);
-            continue;
-        };
-        let metrics = tree.list("metrics");
-        if metrics.is_empty() {
-            let message = format!("{path} samples nothing");
-            check.error(
-                tree.place_of("metrics"),
-                &format!("{path}.metrics"),
-                message,
-                vec!["at least one metric".into()],
-            );
-        }
-        for subject in subjects(tree, key, &path, network, flows, check) {
-            if check.full() || !fits(&subject, metrics, &path, flows, &mut watched, check) {
-                break;
-            }
-            samples += metrics.len() as u128 * u128::from(duration.as_nanos())
-                / u128::from(tree.duration("interval").as_nanos().max(1));
-            if samples > MOST_SAMPLES {
-                let message = format!("with {path} the run would write more than {MOST_SAMPLES} values");
-                let expected = vec!["fewer subjects or a longer interval".into()];
-                check.error(tree.place_of("interval"), &format!("{path}.interval"), message, expected);
-                break;
-            }
-            probes.push(Probe {
-                subject,
-                metrics: metrics.iter().map(|metric| metric.choice().to_string()).collect(),
-                interval: tree.duration("interval"),
-            });
-        }
-    }
-    check.errors.is_empty().then_some(probes)
-}
-
-/// What a probe watches; nothing if there is an error.
-fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows, check: &mut Check) -> Vec<Subject> {
-    let (text, place) = (tree.text(key), tree.place_of(key));
-    let is = |name: &str| if is_pattern(text) { matches(text, name) } else { text == name };
-    let (found, names): (Vec<Subject>, Vec<&str>) = match key {
-        "flow" => {
-            let mut found = BTreeSet::new();
-            for (name, first, end) in &flows.groups {
-                let all = is(name);
-                found.extend((*first..*end).filter(|flow| all || is(&flows.list[*flow].name)));
-            }
-            (
-                found.into_iter().map(Subject::Flow).collect(),
-                flows.groups.iter().map(|group| group.0.as_str()).collect(),
-            )
-        }
-        "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, Subject::Link),
-        _ => indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, Subject::Ethernet),
-    };
-    if found.is_empty() {
-        let what = if key == "ethernet" { "segment" } else { key };
-        let token = check.sources.found(place);
-        let message = format!("no {what} of this scenario is {token}");
-        let mut error = check.sources.error(place, &format!("{path}.{key}"), message, some_of(names.iter().copied()));
-        error.suggestion = nearest(text, names.into_iter().take(COMPARED)).map(|name| format!("\"{name}\""));
-        check.push(error);
-    }
-    found
-}
-
-fn indices<'a>(
-    names: impl Iterator<Item = &'a str>,
-    is: impl Fn(&str) -> bool,
-    subject: fn(usize) -> Subject,
-) -> (Vec<Subject>, Vec<&'a str>) {
-    let names: Vec<&str> = names.collect();
-    (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
-}
-
-/// Whether each metric exists for the subject and is sampled only once.
-fn fits(
-    subject: &Subject,
-    metrics: &[Value],
-    path: &str,
-    flows: &Flows,
-    watched: &mut BTreeSet<(u8, usize, &'static str)>,
-    check: &mut Check,
-) -> bool {
-    let (valid, what, key) = match subject {
-        Subject::Flow(flow) => match flows.list[*flow].transport {
-            Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
-            Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
-        },
-        Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
-        Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
-    };
-    let mut good = true;
-    for (index, metric) in metrics.iter().enumerate() {
-        let name = metric.choice();
-        let path = format!("{path}.metrics.{index}");
-        if !valid.contains(&name) {
-            let message = format!("{name} is not a metric of {what}");
-            let expected = valid.iter().map(|name| format!("\"{name}\"")).collect();
-            check.error(metric.place, &path, message, expected);
-            good = false;
-        } else if !watched.insert((key.0, key.1, name)) {
-            let message = format!("{name} of {} is sampled twice", of(subject, flows));
-            check.error(metric.place, &path, message, vec!["each metric of a subject once".into()]);
-            good = false;
-        }
-    }
-    good
-}
-
-fn of(subject: &Subject, flows: &Flows) -> String {
-    match subject {
-        Subject::Flow(flow) => format!("flow {}", flows.list[*flow].name),
-        Subject::Link(_) => "the same link".to_string(),
-        Subject::Ethernet(_) => "the same segment".to_string(),
-    }
 }
