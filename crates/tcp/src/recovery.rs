@@ -254,3 +254,42 @@ pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl 
     }
     board.loss_mut().examined = edge;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn a_duplicate_widens_the_window_for_sixteen_recoveries() {
+        // RFC 8985 section 6.2 step 4: RACK.reo_wnd_persist.
+        let mut rack = Rack { reordering_seen: true, ..Rack::default() };
+        rack.on_duplicate(1000);
+        for _ in 0..15 {
+            rack.on_recovery_end();
+            assert_eq!(rack.reordering_window(true, RTT, RTT), RTT / 2);
+        }
+        rack.on_recovery_end();
+        assert_eq!(rack.reordering_window(true, RTT, RTT), RTT / 4);
+    }
+
+    #[test]
+    fn the_window_is_at_most_a_smoothed_round_trip() {
+        let mut rack = Rack { reordering_seen: true, ..Rack::default() };
+        for round in 1..10 {
+            rack.on_duplicate(round);
+            rack.on_acknowledged(round);
+        }
+        // Ten quarters.
+        assert_eq!(rack.reordering_window(true, RTT, RTT * 3), RTT * 10 / 4);
+        assert_eq!(rack.reordering_window(true, RTT, RTT * 2), RTT * 2);
+    }
+
+    #[test]
+    fn rate_reduction_survives_absurd_numbers() {
+        let mut prr = Prr::begin(0);
+        prr.on_ack(u64::MAX / 4, 2, 1, 1000, true);
+        assert_eq!(prr.on_ack(1, u64::MAX, u64::MAX - 1, 0, false), u64::MAX / 2);
+    }
+}

@@ -168,6 +168,34 @@ fn a_segment_is_lost_when_three_separate_ranges_arrived_above_it() {
 }
 
 #[test]
+fn three_ranges_in_one_acknowledgement_suffice() {
+    let mut script = Script::client(config(10, SACK), ms(100));
+    for _ in 0..8 {
+        script.write(100);
+        script.out();
+    }
+    script.advance(ms(100));
+    script.ack(0, &[(500, 600), (300, 400), (100, 200)]);
+    // 0 is lost and sent again; 200 and 400 are not, but with nothing else to send they are suspects (rule 3).
+    assert!(script.connection.inspect().in_recovery);
+    let statistics = script.connection.inspect();
+    assert_eq!(statistics.in_flight_bytes, 400, "800 - 300 arrived - 100 lost");
+    assert_eq!(script.sent()[0], (0, 100));
+}
+
+#[test]
+fn a_block_that_covers_a_segment_in_part_does_not_count_for_it() {
+    let mut script = full(10, SACK);
+    script.ack(0, &[(1_000, 2_999)]);
+    assert_eq!(script.connection.inspect().in_flight_bytes, 9_000);
+    script.ack(0, &[(1_500, 4_500)]);
+    assert_eq!(script.connection.inspect().in_flight_bytes, 6_000, "2 and 3 now, so 0 is lost");
+    // Blocks that make no sense are ignored: backwards, empty, beyond what was sent.
+    script.ack(0, &[(6_000, 5_000), (5_000, 5_000), (9_000, 10_500)]);
+    assert_eq!(script.connection.inspect().in_flight_bytes, 6_000);
+}
+
+#[test]
 fn three_duplicates_make_the_first_segment_lost_whatever_they_cover() {
     // RFC 6675 section 5 step 1: contiguous small segments, 300 bytes in all.
     let mut script = Script::client(config(10, SACK), ms(100));
@@ -317,6 +345,52 @@ fn once_reordering_was_seen_three_segments_do_not_suffice() {
     assert!(!script.connection.inspect().in_recovery);
     // Newest arrival at 210 of what left at 100: round trip 110; 100 + 110 + 25.
     assert_eq!(script.connection.near_deadline(), at_ms(235));
+}
+
+#[test]
+fn a_repaired_hole_is_no_reordering() {
+    let mut script = full(10, RACK);
+    sack(&mut script, 0, &[(1, 4)]);
+    script.out();
+    script.advance(ms(100));
+    // The retransmission arrives long after what was sent after the original: that is not reordering.
+    sack(&mut script, 10, &[]);
+    script.out();
+    script.advance(ms(100));
+    let all = script.connection.statistics().data_segments_sent as u32 - 1;
+    sack(&mut script, all, &[]);
+    let first = sent(&mut script)[0];
+    assert_eq!(first, all);
+    script.advance(ms(100));
+    sack(&mut script, all, &[(all + 1, all + 4)]);
+    assert!(script.connection.inspect().in_recovery, "without patience");
+}
+
+#[test]
+fn a_retransmission_is_given_the_reordering_window_too() {
+    let mut script = full(20, RACK);
+    sack(&mut script, 0, &[(1, 2)]);
+    script.advance(ms(10));
+    // Reordering was seen, so there is patience in recovery as well.
+    sack(&mut script, 2, &[]);
+    script.out();
+    sack(&mut script, 2, &[(3, 7)]);
+    assert_eq!(script.timer(), at_ms(235));
+    assert_eq!(sent(&mut script), [2]);
+    script.advance(ms(5));
+    // More arrive that were sent at 100; they say nothing of the retransmission.
+    sack(&mut script, 2, &[(3, 13)]);
+    let new = script.out();
+    assert!(!new.is_empty());
+    let number = script.offset(new[0].header.sequence) / 1000;
+    script.advance(ms(100));
+    sack(&mut script, 2, &[(3, 13), (number, number + 1)]);
+    // The one sent at 240 arrived after 100: whatever left before it, at 235 or at 100, is judged by 340 + 25 at the
+    // latest. What left at 100 is overdue; the retransmission of 2 waits.
+    assert_eq!(script.connection.near_deadline(), at_ms(365));
+    assert!(sent(&mut script).iter().all(|segment| *segment != 2));
+    script.timer();
+    assert_eq!(sent(&mut script), [2]);
 }
 
 #[test]
