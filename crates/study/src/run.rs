@@ -114,7 +114,7 @@ pub fn run(
 
 /// Metrics of a scenario that is run on its own, over all flows, reverse directions left out.
 const SINGLE_METRICS: [(&str, &str, &str, &str); 7] = [
-    ("goodput_bps", "bit/s", "Sum of the goodput of all flows", "sum(present(goodput_bps[\"*\"]))"),
+    ("goodput_bps", "bit/s", "Mean goodput of a flow, each over its own time", "mean(present(goodput_bps[\"*\"]))"),
     (
         "throughput_bps",
         "bit/s",
