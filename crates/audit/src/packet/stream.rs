@@ -111,5 +111,10 @@ mod tests {
         stream.delivered(&segment(1000, 100));
         assert_eq!(stream.judge(1350), Ok(()));
         assert_eq!(stream.judge(1351), Err(1350));
+        // The shorter of two ranges that begin alike does not replace the longer.
+        for (sequence, length) in [(1400, 100), (1400, 30), (1350, 50)] {
+            stream.delivered(&segment(sequence, length));
+        }
+        assert_eq!(stream.judge(1501), Err(1500));
     }
 }

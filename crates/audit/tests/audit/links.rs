@@ -50,7 +50,11 @@ impl Wire {
 /// Sends frames of this size back to back at `rate_bps` times `numerator` / `denominator`, with exact fractions, until the
 /// auditor fails, and says how many that took; at most `most`.
 fn frames_until_noticed(rate_bps: u64, bytes: u32, numerator: u64, denominator: u64, most: u64) -> Option<u64> {
-    let mut wire = Wire::point_to_point(rate_bps, 0);
+    frames_until_noticed_on(Wire::point_to_point(rate_bps, 0), bytes, numerator, denominator, most)
+}
+
+fn frames_until_noticed_on(mut wire: Wire, bytes: u32, numerator: u64, denominator: u64, most: u64) -> Option<u64> {
+    let rate_bps = wire.run.links[0].rate_bps;
     let real = u128::from(rate_bps) * u128::from(numerator);
     let mut previous = 0;
     for number in 1..=most {
@@ -108,6 +112,18 @@ fn a_link_a_tenth_of_a_percent_too_fast_is_noticed_after_enough_frames() {
         let noticed = frames_until_noticed(rate, bytes, 1001, 1000, 400);
         assert!(noticed.is_some_and(|frames| frames <= most), "{rate} bit/s, {bytes} bytes: {noticed:?}");
     }
+}
+
+#[test]
+fn a_link_whose_delay_varies_keeps_its_rate_all_the_same() {
+    let varying = || {
+        let mut wire = Wire::point_to_point(10_000_000_000, 0);
+        wire.run.links[0].delay_varies = true;
+        wire
+    };
+    assert_eq!(frames_until_noticed_on(varying(), 64, 1, 1, 300), None);
+    assert!(frames_until_noticed_on(varying(), 64, 101, 100, 300).is_some_and(|frames| frames <= 8));
+    assert!(frames_until_noticed_on(varying(), 64, 1001, 1000, 300).is_some_and(|frames| frames <= 40));
 }
 
 #[test]

@@ -250,6 +250,19 @@ fn on_an_ethernet_a_packet_may_be_held_back() {
 }
 
 #[test]
+fn what_was_held_back_is_not_forgotten_when_a_later_packet_goes() {
+    // Sent at 0 and at 400; the address is known at 400 and both are offered then.
+    let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
+    let mut run = queue(declared, &[1000, 1000], &[(1000, 400, 400), (1000, 400, 8400)]);
+    run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
+    let packet = PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, tcp: None };
+    run.events.splice(0..0, [Event::Sent(0, packet), Event::Sent(400, packet)]);
+    run.events.extend([Event::Delivered(9400, packet, 0), Event::Delivered(17_400, packet, 400)]);
+    let verdict = run.packets();
+    assert!(verdict.passed(), "{verdict}");
+}
+
+#[test]
 fn a_packet_goes_only_over_its_way_and_is_delivered_where_it_ends() {
     let mut run = two_hops();
     run.flows[0].1.path = vec![LinkId(0)];
@@ -409,6 +422,35 @@ fn what_is_too_much_to_remember_is_not_judged() {
         finish: at(2407),
         arrival: at(3407),
     });
+    let verdict = auditor.finish(&Run::default());
+    assert!(verdict.passed(), "{verdict}");
+}
+
+#[test]
+fn arrivals_that_are_too_many_to_remember_are_not_judged() {
+    // A million and one frames arrive and deliver nothing; then a packet is delivered that did not arrive.
+    let mut auditor = PacketAuditor::new(vec![link(None)]);
+    auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
+    let packet = PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let bound = 1 << 20;
+    for number in 0..=bound {
+        let at = |nanoseconds| Instant::from_nanos(800 * number + nanoseconds);
+        auditor.sent(at(0), &packet);
+        auditor.offered(LinkId(0), 100);
+        auditor.transmitted(&Transmission {
+            link: LinkId(0),
+            flow: FlowId(0),
+            wire_bytes: 100,
+            offered: at(0),
+            start: at(0),
+            finish: at(800),
+            arrival: at(1800),
+        });
+        if number < bound {
+            auditor.dropped(at(1800), &packet, None, DropReason::Loss);
+        }
+    }
+    auditor.delivered(Instant::from_nanos(1 << 40), &packet, Instant::from_nanos(800 * bound));
     let verdict = auditor.finish(&Run::default());
     assert!(verdict.passed(), "{verdict}");
 }
