@@ -227,6 +227,8 @@ fn with_nothing_else_to_send_a_suspect_and_then_the_last_segment_is_sent_again()
     let mut script = short(5, SACK);
     sack(&mut script, 0, &[(1, 4)]);
     assert_eq!(sent(&mut script), [0, 4], "PRR lets three go: the second is the rescue");
+    script.write(1_000);
+    assert_eq!(sent(&mut script), [5]);
     script.advance(ms(100));
     sack(&mut script, 4, &[]);
     assert_eq!(sent(&mut script), [], "once per recovery");

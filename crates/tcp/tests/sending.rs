@@ -97,6 +97,14 @@ fn the_peers_window_bounds_and_no_segment_is_cut_to_fit_it() {
     script.advance(ms(100));
     script.ack(1000, &[]);
     assert_eq!(script.sent(), [(3000, 1000)]);
+    // To the byte.
+    for (window, segments) in [(2_999, 2), (3_000, 3), (3_001, 3)] {
+        let mut script = open(Config { window_scaling: false, ..plain() });
+        script.window = window;
+        script.ack(0, &[]);
+        script.write(10_000);
+        assert_eq!(script.sent().len(), segments);
+    }
     // The last bytes fit whole though they are less than a segment, and leave.
     let mut script = open(plain());
     script.window = 27;
@@ -223,6 +231,9 @@ fn a_time_out_shrinks_the_window_to_one_segment_and_slow_start_follows() {
     script.advance(ms(100));
     script.ack(1000, &[]);
     assert_eq!(script.sent(), [(1000, 1000), (2000, 1000)]);
+    // What is lost was answered by the time-out: no recovery, no second reduction.
+    let inspect = script.connection.inspect();
+    assert_eq!((inspect.cwnd_bytes, inspect.ssthresh_bytes, inspect.in_recovery), (2000, 5000, false));
     script.advance(ms(100));
     // Everything had arrived but the first segment: it is over, and new data follow.
     script.ack(10_000, &[]);
