@@ -386,3 +386,20 @@ fn a_scenario_on_its_own_is_one_run_with_its_seed() {
     // The column is not in the fake's table: empty, not zero.
     assert_eq!(row("tx_packets").mean, None);
 }
+
+#[test]
+fn a_claim_that_cannot_be_told_explains_nothing() {
+    // The row of size 20 differs; the claim that would explain it needs size 40, and those runs fail.
+    let published = common::PUBLISHED.replace("21,1%,book,,", "21,1%,book,,more-is-more");
+    let files = [("plain.txt", common::SCENARIO), ("published.csv", published.as_str())];
+    let shelf = fullpipe_study::Embedded("fake", &files);
+    let study = fullpipe_study::load(common::STUDY, "study.toml", "x", &shelf).unwrap();
+    let folder = Temporary::new("untold");
+    let verdict = |laboratory: &Fake| {
+        let outcome = run_into(&study, laboratory, &folder.join("out"), 1).unwrap();
+        let row = outcome.rows.iter().find(|row| row.point == "experiment=sizes;size=20" && row.metric == "packets");
+        row.and_then(|row| row.verdict)
+    };
+    assert_eq!(verdict(&Fake { fails_at: Some(40), ..Fake::new() }), Some(Verdict::Differs));
+    assert_eq!(verdict(&Fake::new()), Some(Verdict::Explained));
+}
