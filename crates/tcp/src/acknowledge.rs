@@ -88,8 +88,8 @@ impl Sender {
     pub(crate) fn on_ack(&mut self, config: &Config, arrival: &Arrival<'_>) -> bool {
         let advanced = arrival.acknowledged > self.una;
         let window_changed = self.on_window(arrival.window_end);
-        let duplicate_form =
-            !advanced && arrival.bare && !window_changed && !self.board.segments.is_empty() && self.next > self.una;
+        let expected = self.next > self.una || self.tail_probe_end != 0;
+        let duplicate_form = !advanced && arrival.bare && !window_changed && expected;
         if !advanced && arrival.sacks.is_empty() && !duplicate_form {
             return false;
         }
@@ -489,4 +489,33 @@ fn is_duplicate_report(arrival: &Arrival<'_>, start: i64, end: i64, floor: u64) 
             arrival.numbering.to_offset(second.start, floor) <= start
                 && end <= arrival.numbering.to_offset(second.end, floor)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Connection, Transmit};
+    use fullpipe_congestion::newreno::NewReno;
+    use fullpipe_network::packet::{TcpHeader, flags};
+    use fullpipe_transport::{Payload, Stream as _};
+    use fullpipe_units::Instant;
+    use std::sync::Arc;
+
+    #[test]
+    fn acknowledged_bytes_are_forgotten() {
+        let config = Config { timestamps: false, ..Config::linux() };
+        let mut connection = Connection::client(Arc::new(config), Box::new(NewReno::new(None)), 0, Instant::ZERO);
+        let mut transmit = Transmit::default();
+        while connection.poll_transmit(Instant::ZERO, &mut transmit) {}
+        let mut header =
+            TcpHeader { acknowledgement: 1, flags: flags::SYN | flags::ACK, window: 9000, ..TcpHeader::default() };
+        connection.handle_segment(Instant::ZERO, &header, &[], None, false);
+        connection.write(Payload::Bytes(vec![1; 500].into()));
+        connection.write(Payload::Bytes(vec![2; 500].into()));
+        while connection.poll_transmit(Instant::ZERO, &mut transmit) {}
+        let held = |connection: &Connection| connection.sender.bytes.as_ref().unwrap().held_bytes();
+        assert_eq!(held(&connection), 1000);
+        header = TcpHeader { sequence: 1, acknowledgement: 1 + 536, flags: flags::ACK, window: 9000, ..header };
+        connection.handle_segment(Instant::ZERO, &header, &[], None, false);
+        assert_eq!(held(&connection), 1000 - 536);
+    }
 }

@@ -98,6 +98,12 @@ impl ByteStore {
         }
     }
 
+    /// Bytes kept; for tests.
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.1.len()).sum()
+    }
+
     /// Forgets what lies before `offset`.
     pub(crate) fn forget_below(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.front_mut() {

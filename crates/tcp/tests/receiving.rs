@@ -90,6 +90,25 @@ fn data_beyond_a_gap_are_reported_at_once_newest_range_first() {
 }
 
 #[test]
+fn ranges_are_told_in_order_of_change_and_forgotten_ones_after_them() {
+    let mut script = open(Config::linux());
+    for offset in [9000, 5000, 1000] {
+        script.data(offset, 1000, 0);
+    }
+    // One range that grows many times does not push the others out of order.
+    for step in 0..4 {
+        script.data(2000 + step * 100, 100, 0);
+    }
+    assert_eq!(report(&mut script), (0, vec![(1000, 2400), (5000, 6000), (9000, 10_000)]));
+    // Five ranges: the oldest is forgotten; when the others become one, it is told again.
+    let mut script = open(Config::linux());
+    for offset in [1000, 3000, 5000, 7000, 9000, 4000, 6000, 8000] {
+        script.data(offset, 1000, 0);
+    }
+    assert_eq!(report(&mut script), (0, vec![(3000, 10_000), (1000, 2000)]));
+}
+
+#[test]
 fn without_timestamps_four_blocks_fit_and_without_sack_none() {
     let mut script = open(Config { timestamps: false, ..Config::linux() });
     for offset in [1000, 3000, 5000, 7000, 9000] {
@@ -159,6 +178,10 @@ fn the_window_is_what_is_left_of_the_buffer() {
     // Reading less than a segment opens nothing (RFC 9293 section 3.8.6.2.2).
     assert_eq!(script.connection.read(999).unwrap().len(), 999);
     assert!(script.out().is_empty());
+    script.peer_next = 99_999;
+    let probe = script.segment(0, flags::ACK);
+    script.deliver(probe);
+    assert_eq!(script.out()[0].header.window, 0, "nor do questions open it");
     // A segment's worth does, and the peer is told.
     assert_eq!(script.connection.read(1).unwrap().len(), 1);
     assert_eq!(script.out()[0].header.window, 500);
@@ -167,6 +190,10 @@ fn the_window_is_what_is_left_of_the_buffer() {
     assert!(script.out().is_empty());
     script.connection.read(1);
     assert_eq!(script.out()[0].header.window, 1000);
+    script.connection.read(1_999);
+    assert!(script.out().is_empty());
+    script.connection.read(1);
+    assert_eq!(script.out()[0].header.window, 2000);
     script.connection.read(98_000);
     assert_eq!(script.out()[0].header.window, 50_000);
 }

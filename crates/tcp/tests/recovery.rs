@@ -268,7 +268,10 @@ fn without_sack_three_duplicates_and_partial_acknowledgements_find_losses() {
     script.advance(ms(100));
     // Partial: the next hole is lost without further duplicates.
     script.ack(4_000, &[]);
-    assert_eq!(sent(&mut script)[0], 4);
+    // Four were acknowledged: the hole, and three of the four presumed. Outstanding are 4 to 11, one presumed: delivered
+    // 3, so ceil(3 * 5 / 10) = 2 may have been sent.
+    assert_eq!(sent(&mut script), [4]);
+    assert_eq!(script.connection.inspect().in_flight_bytes, 7_000);
     script.ack(12_000, &[]);
     let inspect = script.connection.inspect();
     assert!(!inspect.in_recovery);
@@ -396,6 +399,31 @@ fn a_retransmission_is_given_the_reordering_window_too() {
 }
 
 #[test]
+fn of_several_losses_found_by_the_timer_one_leaves() {
+    let mut script = full(20, RACK);
+    sack(&mut script, 0, &[(1, 2)]);
+    script.advance(ms(10));
+    sack(&mut script, 2, &[]);
+    script.out();
+    sack(&mut script, 2, &[(4, 8)]);
+    script.timer();
+    assert_eq!(sent(&mut script), [2]);
+    script.advance(ms(5));
+    sack(&mut script, 2, &[(4, 13)]);
+    let next = sent(&mut script);
+    assert_eq!(next[0], 3);
+    let new = next[1];
+    script.advance(ms(100));
+    sack(&mut script, 2, &[(4, 13), (new, new + 1)]);
+    script.out();
+    // Both retransmissions are overdue at 365 (see above), nothing arrives.
+    let before = script.connection.inspect().in_flight_bytes;
+    assert_eq!(script.timer(), at_ms(365));
+    assert_eq!(before - script.connection.inspect().in_flight_bytes, 2_000);
+    assert_eq!(sent(&mut script), [2]);
+}
+
+#[test]
 fn each_duplicate_report_widens_the_reordering_window_once_per_round() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2)]);
@@ -439,7 +467,7 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
 #[test]
 fn an_acknowledgement_of_the_original_says_nothing_of_the_retransmission() {
     // Step 2: an echoed timestamp older than the retransmission, or an answer sooner than the path allows.
-    for timestamps in [true, false] {
+    for (timestamps, later) in [(true, 10), (true, 110), (false, 10)] {
         let mut script = Script::client(Config { timestamps, ..config(10, RACK) }, ms(100));
         script.write(10_000);
         script.out();
@@ -448,11 +476,11 @@ fn an_acknowledgement_of_the_original_says_nothing_of_the_retransmission() {
         // Kept for the peer's echo: what was sent at 100.
         let echo = script.segment(0, 0).header.timestamp_echo;
         assert_eq!(sent(&mut script), [0]);
-        script.advance(ms(10));
+        script.advance(ms(later));
         let mut late = script.segment(4_000, fullpipe_network::packet::flags::ACK);
         late.header.timestamp_echo = echo;
         script.deliver(late);
-        // Were it for the retransmission (round trip 10 ms), segments 4 to 9, sent earlier, would be lost.
+        // Were it for the retransmission, segments 4 to 9, sent earlier, would be lost.
         assert_eq!(sent(&mut script), []);
         assert_eq!(script.connection.statistics().retransmitted_segments, 1);
     }
@@ -511,23 +539,28 @@ fn a_probe_prefers_new_data_even_beyond_the_window() {
 fn a_probe_that_repaired_a_loss_is_answered_as_a_loss() {
     // RFC 8985 section 7.4.2: of three segments the last got lost; the probe repaired it, so no other sign of the loss
     // exists. Known when something beyond is acknowledged without a duplicate being reported.
-    let repaired = |duplicate: bool| {
+    let repaired = |report: &[(u32, u32)], bare: bool| {
         let mut script = Script::client(probing(10), ms(100));
+        script.ack(0, &[]);
         script.write(3_000);
         script.out();
         script.timer();
         assert_eq!(sent(&mut script), [2]);
         script.advance(ms(100));
-        let blocks: &[(u32, u32)] = if duplicate { &[(2, 3)] } else { &[] };
-        sack(&mut script, 3, blocks);
+        sack(&mut script, 3, report);
+        if bare {
+            // From a receiver that does not report duplicates: it just says the same again.
+            sack(&mut script, 3, &[]);
+        }
         script.write(1_000);
         script.out();
         script.advance(ms(100));
         sack(&mut script, 4, &[]);
         script.connection.inspect().ssthresh_bytes
     };
-    assert_eq!(repaired(false), 5_000);
-    assert_eq!(repaired(true), u64::MAX);
+    assert_eq!(repaired(&[], false), 5_000);
+    assert_eq!(repaired(&[(2, 3)], false), u64::MAX);
+    assert_eq!(repaired(&[], true), u64::MAX);
 }
 
 #[test]
@@ -701,6 +734,47 @@ fn the_control_is_told_in_the_order_of_its_trait() {
     let diary = diary.take();
     assert_eq!(diary[0], "timeout in flight 1000 repeated false");
     assert_eq!(diary[3], "timeout in flight 1000 repeated true");
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rates(Arc<Mutex<Vec<(bool, bool)>>>);
+
+impl Controller for Rates {
+    fn name(&self) -> &'static str {
+        "rates"
+    }
+    fn on_ack(&mut self, _: &mut Control, ack: &Ack) {
+        self.0.lock().unwrap().push((ack.rate.unwrap().app_limited, ack.app_limited));
+    }
+    fn on_congestion(&mut self, _: &mut Control, _: &Congestion) {}
+    fn on_timeout(&mut self, _: &mut Control, _: &Timeout) {}
+}
+
+#[test]
+fn samples_say_whether_the_application_limited_them() {
+    // Linux tcp_rate_check_app_limited: packets sent after the application had run dry are marked, until what was in
+    // flight then has been delivered.
+    let rates = Rates::default();
+    let mut script = Script::client_with(config(4, SACK), Box::new(rates.clone()), ms(100));
+    script.write(8_000);
+    assert_eq!(sent(&mut script), [0, 1, 2, 3]);
+    script.advance(ms(100));
+    // The connection was idle before, so these were marked; the phase ends with the first delivery.
+    sack(&mut script, 4, &[]);
+    assert_eq!(sent(&mut script), [4, 5, 6, 7]);
+    script.advance(ms(100));
+    sack(&mut script, 5, &[]);
+    assert_eq!(sent(&mut script), []);
+    // Dry with three in flight.
+    script.write(1_000);
+    assert_eq!(sent(&mut script), [8]);
+    sack(&mut script, 8, &[]);
+    script.advance(ms(100));
+    sack(&mut script, 9, &[]);
+    // The dry phase lasts until more than 5000 + 3000 bytes are delivered: through the third acknowledgement, not the
+    // fourth, whose packet was sent in it.
+    let rates = rates.0.lock().unwrap();
+    assert_eq!(*rates, [(true, false), (false, false), (false, true), (true, false)]);
 }
 
 #[derive(Debug)]

@@ -206,6 +206,23 @@ fn time_outs_double_up_to_the_bound_and_then_the_connection_is_given_up() {
 }
 
 #[test]
+fn progress_resets_the_count_of_time_outs() {
+    let mut script = open(Config { max_retransmissions: 2, ..plain() });
+    script.write(4000);
+    script.out();
+    for acknowledged in 1..=4 {
+        script.timer();
+        script.out();
+        script.timer();
+        script.out();
+        script.ack(acknowledged * 1000, &[]);
+        script.out();
+    }
+    assert!(!script.events.contains(&Event::Closed(CloseReason::TimedOut)));
+    assert_eq!(script.connection.statistics().acknowledged_bytes, 4000);
+}
+
+#[test]
 fn an_acknowledgement_restarts_the_timer_and_the_last_one_stops_it() {
     let mut script = open(plain());
     script.write(2000);
