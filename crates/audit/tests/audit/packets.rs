@@ -263,6 +263,22 @@ fn what_was_held_back_is_not_forgotten_when_a_later_packet_goes() {
 }
 
 #[test]
+fn packets_that_came_together_are_told_apart_by_size() {
+    // One of 300 bytes was held back since 0; at 400 come 500 and 1000; all three are offered then, the largest first.
+    let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
+    let frames = [(1000, 400, 400), (500, 400, 8400), (300, 400, 12_400)];
+    let mut run = queue(declared, &[1000, 500, 300], &frames);
+    run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
+    let packet = |ip_bytes| PacketView { flow: FlowId(0), ip_bytes, payload_bytes: 0, tcp: None };
+    let sent = [Event::Sent(0, packet(300)), Event::Sent(400, packet(500)), Event::Sent(400, packet(1000))];
+    run.events.splice(0..0, sent);
+    assert!(run.packets().passed(), "{}", run.packets());
+    // A frame that is not padded is as large as its packet.
+    run.events[2] = Event::Sent(400, packet(900));
+    assert_eq!(rules(&run.packets()), [Rule::Hops]);
+}
+
+#[test]
 fn a_packet_goes_only_over_its_way_and_is_delivered_where_it_ends() {
     let mut run = two_hops();
     run.flows[0].1.path = vec![LinkId(0)];

@@ -172,6 +172,20 @@ fn a_segment_without_content_delivers_no_numbers() {
 }
 
 #[test]
+fn what_is_sent_again_takes_nothing_back() {
+    let mut talk = Conversation::established([100, 200]);
+    talk.lost(segment(0, 101, 1000, Some(201)));
+    let second = segment(0, 1101, 1000, Some(201));
+    let sent = talk.sent(second);
+    let again = segment(0, 101, 1000, Some(201));
+    let sent_again = talk.sent(again);
+    talk.delivered(second, sent);
+    talk.delivered(again, sent_again);
+    talk.arrives(segment(1, 201, 0, Some(2101)));
+    talk.assert_right();
+}
+
+#[test]
 fn an_acknowledgement_older_than_the_conversation() {
     let mut talk = Conversation::established([100, 200]);
     talk.arrives(segment(1, 201, 0, Some(99)));
@@ -201,6 +215,8 @@ fn a_syn_sent_again_is_the_same_beginning() {
     talk.arrives(syn(1, 200, Some(101)));
     talk.arrives(segment(0, 101, 500, Some(201)));
     talk.arrives(syn(1, 200, Some(101)));
+    // Another copy does not arrive; what did is acknowledged all the same.
+    talk.lost(syn(0, 100, None));
     talk.arrives(segment(1, 201, 0, Some(601)));
     talk.assert_right();
     talk.arrives(segment(1, 201, 0, Some(602)));
