@@ -7,16 +7,32 @@
 pub mod application;
 mod bulk;
 mod constant_rate;
+mod distribution;
+mod gaming;
 mod idle;
+mod on_off;
+mod poisson;
+mod request_response;
 mod sink;
 mod transfers;
+mod video_abr;
+mod video_cbr;
+mod voice;
 
 pub use application::{Application, Io, Progress, StreamId};
 pub use bulk::Bulk;
 pub use constant_rate::ConstantRate;
+pub use distribution::Distribution;
+pub use gaming::{GamePackets, GamingSpec};
 pub use idle::Idle;
+pub use on_off::OnOffSpec;
+pub use poisson::{PoissonPacketsSpec, PoissonTransfersSpec};
+pub use request_response::{ConnectionUse, RequestResponseSpec};
 pub use sink::Sink;
 pub use transfers::{Transfer, Transfers};
+pub use video_abr::{RateChoice, VideoAbrSpec};
+pub use video_cbr::VideoCbrSpec;
+pub use voice::{TalkSpurts, VoiceSpec};
 
 /// A workload that scenarios can name.
 #[derive(Clone, Copy, Debug)]
