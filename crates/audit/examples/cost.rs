@@ -10,7 +10,7 @@
 
 use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium};
 use fullpipe_record::{Observer, PacketView, TcpView, Transmission};
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 use std::hint::black_box;
 
 const RATES: [u64; 6] = [1_000_000_000, 100_000_000, 1_000_000_000, 1_000_000_000, 100_000_000, 1_000_000_000];
@@ -79,14 +79,26 @@ fn stream(observer: &mut impl Observer, packets: u64) {
     for number in 0..packets {
         let sequence_end = sequence.wrapping_add(1448);
         let tcp = TcpView { sequence, sequence_end, acknowledgement: 1, has_ack: true, syn: false };
-        let data = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1448, tcp: Some(black_box(tcp)) };
+        let data = PacketView {
+            flow: FlowId(0),
+            ip_bytes: 1500,
+            payload_bytes: 1448,
+            codepoint: Codepoint::NotEct,
+            tcp: Some(black_box(tcp)),
+        };
         observer.sent(Instant::from_nanos(now), &data);
         let arrived = pass(observer, now, 0, &data);
         observer.delivered(Instant::from_nanos(arrived), &data, Instant::from_nanos(now));
         sequence = sequence_end;
         if number % 2 == 1 {
             let tcp = TcpView { sequence: 1, sequence_end: 1, acknowledgement: sequence, has_ack: true, syn: false };
-            let answer = PacketView { flow: FlowId(1), ip_bytes: 52, payload_bytes: 0, tcp: Some(black_box(tcp)) };
+            let answer = PacketView {
+                flow: FlowId(1),
+                ip_bytes: 52,
+                payload_bytes: 0,
+                codepoint: Codepoint::NotEct,
+                tcp: Some(black_box(tcp)),
+            };
             observer.sent(Instant::from_nanos(arrived), &answer);
             let back = pass(observer, arrived, 3, &answer);
             observer.delivered(Instant::from_nanos(back), &answer, Instant::from_nanos(arrived));

@@ -28,7 +28,7 @@ pub trait EndState {
 /// ```
 /// use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium};
 /// use fullpipe_record::{Observer, PacketView, Transmission};
-/// use fullpipe_units::{FlowId, Instant, LinkId};
+/// use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 ///
 /// struct Nothing;
 /// impl EndState for Nothing {
@@ -43,7 +43,7 @@ pub trait EndState {
 /// let mut auditor = Auditor::new(vec![link]);
 /// auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
 ///
-/// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, tcp: None };
+/// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, codepoint: Codepoint::NotEct, tcp: None };
 /// let at = Instant::from_nanos;
 /// auditor.sent(at(0), &packet);
 /// auditor.offered(LinkId(0), 1502);

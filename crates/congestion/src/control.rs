@@ -6,21 +6,8 @@
 //! fast recovery it sets the window itself by proportional rate reduction (RFC 9937) unless
 //! [`Signals::own_recovery`] says that the control does.
 
+pub use fullpipe_units::Codepoint;
 use fullpipe_units::{Duration, Instant};
-
-/// An ECN codepoint of the IP header (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Codepoint {
-    /// Not ECN-capable.
-    #[default]
-    NotEct,
-    /// ECN-capable, classic.
-    Ect0,
-    /// ECN-capable, L4S (RFC 9331).
-    Ect1,
-    /// Congestion experienced.
-    Ce,
-}
 
 /// What the transport may do; owned by the transport, set by the control.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
 use fullpipe_network::{
-    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, LinkSpecification, Network,
+    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, IpVersion, LinkSpecification, Network,
     QueueDiscipline,
 };
 use fullpipe_scenario::Scenario;
@@ -133,7 +133,7 @@ fn flows(scenario: &Scenario) -> Result<FlowsAndApplications, RunError> {
         applications.push(sender(&described.workload, over_stream));
         applications.push(Box::new(Sink::new(closes)));
         let start = Instant::ZERO.saturating_add(described.start);
-        flows.push(Flow { from: described.from, to: described.to, start, tcp });
+        flows.push(Flow { from: described.from, to: described.to, start, version: IpVersion::V4, tcp });
     }
     Ok((flows, applications))
 }

@@ -7,9 +7,9 @@
 use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
-use fullpipe_network::packet::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, flags};
-use fullpipe_network::{Content, Handle, Hosts, Network, Side, TcpHeader};
-use fullpipe_tcp::{Connection, Statistics, Transmit};
+use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
+use fullpipe_network::{Content, Handle, Hosts, Network, Packet, Side, TcpHeader};
+use fullpipe_tcp::{Connection, Segment, Statistics, Transmit};
 use fullpipe_transport::Stream;
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Application, Io, Progress, StreamId};
@@ -52,6 +52,7 @@ struct Endpoint {
     application: u32,
     node: NodeId,
     peer: NodeId,
+    version: IpVersion,
     far: Slot,
     near: Slot,
 }
@@ -80,6 +81,7 @@ pub(crate) struct Flow {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
     pub(crate) start: Instant,
+    pub(crate) version: IpVersion,
     /// How its connections are made; `None` for UDP.
     pub(crate) tcp: Option<TcpMaker>,
 }
@@ -221,13 +223,19 @@ impl Core {
                     header.acknowledgement = header.acknowledgement.wrapping_add(1);
                 }
             }
-            let sacks = network.arena.store_sacks(&self.transmit.sacks, header.sack_count);
+            let options = match header.has_side_options() {
+                false => Side::NONE,
+                true => network.arena.store_options(&self.transmit.options),
+            };
             let payload = match &self.transmit.payload {
                 None => Side::NONE,
                 bytes => network.arena.store_payload(bytes.clone()),
             };
-            let ip_bytes = IPV4_HEADER_BYTES + header.header_bytes() + u32::from(header.payload_bytes);
-            network.send(endpoint.node, endpoint.flow, endpoint.peer, ip_bytes, Content::Tcp(header), sacks, payload);
+            let version = endpoint.version;
+            let ip_bytes = version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
+            let packet = Packet::new(endpoint.flow, endpoint.peer, ip_bytes, Content::Tcp(header));
+            let codepoint = self.transmit.codepoint;
+            network.send(endpoint.node, Packet { options, payload, codepoint, version, ..packet });
         }
         let far = EventId::new(EventClass::Transport, 2 * number);
         let near = EventId::new(EventClass::Transport, 2 * number + 1);
@@ -289,6 +297,7 @@ impl Core {
             application: 2 * flow,
             node: described.from,
             peer: described.to,
+            version: described.version,
             far: Slot::default(),
             near: Slot::default(),
         });
@@ -314,6 +323,7 @@ impl Core {
             application: 2 * described + 1,
             node: flow_of.to,
             peer: flow_of.from,
+            version: flow_of.version,
             far: Slot::default(),
             near: Slot::default(),
         });
@@ -338,9 +348,13 @@ impl Hosts<Witness> for World {
                 if let Some(number) = number
                     && let Some(endpoint) = &mut self.core.endpoints[number as usize]
                 {
-                    let sacks = network.arena.sacks(packet.sacks, header.sack_count);
-                    let payload = network.arena.payload(packet.payload);
-                    endpoint.connection.handle_segment(network.now(), &header, sacks, payload, false);
+                    let segment = Segment {
+                        header: &header,
+                        options: network.arena.options(packet.options),
+                        payload: network.arena.payload(packet.payload),
+                        codepoint: packet.codepoint,
+                    };
+                    endpoint.connection.handle_segment(network.now(), &segment);
                     network.arena.release(handle);
                     self.service(network, number);
                 } else {
@@ -438,8 +452,10 @@ impl Io for AtHost<'_> {
         let described = &self.core.flows[flow as usize];
         let initiator = self.application.is_multiple_of(2);
         let (from, to) = if initiator { (described.from, described.to) } else { (described.to, described.from) };
-        let ip_bytes = IPV4_HEADER_BYTES + UDP_HEADER_BYTES + payload_bytes;
+        let version = described.version;
+        let ip_bytes = version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
         let flow = FlowId(2 * flow + u32::from(!initiator));
-        self.network.send(from, flow, to, ip_bytes, Content::Udp { payload_bytes }, Side::NONE, Side::NONE);
+        let packet = Packet::new(flow, to, ip_bytes, Content::Udp { payload_bytes });
+        self.network.send(from, Packet { version, ..packet });
     }
 }

@@ -125,13 +125,22 @@ fn step(interval: Duration, count: u64) -> Duration {
 mod tests {
     use super::*;
     use crate::packet::Handle;
+    use fullpipe_units::Codepoint;
 
     const SETTINGS: CoDelSpecification =
         CoDelSpecification { target: Duration::from_millis(5), interval: Duration::from_millis(100), mtu_bytes: 1500 };
 
     fn packet(number: u32, since_ms: u64) -> Queued {
         let since = Instant::ZERO + Duration::from_millis(since_ms);
-        Queued { handle: Handle(number), wire_bytes: 1518, ip_bytes: 1500, key: 0, since }
+        Queued {
+            handle: Handle(number),
+            wire_bytes: 1518,
+            ip_bytes: 1500,
+            key: 0,
+            since,
+            codepoint: Codepoint::NotEct,
+            marked: false,
+        }
     }
 
     /// 2000 packets wait since 0, one leaves per millisecond: numbers of the dropped packets' milliseconds.

@@ -22,13 +22,13 @@
 use crate::arp::{ARP_BYTES, ArpSpecification, Due, Lookup, Resolver};
 use crate::link::LinkCounters;
 use crate::network::{Hosts, Network};
-use crate::packet::{Content, Handle, Packet, Side};
+use crate::packet::{Content, Handle, IpVersion, Packet, Side};
 use crate::queue::{Interface, Limit, QueueDiscipline, Queued};
 use crate::routing::{Attachment, Edge};
 use fullpipe_engine::{EventClass, EventId, Lane, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::rate::Transmitter;
-use fullpipe_units::{Duration, FlowId, LinkId, NodeId, Rate, Stream};
+use fullpipe_units::{Codepoint, Duration, FlowId, LinkId, NodeId, Rate, Stream};
 
 /// The flow that frames of address resolution belong to.
 pub const ARP_FLOW: FlowId = FlowId(u32::MAX);
@@ -399,8 +399,11 @@ impl<O: Observer> Network<O> {
             flow: ARP_FLOW,
             destination: self.segments[segment as usize].node_of(to),
             ip_bytes: ARP_BYTES,
-            sacks: Side::NONE,
+            options: Side::NONE,
             payload: Side::NONE,
+            codepoint: Codepoint::NotEct,
+            version: IpVersion::V4,
+            corrupted: false,
         });
         self.offer_frame(segment, from, handle);
     }
@@ -492,6 +495,7 @@ impl<O: Observer> Network<O> {
         let now = self.now;
         let Queued { handle, wire_bytes, since, .. } = frame;
         let link = self.station_link(segment, from);
+        self.note_mark(link, &frame);
         let s = &mut self.segments[segment as usize];
         let number = s.channel_of(from);
         let channel = &mut s.channels[number];

@@ -175,7 +175,15 @@ mod tests {
     }
 
     fn packet(number: u32, key: u64, ip_bytes: u32) -> Queued {
-        Queued { handle: Handle(number), wire_bytes: ip_bytes + 18, ip_bytes, key, since: Instant::ZERO }
+        Queued {
+            handle: Handle(number),
+            wire_bytes: ip_bytes + 18,
+            ip_bytes,
+            key,
+            since: Instant::ZERO,
+            codepoint: fullpipe_units::Codepoint::NotEct,
+            marked: false,
+        }
     }
 
     /// Keys in the order in which they leave.

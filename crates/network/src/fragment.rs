@@ -12,8 +12,9 @@
 
 use crate::network::{Hosts, Network};
 use crate::packet::{Content, Handle, IPV4_HEADER_BYTES, Packet, Side};
+use crate::tap::Direction;
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Instant, LinkId, NodeId};
+use fullpipe_units::{Codepoint, Instant, LinkId, NodeId};
 use std::collections::BTreeMap;
 
 /// How a fragmented packet first failed; ordered by time.
@@ -97,7 +98,7 @@ impl<O: Observer> Network<O> {
                         last: ends && offset + length == payload_bytes,
                     },
                     ip_bytes: IPV4_HEADER_BYTES + length,
-                    sacks: Side::NONE,
+                    options: Side::NONE,
                     payload: Side::NONE,
                     ..packet
                 })
@@ -123,12 +124,17 @@ impl<O: Observer> Network<O> {
     pub(crate) fn receive_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         let packet = *self.arena.get(handle);
         let Content::Fragment { whole, offset_bytes, last } = packet.content else { return };
+        if packet.codepoint == Codepoint::Ce {
+            // One marked fragment marks the whole (RFC 3168 section 5.3).
+            self.arena.get_mut(whole).codepoint = Codepoint::Ce;
+        }
         if let Some(state) = self.fragments.wholes.get_mut(&whole) {
             state.fill(offset_bytes, offset_bytes + packet.ip_bytes - IPV4_HEADER_BYTES, last);
         }
         if self.end_fragment(handle, whole, None) {
             let packet = self.arena.get(whole);
             self.observer.delivered(self.now, &packet.view(), packet.sent);
+            self.capture(node, Direction::In, whole);
             hosts.receive(self, node, whole);
         }
     }

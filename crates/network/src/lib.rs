@@ -16,6 +16,7 @@ pub mod network;
 pub mod packet;
 pub mod queue;
 pub mod routing;
+pub mod tap;
 
 pub use arp::ArpSpecification;
 pub use codel::CoDelSpecification;
@@ -24,6 +25,7 @@ pub use fair_queue::{FairQueue, FairQueueSpecification};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
 pub use network::{Fault, Hosts, Network};
-pub use packet::{Content, Handle, Packet, SackBlock, Side, TcpHeader};
+pub use packet::{AccurateEcn, Content, Handle, IpVersion, Packet, SackBlock, SegmentOptions, Side, TcpHeader};
 pub use queue::{Fifo, Limit, QueueDiscipline};
 pub use routing::Attachment;
+pub use tap::{Captured, Direction, Tap};

@@ -14,9 +14,10 @@
 use crate::ethernet::Segment;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
-use crate::packet::{Arena, Content, Handle, InFlight, Packet, Side};
+use crate::packet::{Arena, Content, Handle, InFlight, Packet};
 use crate::queue::Queued;
 use crate::routing::{self, Attachment, Edge, Routes};
+use crate::tap::{Captured, Direction, Tap};
 use fullpipe_engine::{Calendar, EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
@@ -79,6 +80,8 @@ pub struct Network<O> {
     pub arena: Arena,
     /// Who watches.
     pub observer: O,
+    /// Who captures, if anybody does.
+    pub tap: Option<Box<dyn Tap>>,
     pub(crate) links: Vec<Link>,
     pub(crate) segments: Vec<Segment>,
     /// Segment and number of each channel of all segments.
@@ -105,6 +108,7 @@ impl<O: Observer> Network<O> {
             calendar: Calendar::new(),
             arena: Arena::default(),
             observer,
+            tap: None,
             links: Vec::new(),
             segments: Vec::new(),
             channels: Vec::new(),
@@ -282,20 +286,14 @@ impl<O: Observer> Network<O> {
 
     /// A host hands a packet to the network, now.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "a packet's fields, which would only be packed to be unpacked")]
-    pub fn send(
-        &mut self,
-        from: NodeId,
-        flow: FlowId,
-        destination: NodeId,
-        ip_bytes: u32,
-        content: Content,
-        sacks: Side,
-        payload: Side,
-    ) {
-        let packet = Packet { sent: self.now, content, flow, destination, ip_bytes, sacks, payload };
+    pub fn send(&mut self, from: NodeId, mut packet: Packet) {
+        packet.sent = self.now;
+        let Packet { flow, destination, ip_bytes, .. } = packet;
         self.observer.sent(self.now, &packet.view());
         let handle = self.arena.insert(packet);
+        if self.tap.is_some() {
+            self.capture(from, Direction::Out, handle);
+        }
         self.route(from, InFlight { handle, destination, flow, ip_bytes });
     }
 
@@ -458,7 +456,10 @@ impl<O: Observer> Network<O> {
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
         let next = driven.interface.take(now, &mut dropped);
         driven.transmitting = next.is_some();
-        if let Some(Queued { handle, wire_bytes, since, .. }) = next {
+        if let Some(frame) = next {
+            let Queued { handle, wire_bytes, since, .. } = frame;
+            self.note_mark(link, &frame);
+            let l = &mut self.links[link.index()];
             let idle = l.busy_until < now;
             let finish = now + l.transmitter.transmit(wire_bytes, idle);
             let arrival = finish + l.delay;
@@ -550,7 +551,34 @@ impl<O: Observer> Network<O> {
             return self.receive_fragment(hosts, node, handle);
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
+        if self.tap.is_some() {
+            self.capture(node, Direction::In, handle);
+        }
         hosts.receive(self, node, handle);
+    }
+
+    /// Shows a packet to the tap.
+    #[cold]
+    pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
+        let packet = self.arena.get(handle);
+        let captured = Captured {
+            packet,
+            options: self.arena.options(packet.options),
+            payload: self.arena.payload(packet.payload),
+        };
+        if let Some(tap) = &mut self.tap {
+            tap.packet(self.now, node, direction, &captured);
+        }
+    }
+
+    /// A queue's mark goes into the packet when it leaves.
+    #[inline]
+    pub(crate) fn note_mark(&mut self, link: LinkId, frame: &Queued) {
+        if frame.marked {
+            let packet = self.arena.get_mut(frame.handle);
+            packet.codepoint = frame.codepoint;
+            self.observer.marked(self.now, &packet.view(), link);
+        }
     }
 
     /// What waits or is on its way.

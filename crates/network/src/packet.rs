@@ -3,10 +3,12 @@
 
 use bytes::Bytes;
 use fullpipe_record::{PacketView, TcpView};
-use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_units::{Codepoint, FlowId, Instant, NodeId};
 
 /// Bytes of an IPv4 header without options.
 pub const IPV4_HEADER_BYTES: u32 = 20;
+/// Bytes of an IPv6 header without extensions (RFC 8200 section 3).
+pub const IPV6_HEADER_BYTES: u32 = 40;
 /// Bytes of a UDP header.
 pub const UDP_HEADER_BYTES: u32 = 8;
 /// Bytes of a TCP header without options.
@@ -44,6 +46,10 @@ pub mod options {
     pub const SACK_PERMITTED: u8 = 0x04;
     /// Timestamps (RFC 7323).
     pub const TIMESTAMPS: u8 = 0x08;
+    /// Accurate ECN counters (RFC 9768 section 3.2.3); which fields, and in which order, is in [`super::AccurateEcn`].
+    pub const ACCURATE_ECN: u8 = 0x10;
+    /// TCP Fast Open cookie, or the request for one (RFC 7413 section 2.2; SYN only).
+    pub const FAST_OPEN: u8 = 0x20;
 }
 
 /// A range of sequence numbers as on the wire, first byte and byte after the last.
@@ -53,6 +59,34 @@ pub struct SackBlock {
     pub start: u32,
     /// Sequence number after the block's last.
     pub end: u32,
+}
+
+/// The byte counters of the Accurate ECN option (RFC 9768 section 3.2.3), each modulo 2^24.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccurateEcn {
+    /// Payload bytes that arrived with ECT(0): EE0B.
+    pub ect0_bytes: u32,
+    /// Payload bytes that arrived with CE: ECEB.
+    pub ce_bytes: u32,
+    /// Payload bytes that arrived with ECT(1): EE1B.
+    pub ect1_bytes: u32,
+    /// How many of the counters are on the wire, 0 to 3, from the first in order.
+    pub fields: u8,
+    /// Whether the order is EE1B, ECEB, EE0B (option kind 174) instead of EE0B, ECEB, EE1B (kind 172).
+    pub ect1_first: bool,
+}
+
+/// What a TCP segment carries beside the fixed fields of its header, where it carries any of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentOptions {
+    /// SACK blocks; [`TcpHeader::sack_count`] says how many hold.
+    pub sacks: [SackBlock; MAX_SACK_BLOCKS],
+    /// Counters of the Accurate ECN option; hold if [`options::ACCURATE_ECN`] is set.
+    pub accurate_ecn: AccurateEcn,
+    /// Cookie of the Fast Open option, 4 to 16 bytes (0: a request); holds if [`options::FAST_OPEN`] is set.
+    pub fast_open_cookie: [u8; 16],
+    /// Bytes of the cookie.
+    pub fast_open_bytes: u8,
 }
 
 /// Most blocks one segment can carry (RFC 2018 section 3: four, three beside timestamps).
@@ -83,12 +117,15 @@ pub struct TcpHeader {
     pub window_scale: u8,
     /// Number of SACK blocks.
     pub sack_count: u8,
+    /// Bytes of the Accurate ECN and Fast Open options together, without padding.
+    pub other_option_bytes: u8,
 }
 
 impl TcpHeader {
     /// Bytes of the header with its options, padded to a multiple of four.
     ///
-    /// Lengths: MSS 4, window scale 3, SACK permitted 2, timestamps 10, SACK 2 + 8 per block (RFC 9293, 7323, 2018).
+    /// Lengths: MSS 4, window scale 3, SACK permitted 2, timestamps 10, SACK 2 + 8 per block (RFC 9293, 7323, 2018),
+    /// Accurate ECN 2 + 3 per counter (RFC 9768), Fast Open 2 + cookie (RFC 7413).
     /// An established segment with timestamps thus has 20 + 10 padded = 32 bytes.
     #[inline(always)]
     pub fn header_bytes(&self) -> u32 {
@@ -96,7 +133,7 @@ impl TcpHeader {
         if self.sack_count == 0 && self.options == options::TIMESTAMPS {
             return TCP_HEADER_BYTES + 12;
         }
-        let mut bytes = 0;
+        let mut bytes = u32::from(self.other_option_bytes);
         for (option, length) in
             [(options::MSS, 4), (options::WINDOW_SCALE, 3), (options::SACK_PERMITTED, 2), (options::TIMESTAMPS, 10)]
         {
@@ -108,6 +145,12 @@ impl TcpHeader {
             bytes += 2 + 8 * u32::from(self.sack_count);
         }
         TCP_HEADER_BYTES + bytes.next_multiple_of(4)
+    }
+
+    /// Whether it comes with [`SegmentOptions`].
+    #[inline(always)]
+    pub fn has_side_options(&self) -> bool {
+        self.sack_count > 0 || self.options & (options::ACCURATE_ECN | options::FAST_OPEN) != 0
     }
 
     /// Whether a flag is set.
@@ -123,6 +166,28 @@ impl TcpHeader {
             .wrapping_add(u32::from(self.payload_bytes))
             .wrapping_add(u32::from(self.has(flags::SYN)))
             .wrapping_add(u32::from(self.has(flags::FIN)))
+    }
+}
+
+/// Version of the Internet Protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum IpVersion {
+    /// IPv4 (RFC 791).
+    #[default]
+    V4,
+    /// IPv6 (RFC 8200).
+    V6,
+}
+
+impl IpVersion {
+    /// Bytes of its header without options or extensions.
+    #[inline(always)]
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            IpVersion::V4 => IPV4_HEADER_BYTES,
+            IpVersion::V6 => IPV6_HEADER_BYTES,
+        }
     }
 }
 
@@ -156,7 +221,7 @@ pub enum Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(pub(crate) u32);
 
-/// Where a packet's side data (SACK blocks, payload bytes) lie; a number beyond all others means that it has none.
+/// Where a packet's side data (TCP options, payload bytes) lie; a number beyond all others means that it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side(u32);
 
@@ -175,7 +240,7 @@ impl Side {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Packet {
-    /// When its source handed it to the network.
+    /// When its source handed it to the network; [`crate::Network::send`] stamps it.
     pub sent: Instant,
     /// What it carries.
     pub content: Content,
@@ -185,15 +250,38 @@ pub struct Packet {
     pub destination: NodeId,
     /// Size at the IP layer.
     pub ip_bytes: u32,
-    /// SACK blocks.
-    pub sacks: Side,
+    /// What a TCP segment carries beside its header ([`SegmentOptions`]).
+    pub options: Side,
     /// Payload bytes.
     pub payload: Side,
+    /// Its ECN bits.
+    pub codepoint: Codepoint,
+    /// Which IP it is.
+    pub version: IpVersion,
+    /// Whether bits of it were flipped on the way; its destination's checksums will tell.
+    pub corrupted: bool,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64, "a packet fills one cache line");
 
 impl Packet {
+    /// An IPv4 packet that is not ECN-capable, without side data.
+    #[inline(always)]
+    pub fn new(flow: FlowId, destination: NodeId, ip_bytes: u32, content: Content) -> Packet {
+        Packet {
+            sent: Instant::ZERO,
+            content,
+            flow,
+            destination,
+            ip_bytes,
+            options: Side::NONE,
+            payload: Side::NONE,
+            codepoint: Codepoint::NotEct,
+            version: IpVersion::V4,
+            corrupted: false,
+        }
+    }
+
     /// What observers see of it.
     #[inline(always)]
     pub fn view(&self) -> PacketView {
@@ -209,10 +297,10 @@ impl Packet {
                 }),
             ),
             Content::Udp { payload_bytes } => (*payload_bytes, None),
-            Content::Fragment { .. } => (self.ip_bytes - IPV4_HEADER_BYTES, None),
+            Content::Fragment { .. } => (self.ip_bytes - self.version.header_bytes(), None),
             Content::Arp { .. } => (0, None),
         };
-        PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, tcp }
+        PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
     }
 
     /// Whether it carries transport payload (a loss droplist counts only such packets).
@@ -242,8 +330,8 @@ pub(crate) struct InFlight {
 pub struct Arena {
     packets: Vec<Packet>,
     free: Vec<u32>,
-    sacks: Vec<[SackBlock; MAX_SACK_BLOCKS]>,
-    free_sacks: Vec<u32>,
+    options: Vec<SegmentOptions>,
+    free_options: Vec<u32>,
     payloads: Vec<Option<Bytes>>,
     free_payloads: Vec<u32>,
 }
@@ -284,8 +372,8 @@ impl Arena {
     #[inline(always)]
     pub fn release(&mut self, handle: Handle) {
         let packet = &self.packets[handle.0 as usize];
-        if !packet.sacks.is_none() {
-            self.free_sacks.push(packet.sacks.0);
+        if !packet.options.is_none() {
+            self.free_options.push(packet.options.0);
         }
         if !packet.payload.is_none() {
             self.payloads[packet.payload.0 as usize] = None;
@@ -294,25 +382,22 @@ impl Arena {
         self.free.push(handle.0);
     }
 
-    /// Stores SACK blocks; none if `count` is zero.
+    /// Stores a segment's options.
     #[inline(always)]
-    pub fn store_sacks(&mut self, blocks: &[SackBlock; MAX_SACK_BLOCKS], count: u8) -> Side {
-        if count == 0 {
-            return Side::NONE;
-        }
-        if let Some(index) = self.free_sacks.pop() {
-            self.sacks[index as usize] = *blocks;
+    pub fn store_options(&mut self, options: &SegmentOptions) -> Side {
+        if let Some(index) = self.free_options.pop() {
+            self.options[index as usize] = *options;
             Side(index)
         } else {
-            self.sacks.push(*blocks);
-            Side(self.sacks.len() as u32 - 1)
+            self.options.push(*options);
+            Side(self.options.len() as u32 - 1)
         }
     }
 
-    /// The first `count` stored SACK blocks.
+    /// A segment's stored options.
     #[inline(always)]
-    pub fn sacks(&self, side: Side, count: u8) -> &[SackBlock] {
-        if side.is_none() { &[] } else { &self.sacks[side.0 as usize][..usize::from(count).min(MAX_SACK_BLOCKS)] }
+    pub fn options(&self, side: Side) -> Option<&SegmentOptions> {
+        if side.is_none() { None } else { self.options.get(side.0 as usize) }
     }
 
     /// Stores payload bytes.

@@ -6,7 +6,7 @@
 //! over a driver ring).
 
 use crate::packet::{Content, Handle, Packet};
-use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_units::{Codepoint, Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -51,6 +51,10 @@ pub struct Queued {
     pub key: u64,
     /// When it came.
     pub since: Instant,
+    /// Its ECN bits. A discipline marks by [`Queued::mark`].
+    pub codepoint: Codepoint,
+    /// Whether the discipline has marked it.
+    pub marked: bool,
 }
 
 impl Queued {
@@ -64,7 +68,19 @@ impl Queued {
             Content::Fragment { offset_bytes: 1.., .. } => 1 << 32 | u64::from(packet.destination.0),
             _ => u64::from(packet.flow.0),
         };
-        Queued { handle, wire_bytes, ip_bytes: packet.ip_bytes, key, since }
+        Queued { handle, wire_bytes, ip_bytes: packet.ip_bytes, key, since, codepoint: packet.codepoint, marked: false }
+    }
+
+    /// Sets "congestion experienced" if the packet is ECN-capable; says whether it is (a packet that already carries the
+    /// mark counts as marked again).
+    #[inline]
+    pub fn mark(&mut self) -> bool {
+        let capable = self.codepoint.is_capable();
+        if capable {
+            self.codepoint = Codepoint::Ce;
+            self.marked = true;
+        }
+        capable
     }
 }
 
@@ -189,7 +205,15 @@ mod tests {
     use super::*;
 
     fn packet(number: u32) -> Queued {
-        Queued { handle: Handle(number), wire_bytes: 100, ip_bytes: 82, key: 0, since: Instant::ZERO }
+        Queued {
+            handle: Handle(number),
+            wire_bytes: 100,
+            ip_bytes: 82,
+            key: 0,
+            since: Instant::ZERO,
+            codepoint: Codepoint::NotEct,
+            marked: false,
+        }
     }
 
     #[test]

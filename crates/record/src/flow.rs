@@ -97,9 +97,10 @@ impl Observer for FlowMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_units::Codepoint;
 
     fn packet() -> PacketView {
-        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None }
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None }
     }
 
     #[test]

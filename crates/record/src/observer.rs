@@ -3,7 +3,7 @@
 //! Times in an event may lie ahead of the simulation's clock by as much as a packet's way through a chain of links
 //! that was computed at once; within one link and within one flow's arrivals they are in order.
 
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 
 /// Transport protocol of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct PacketView {
     pub ip_bytes: u32,
     /// Size of the transport's payload in bytes.
     pub payload_bytes: u32,
+    /// ECN bits of the IP header.
+    pub codepoint: Codepoint,
     /// TCP fields, for TCP packets.
     pub tcp: Option<TcpView>,
 }
@@ -103,6 +105,10 @@ pub trait Observer {
     #[inline(always)]
     fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
+    /// A link's queue discipline set "congestion experienced" on a packet (the view has it) that it now transmits.
+    #[inline(always)]
+    fn marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
+
     /// A frame was transmitted.
     #[inline(always)]
     fn transmitted(&mut self, _transmission: &Transmission) {}
@@ -137,6 +143,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.0.link_dropped(link, wire_bytes, reason);
         self.1.link_dropped(link, wire_bytes, reason);
+    }
+    #[inline(always)]
+    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
+        self.0.marked(now, packet, link);
+        self.1.marked(now, packet, link);
     }
     #[inline(always)]
     fn transmitted(&mut self, transmission: &Transmission) {

@@ -4,8 +4,8 @@
 //! no rate, so the receiver's window (250 kB, about 170 segments) is what limits the flow.
 
 use fullpipe_congestion::cubic::Cubic;
-use fullpipe_network::packet::{SackBlock, TcpHeader};
-use fullpipe_tcp::{Config, Connection, Transmit};
+use fullpipe_network::packet::{SegmentOptions, TcpHeader};
+use fullpipe_tcp::{Config, Connection, Segment, Transmit};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -15,7 +15,13 @@ use std::sync::Arc;
 struct Wire {
     at: Instant,
     header: TcpHeader,
-    sacks: [SackBlock; 4],
+    options: SegmentOptions,
+}
+
+impl Wire {
+    fn segment(&self) -> Segment<'_> {
+        Segment { options: self.header.has_side_options().then_some(&self.options), ..Segment::bare(&self.header) }
+    }
 }
 
 fn output(
@@ -30,7 +36,7 @@ fn output(
         data += u64::from(transmit.header.payload_bytes > 0);
         let previous = wire.back().map_or(Instant::ZERO, |last| last.at);
         let at = (now + Duration::from_millis(10)).max(previous + gap);
-        wire.push_back(Wire { at, header: transmit.header, sacks: transmit.sacks });
+        wire.push_back(Wire { at, header: transmit.header, options: transmit.options });
     }
     data
 }
@@ -62,7 +68,7 @@ fn main() {
             of_server = false;
         } else if of_server {
             let wire = there.pop_front().unwrap();
-            server.handle_segment(now, &wire.header, &wire.sacks, None, false);
+            server.handle_segment(now, &wire.segment());
             while let Some(event) = server.poll_event() {
                 if event == Event::Readable {
                     while server.read(u64::MAX).is_some() {}
@@ -70,7 +76,7 @@ fn main() {
             }
         } else {
             let wire = back.pop_front().unwrap();
-            client.handle_segment(now, &wire.header, &wire.sacks, None, false);
+            client.handle_segment(now, &wire.segment());
             while client.poll_event().is_some() {}
             if client.writable_bytes() > 0 {
                 client.write(Payload::Length(u64::MAX));

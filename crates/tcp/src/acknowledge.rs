@@ -508,14 +508,14 @@ mod tests {
         while connection.poll_transmit(Instant::ZERO, &mut transmit) {}
         let mut header =
             TcpHeader { acknowledgement: 1, flags: flags::SYN | flags::ACK, window: 9000, ..TcpHeader::default() };
-        connection.handle_segment(Instant::ZERO, &header, &[], None, false);
+        connection.handle_segment(Instant::ZERO, &crate::Segment::bare(&header));
         connection.write(Payload::Bytes(vec![1; 500].into()));
         connection.write(Payload::Bytes(vec![2; 500].into()));
         while connection.poll_transmit(Instant::ZERO, &mut transmit) {}
         let held = |connection: &Connection| connection.sender.bytes.as_ref().unwrap().held_bytes();
         assert_eq!(held(&connection), 1000);
         header = TcpHeader { sequence: 1, acknowledgement: 1 + 536, flags: flags::ACK, window: 9000, ..header };
-        connection.handle_segment(Instant::ZERO, &header, &[], None, false);
+        connection.handle_segment(Instant::ZERO, &crate::Segment::bare(&header));
         assert_eq!(held(&connection), 1000 - 536);
     }
 }

@@ -18,20 +18,51 @@ use crate::sequence::{Numbering, timestamp_before};
 use crate::status::{Inspect, State, Statistics};
 use bytes::Bytes;
 use fullpipe_congestion::Controller;
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, TcpHeader, flags, options};
+use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Codepoint, Duration, Instant};
 use std::sync::Arc;
 
 /// A segment to send. Make one and hand it to every [`Connection::poll_transmit`].
 #[derive(Clone, Debug, Default)]
 pub struct Transmit {
-    /// The header; `sack_count` says how many of `sacks` hold.
+    /// The header.
     pub header: TcpHeader,
-    /// SACK blocks.
-    pub sacks: [SackBlock; MAX_SACK_BLOCKS],
+    /// Options beside it; hold as far as the header says so.
+    pub options: SegmentOptions,
     /// The payload where it consists of bytes; `None` for a mere length (`header.payload_bytes`).
     pub payload: Option<Bytes>,
+    /// ECN bits of the packet that carries it.
+    pub codepoint: Codepoint,
+}
+
+/// A segment that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// The header.
+    pub header: &'a TcpHeader,
+    /// Options beside it, where the header says that there are any.
+    pub options: Option<&'a SegmentOptions>,
+    /// The payload where it consists of bytes; `None` for a mere length (`header.payload_bytes`).
+    pub payload: Option<&'a Bytes>,
+    /// ECN bits of the packet that carried it.
+    pub codepoint: Codepoint,
+}
+
+impl<'a> Segment<'a> {
+    /// A segment without SACK blocks, in a packet that is not ECN-capable, whose payload is a mere length.
+    pub fn bare(header: &'a TcpHeader) -> Segment<'a> {
+        Segment { header, options: None, payload: None, codepoint: Codepoint::NotEct }
+    }
+
+    /// The SACK blocks it carries.
+    #[inline(always)]
+    fn sacks(&self) -> &'a [SackBlock] {
+        match self.options {
+            None => &[],
+            Some(options) => &options.sacks[..MAX_SACK_BLOCKS.min(usize::from(self.header.sack_count))],
+        }
+    }
 }
 
 /// Least time between acknowledgements that only object to a segment (RFC 5961 section 7; Linux
@@ -157,19 +188,11 @@ impl Connection {
         }
     }
 
-    /// A segment has arrived. `payload` is `None` where the payload is a mere length (`header.payload_bytes`); `ce`
-    /// says whether the IP header was marked "congestion experienced", which nothing is made of yet.
+    /// A segment has arrived.
     #[inline]
-    pub fn handle_segment(
-        &mut self,
-        now: Instant,
-        header: &TcpHeader,
-        sacks: &[SackBlock],
-        payload: Option<&Bytes>,
-        ce: bool,
-    ) {
-        let _ = ce;
-        let sacks = &sacks[..sacks.len().min(usize::from(header.sack_count))];
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) {
+        let Segment { header, payload, .. } = *segment;
+        let sacks = segment.sacks();
         let plain = header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
         if self.open && plain && header.options == self.options {
             let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
@@ -588,6 +611,7 @@ impl Connection {
             options: self.options,
             window_scale: 0,
             sack_count: 0,
+            other_option_bytes: 0,
         };
         out.payload = None;
         self.receiver.on_ack_sent();
@@ -599,7 +623,7 @@ impl Connection {
         self.fill_header(now, sequence, out);
         if self.sender.sack {
             let most = if self.options != 0 { MAX_SACK_BLOCKS - 1 } else { MAX_SACK_BLOCKS };
-            out.header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.sacks);
+            out.header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.options.sacks);
         }
     }
 

@@ -1,12 +1,12 @@
 //! Random segments, calls and times against one connection: nothing panics, nothing is sent without end, and the
 //! scoreboard's counts always equal a recount.
 
-use crate::{Config, Connection, LossDetection, State, Transmit};
+use crate::{Config, Connection, LossDetection, Segment, State, Transmit};
 use bytes::Bytes;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_network::packet::{SackBlock, TcpHeader, flags, options};
+use fullpipe_network::packet::{SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_transport::{Event, Payload, Stream};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Codepoint, Duration, Instant};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ impl Bench {
             timestamp_echo: self.transmit.header.timestamp,
             ..TcpHeader::default()
         };
-        self.connection.handle_segment(self.now, &header, &[], None, false);
+        self.connection.handle_segment(self.now, &Segment::bare(&header));
         self.settle();
         assert_eq!(self.connection.state(), State::Established);
     }
@@ -200,9 +200,18 @@ impl Bench {
                     options: *options,
                     window_scale: *options,
                     sack_count: sacks.len() as u8,
+                    other_option_bytes: 0,
                 };
                 let payload = content.then(|| Bytes::from(vec![7; usize::from(*length)]));
-                self.connection.handle_segment(self.now, &header, &blocks, payload.as_ref(), false);
+                let mut options = SegmentOptions::default();
+                options.sacks.iter_mut().zip(&blocks).for_each(|(to, from)| *to = *from);
+                let segment = Segment {
+                    header: &header,
+                    options: (!blocks.is_empty()).then_some(&options),
+                    payload: payload.as_ref(),
+                    codepoint: Codepoint::from_bits(*length as u8),
+                };
+                self.connection.handle_segment(self.now, &segment);
             }
             Step::Pass(nanoseconds) => {
                 let next = self.connection.far_deadline().min(self.connection.near_deadline());
@@ -283,7 +292,7 @@ proptest! {
             // A SYN that fits, now and then.
             if bench.connection.state() == State::Listen {
                 let header = TcpHeader { sequence: 9, flags: flags::SYN, options: bits & 15, ..TcpHeader::default() };
-                bench.connection.handle_segment(bench.now, &header, &[], None, false);
+                bench.connection.handle_segment(bench.now, &Segment::bare(&header));
                 bench.settle();
             }
         }

@@ -21,5 +21,5 @@ mod sequence;
 mod status;
 
 pub use config::{Config, LossDetection};
-pub use connection::{Connection, Transmit};
+pub use connection::{Connection, Segment, Transmit};
 pub use status::{Inspect, State, Statistics};

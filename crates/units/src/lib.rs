@@ -4,12 +4,14 @@
 //! Time is a `u64` count of nanoseconds since the start of a run (584 years). Bytes are plain `u64` in names that end
 //! in `_bytes`. Nothing here reads a clock.
 
+pub mod codepoint;
 pub mod id;
 pub mod math;
 pub mod random;
 pub mod rate;
 pub mod time;
 
+pub use codepoint::Codepoint;
 pub use id::{FlowId, LinkId, NodeId};
 pub use random::Stream;
 pub use rate::Rate;

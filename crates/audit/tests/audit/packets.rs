@@ -3,7 +3,7 @@
 use crate::world::{Event, Link, Run, Traffic, World};
 use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, Medium, PacketAuditor, QueuePromise, Rule, Verdict};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 
 fn rules(verdict: &Verdict) -> Vec<Rule> {
     verdict.failures.iter().map(|failure| failure.rule).collect()
@@ -153,7 +153,8 @@ fn two_hops() -> Run {
         flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)] })],
         ..Run::default()
     };
-    let packet = PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
     run.events.push(Event::Sent(0, packet));
     for hop in 0..2 {
         let at = |nanoseconds| Instant::from_nanos(u64::from(hop) * 9000 + nanoseconds);
@@ -239,7 +240,8 @@ fn on_an_ethernet_a_packet_may_be_held_back() {
         let declared = DeclaredLink { min_frame_bytes, medium, ..link(None) };
         let mut run = queue(declared, &[1000], &[(1000, 400, 500)]);
         run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
-        let packet = PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, tcp: None };
+        let packet =
+            PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
         run.events.insert(0, Event::Sent(0, packet));
         run.events.push(Event::Delivered(9500, packet, 0));
         assert_eq!(rules(&run.packets()), expected);
@@ -255,7 +257,8 @@ fn what_was_held_back_is_not_forgotten_when_a_later_packet_goes() {
     let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
     let mut run = queue(declared, &[1000, 1000], &[(1000, 400, 400), (1000, 400, 8400)]);
     run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
-    let packet = PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
     run.events.splice(0..0, [Event::Sent(0, packet), Event::Sent(400, packet)]);
     run.events.extend([Event::Delivered(9400, packet, 0), Event::Delivered(17_400, packet, 400)]);
     let verdict = run.packets();
@@ -269,7 +272,8 @@ fn packets_that_came_together_are_told_apart_by_size() {
     let frames = [(1000, 400, 400), (500, 400, 8400), (300, 400, 12_400)];
     let mut run = queue(declared, &[1000, 500, 300], &frames);
     run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
-    let packet = |ip_bytes| PacketView { flow: FlowId(0), ip_bytes, payload_bytes: 0, tcp: None };
+    let packet =
+        |ip_bytes| PacketView { flow: FlowId(0), ip_bytes, payload_bytes: 0, codepoint: Codepoint::NotEct, tcp: None };
     let sent = [Event::Sent(0, packet(300)), Event::Sent(400, packet(500)), Event::Sent(400, packet(1000))];
     run.events.splice(0..0, sent);
     assert!(run.packets().passed(), "{}", run.packets());
@@ -346,7 +350,8 @@ fn what_arrives_was_sent_so() {
 fn delays_are_added_up_again() {
     // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8 - 5| + |2 - 8| = 9.
     let mut run = Run { flows: vec![(FlowId(0), DeclaredFlow::default())], ..Run::default() };
-    let packet = PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
     for (sent, received) in [(0, 5), (10, 18), (20, 22)] {
         run.events.push(Event::Sent(sent, packet));
         run.events.push(Event::Delivered(received, packet, sent));
@@ -374,7 +379,8 @@ fn pieces(frames: &[u32]) -> Run {
         flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0)] })],
         ..Run::default()
     };
-    let packet = PacketView { flow: FlowId(0), ip_bytes: 3000, payload_bytes: 2972, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes: 3000, payload_bytes: 2972, codepoint: Codepoint::NotEct, tcp: None };
     run.events.push(Event::Sent(0, packet));
     let mut begin = 0;
     for &bytes in frames {
@@ -420,7 +426,8 @@ fn what_is_too_much_to_remember_is_not_judged() {
     // A million and one packets come and are dropped without a word before the first goes on: too many to know them all.
     let mut auditor = PacketAuditor::new(vec![link(None)]);
     auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
-    let packet = PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
     let bound = 1 << 20;
     for number in 0..=bound {
         let now = Instant::from_nanos(number);
@@ -447,7 +454,8 @@ fn arrivals_that_are_too_many_to_remember_are_not_judged() {
     // A million and one frames arrive and deliver nothing; then a packet is delivered that did not arrive.
     let mut auditor = PacketAuditor::new(vec![link(None)]);
     auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
-    let packet = PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
     let bound = 1 << 20;
     for number in 0..=bound {
         let at = |nanoseconds| Instant::from_nanos(800 * number + nanoseconds);

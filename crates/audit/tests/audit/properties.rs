@@ -1,7 +1,7 @@
 //! Random networks that are right never fail; with one thing wrong they always do.
 
 use crate::world::{Event, Link, Random, Run, Traffic, World};
-use fullpipe_units::{FlowId, Instant};
+use fullpipe_units::{Codepoint, FlowId, Instant};
 use proptest::prelude::*;
 
 /// Rates of dial-up lines, of awkward fractions of a nanosecond, and of fast links.
@@ -327,7 +327,8 @@ proptest! {
                 has_ack: flags[1], syn: flags[2],
             };
             let packet = fullpipe_record::PacketView {
-                flow, ip_bytes: numbers[2], payload_bytes: numbers[3], tcp: flags[2].then_some(tcp),
+                flow, ip_bytes: numbers[2], payload_bytes: numbers[3],
+                codepoint: Codepoint::from_bits(numbers[0] as u8), tcp: flags[2].then_some(tcp),
             };
             let [offered, start, finish, arrival] = times.map(Instant::from_nanos);
             let reason = fullpipe_record::DropReason::QueueFull;

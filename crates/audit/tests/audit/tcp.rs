@@ -3,7 +3,7 @@
 use crate::world::{Event, Link, Run, Traffic, World};
 use fullpipe_audit::{DeclaredFlow, FlowEnd, Published, Rule};
 use fullpipe_record::{DropReason, PacketView, TcpView};
-use fullpipe_units::{FlowId, LinkId};
+use fullpipe_units::{Codepoint, FlowId, LinkId};
 
 /// A conversation of two flows over no declared links, told event by event; everything sent arrives unless said
 /// otherwise.
@@ -35,6 +35,7 @@ impl Segment {
             flow: FlowId(self.side),
             ip_bytes: 40 + self.length,
             payload_bytes: self.length,
+            codepoint: Codepoint::NotEct,
             tcp: Some(TcpView {
                 sequence: self.sequence,
                 sequence_end: self.sequence.wrapping_add(self.length),
@@ -308,7 +309,8 @@ fn datagram(ip_bytes: u32, takes: u64) -> Run {
         flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)] })],
         ..Run::default()
     };
-    let packet = PacketView { flow: FlowId(0), ip_bytes, payload_bytes: ip_bytes - 28, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(0), ip_bytes, payload_bytes: ip_bytes - 28, codepoint: Codepoint::NotEct, tcp: None };
     run.events.push(Event::Sent(500, packet));
     run.events.push(Event::Delivered(500 + takes, packet, 500));
     run
@@ -332,7 +334,8 @@ fn no_packet_is_faster_than_its_path() {
 fn what_is_sent_is_found_again_and_published() {
     let run = || {
         let mut run = datagram(1000, 3_000_000);
-        let packet = PacketView { flow: FlowId(0), ip_bytes: 700, payload_bytes: 0, tcp: None };
+        let packet =
+            PacketView { flow: FlowId(0), ip_bytes: 700, payload_bytes: 0, codepoint: Codepoint::NotEct, tcp: None };
         run.events.push(Event::Sent(9_000_000, packet));
         run.events.push(Event::Dropped(9_000_000, packet, DropReason::Unreachable));
         run.events.push(Event::Sent(9_000_001, packet));
@@ -407,7 +410,8 @@ fn flows_are_declared_while_the_run_goes_on() {
     use fullpipe_audit::Auditor;
     use fullpipe_record::Observer;
     use fullpipe_units::Instant;
-    let packet = PacketView { flow: FlowId(8), ip_bytes: 100, payload_bytes: 72, tcp: None };
+    let packet =
+        PacketView { flow: FlowId(8), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
     let mut auditor = Auditor::new(Vec::new());
     auditor.add_flow(FlowId(0), &DeclaredFlow::default());
     auditor.add_flow(FlowId(8), &DeclaredFlow::default());

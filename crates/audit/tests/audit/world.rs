@@ -10,7 +10,7 @@ use fullpipe_audit::{
     Verdict,
 };
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, TcpView, Transmission};
-use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
@@ -365,7 +365,7 @@ impl World {
     }
 
     fn send(&mut self, at: u64, flow: usize, ip_bytes: u32, payload_bytes: u32, tcp: Option<TcpView>, segment: u64) {
-        let view = PacketView { flow: FlowId(flow as u32), ip_bytes, payload_bytes, tcp };
+        let view = PacketView { flow: FlowId(flow as u32), ip_bytes, payload_bytes, codepoint: Codepoint::NotEct, tcp };
         self.events.push(Event::Sent(at, view));
         self.packets.push(Packet { view, sent: at, pieces: 1, failed: None, segment });
         self.comes(at, Piece { packet: self.packets.len() - 1, ip_bytes, hop: 0 });

@@ -184,6 +184,7 @@ impl Connection {
             options: offered,
             window_scale: if scaled { config.window_scale() } else { 0 },
             sack_count: 0,
+            other_option_bytes: 0,
         };
         out.payload = None;
     }

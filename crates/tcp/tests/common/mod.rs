@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, Timeout};
-use fullpipe_network::packet::{SackBlock, TcpHeader, flags, options};
+use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_tcp::{Config, Connection, Transmit};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
-use fullpipe_units::{Duration, Instant, Rate, Stream};
+use fullpipe_units::{Codepoint, Duration, Instant, Rate, Stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,20 +49,32 @@ pub struct Segment {
     pub header: TcpHeader,
     pub sacks: Vec<SackBlock>,
     pub payload: Option<Bytes>,
+    pub codepoint: Codepoint,
+    pub accurate_ecn: AccurateEcn,
 }
 
 impl From<&Transmit> for Segment {
     fn from(transmit: &Transmit) -> Segment {
         Segment {
             header: transmit.header,
-            sacks: transmit.sacks[..usize::from(transmit.header.sack_count)].to_vec(),
+            sacks: transmit.options.sacks[..usize::from(transmit.header.sack_count)].to_vec(),
             payload: transmit.payload.clone(),
+            codepoint: transmit.codepoint,
+            accurate_ecn: transmit.options.accurate_ecn,
         }
     }
 }
 
 pub fn deliver(connection: &mut Connection, now: Instant, segment: &Segment) {
-    connection.handle_segment(now, &segment.header, &segment.sacks, segment.payload.as_ref(), false);
+    let mut options = SegmentOptions { accurate_ecn: segment.accurate_ecn, ..SegmentOptions::default() };
+    options.sacks[..segment.sacks.len()].copy_from_slice(&segment.sacks);
+    let arrived = fullpipe_tcp::Segment {
+        header: &segment.header,
+        options: segment.header.has_side_options().then_some(&options),
+        payload: segment.payload.as_ref(),
+        codepoint: segment.codepoint,
+    };
+    connection.handle_segment(now, &arrived);
 }
 
 /// All that an end wants to send now.
@@ -400,7 +412,13 @@ impl Script {
             header.timestamp = 1_000_000 + (self.now.as_nanos() / 1_000_000) as u32;
             header.timestamp_echo = self.last_timestamp;
         }
-        Segment { header, sacks: Vec::new(), payload: None }
+        Segment {
+            header,
+            sacks: Vec::new(),
+            payload: None,
+            codepoint: Codepoint::NotEct,
+            accurate_ecn: AccurateEcn::default(),
+        }
     }
 
     pub fn deliver(&mut self, segment: Segment) {

@@ -1,0 +1,56 @@
+//! The two ECN bits of an IP header.
+
+/// An ECN codepoint of the IP header (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Codepoint {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable, L4S (RFC 9331).
+    Ect1 = 0b01,
+    /// ECN-capable, classic.
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+impl Codepoint {
+    /// The two bits as they stand in the header.
+    #[inline(always)]
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+
+    /// From the two lowest bits.
+    #[inline(always)]
+    pub const fn from_bits(bits: u8) -> Codepoint {
+        match bits & 0b11 {
+            0b00 => Codepoint::NotEct,
+            0b01 => Codepoint::Ect1,
+            0b10 => Codepoint::Ect0,
+            _ => Codepoint::Ce,
+        }
+    }
+
+    /// Whether a queue may mark the packet instead of dropping it.
+    #[inline(always)]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Codepoint::NotEct)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_those_of_rfc_3168_figure_1() {
+        let table = [(Codepoint::NotEct, 0), (Codepoint::Ect1, 1), (Codepoint::Ect0, 2), (Codepoint::Ce, 3)];
+        for (codepoint, bits) in table {
+            assert_eq!(codepoint.bits(), bits);
+            assert_eq!(Codepoint::from_bits(bits | 0xfc), codepoint);
+            assert_eq!(codepoint.is_capable(), bits != 0);
+        }
+    }
+}
