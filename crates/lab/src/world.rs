@@ -69,6 +69,8 @@ struct Wake {
 struct Conversation {
     /// Index of the scenario's flow.
     flow: u32,
+    /// Which of the flow's conversations it is, in the order in which they were opened.
+    number: u32,
     /// Endpoints of initiator and acceptor.
     endpoints: [u32; 2],
     /// Statistics of endpoints that are gone.
@@ -122,7 +124,7 @@ impl World {
         let opened = vec![0; flows.len()];
         let streams = flows.iter().filter(|flow| flow.tcp.is_some()).count();
         let conversations = (0..flows.len())
-            .map(|flow| Conversation { flow: flow as u32, endpoints: [NONE; 2], gone: [None, None] })
+            .map(|flow| Conversation { flow: flow as u32, number: 0, endpoints: [NONE; 2], gone: [None, None] })
             .collect();
         World {
             started: vec![false; flows.len()],
@@ -279,11 +281,12 @@ impl Core {
 
     /// The active side of a new conversation of a flow.
     fn open(&mut self, network: &mut Network<Witness>, flow: u32) -> u32 {
-        let opened = std::mem::replace(&mut self.opened[flow as usize], 1);
+        let opened = self.opened[flow as usize];
+        self.opened[flow as usize] += 1;
         let conversation = if opened == 0 {
             flow as usize
         } else {
-            self.conversations.push(Conversation { flow, endpoints: [NONE; 2], gone: [None, None] });
+            self.conversations.push(Conversation { flow, number: opened, endpoints: [NONE; 2], gone: [None, None] });
             network.observer.grow(self.conversations.len(), flow as usize);
             self.conversations.len() - 1
         };
@@ -445,6 +448,11 @@ impl Io for AtHost<'_> {
         }
         let endpoint = self.core.endpoints.get_mut(stream.0 as usize)?.as_mut()?;
         (endpoint.application == self.application).then_some(&mut endpoint.connection as &mut dyn Stream)
+    }
+
+    fn connection_number(&self, stream: StreamId) -> Option<u32> {
+        let endpoint = self.core.endpoints.get(stream.0 as usize)?.as_ref()?;
+        (endpoint.application == self.application).then(|| self.core.conversations[endpoint.flow.index() / 2].number)
     }
 
     fn send_datagram(&mut self, payload_bytes: u32) {

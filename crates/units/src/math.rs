@@ -23,6 +23,11 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     libm::pow(base, exponent)
 }
 
+/// The gamma function: `gamma(n + 1)` is n factorial.
+pub fn gamma(x: f64) -> f64 {
+    libm::tgamma(x)
+}
+
 /// Cube root.
 pub fn cbrt(x: f64) -> f64 {
     libm::cbrt(x)

@@ -23,6 +23,11 @@ pub trait Io {
     /// One of the application's streams, or `None` if it is closed and gone.
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream>;
 
+    /// Which of its flow's connections a stream is, counted from 0 in the order in which they were opened; `None` if
+    /// it is gone. Both ends agree on it, as ends that know each other's ports do, in whatever order connections
+    /// arrive.
+    fn connection_number(&self, stream: StreamId) -> Option<u32>;
+
     /// Sends a datagram of so many payload bytes to the peer of the application's flow.
     fn send_datagram(&mut self, payload_bytes: u32);
 }
@@ -36,6 +41,39 @@ pub struct Progress {
     pub last_received: Option<Instant>,
     /// When all that was to come had come (the peer finished, or the known size was reached).
     pub completed: Option<Instant>,
+}
+
+/// An exchange or a transfer that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// When the application began with it.
+    pub started: Instant,
+    /// When its last byte had come.
+    pub completed: Instant,
+    /// Payload bytes that had come.
+    pub bytes: u64,
+}
+
+/// A result with a name, in the unit that the name ends in (`_s`, `_bps`; a count without).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name, for instance `rebuffer_s`.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Number, mean and longest time of completions, under these names.
+pub(crate) fn summary(completions: &[Completion], names: [&'static str; 3]) -> Vec<Figure> {
+    let count = completions.len() as f64;
+    let mut figures = vec![Figure { name: names[0], value: count }];
+    let times = || completions.iter().map(|one| one.completed.saturating_since(one.started));
+    if let Some(longest) = times().max() {
+        let sum: f64 = times().map(|time| time.as_secs_f64()).sum();
+        figures.push(Figure { name: names[1], value: sum / count });
+        figures.push(Figure { name: names[2], value: longest.as_secs_f64() });
+    }
+    figures
 }
 
 /// An application at one host. All methods default to doing nothing.
@@ -55,5 +93,16 @@ pub trait Application: fmt::Debug + Send {
     /// What has been achieved.
     fn progress(&self) -> Progress {
         Progress::default()
+    }
+
+    /// Exchanges or transfers that are over, in the order in which they were. One end of a flow tells them: the one
+    /// that waited for the last byte.
+    fn completions(&self) -> &[Completion] {
+        &[]
+    }
+
+    /// Other results, in a fixed order, of a run that ended at `end`.
+    fn figures(&self, _end: Instant) -> Vec<Figure> {
+        Vec::new()
     }
 }

@@ -5,6 +5,15 @@
 //! that share a seed stay on common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan,
 //! Continuous Univariate Distributions, 2nd edition 1994); the normal quantile behind the log-normal is in `normal.rs`.
 
+use crate::{Invalid, normal};
+use fullpipe_units::{Duration, Stream, math};
+
+/// Sizes are cut here (2^50 bytes): a tail without a mean could draw what no counter holds.
+const MAX_SAMPLE_BYTES: f64 = (1u64 << 50) as f64;
+
+/// Euler's constant, the mean of the standard largest extreme value distribution.
+const EULER: f64 = 0.577_215_664_901_532_9;
+
 /// A distribution of sizes (in bytes) or times (in seconds).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
@@ -69,4 +78,128 @@ pub enum Distribution {
         /// Value and probability of not exceeding it, both ascending; the last probability is 1.
         points: Vec<(f64, f64)>,
     },
+}
+
+impl Distribution {
+    /// Whether the parameters describe a distribution of sizes or times.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let (holds, rule) = match *self {
+            Self::Constant { value } => (value >= 0.0 && value.is_finite(), "a constant is finite and not negative"),
+            Self::Uniform { low, high } => {
+                (0.0 <= low && low <= high && high.is_finite(), "a uniform distribution has 0 <= low <= high")
+            }
+            Self::Exponential { mean } => (positive(mean), "the mean of an exponential distribution is positive"),
+            Self::Pareto { shape, scale } => {
+                (positive(shape) && positive(scale), "shape and scale of a Pareto distribution are positive")
+            }
+            Self::BoundedPareto { shape, low, high } => (
+                positive(shape) && positive(low) && low < high && high.is_finite(),
+                "a bounded Pareto distribution has a positive shape and 0 < low < high",
+            ),
+            Self::LogNormal { mu, sigma } => (
+                mu.is_finite() && sigma >= 0.0 && sigma.is_finite(),
+                "sigma of a log-normal distribution is not negative",
+            ),
+            Self::Weibull { shape, scale } => {
+                (positive(shape) && positive(scale), "shape and scale of a Weibull distribution are positive")
+            }
+            Self::ExtremeValue { location, scale } => (
+                location.is_finite() && scale >= 0.0 && scale.is_finite(),
+                "the scale of an extreme value distribution is not negative",
+            ),
+            Self::Empirical { ref points } => (
+                table_ascends(points),
+                "the points of an empirical distribution ascend, from a value of at least 0 to the probability 1",
+            ),
+        };
+        if holds { Ok(()) } else { Err(Invalid(rule.into())) }
+    }
+
+    /// The value that a sample does not exceed with this probability, from 0 to below 1.
+    pub fn quantile(&self, probability: f64) -> f64 {
+        let above = 1.0 - probability;
+        match *self {
+            Self::Constant { value } => value,
+            Self::Uniform { low, high } => low + (high - low) * probability,
+            Self::Exponential { mean } => -mean * math::ln(above),
+            Self::Pareto { shape, scale } => scale * math::pow(above, -1.0 / shape),
+            Self::BoundedPareto { shape, low, high } => {
+                let cut_off = math::pow(low / high, shape);
+                low * math::pow(1.0 - probability * (1.0 - cut_off), -1.0 / shape)
+            }
+            Self::LogNormal { mu, sigma } => math::exp(mu + sigma * normal::quantile(probability)),
+            Self::Weibull { shape, scale } => scale * math::pow(-math::ln(above), 1.0 / shape),
+            Self::ExtremeValue { location, scale } => location - scale * math::ln(-math::ln(probability)),
+            Self::Empirical { ref points } => interpolate(points, probability),
+        }
+    }
+
+    /// The mean; infinite for a Pareto distribution of shape 1 or less.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Self::Constant { value } => value,
+            Self::Uniform { low, high } => (low + high) / 2.0,
+            Self::Exponential { mean } => mean,
+            Self::Pareto { shape, .. } if shape <= 1.0 => f64::INFINITY,
+            Self::Pareto { shape, scale } => shape * scale / (shape - 1.0),
+            Self::BoundedPareto { shape, low, high } => bounded_pareto_mean(shape, low, high),
+            Self::LogNormal { mu, sigma } => math::exp(mu + sigma * sigma / 2.0),
+            Self::Weibull { shape, scale } => scale * math::gamma(1.0 + 1.0 / shape),
+            Self::ExtremeValue { location, scale } => location + EULER * scale,
+            Self::Empirical { ref points } => {
+                let first = points.first().map_or(0.0, |&(value, probability)| value * probability);
+                let piece = |pair: &[(f64, f64)]| (pair[1].1 - pair[0].1) * (pair[0].0 + pair[1].0) / 2.0;
+                first + points.windows(2).map(piece).sum::<f64>()
+            }
+        }
+    }
+
+    /// A sample; takes one number of the stream.
+    #[inline]
+    pub fn sample(&self, random: &mut Stream) -> f64 {
+        self.quantile(random.uniform())
+    }
+
+    /// A sample as a size: rounded to the nearest byte, at least 1 and at most 2^50.
+    pub fn sample_bytes(&self, random: &mut Stream) -> u64 {
+        self.sample(random).round().clamp(1.0, MAX_SAMPLE_BYTES) as u64
+    }
+
+    /// A sample in seconds as a duration: rounded to the nearest nanosecond, zero if negative.
+    pub fn sample_duration(&self, random: &mut Stream) -> Duration {
+        Duration::from_secs_f64(self.sample(random))
+    }
+}
+
+fn table_ascends(points: &[(f64, f64)]) -> bool {
+    let ascending = |pair: &[(f64, f64)]| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1;
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
+    let numbers = points.iter().all(|(value, probability)| value.is_finite() && probability.is_finite());
+    numbers && first.0 >= 0.0 && first.1 >= 0.0 && last.1 == 1.0 && points.windows(2).all(ascending)
+}
+
+/// The value at a probability; the first at or below the first point's probability.
+fn interpolate(points: &[(f64, f64)], probability: f64) -> f64 {
+    let after = points.partition_point(|point| point.1 < probability);
+    let Some(&(high, high_probability)) = points.get(after) else { return points.last().map_or(0.0, |point| point.0) };
+    if after == 0 {
+        return high;
+    }
+    // The probability lies above that of the point before, so the two differ.
+    let (low, low_probability) = points[after - 1];
+    low + (high - low) * (probability - low_probability) / (high_probability - low_probability)
+}
+
+/// Integral of x f(x) with f(x) = shape low^shape x^(-shape - 1) / (1 - (low / high)^shape).
+fn bounded_pareto_mean(shape: f64, low: f64, high: f64) -> f64 {
+    let kept = 1.0 - math::pow(low / high, shape);
+    if shape == 1.0 {
+        return low * math::ln(high / low) / kept;
+    }
+    let tail = math::pow(low / high, shape - 1.0);
+    low * shape / (shape - 1.0) * (1.0 - tail) / kept
 }

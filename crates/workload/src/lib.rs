@@ -10,7 +10,11 @@ mod constant_rate;
 mod distribution;
 mod gaming;
 mod idle;
+mod invalid;
+mod normal;
 mod on_off;
+mod outlet;
+mod plan;
 mod poisson;
 mod request_response;
 mod sink;
@@ -19,14 +23,17 @@ mod video_abr;
 mod video_cbr;
 mod voice;
 
-pub use application::{Application, Io, Progress, StreamId};
+pub use application::{Application, Completion, Figure, Io, Progress, StreamId};
 pub use bulk::Bulk;
 pub use constant_rate::ConstantRate;
 pub use distribution::Distribution;
 pub use gaming::{GamePackets, GamingSpec};
 pub use idle::Idle;
-pub use on_off::OnOffSpec;
-pub use poisson::{PoissonPacketsSpec, PoissonTransfersSpec};
+pub use invalid::Invalid;
+pub use on_off::{OnOff, OnOffSpec};
+pub use poisson::{
+    PoissonPackets, PoissonPacketsSpec, PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec,
+};
 pub use request_response::{ConnectionUse, RequestResponseSpec};
 pub use sink::Sink;
 pub use transfers::{Transfer, Transfers};

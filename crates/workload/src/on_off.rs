@@ -1,7 +1,19 @@
 //! On-off: packets, or writes on a stream, at a constant rate during on periods and nothing during off periods.
+//!
+//! The source has a clock that runs during on periods only. On that clock the packets are exactly one packet time
+//! (payload bits over rate) apart, the first at zero; a packet time that an off period cuts goes on in the next on
+//! period. So the long-run rate is exactly `rate` E(on) / (E(on) + E(off)) whatever the periods. A packet due at the
+//! very end of a period belongs to the next. The source starts with an on period.
+//!
+//! With Pareto periods of shape between 1 and 2 many such sources together are self-similar (Willinger, Taqqu, Sherman
+//! and Wilson, IEEE/ACM Transactions on Networking 5(1), 1997).
 
-use crate::Distribution;
-use fullpipe_units::Rate;
+use crate::application::{Application, Io, StreamId};
+use crate::outlet::Outlet;
+use crate::{Distribution, Invalid};
+use fullpipe_transport::Event;
+use fullpipe_units::rate::Transmitter;
+use fullpipe_units::{Duration, Instant, Rate, Stream};
 
 /// An on-off source.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,4 +28,108 @@ pub struct OnOffSpec {
     pub off_s: Distribution,
     /// Packets or writes to send (`None`: without end).
     pub count: Option<u64>,
+}
+
+impl OnOffSpec {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(self.rate.bits_per_second() > 0, "rate: it is positive")?;
+        Invalid::unless(self.payload_bytes > 0, "payload: it is positive")?;
+        self.on_s.check().map_err(|invalid| invalid.of("on"))?;
+        self.off_s.check().map_err(|invalid| invalid.of("off"))?;
+        Invalid::unless(self.on_s.mean() >= 1e-9, "on: its mean is at least a nanosecond")
+    }
+}
+
+/// What the source has asked to be woken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Packet,
+    OnPeriod,
+}
+
+/// An on-off sender.
+#[derive(Debug)]
+pub struct OnOff {
+    spec: OnOffSpec,
+    random: Stream,
+    outlet: Outlet,
+    packet_times: Transmitter,
+    /// Where on the line of time the source stands.
+    at: Instant,
+    due: Due,
+    /// What is left of the current on period at `at`.
+    on_left: Duration,
+    /// On time until the next packet.
+    packet_in: Duration,
+    remaining: u64,
+}
+
+impl OnOff {
+    /// A sender of datagrams, or of writes on a stream.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &OnOffSpec, over_stream: bool, random: Stream) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(OnOff {
+            random,
+            outlet: Outlet::new(over_stream),
+            packet_times: Transmitter::new(spec.rate),
+            at: Instant::ZERO,
+            due: Due::OnPeriod,
+            on_left: Duration::ZERO,
+            packet_in: Duration::ZERO,
+            remaining: spec.count.unwrap_or(u64::MAX),
+            spec: spec.clone(),
+        })
+    }
+
+    fn schedule(&mut self, io: &mut dyn Io) {
+        if self.packet_in < self.on_left {
+            self.at = self.at.saturating_add(self.packet_in);
+            self.on_left -= self.packet_in;
+            self.due = Due::Packet;
+        } else {
+            self.packet_in -= self.on_left;
+            let off = self.spec.off_s.sample_duration(&mut self.random);
+            self.at = self.at.saturating_add(self.on_left).saturating_add(off);
+            self.due = Due::OnPeriod;
+        }
+        io.wake_at(self.at);
+    }
+}
+
+impl Application for OnOff {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.outlet.open(io);
+        self.at = io.now();
+        self.on_wake(io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        if self.remaining == 0 {
+            return self.outlet.end(io);
+        }
+        if self.due == Due::Packet {
+            self.outlet.send(self.spec.payload_bytes, io);
+            self.packet_in = self.packet_times.transmit(self.spec.payload_bytes, false);
+            if self.remaining != u64::MAX {
+                self.remaining -= 1;
+            }
+            if self.remaining == 0 {
+                return self.outlet.end(io);
+            }
+        } else {
+            self.on_left = self.spec.on_s.sample_duration(&mut self.random);
+        }
+        self.schedule(io);
+    }
+
+    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
+        self.outlet.on_stream(event, io);
+    }
 }

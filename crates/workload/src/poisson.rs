@@ -1,31 +1,18 @@
 //! Poisson arrivals: of packets, or of transfers on a connection each.
+//!
+//! Times between arrivals are independent and exponential, the first counted from the start of the flow (Kingman,
+//! Poisson Processes, 1993). With packets of one size, a link that serves them is the M/D/1 queue; with exponential
+//! sizes it is M/M/1 (Kleinrock, Queueing Systems I, 1975).
 
-use crate::Distribution;
-use fullpipe_units::Duration;
+mod packets;
+mod transfers;
 
-/// Datagrams that arrive as a Poisson process.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PoissonPacketsSpec {
-    /// Mean time between arrivals.
-    pub mean_interval: Duration,
-    /// Sizes in bytes: of payloads, or of whole packets if `header_bytes` says what to take off.
-    pub size_bytes: Distribution,
-    /// Taken off each size to give the payload (at least 0): what the layers below add. With it the size of the packet
-    /// on the wire, headers and all, has the wanted distribution, as queueing theory assumes.
-    pub header_bytes: u32,
-    /// Largest payload; what is larger is cut. At most 65 507, that of UDP over IPv4.
-    pub max_payload_bytes: u32,
-    /// Packets to send (`None`: without end).
-    pub count: Option<u64>,
-}
+pub use packets::{PoissonPackets, PoissonPacketsSpec};
+pub use transfers::{PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec};
 
-/// Transfers that arrive as a Poisson process, each on a connection of its own, from initiator to acceptor.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PoissonTransfersSpec {
-    /// Mean time between arrivals.
-    pub mean_interval: Duration,
-    /// Sizes in bytes (each at least 1).
-    pub size_bytes: Distribution,
-    /// Transfers to start (`None`: without end).
-    pub count: Option<u64>,
+use fullpipe_units::{Duration, Stream};
+
+/// Time to the next arrival: at least a nanosecond, since a Poisson process has no two arrivals at once.
+fn interval(mean: Duration, random: &mut Stream) -> Duration {
+    Duration::from_secs_f64(random.exponential(mean.as_secs_f64())).max(Duration::from_nanos(1))
 }

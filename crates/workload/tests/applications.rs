@@ -73,6 +73,9 @@ impl Io for Host {
     fn stream(&mut self, _stream: StreamId) -> Option<&mut dyn Stream> {
         Some(&mut self.stream)
     }
+    fn connection_number(&self, _stream: StreamId) -> Option<u32> {
+        Some(0)
+    }
     fn send_datagram(&mut self, payload_bytes: u32) {
         self.datagrams.push((self.now.as_nanos(), payload_bytes));
     }

@@ -1,0 +1,63 @@
+//! Where the payload of a source goes: out as datagrams, or written to one stream.
+//!
+//! What a stream's send buffer does not take waits in a backlog, which is written as soon as there is room; the
+//! boundaries between pieces that waited are lost, as a program's would be that keeps a buffer of its own.
+
+use crate::application::{Io, StreamId};
+use fullpipe_transport::{Event, Payload};
+
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    over_stream: bool,
+    stream: Option<StreamId>,
+    backlog_bytes: u64,
+    ended: bool,
+}
+
+impl Outlet {
+    pub(crate) fn new(over_stream: bool) -> Self {
+        Outlet { over_stream, stream: None, backlog_bytes: 0, ended: false }
+    }
+
+    /// Opens the stream, if there is to be one.
+    pub(crate) fn open(&mut self, io: &mut dyn Io) {
+        if self.over_stream {
+            self.stream = Some(io.open());
+        }
+    }
+
+    /// A datagram, or a write.
+    #[inline]
+    pub(crate) fn send(&mut self, payload_bytes: u32, io: &mut dyn Io) {
+        if !self.over_stream {
+            return io.send_datagram(payload_bytes);
+        }
+        self.backlog_bytes = self.backlog_bytes.saturating_add(u64::from(payload_bytes));
+        self.flush(io);
+    }
+
+    /// Nothing more will be sent: the stream is finished when the backlog is written.
+    pub(crate) fn end(&mut self, io: &mut dyn Io) {
+        self.ended = true;
+        self.flush(io);
+    }
+
+    pub(crate) fn on_stream(&mut self, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected | Event::Writable => self.flush(io),
+            Event::Closed(_) => self.stream = None,
+            Event::Readable | Event::PeerFinished => {}
+        }
+    }
+
+    fn flush(&mut self, io: &mut dyn Io) {
+        let Some(stream) = self.stream.and_then(|id| io.stream(id)) else { return };
+        if self.backlog_bytes > 0 {
+            self.backlog_bytes -= stream.write(Payload::Length(self.backlog_bytes)).min(self.backlog_bytes);
+        }
+        if self.ended && self.backlog_bytes == 0 {
+            stream.finish();
+            self.stream = None;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Transfers that arrive as a Poisson process, each on a new connection from initiator to acceptor.
+//!
+//! A transfer's time runs from its arrival (when the connection is opened) until its last byte is with the acceptor:
+//! the flow completion time of the literature (Dukkipati and McKeown, Computer Communication Review 36(1), 2006). Both
+//! ends know times and sizes beforehand (`plan.rs`), a transfer's number being that of its connection.
+
+use crate::application::{self, Application, Completion, Figure, Io, Progress, StreamId};
+use crate::plan::Plan;
+use crate::{Distribution, Invalid};
+use fullpipe_transport::{Event, Payload};
+use fullpipe_units::{Duration, Instant, Stream};
+use std::collections::BTreeMap;
+
+/// Transfers that arrive as a Poisson process, each on a connection of its own, from initiator to acceptor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoissonTransfersSpec {
+    /// Mean time between arrivals.
+    pub mean_interval: Duration,
+    /// Sizes in bytes (each at least 1).
+    pub size_bytes: Distribution,
+    /// Transfers to start (`None`: without end).
+    pub count: Option<u64>,
+}
+
+/// One transfer.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    at: Instant,
+    size_bytes: u64,
+}
+
+impl PoissonTransfersSpec {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(!self.mean_interval.is_zero(), "mean interval: it is positive")?;
+        self.size_bytes.check().map_err(|invalid| invalid.of("size"))
+    }
+
+    /// Transfer number `index` of a flow that starts at `start`.
+    fn transfer(&self, start: Instant, index: u32, plan: &mut Plan<Planned>) -> Planned {
+        plan.get(index, |random, last| Planned {
+            at: last.map_or(start, |last| last.at).saturating_add(super::interval(self.mean_interval, random)),
+            size_bytes: self.size_bytes.sample_bytes(random),
+        })
+    }
+}
+
+/// The end that sends.
+#[derive(Debug)]
+pub struct PoissonTransfers {
+    spec: PoissonTransfersSpec,
+    plan: Plan<Planned>,
+    start: Instant,
+    /// Transfers begun.
+    begun: u32,
+    /// Bytes still to be written.
+    writing: BTreeMap<StreamId, u64>,
+}
+
+impl PoissonTransfers {
+    /// The sending end; `random` is equal to that of the other end.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &PoissonTransfersSpec, random: Stream) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(PoissonTransfers {
+            spec: spec.clone(),
+            plan: Plan::new(random),
+            start: Instant::ZERO,
+            begun: 0,
+            writing: BTreeMap::new(),
+        })
+    }
+
+    fn schedule(&mut self, io: &mut dyn Io) {
+        if self.spec.count.is_none_or(|count| u64::from(self.begun) < count) {
+            io.wake_at(self.spec.transfer(self.start, self.begun, &mut self.plan).at);
+        }
+    }
+
+    fn fill(&mut self, id: StreamId, io: &mut dyn Io) {
+        let Some(remaining) = self.writing.get_mut(&id) else { return };
+        let Some(stream) = io.stream(id) else { return };
+        *remaining -= stream.write(Payload::Length(*remaining)).min(*remaining);
+        if *remaining == 0 {
+            stream.finish();
+            self.writing.remove(&id);
+        }
+    }
+}
+
+impl Application for PoissonTransfers {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.start = io.now();
+        self.schedule(io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        let transfer = self.spec.transfer(self.start, self.begun, &mut self.plan);
+        self.begun = self.begun.saturating_add(1);
+        let id = io.open();
+        self.writing.insert(id, transfer.size_bytes);
+        self.fill(id, io);
+        self.schedule(io);
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected | Event::Writable => self.fill(stream, io),
+            Event::Closed(_) => {
+                self.writing.remove(&stream);
+            }
+            Event::Readable | Event::PeerFinished => {}
+        }
+    }
+
+    fn figures(&self, _end: Instant) -> Vec<Figure> {
+        vec![Figure { name: "transfers_begun", value: f64::from(self.begun) }]
+    }
+}
+
+/// A transfer that is coming in.
+#[derive(Debug)]
+struct Incoming {
+    planned: Planned,
+    received_bytes: u64,
+}
+
+/// The end that receives, and knows when a transfer is complete.
+#[derive(Debug)]
+pub struct PoissonTransfersAcceptor {
+    spec: PoissonTransfersSpec,
+    plan: Plan<Planned>,
+    start: Instant,
+    incoming: BTreeMap<StreamId, Incoming>,
+    completions: Vec<Completion>,
+    progress: Progress,
+}
+
+impl PoissonTransfersAcceptor {
+    /// The receiving end of a flow that starts at `start`; `random` is equal to that of the other end.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &PoissonTransfersSpec, random: Stream, start: Instant) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(PoissonTransfersAcceptor {
+            spec: spec.clone(),
+            plan: Plan::new(random),
+            start,
+            incoming: BTreeMap::new(),
+            completions: Vec::new(),
+            progress: Progress::default(),
+        })
+    }
+
+    fn accept(&mut self, id: StreamId, io: &dyn Io) {
+        let Some(number) = io.connection_number(id) else { return };
+        let planned = self.spec.transfer(self.start, number, &mut self.plan);
+        self.incoming.insert(id, Incoming { planned, received_bytes: 0 });
+    }
+
+    fn read(&mut self, id: StreamId, io: &mut dyn Io) {
+        let now = io.now();
+        let Some(transfer) = self.incoming.get_mut(&id) else { return };
+        let Some(payload) = io.stream(id).and_then(|stream| stream.read(u64::MAX)) else { return };
+        let before = transfer.received_bytes;
+        transfer.received_bytes += payload.len();
+        self.progress.received_bytes += payload.len();
+        self.progress.last_received = Some(now);
+        let size = transfer.planned.size_bytes;
+        if before < size && transfer.received_bytes >= size {
+            self.completions.push(Completion { started: transfer.planned.at, completed: now, bytes: size });
+            if self.spec.count == Some(self.completions.len() as u64) {
+                self.progress.completed = Some(now);
+            }
+        }
+    }
+}
+
+impl Application for PoissonTransfersAcceptor {
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected => self.accept(stream, io),
+            Event::Readable => self.read(stream, io),
+            Event::PeerFinished => {
+                if let Some(stream) = io.stream(stream) {
+                    stream.finish();
+                }
+            }
+            Event::Closed(_) => {
+                self.incoming.remove(&stream);
+            }
+            Event::Writable => {}
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn completions(&self) -> &[Completion] {
+        &self.completions
+    }
+
+    fn figures(&self, _end: Instant) -> Vec<Figure> {
+        application::summary(&self.completions, ["transfers", "transfer_mean_s", "transfer_max_s"])
+    }
+}
