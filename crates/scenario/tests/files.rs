@@ -163,6 +163,52 @@ fn a_dumbbell_is_hosts_routers_and_links() {
     assert_eq!(flows, expected);
 }
 
+/// Names of the ends of each link, first directions only.
+fn joined(scenario: &Scenario) -> Vec<(String, String, String)> {
+    let name = |node: NodeId| scenario.nodes[node.index()].name.clone();
+    scenario.links.iter().step_by(2).map(|link| (link.name.clone(), name(link.from), name(link.to))).collect()
+}
+
+#[test]
+fn a_star_joins_every_host_to_the_hub() {
+    let star = good(
+        "[topology]\nkind = 'star'\nhosts = 3\naccess = { rate = '1Gbit/s', delay = '1ms' }\n
+        [[flow]]\nfrom = 'host1'\nto = 'host3'",
+    )
+    .scenario;
+    let links = [1, 2, 3].map(|n| (format!("access{n}"), format!("host{n}"), "hub".to_string()));
+    assert_eq!(joined(&star), links);
+    assert_eq!(star.nodes.iter().filter(|node| node.router).count(), 1);
+}
+
+#[test]
+fn a_parking_lot_has_cross_traffic_at_every_bottleneck() {
+    let lot = good(
+        "[topology]\nkind = 'parking-lot'\nhops = 2\naccess = { rate = '1Gbit/s', delay = '1ms' }
+        bottleneck = { rate = '10Mbit/s', delay = '5ms', reverse = { rate = '2Mbit/s' } }\n
+        [[flow]]\nfrom = 'source'\nto = 'sink'\n[[flow]]\nfrom = 'cross-source*'\nto = 'cross-sink*'",
+    )
+    .scenario;
+    let expected = [
+        ("access-source", "source", "router1"),
+        ("bottleneck1", "router1", "router2"),
+        ("access-cross-source1", "cross-source1", "router1"),
+        ("access-cross-sink1", "router2", "cross-sink1"),
+        ("bottleneck2", "router2", "router3"),
+        ("access-cross-source2", "cross-source2", "router2"),
+        ("access-cross-sink2", "router3", "cross-sink2"),
+        ("access-sink", "router3", "sink"),
+    ];
+    assert_eq!(joined(&lot), expected.map(|(link, from, to)| (link.to_string(), from.to_string(), to.to_string())));
+    assert_eq!(link(&lot, "bottleneck2.reverse").rate, Rate::from_megabits_per_second(2));
+    let ends: Vec<(&str, &str)> = lot
+        .flows
+        .iter()
+        .map(|flow| (lot.nodes[flow.from.index()].name.as_str(), lot.nodes[flow.to.index()].name.as_str()))
+        .collect();
+    assert_eq!(ends, [("source", "sink"), ("cross-source1", "cross-sink1"), ("cross-source2", "cross-sink2")]);
+}
+
 #[test]
 fn loss_is_in_one_direction_unless_the_other_says_so() {
     let scenario = good(

@@ -1,16 +1,14 @@
 //! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
-use super::{probes, tcp, traffic};
+use super::{probes, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table, Variant, Variants};
 use fullpipe_units::Duration;
 
 /// Most hosts and routers, most links, most flows of a scenario.
 pub(crate) const MOST: usize = 1_000_000;
-/// Most pairs of hosts of a dumbbell: their hosts and the two routers are within [`MOST`].
-const MOST_PAIRS: i64 = 499_999;
 /// Most stations of an Ethernet segment, IEEE 802.3's own limit.
-const MOST_STATIONS: i64 = 1024;
+pub(super) const MOST_STATIONS: i64 = 1024;
 
 /// A delay: a million of them in a row stay within 2^64 ns.
 const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
@@ -36,7 +34,7 @@ pub(crate) static SCENARIO: Table = Table {
             "1",
             "Seed of every random stream of the run; another seed is another sample of the same scenario.",
         ),
-        Field::optional("topology", Kind::Table(&TOPOLOGY), "none", "A common network in a few lines."),
+        Field::optional("topology", Kind::Table(&topology::TOPOLOGY), "none", "A common network in a few lines."),
         Field::optional("host", Kind::Tables(&HOST), "none", "The hosts of a network of your own."),
         Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
         Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
@@ -46,52 +44,6 @@ pub(crate) static SCENARIO: Table = Table {
         Field::optional("probe", Kind::Tables(&probes::PROBE), "none", "What to sample into `series.csv`."),
     ]],
     later: &["clock", "channel", "nat", "lte", "quic", "proxy", "background", "import"],
-    ..Table::EMPTY
-};
-
-/// The common networks.
-static TOPOLOGY: Table = Table {
-    name: "topology",
-    text: "A common network in a few lines: `[topology]` with `kind = \"dumbbell\"` and so on. A file has either this or \
-           `[[host]]`, `[[router]]`, `[[link]]` and `[[ethernet]]`.",
-    variants: Some(&Variants {
-        key: "kind",
-        default: None,
-        text: "It names the network.",
-        list: &[
-            Variant {
-                name: "dumbbell",
-                text: "hosts `left1`, `left2`, ... each on its link `access-left1`, ... to `router1`; the link \
-                       `bottleneck` from `router1` to `router2`; and from there the links `access-right1`, ... to the \
-                       hosts `right1`, .... The first direction of every link points to the right.",
-                fields: &[&[
-                    Field::default("pairs", Kind::Integer { min: 1, max: MOST_PAIRS }, "1", "Hosts on either side."),
-                    Field::required("access", Kind::Table(&LINE), "The links on the left."),
-                    Field::required("bottleneck", Kind::Table(&LINE), "The link in the middle."),
-                    Field::optional("access_right", Kind::Table(&LINE), "as `access`", "The links on the right."),
-                ]],
-            },
-            Variant {
-                name: "chain",
-                text: "host `source`, routers `router1`, `router2`, ..., host `sink`, joined by the links `link1`, \
-                       `link2`, ... in the order of the file. The first direction points to the sink.",
-                fields: &[&[Field::required("link", Kind::Tables(&LINE), "The links, at least one.")]],
-            },
-            Variant {
-                name: "ethernet",
-                text: "hosts on one shared Ethernet segment named `ethernet`.",
-                fields: &[
-                    &[Field::required(
-                        "hosts",
-                        Kind::Either(&Kind::Integer { min: 2, max: MOST_STATIONS }, &Kind::List(&Kind::Name)),
-                        "How many (they are `host1`, `host2`, ...), or their names.",
-                    )],
-                    ETHERNET_FIELDS,
-                ],
-            },
-        ],
-        later: &["parking-lot", "star", "lte", "wifi", "satellite", "tree"],
-    }),
     ..Table::EMPTY
 };
 
@@ -143,7 +95,7 @@ const LINK_FIELDS: &[Field] = &[
 ];
 
 /// A link of a topology.
-static LINE: Table = Table {
+pub(super) static LINE: Table = Table {
     name: "topology link",
     text: "A point-to-point link of a topology; where it begins and ends, the topology says.",
     fields: &[LINK_FIELDS],
@@ -278,7 +230,7 @@ static ETHERNET: Table = Table {
     ..Table::EMPTY
 };
 
-const ETHERNET_FIELDS: &[Field] = &[
+pub(super) const ETHERNET_FIELDS: &[Field] = &[
     Field::required("rate", Kind::RATE, "Rate of every station."),
     Field::required("delay", DELAY, "Propagation delay between any two stations."),
     Field::default(

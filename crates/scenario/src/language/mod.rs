@@ -32,6 +32,7 @@ mod probes;
 mod random;
 mod reach;
 mod tcp;
+mod topology;
 mod traffic;
 
 pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};

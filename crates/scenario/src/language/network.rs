@@ -1,7 +1,7 @@
 //! The network of a scenario file: topologies become hosts, routers, links and segments.
 
 use super::fields::MOST;
-use super::{COMPARED, Check, some_of};
+use super::{COMPARED, Check, some_of, topology};
 use crate::description::{Arp, Discipline, Ethernet, Link, Loss, Node};
 use crate::schema::{Data, Place, Tree, Value, nearest};
 use fullpipe_units::{Duration, NodeId};
@@ -25,24 +25,12 @@ const MOST_ROUTES: usize = 50_000_000;
 /// Fills in what depends on other keys of the network.
 pub(crate) fn fill(root: &mut Tree) {
     if let Some(Data::Table(topology)) = root.get_mut("topology").map(|value| &mut value.data) {
-        match topology.choice("kind") {
-            "dumbbell" => {
-                let access = topology.table("access").clone();
-                topology.fill("access_right", Data::Table(access));
-                for key in ["access", "bottleneck", "access_right"] {
-                    if let Some(Data::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
-                        fill_link(link);
-                    }
-                }
-            }
-            "chain" => fill_links(topology),
-            _ => {}
-        }
+        topology::fill(topology);
     }
     fill_links(root);
 }
 
-fn fill_links(tree: &mut Tree) {
+pub(super) fn fill_links(tree: &mut Tree) {
     if let Some(Data::Tables(links)) = tree.get_mut("link").map(|value| &mut value.data) {
         links.iter_mut().for_each(fill_link);
     }
@@ -51,7 +39,7 @@ fn fill_links(tree: &mut Tree) {
 /// What the other direction takes over from the first.
 const SHARED: [&str; 6] = ["rate", "delay", "mtu", "framing", "queue", "discipline"];
 
-fn fill_link(link: &mut Tree) {
+pub(super) fn fill_link(link: &mut Tree) {
     fill_loss(link);
     let shared: Vec<(&'static str, Data)> =
         SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
@@ -84,7 +72,7 @@ pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
     let mut own = own.filter(|(_, value)| !value.tables().is_empty());
     let mut network = Network::default();
     match (root.get("topology").map(Value::table), own.next()) {
-        (Some(topology), None) => topology_network(topology, &mut network, check),
+        (Some(topology), None) => topology::build(topology, &mut network, check),
         (None, Some(_)) => own_network(root, &mut network, check),
         (None, None) => check.missing(
             root.place,
@@ -105,62 +93,8 @@ pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
     check.errors.is_empty().then_some(network)
 }
 
-fn topology_network(topology: &Tree, network: &mut Network, check: &mut Check) {
-    match topology.choice("kind") {
-        "dumbbell" => dumbbell(topology, network),
-        "chain" => chain(topology, network, check),
-        _ => one_ethernet(topology, network, check),
-    }
-}
-
-fn dumbbell(topology: &Tree, network: &mut Network) {
-    let pairs = topology.integer("pairs");
-    let left: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("left{n}"), false)).collect();
-    let router1 = network.node("router1".into(), true);
-    let router2 = network.node("router2".into(), true);
-    let right: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("right{n}"), false)).collect();
-    for (n, host) in left.into_iter().enumerate() {
-        network.link(&format!("access-left{}", n + 1), host, router1, topology.table("access"));
-    }
-    network.link("bottleneck", router1, router2, topology.table("bottleneck"));
-    for (n, host) in right.into_iter().enumerate() {
-        network.link(&format!("access-right{}", n + 1), router2, host, topology.table("access_right"));
-    }
-}
-
-fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
-    let links = topology.tables("link");
-    if links.is_empty() || links.len() >= MOST {
-        let message = "a chain's links are a list";
-        let expected = format!("1 to {} links", MOST - 1);
-        check.error(topology.place_of("link"), "topology.link", message, vec![expected]);
-        return;
-    }
-    let mut from = network.node("source".into(), false);
-    for (n, link) in links.iter().enumerate() {
-        let last = n + 1 == links.len();
-        let to = if last { network.node("sink".into(), false) } else { network.node(format!("router{}", n + 1), true) };
-        network.link(&format!("link{}", n + 1), from, to, link);
-        from = to;
-    }
-}
-
-fn one_ethernet(topology: &Tree, network: &mut Network, check: &mut Check) {
-    let hosts: Vec<NodeId> = match &topology.get("hosts").map(|value| &value.data) {
-        Some(Data::Integer(count)) => (1..=*count).map(|n| network.node(format!("host{n}"), false)).collect(),
-        _ => {
-            let names = topology.list("hosts");
-            for (index, name) in names.iter().enumerate() {
-                declare(name.text(), name.place, &format!("topology.hosts.{index}"), false, network, check);
-            }
-            (0..network.nodes.len() as u32).map(NodeId).collect()
-        }
-    };
-    segment("ethernet", "topology", hosts, topology, network, check);
-}
-
 /// A node that the file names itself.
-fn declare(name: &str, place: Place, path: &str, router: bool, network: &mut Network, check: &mut Check) {
+pub(super) fn declare(name: &str, place: Place, path: &str, router: bool, network: &mut Network, check: &mut Check) {
     if network.names.contains_key(name) {
         check.error(place, path, format!("there already is a host or router {name}"), vec!["a name of its own".into()]);
     } else if network.nodes.len() >= MOST {
@@ -243,7 +177,7 @@ pub(crate) fn known(name: &str, place: Place, path: &str, network: &Network, che
 }
 
 impl Network {
-    fn node(&mut self, name: String, router: bool) -> NodeId {
+    pub(super) fn node(&mut self, name: String, router: bool) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         self.names.insert(name.clone(), id);
         self.nodes.push(Node { name, router });
@@ -251,7 +185,7 @@ impl Network {
     }
 
     /// Both directions of a link.
-    fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree) {
+    pub(super) fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree) {
         self.links.push(direction(name.to_string(), from, to, tree));
         self.links.push(direction(format!("{name}.reverse"), to, from, tree.table("reverse")));
     }
@@ -303,7 +237,14 @@ fn loss(tree: &Tree) -> Option<Loss> {
     }
 }
 
-fn segment(name: &str, path: &str, hosts: Vec<NodeId>, tree: &Tree, network: &mut Network, check: &mut Check) {
+pub(super) fn segment(
+    name: &str,
+    path: &str,
+    hosts: Vec<NodeId>,
+    tree: &Tree,
+    network: &mut Network,
+    check: &mut Check,
+) {
     const MOST_STATIONS: usize = 1024;
     if !(2..=MOST_STATIONS).contains(&hosts.len()) {
         let message = format!("{} hosts are on {name}", hosts.len());

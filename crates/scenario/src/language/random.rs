@@ -40,8 +40,8 @@ impl Writer {
                 }
                 ("from", "dumbbell") => self.pick(&["'left*'", "'left1'", "'l?ft1*'"]).to_string(),
                 ("to", "dumbbell") => self.pick(&["'right*'", "'right1'"]).to_string(),
-                ("from", "chain") => "'source'".to_string(),
-                ("to", "chain") => "'s?nk'".to_string(),
+                ("from", "chain" | "parking-lot") => "'source'".to_string(),
+                ("to", "chain" | "parking-lot") => "'s?nk'".to_string(),
                 ("from", _) => "'host1'".to_string(),
                 ("to", _) => "'host2'".to_string(),
                 ("flow" | "ethernet", _) => "'*'".to_string(),
@@ -51,7 +51,7 @@ impl Writer {
             Kind::Name => format!("'{}{}'", self.pick(&["n", "Name-", "x_"]), self.random.below(50)),
             Kind::Boolean => self.random.chance(0.5).to_string(),
             // Counts stay small, or the test would be about waiting.
-            Kind::Integer { .. } if ["count", "pairs", "hosts"].contains(&key) => {
+            Kind::Integer { .. } if ["count", "pairs", "hosts", "hops"].contains(&key) => {
                 (2 + self.random.below(4)).to_string()
             }
             Kind::Integer { min, max } => {

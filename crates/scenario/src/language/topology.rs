@@ -1,0 +1,186 @@
+//! The common networks: a few lines of a file become hosts, routers and links.
+
+use super::Check;
+use super::fields::{ETHERNET_FIELDS, LINE, MOST, MOST_STATIONS};
+use super::network::{Network, declare, fill_link, fill_links, segment};
+use crate::schema::{Data, Field, Kind, Table, Tree, Variant, Variants};
+use fullpipe_units::NodeId;
+
+/// Most pairs of hosts of a dumbbell: their hosts and the two routers are within [`MOST`].
+const MOST_PAIRS: i64 = 499_999;
+/// Most hosts of a star: they and the hub are within [`MOST`].
+const MOST_HOSTS: i64 = 999_999;
+/// Most bottlenecks of a parking lot: three nodes each, and three more, with a routing table in each router.
+const MOST_HOPS: i64 = 1000;
+
+/// The common networks.
+pub(super) static TOPOLOGY: Table = Table {
+    name: "topology",
+    text: "A common network in a few lines: `[topology]` with `kind = \"dumbbell\"` and so on. A file has either this or \
+           `[[host]]`, `[[router]]`, `[[link]]` and `[[ethernet]]`.",
+    variants: Some(&Variants {
+        key: "kind",
+        default: None,
+        text: "It names the network.",
+        list: &[
+            Variant {
+                name: "dumbbell",
+                text: "hosts `left1`, `left2`, ... each on its link `access-left1`, ... to `router1`; the link \
+                       `bottleneck` from `router1` to `router2`; and from there the links `access-right1`, ... to the \
+                       hosts `right1`, .... The first direction of every link points to the right.",
+                fields: &[&[
+                    Field::default("pairs", Kind::Integer { min: 1, max: MOST_PAIRS }, "1", "Hosts on either side."),
+                    Field::required("access", Kind::Table(&LINE), "The links on the left."),
+                    Field::required("bottleneck", Kind::Table(&LINE), "The link in the middle."),
+                    Field::optional("access_right", Kind::Table(&LINE), "as `access`", "The links on the right."),
+                ]],
+            },
+            Variant {
+                name: "chain",
+                text: "host `source`, routers `router1`, `router2`, ..., host `sink`, joined by the links `link1`, \
+                       `link2`, ... in the order of the file. The first direction points to the sink.",
+                fields: &[&[Field::required("link", Kind::Tables(&LINE), "The links, at least one.")]],
+            },
+            Variant {
+                name: "star",
+                text: "hosts `host1`, `host2`, ... each on its link `access1`, ... to the router `hub`. The first \
+                       direction of every link points to the hub.",
+                fields: &[&[
+                    Field::required("hosts", Kind::Integer { min: 2, max: MOST_HOSTS }, "How many hosts."),
+                    Field::required("access", Kind::Table(&LINE), "The link of each host."),
+                ]],
+            },
+            Variant {
+                name: "parking-lot",
+                text: "routers `router1`, `router2`, ... in a row, joined by the links `bottleneck1`, `bottleneck2`, ...; \
+                       host `source` at the first (link `access-source`) and host `sink` at the last (`access-sink`); \
+                       for each bottleneck n a host `cross-source`n before it and a host `cross-sink`n behind it \
+                       (`access-cross-source`n, `access-cross-sink`n). The first direction of every link points from \
+                       source to sink.",
+                fields: &[&[
+                    Field::required("hops", Kind::Integer { min: 1, max: MOST_HOPS }, "How many bottlenecks.")
+                        .unit("links"),
+                    Field::required("bottleneck", Kind::Table(&LINE), "Each link between two routers."),
+                    Field::required("access", Kind::Table(&LINE), "The link of each host."),
+                ]],
+            },
+            Variant {
+                name: "ethernet",
+                text: "hosts on one shared Ethernet segment named `ethernet`.",
+                fields: &[
+                    &[Field::required(
+                        "hosts",
+                        Kind::Either(&Kind::Integer { min: 2, max: MOST_STATIONS }, &Kind::List(&Kind::Name)),
+                        "How many (they are `host1`, `host2`, ...), or their names.",
+                    )],
+                    ETHERNET_FIELDS,
+                ],
+            },
+        ],
+        later: &["lte", "wifi", "satellite", "tree"],
+    }),
+    ..Table::EMPTY
+};
+
+/// The link tables of each kind of topology.
+const LINES: [&str; 3] = ["access", "bottleneck", "access_right"];
+
+/// Fills in what depends on other keys.
+pub(super) fn fill(topology: &mut Tree) {
+    match topology.choice("kind") {
+        "dumbbell" => {
+            let access = topology.table("access").clone();
+            topology.fill("access_right", Data::Table(access));
+        }
+        "chain" => fill_links(topology),
+        _ => {}
+    }
+    for key in LINES {
+        if let Some(Data::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
+            fill_link(link);
+        }
+    }
+}
+
+/// Nodes and links of a topology.
+pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
+    match topology.choice("kind") {
+        "dumbbell" => dumbbell(topology, network),
+        "chain" => chain(topology, network, check),
+        "star" => star(topology, network),
+        "parking-lot" => parking_lot(topology, network),
+        _ => one_ethernet(topology, network, check),
+    }
+}
+
+fn dumbbell(topology: &Tree, network: &mut Network) {
+    let pairs = topology.integer("pairs");
+    let left: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("left{n}"), false)).collect();
+    let router1 = network.node("router1".into(), true);
+    let router2 = network.node("router2".into(), true);
+    let right: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("right{n}"), false)).collect();
+    for (n, host) in left.into_iter().enumerate() {
+        network.link(&format!("access-left{}", n + 1), host, router1, topology.table("access"));
+    }
+    network.link("bottleneck", router1, router2, topology.table("bottleneck"));
+    for (n, host) in right.into_iter().enumerate() {
+        network.link(&format!("access-right{}", n + 1), router2, host, topology.table("access_right"));
+    }
+}
+
+fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
+    let links = topology.tables("link");
+    if links.is_empty() || links.len() >= MOST {
+        let message = "a chain's links are a list";
+        let expected = format!("1 to {} links", MOST - 1);
+        check.error(topology.place_of("link"), "topology.link", message, vec![expected]);
+        return;
+    }
+    let mut from = network.node("source".into(), false);
+    for (n, link) in links.iter().enumerate() {
+        let last = n + 1 == links.len();
+        let to = if last { network.node("sink".into(), false) } else { network.node(format!("router{}", n + 1), true) };
+        network.link(&format!("link{}", n + 1), from, to, link);
+        from = to;
+    }
+}
+
+fn star(topology: &Tree, network: &mut Network) {
+    let hosts: Vec<NodeId> = (1..=topology.integer("hosts")).map(|n| network.node(format!("host{n}"), false)).collect();
+    let hub = network.node("hub".into(), true);
+    for (n, host) in hosts.into_iter().enumerate() {
+        network.link(&format!("access{}", n + 1), host, hub, topology.table("access"));
+    }
+}
+
+fn parking_lot(topology: &Tree, network: &mut Network) {
+    let hops = topology.integer("hops");
+    let access = topology.table("access");
+    let source = network.node("source".into(), false);
+    let routers: Vec<NodeId> = (1..=hops + 1).map(|n| network.node(format!("router{n}"), true)).collect();
+    let sink = network.node("sink".into(), false);
+    network.link("access-source", source, routers[0], access);
+    for (n, pair) in routers.windows(2).enumerate() {
+        let n = n + 1;
+        network.link(&format!("bottleneck{n}"), pair[0], pair[1], topology.table("bottleneck"));
+        let from = network.node(format!("cross-source{n}"), false);
+        let to = network.node(format!("cross-sink{n}"), false);
+        network.link(&format!("access-cross-source{n}"), from, pair[0], access);
+        network.link(&format!("access-cross-sink{n}"), pair[1], to, access);
+    }
+    network.link("access-sink", routers[routers.len() - 1], sink, access);
+}
+
+fn one_ethernet(topology: &Tree, network: &mut Network, check: &mut Check) {
+    let hosts: Vec<NodeId> = match &topology.get("hosts").map(|value| &value.data) {
+        Some(Data::Integer(count)) => (1..=*count).map(|n| network.node(format!("host{n}"), false)).collect(),
+        _ => {
+            let names = topology.list("hosts");
+            for (index, name) in names.iter().enumerate() {
+                declare(name.text(), name.place, &format!("topology.hosts.{index}"), false, network, check);
+            }
+            (0..network.nodes.len() as u32).map(NodeId).collect()
+        }
+    };
+    segment("ethernet", "topology", hosts, topology, network, check);
+}
