@@ -1,7 +1,19 @@
-//! Gaming: state updates of a first-person shooter, from client to server and back.
+//! Gaming: state updates of a first-person shooter, from client to server and back, as datagrams.
+//!
+//! Each direction draws times between packets and sizes independently; server packets are those to one player. Two
+//! published models:
+//! - Counter-Strike: Färber, "Network game traffic modelling", NetGames 2002: client every 40 ms, sizes Ext(80, 5.7)
+//!   bytes; server intervals Ext(55, 6) ms, sizes Ext(120, 36) bytes, where Ext(a, b) is the largest extreme value
+//!   distribution.
+//! - The gaming user of NGMN ("Radio access performance evaluation methodology", 2008, annex A) and 3GPP (R1-070674):
+//!   the same with Ext(45, 5.7) bytes from the client, and first packets uniform in 40 ms. Its two bytes for a compressed
+//!   UDP header are left out: headers are the network's.
+//!
+//! The client starts with the flow, the server when it first hears of the client.
 
-use crate::Distribution;
-use fullpipe_units::Duration;
+use crate::application::{Application, Io, Progress};
+use crate::{Distribution, Invalid};
+use fullpipe_units::{Duration, Instant, Stream};
 
 /// The packets of one direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +22,7 @@ pub struct GamePackets {
     pub first_s: Distribution,
     /// Times in seconds between packets.
     pub interval_s: Distribution,
-    /// Payloads in bytes (each at least 1).
+    /// Payloads in bytes (each at least 1 and at most 65 507).
     pub payload_bytes: Distribution,
 }
 
@@ -23,4 +35,133 @@ pub struct GamingSpec {
     pub server: GamePackets,
     /// How long each side sends, from its start (`None`: without end).
     pub duration: Option<Duration>,
+}
+
+impl GamePackets {
+    fn check(&self) -> Result<(), Invalid> {
+        self.first_s.check().map_err(|invalid| invalid.of("first packet"))?;
+        self.interval_s.check().map_err(|invalid| invalid.of("interval"))?;
+        self.payload_bytes.check().map_err(|invalid| invalid.of("payload"))?;
+        Invalid::unless(self.interval_s.mean() >= 1e-9, "interval: its mean is at least a nanosecond")
+    }
+}
+
+impl GamingSpec {
+    /// Counter-Strike after Färber, without end.
+    pub fn counter_strike() -> Self {
+        let extreme = |location, scale| Distribution::ExtremeValue { location, scale };
+        let at_once = Distribution::Constant { value: 0.0 };
+        GamingSpec {
+            client: GamePackets {
+                first_s: at_once.clone(),
+                interval_s: Distribution::Constant { value: 0.040 },
+                payload_bytes: extreme(80.0, 5.7),
+            },
+            server: GamePackets {
+                first_s: at_once,
+                interval_s: extreme(0.055, 0.006),
+                payload_bytes: extreme(120.0, 36.0),
+            },
+            duration: None,
+        }
+    }
+
+    /// The gaming user of NGMN and 3GPP, without end.
+    pub fn ngmn() -> Self {
+        let mut spec = Self::counter_strike();
+        spec.client.payload_bytes = Distribution::ExtremeValue { location: 45.0, scale: 5.7 };
+        spec.client.first_s = Distribution::Uniform { low: 0.0, high: 0.040 };
+        spec.server.first_s = spec.client.first_s.clone();
+        spec
+    }
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.client.check().map_err(|invalid| invalid.of("client"))?;
+        self.server.check().map_err(|invalid| invalid.of("server"))
+    }
+}
+
+/// One side of a game.
+#[derive(Debug)]
+pub struct Gaming {
+    packets: GamePackets,
+    duration: Option<Duration>,
+    random: Stream,
+    started: bool,
+    next: Instant,
+    until: Instant,
+    progress: Progress,
+}
+
+impl Gaming {
+    /// The client; its random stream is its own.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn client(spec: &GamingSpec, random: Stream) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(Self::new(spec.client.clone(), spec.duration, random))
+    }
+
+    /// The server; its random stream is its own.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn server(spec: &GamingSpec, random: Stream) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(Self::new(spec.server.clone(), spec.duration, random))
+    }
+
+    fn new(packets: GamePackets, duration: Option<Duration>, random: Stream) -> Self {
+        Gaming {
+            packets,
+            duration,
+            random,
+            started: false,
+            next: Instant::ZERO,
+            until: Instant::NEVER,
+            progress: Progress::default(),
+        }
+    }
+
+    fn schedule(&mut self, after: Duration, io: &mut dyn Io) {
+        self.next = self.next.saturating_add(after);
+        if self.next < self.until {
+            io.wake_at(self.next);
+        }
+    }
+}
+
+impl Application for Gaming {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.started = true;
+        self.next = io.now();
+        self.until = self.duration.map_or(Instant::NEVER, |duration| io.now().saturating_add(duration));
+        let first = self.packets.first_s.sample_duration(&mut self.random);
+        self.schedule(first, io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        let payload = self.packets.payload_bytes.sample_bytes(&mut self.random);
+        io.send_datagram(payload.min(u64::from(crate::MAX_DATAGRAM_BYTES)) as u32);
+        let interval = self.packets.interval_s.sample_duration(&mut self.random);
+        // At least a nanosecond: the extreme value distribution knows no lower end.
+        self.schedule(interval.max(Duration::from_nanos(1)), io);
+    }
+
+    fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
+        self.progress.received_bytes += u64::from(payload_bytes);
+        self.progress.last_received = Some(io.now());
+        if !self.started {
+            self.on_start(io);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
 }

@@ -2,7 +2,9 @@
 //!
 //! An [`Application`] is a state machine at one host. It is told that it starts, that its timer has come up, or that
 //! something happened on one of its streams; it acts through [`Io`], which is whatever transport the scenario chose.
-//! It reads no clock and draws no random numbers of its own.
+//! It reads no clock and draws no random numbers of its own: its random [`Stream`](fullpipe_units::Stream) is handed in
+//! when it is made. What a server must know of a client's wishes is either drawn at both ends from equal copies of one
+//! stream (request-response, Poisson transfers) or written into the request (adaptive video).
 
 pub mod application;
 mod bulk;
@@ -27,19 +29,22 @@ pub use application::{Application, Completion, Figure, Io, Progress, StreamId};
 pub use bulk::Bulk;
 pub use constant_rate::ConstantRate;
 pub use distribution::Distribution;
-pub use gaming::{GamePackets, GamingSpec};
+pub use gaming::{GamePackets, Gaming, GamingSpec};
 pub use idle::Idle;
 pub use invalid::Invalid;
 pub use on_off::{OnOff, OnOffSpec};
 pub use poisson::{
     PoissonPackets, PoissonPacketsSpec, PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec,
 };
-pub use request_response::{ConnectionUse, RequestResponseSpec};
+pub use request_response::{ConnectionUse, RequestResponseClient, RequestResponseServer, RequestResponseSpec};
 pub use sink::Sink;
 pub use transfers::{Transfer, Transfers};
-pub use video_abr::{RateChoice, VideoAbrSpec};
-pub use video_cbr::VideoCbrSpec;
-pub use voice::{TalkSpurts, VoiceSpec};
+pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
+pub use video_cbr::{VideoCbr, VideoCbrSpec};
+pub use voice::{TalkSpurts, Voice, VoiceSpec};
+
+/// Largest payload of a UDP datagram over IPv4.
+const MAX_DATAGRAM_BYTES: u32 = 65_507;
 
 /// A workload that scenarios can name.
 #[derive(Clone, Copy, Debug)]
@@ -55,5 +60,13 @@ pub const CATALOGUE: &[Entry] = &[
     Entry { name: "bulk", summary: "as much as the transport takes, up to a size, in writes of a given size" },
     Entry { name: "constant-rate", summary: "datagrams or writes of one size at a constant interval" },
     Entry { name: "transfers", summary: "a list of transfers, each at its time, on one connection" },
+    Entry { name: "on-off", summary: "datagrams or writes at a rate during on periods of random length" },
+    Entry { name: "poisson-packets", summary: "datagrams that arrive as a Poisson process, of random size" },
+    Entry { name: "poisson-transfers", summary: "transfers of random size, a connection each, as a Poisson process" },
+    Entry { name: "request-response", summary: "requests of a client, answers of a server, think and idle times" },
+    Entry { name: "video-cbr", summary: "video frames at a constant bit rate, as datagrams or writes" },
+    Entry { name: "video-abr", summary: "segments of a video, each at a bit rate that the client adapts" },
+    Entry { name: "gaming", summary: "state updates of a first-person shooter, both ways" },
+    Entry { name: "voice", summary: "packets of a speech codec, all the time or in talk spurts" },
     Entry { name: "idle", summary: "opens a connection and stays silent" },
 ];

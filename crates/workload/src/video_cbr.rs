@@ -1,13 +1,23 @@
 //! Video at a constant bit rate: a frame per frame time, in packets of at most a payload size.
+//!
+//! A group of pictures is one I frame and P frames after it (ISO/IEC 14496-2; no B frames, which would only permute
+//! sizes). Of the group's bits, rate times frames over frames per second, each P frame gets one share and the I frame
+//! `i_to_p_ratio` shares. Fractions of a byte are carried from frame to frame, so every group has its bits to the byte.
+//! The n-th frame is due n frame times after the start, rounded to the nanosecond. It leaves at once: full packets and
+//! one with the rest; or as one write on a stream.
 
-use fullpipe_units::Rate;
+use crate::Invalid;
+use crate::application::{Application, Io, StreamId};
+use crate::outlet::Outlet;
+use fullpipe_transport::Event;
+use fullpipe_units::{Duration, Instant, Rate};
 
 /// A video source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoCbrSpec {
     /// Rate of payload bits over a group of pictures.
     pub rate: Rate,
-    /// Frames per second, for instance 25 or 29.97.
+    /// Frames per second, for instance 25 or 29.97; at most a million.
     pub frames_per_s: f64,
     /// Frames of a group of pictures, the first of which is an I frame and the others P frames; 1: I frames only.
     pub group_frames: u32,
@@ -17,4 +27,96 @@ pub struct VideoCbrSpec {
     pub max_payload_bytes: u32,
     /// Frames to send (`None`: without end).
     pub frames: Option<u64>,
+}
+
+impl VideoCbrSpec {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let frames = self.frames_per_s > 0.0 && self.frames_per_s <= 1e6;
+        Invalid::unless(frames, "frames per second: they are positive and at most a million")?;
+        Invalid::unless(self.group_frames > 0, "group of pictures: it has at least one frame")?;
+        let ratio = self.i_to_p_ratio > 0.0 && self.i_to_p_ratio.is_finite();
+        Invalid::unless(ratio, "size of an I frame over that of a P frame: it is positive")?;
+        let payload = (1..=crate::MAX_DATAGRAM_BYTES).contains(&self.max_payload_bytes);
+        Invalid::unless(payload, "largest payload: it is from 1 to 65507 bytes")?;
+        let frame = self.group_bytes() < f64::from(u32::MAX);
+        Invalid::unless(frame, "rate: a group of pictures has less than 4 GiB")
+    }
+
+    fn group_bytes(&self) -> f64 {
+        self.rate.bits_per_second() as f64 / 8.0 * f64::from(self.group_frames) / self.frames_per_s
+    }
+
+    /// Bytes of all frames before number `frame`.
+    fn bytes_before(&self, frame: u64) -> u64 {
+        let group = frame / u64::from(self.group_frames);
+        let within = frame % u64::from(self.group_frames);
+        let shares = self.i_to_p_ratio + f64::from(self.group_frames - 1);
+        let passed = if within == 0 { 0.0 } else { self.i_to_p_ratio + (within - 1) as f64 };
+        ((group as f64 + passed / shares) * self.group_bytes()).round() as u64
+    }
+
+    fn frame_bytes(&self, frame: u64) -> u32 {
+        // Below the size of a group, which fits.
+        self.bytes_before(frame + 1).saturating_sub(self.bytes_before(frame)) as u32
+    }
+}
+
+/// A video sender.
+#[derive(Debug)]
+pub struct VideoCbr {
+    spec: VideoCbrSpec,
+    outlet: Outlet,
+    over_stream: bool,
+    start: Instant,
+    /// Number of the next frame.
+    frame: u64,
+}
+
+impl VideoCbr {
+    /// A sender of datagrams, or of one write per frame on a stream.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &VideoCbrSpec, over_stream: bool) -> Result<Self, Invalid> {
+        spec.check()?;
+        let outlet = Outlet::new(over_stream);
+        Ok(VideoCbr { spec: spec.clone(), outlet, over_stream, start: Instant::ZERO, frame: 0 })
+    }
+
+    fn send(&mut self, mut frame_bytes: u32, io: &mut dyn Io) {
+        let limit = if self.over_stream { u32::MAX } else { self.spec.max_payload_bytes };
+        while frame_bytes > 0 {
+            let payload = frame_bytes.min(limit);
+            self.outlet.send(payload, io);
+            frame_bytes -= payload;
+        }
+    }
+}
+
+impl Application for VideoCbr {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.start = io.now();
+        self.outlet.open(io);
+        self.on_wake(io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        if self.spec.frames.is_none_or(|frames| self.frame < frames) {
+            self.send(self.spec.frame_bytes(self.frame), io);
+            self.frame += 1;
+        }
+        if self.spec.frames.is_some_and(|frames| self.frame >= frames) {
+            return self.outlet.end(io);
+        }
+        let due = Duration::from_secs_f64(self.frame as f64 / self.spec.frames_per_s);
+        io.wake_at(self.start.saturating_add(due));
+    }
+
+    fn on_stream(&mut self, _stream: StreamId, event: Event, io: &mut dyn Io) {
+        self.outlet.on_stream(event, io);
+    }
 }

@@ -1,7 +1,16 @@
 //! Voice: packets of a speech codec, all the time or in talk spurts.
+//!
+//! While its speaker talks, a side sends a packet of speech under an RTP header per packet time (20 ms; RFC 3551,
+//! section 4.5). With silence suppression talk spurts and pauses alternate, exponential with the means of ITU-T P.59
+//! (1993), table 1: 1.004 s and 1.587 s, thus speech 38.75 % of the time. Packets are sent at the beginning of a
+//! spurt and every packet time from there, as long as it lasts. No comfort noise is sent during pauses.
+//!
+//! The caller begins with a talk spurt. The callee, if it speaks, begins with a pause when it hears the first packet;
+//! without silence suppression with a packet at once. The two do not listen to each other: no double-talk rules.
 
-use crate::Distribution;
-use fullpipe_units::Duration;
+use crate::application::{Application, Io, Progress};
+use crate::{Distribution, Invalid};
+use fullpipe_units::{Duration, Instant, Stream};
 
 /// Silence suppression: a speaker's talk spurts and the pauses between.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +19,16 @@ pub struct TalkSpurts {
     pub talk_s: Distribution,
     /// Lengths of pauses in seconds.
     pub pause_s: Distribution,
+}
+
+impl TalkSpurts {
+    /// Those of ITU-T P.59.
+    pub fn p59() -> Self {
+        TalkSpurts {
+            talk_s: Distribution::Exponential { mean: 1.004 },
+            pause_s: Distribution::Exponential { mean: 1.587 },
+        }
+    }
 }
 
 /// A call.
@@ -25,4 +44,152 @@ pub struct VoiceSpec {
     pub both_ways: bool,
     /// How long each side speaks, from its start (`None`: without end).
     pub duration: Option<Duration>,
+}
+
+impl VoiceSpec {
+    /// G.711 (64 kbit/s): 160 bytes of speech per 20 ms, all the time, one way, without end.
+    pub fn g711() -> Self {
+        Self::codec(160)
+    }
+
+    /// G.729 (8 kbit/s): 20 bytes of speech per 20 ms, two frames of 10 ms; otherwise as [`VoiceSpec::g711`].
+    pub fn g729() -> Self {
+        Self::codec(20)
+    }
+
+    /// AMR at 12.2 kbit/s: 32 bytes per 20 ms, being 4 bits of mode request, 6 of table of contents and 244 of speech,
+    /// filled up (RFC 4867, section 4.3, bandwidth-efficient); otherwise as [`VoiceSpec::g711`].
+    pub fn amr_12_2() -> Self {
+        Self::codec(32)
+    }
+
+    fn codec(speech_bytes: u32) -> Self {
+        VoiceSpec {
+            payload_bytes: 12 + speech_bytes,
+            interval: Duration::from_millis(20),
+            talk_spurts: None,
+            both_ways: false,
+            duration: None,
+        }
+    }
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(self.payload_bytes <= crate::MAX_DATAGRAM_BYTES, "payload: it is at most 65507 bytes")?;
+        Invalid::unless(!self.interval.is_zero(), "interval: it is positive")?;
+        let Some(spurts) = &self.talk_spurts else { return Ok(()) };
+        spurts.talk_s.check().map_err(|invalid| invalid.of("talk spurt"))?;
+        spurts.pause_s.check().map_err(|invalid| invalid.of("pause"))?;
+        Invalid::unless(spurts.talk_s.mean() >= 1e-9, "talk spurt: its mean is at least a nanosecond")
+    }
+}
+
+/// One side of a call.
+#[derive(Debug)]
+pub struct Voice {
+    spec: VoiceSpec,
+    random: Stream,
+    speaks: bool,
+    started: bool,
+    /// When the next packet is due.
+    next: Instant,
+    /// End of the current talk spurt.
+    spurt_end: Instant,
+    until: Instant,
+    progress: Progress,
+}
+
+impl Voice {
+    /// The caller; its random stream is its own.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn caller(spec: &VoiceSpec, random: Stream) -> Result<Self, Invalid> {
+        Self::new(spec, random, true)
+    }
+
+    /// The callee, who speaks if the call goes both ways; its random stream is its own.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn callee(spec: &VoiceSpec, random: Stream) -> Result<Self, Invalid> {
+        Self::new(spec, random, spec.both_ways)
+    }
+
+    fn new(spec: &VoiceSpec, random: Stream, speaks: bool) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(Voice {
+            spec: spec.clone(),
+            random,
+            speaks,
+            started: false,
+            next: Instant::ZERO,
+            spurt_end: Instant::NEVER,
+            until: Instant::NEVER,
+            progress: Progress::default(),
+        })
+    }
+
+    fn start(&mut self, io: &mut dyn Io) {
+        self.started = true;
+        self.next = io.now();
+        self.until = self.spec.duration.map_or(Instant::NEVER, |duration| io.now().saturating_add(duration));
+    }
+
+    fn begin_spurt(&mut self) {
+        if let Some(spurts) = &self.spec.talk_spurts {
+            self.spurt_end = self.next.saturating_add(spurts.talk_s.sample_duration(&mut self.random));
+        }
+    }
+
+    /// The next spurt begins after a pause from `from`.
+    fn pause(&mut self, from: Instant) {
+        if let Some(spurts) = &self.spec.talk_spurts {
+            self.next = from.saturating_add(spurts.pause_s.sample_duration(&mut self.random));
+            self.begin_spurt();
+        }
+    }
+
+    fn schedule(&self, io: &mut dyn Io) {
+        if self.next < self.until {
+            io.wake_at(self.next);
+        }
+    }
+}
+
+impl Application for Voice {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.start(io);
+        self.begin_spurt();
+        self.schedule(io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        io.send_datagram(self.spec.payload_bytes);
+        let sent = self.next;
+        self.next = sent.saturating_add(self.spec.interval);
+        if self.next >= self.spurt_end {
+            // A spurt of no length has its packet all the same; the pause begins a nanosecond later at the least, so
+            // that time goes on.
+            self.pause(self.spurt_end.max(sent.saturating_add(Duration::from_nanos(1))));
+        }
+        self.schedule(io);
+    }
+
+    fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
+        self.progress.received_bytes += u64::from(payload_bytes);
+        self.progress.last_received = Some(io.now());
+        if self.speaks && !self.started {
+            self.start(io);
+            self.pause(io.now());
+            self.schedule(io);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
 }

@@ -4,9 +4,6 @@ use crate::application::{Application, Io};
 use crate::{Distribution, Invalid};
 use fullpipe_units::{Duration, Instant, Stream};
 
-/// Largest payload of a UDP datagram over IPv4.
-const MAX_PAYLOAD_BYTES: u32 = 65_507;
-
 /// Datagrams that arrive as a Poisson process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoissonPacketsSpec {
@@ -30,7 +27,10 @@ impl PoissonPacketsSpec {
     /// The rule that is broken.
     pub fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(!self.mean_interval.is_zero(), "mean interval: it is positive")?;
-        Invalid::unless(self.max_payload_bytes <= MAX_PAYLOAD_BYTES, "largest payload: it is at most 65507 bytes")?;
+        Invalid::unless(
+            self.max_payload_bytes <= crate::MAX_DATAGRAM_BYTES,
+            "largest payload: it is at most 65507 bytes",
+        )?;
         self.size_bytes.check().map_err(|invalid| invalid.of("size"))
     }
 }

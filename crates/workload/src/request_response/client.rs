@@ -1,0 +1,171 @@
+//! The client: asks, reads, waits.
+
+use super::{ConnectionUse, Exchange, RequestResponseSpec};
+use crate::Invalid;
+use crate::application::{self, Application, Completion, Figure, Io, Progress, StreamId};
+use crate::plan::Plan;
+use fullpipe_transport::{Event, Payload};
+use fullpipe_units::{Duration, Instant, Stream};
+
+/// The exchange under way.
+#[derive(Debug)]
+struct UnderWay {
+    started: Instant,
+    planned: Exchange,
+    unwritten_bytes: u64,
+    unread_bytes: u64,
+}
+
+/// The side that asks.
+#[derive(Debug)]
+pub struct RequestResponseClient {
+    spec: RequestResponseSpec,
+    plan: Plan<Exchange>,
+    /// Number of the next exchange to begin.
+    next: u32,
+    stream: Option<StreamId>,
+    under_way: Option<UnderWay>,
+    completions: Vec<Completion>,
+    failed: u64,
+    progress: Progress,
+}
+
+impl RequestResponseClient {
+    /// The client; `random` is equal to that of the server.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &RequestResponseSpec, random: Stream) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(RequestResponseClient {
+            spec: spec.clone(),
+            plan: Plan::new(random),
+            next: 0,
+            stream: None,
+            under_way: None,
+            completions: Vec::new(),
+            failed: 0,
+            progress: Progress::default(),
+        })
+    }
+
+    fn begin(&mut self, io: &mut dyn Io) {
+        if !self.spec.has(self.next) {
+            return;
+        }
+        let planned = self.spec.exchange(self.next, &mut self.plan);
+        self.next += 1;
+        self.under_way = Some(UnderWay {
+            started: io.now(),
+            planned,
+            unwritten_bytes: planned.request_bytes,
+            unread_bytes: planned.response_bytes,
+        });
+        if self.stream.is_none() {
+            self.stream = Some(io.open());
+        }
+        self.write(io);
+    }
+
+    fn write(&mut self, io: &mut dyn Io) {
+        let (Some(exchange), Some(id)) = (&mut self.under_way, self.stream) else { return };
+        if exchange.unwritten_bytes > 0
+            && let Some(stream) = io.stream(id)
+        {
+            exchange.unwritten_bytes -= stream.write(Payload::Length(exchange.unwritten_bytes));
+        }
+    }
+
+    fn read(&mut self, io: &mut dyn Io) {
+        let (Some(exchange), Some(id)) = (&mut self.under_way, self.stream) else { return };
+        let now = io.now();
+        let Some(payload) = io.stream(id).and_then(|stream| stream.read(exchange.unread_bytes)) else { return };
+        exchange.unread_bytes -= payload.len();
+        self.progress.received_bytes += payload.len();
+        self.progress.last_received = Some(now);
+        if exchange.unread_bytes == 0 {
+            self.complete(now, io);
+        }
+    }
+
+    fn complete(&mut self, now: Instant, io: &mut dyn Io) {
+        let Some(exchange) = self.under_way.take() else { return };
+        let bytes = exchange.planned.response_bytes;
+        self.completions.push(Completion { started: exchange.started, completed: now, bytes });
+        let last = !self.spec.has(self.next);
+        if last || self.spec.connection == ConnectionUse::PerExchange {
+            self.leave(io);
+        }
+        if last {
+            self.progress.completed = Some(now);
+        } else {
+            self.rest(exchange.planned.idle, io);
+        }
+    }
+
+    /// Finishes the connection and forgets it.
+    fn leave(&mut self, io: &mut dyn Io) {
+        if let Some(stream) = self.stream.take().and_then(|id| io.stream(id)) {
+            stream.finish();
+        }
+    }
+
+    fn rest(&mut self, idle: Duration, io: &mut dyn Io) {
+        if idle.is_zero() {
+            self.begin(io);
+        } else {
+            let at = io.now().saturating_add(idle);
+            io.wake_at(at);
+        }
+    }
+
+    /// The connection is gone. An exchange under way has failed. Without a connection for each, that was all.
+    fn closed(&mut self, io: &mut dyn Io) {
+        self.stream = None;
+        let Some(exchange) = self.under_way.take() else { return };
+        self.failed += 1;
+        if self.spec.connection == ConnectionUse::PerExchange {
+            // At least a nanosecond: where every connection is refused at once, time goes on all the same.
+            self.rest(exchange.planned.idle.max(Duration::from_nanos(1)), io);
+        }
+    }
+}
+
+impl Application for RequestResponseClient {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.begin(io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        if self.under_way.is_none() {
+            self.begin(io);
+        }
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        // Connections that it has left live on for a while.
+        if self.stream != Some(stream) {
+            return;
+        }
+        match event {
+            Event::Connected | Event::Writable => self.write(io),
+            Event::Readable => self.read(io),
+            Event::Closed(_) => self.closed(io),
+            Event::PeerFinished => {}
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn completions(&self) -> &[Completion] {
+        &self.completions
+    }
+
+    fn figures(&self, _end: Instant) -> Vec<Figure> {
+        let mut figures = application::summary(&self.completions, ["exchanges", "exchange_mean_s", "exchange_max_s"]);
+        figures.push(Figure { name: "exchanges_failed", value: self.failed as f64 });
+        figures
+    }
+}

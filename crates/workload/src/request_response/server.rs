@@ -1,0 +1,165 @@
+//! The server: reads a request whole, thinks, answers. It serves as many connections at once as come.
+
+use super::{ConnectionUse, Exchange, RequestResponseSpec};
+use crate::Invalid;
+use crate::application::{Application, Io, Progress, StreamId};
+use crate::plan::Plan;
+use fullpipe_transport::{Event, Payload};
+use fullpipe_units::{Instant, Stream};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// So many bytes of the request are missing.
+    Reading(u64),
+    Thinking,
+    /// So many bytes of the response are not written.
+    Writing(u64),
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Served {
+    /// Number of its current exchange.
+    exchange: u32,
+    stage: Stage,
+    peer_finished: bool,
+}
+
+/// The side that answers.
+#[derive(Debug)]
+pub struct RequestResponseServer {
+    spec: RequestResponseSpec,
+    plan: Plan<Exchange>,
+    served: BTreeMap<StreamId, Served>,
+    /// When thinking ends.
+    thinking: BTreeSet<(Instant, StreamId)>,
+    requests: u64,
+    progress: Progress,
+}
+
+impl RequestResponseServer {
+    /// The server; `random` is equal to that of the client.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &RequestResponseSpec, random: Stream) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(RequestResponseServer {
+            spec: spec.clone(),
+            plan: Plan::new(random),
+            served: BTreeMap::new(),
+            thinking: BTreeSet::new(),
+            requests: 0,
+            progress: Progress::default(),
+        })
+    }
+
+    fn accept(&mut self, id: StreamId, io: &dyn Io) {
+        let exchange = match self.spec.connection {
+            ConnectionUse::Kept => 0,
+            ConnectionUse::PerExchange => io.connection_number(id).unwrap_or(0),
+        };
+        let request_bytes = self.spec.exchange(exchange, &mut self.plan).request_bytes;
+        let stage = Stage::Reading(request_bytes);
+        self.served.insert(id, Served { exchange, stage, peer_finished: false });
+    }
+
+    /// Reads what has come of the current request. What came of the one after waits in the stream.
+    fn read(&mut self, id: StreamId, io: &mut dyn Io) {
+        let now = io.now();
+        let Some(served) = self.served.get_mut(&id) else { return };
+        let Stage::Reading(missing_bytes) = served.stage else { return };
+        let Some(payload) = io.stream(id).and_then(|stream| stream.read(missing_bytes)) else { return };
+        self.progress.received_bytes += payload.len();
+        self.progress.last_received = Some(now);
+        served.stage = Stage::Reading(missing_bytes - payload.len());
+        if payload.len() < missing_bytes {
+            return;
+        }
+        self.requests += 1;
+        if self.spec.count == Some(self.requests) {
+            self.progress.completed = Some(now);
+        }
+        let think = self.spec.exchange(served.exchange, &mut self.plan).think;
+        served.stage = Stage::Thinking;
+        if think.is_zero() {
+            return self.answer(id, io);
+        }
+        self.thinking.insert((now.saturating_add(think), id));
+        self.wake(io);
+    }
+
+    fn wake(&self, io: &mut dyn Io) {
+        if let Some(&(at, _)) = self.thinking.first() {
+            io.wake_at(at);
+        }
+    }
+
+    fn answer(&mut self, id: StreamId, io: &mut dyn Io) {
+        let Some(served) = self.served.get_mut(&id) else { return };
+        served.stage = Stage::Writing(self.spec.exchange(served.exchange, &mut self.plan).response_bytes);
+        self.write(id, io);
+    }
+
+    fn write(&mut self, id: StreamId, io: &mut dyn Io) {
+        let Some(served) = self.served.get_mut(&id) else { return };
+        let Stage::Writing(mut unwritten_bytes) = served.stage else { return };
+        let Some(stream) = io.stream(id) else { return };
+        unwritten_bytes -= stream.write(Payload::Length(unwritten_bytes));
+        served.stage = Stage::Writing(unwritten_bytes);
+        if unwritten_bytes > 0 {
+            return;
+        }
+        if self.spec.connection == ConnectionUse::PerExchange || served.peer_finished {
+            stream.finish();
+            self.served.remove(&id);
+            return;
+        }
+        served.exchange += 1;
+        served.stage = Stage::Reading(self.spec.exchange(served.exchange, &mut self.plan).request_bytes);
+        self.read(id, io);
+    }
+
+    /// The client will ask nothing more; what it has asked is still answered.
+    fn peer_finished(&mut self, id: StreamId, io: &mut dyn Io) {
+        let Some(served) = self.served.get_mut(&id) else { return };
+        served.peer_finished = true;
+        if matches!(served.stage, Stage::Reading(_)) {
+            self.served.remove(&id);
+            if let Some(stream) = io.stream(id) {
+                stream.finish();
+            }
+        }
+    }
+}
+
+impl Application for RequestResponseServer {
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        while let Some(&(at, id)) = self.thinking.first()
+            && at <= io.now()
+        {
+            self.thinking.pop_first();
+            self.answer(id, io);
+        }
+        self.wake(io);
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected => self.accept(stream, io),
+            Event::Readable => self.read(stream, io),
+            Event::Writable => self.write(stream, io),
+            Event::PeerFinished => self.peer_finished(stream, io),
+            Event::Closed(_) => {
+                self.served.remove(&stream);
+                self.thinking.retain(|&(_, thinking)| thinking != stream);
+            }
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}

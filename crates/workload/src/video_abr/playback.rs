@@ -1,0 +1,88 @@
+//! The client's buffer and what the viewer sees of it: playback runs at one second per second while there is something
+//! to play, and stalls from the very moment at which there is not.
+
+use fullpipe_units::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Starting,
+    Playing,
+    /// Since then.
+    Stalled(Instant),
+    /// All has been fetched: when the buffer is empty, the video is over.
+    Ending,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Playback {
+    start_level: Duration,
+    resume_level: Duration,
+    level: Duration,
+    /// The instant of `level`.
+    at: Instant,
+    state: State,
+    /// When playback started.
+    pub(super) started: Option<Instant>,
+    /// Time spent in stalls that are over.
+    pub(super) stalled: Duration,
+    /// Stalls so far.
+    pub(super) stalls: u64,
+}
+
+impl Playback {
+    pub(super) fn new(start_level: Duration, resume_level: Duration) -> Self {
+        Playback {
+            start_level,
+            resume_level,
+            level: Duration::ZERO,
+            at: Instant::ZERO,
+            state: State::Starting,
+            started: None,
+            stalled: Duration::ZERO,
+            stalls: 0,
+        }
+    }
+
+    /// Plays until `now` and says what is left.
+    pub(super) fn advance(&mut self, now: Instant) -> Duration {
+        let passed = now.saturating_since(self.at);
+        if self.state == State::Playing && passed > self.level {
+            self.state = State::Stalled(self.at.saturating_add(self.level));
+            self.stalls += 1;
+        }
+        if self.state != State::Starting {
+            self.level = self.level.saturating_sub(passed);
+        }
+        self.at = now;
+        self.level
+    }
+
+    /// A segment has come. `room`: whether another fits at a level; `last`: it was the last.
+    pub(super) fn add(&mut self, now: Instant, segment: Duration, room: impl Fn(Duration) -> bool, last: bool) {
+        self.advance(now);
+        self.level = self.level.saturating_add(segment);
+        let enough = |level: Duration| self.level >= level || last || !room(self.level);
+        match self.state {
+            State::Starting if enough(self.start_level) => {
+                self.started = Some(now);
+                self.state = State::Playing;
+            }
+            State::Stalled(since) if enough(self.resume_level) => {
+                self.stalled = self.stalled.saturating_add(now.saturating_since(since));
+                self.state = State::Playing;
+            }
+            _ => {}
+        }
+        if last {
+            self.state = State::Ending;
+        }
+    }
+
+    /// Time spent in stalls until `end`, one that goes on included.
+    pub(super) fn stalled_until(&self, end: Instant) -> Duration {
+        let mut then = self.clone();
+        then.advance(end);
+        let open = if let State::Stalled(since) = then.state { end.saturating_since(since) } else { Duration::ZERO };
+        then.stalled.saturating_add(open)
+    }
+}

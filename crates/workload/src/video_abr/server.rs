@@ -1,0 +1,125 @@
+//! The server: reads requests, answers each at once with a segment of the rate that it asks for.
+
+use super::{REQUEST_CONTENT_BYTES, VideoAbrSpec};
+use crate::Invalid;
+use crate::application::{Application, Io, Progress, StreamId};
+use fullpipe_transport::{Event, Payload, Stream};
+use fullpipe_units::{Duration, Rate};
+use std::collections::BTreeMap;
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Served {
+    /// What has come of the current request; of its content no more than counts.
+    content: Vec<u8>,
+    request_bytes: u64,
+    unwritten_bytes: u64,
+    peer_finished: bool,
+}
+
+/// The side that has the segments.
+#[derive(Debug)]
+pub struct VideoAbrServer {
+    request_bytes: u64,
+    segment: Duration,
+    served: BTreeMap<StreamId, Served>,
+    progress: Progress,
+}
+
+impl VideoAbrServer {
+    /// The server.
+    ///
+    /// # Errors
+    /// If the description makes no sense.
+    pub fn new(spec: &VideoAbrSpec) -> Result<Self, Invalid> {
+        spec.check()?;
+        Ok(VideoAbrServer {
+            request_bytes: u64::from(spec.request_bytes),
+            segment: spec.segment,
+            served: BTreeMap::new(),
+            progress: Progress::default(),
+        })
+    }
+
+    fn read(&mut self, id: StreamId, io: &mut dyn Io) {
+        let now = io.now();
+        let Some(served) = self.served.get_mut(&id) else { return };
+        let Some(stream) = io.stream(id) else { return };
+        // What comes of another request waits in the stream until this one is answered.
+        while served.unwritten_bytes == 0
+            && let Some(payload) = stream.read(self.request_bytes - served.request_bytes)
+        {
+            self.progress.received_bytes += payload.len();
+            self.progress.last_received = Some(now);
+            served.request_bytes += payload.len();
+            served.keep(&payload);
+            if served.request_bytes == self.request_bytes {
+                served.request_bytes = 0;
+                let Some(rate) = rate_asked_for(&std::mem::take(&mut served.content)) else {
+                    // Not a request: what a server answers to that is no video.
+                    return stream.abort();
+                };
+                served.unwritten_bytes = rate.bytes_in(self.segment);
+                served.write(stream);
+            }
+        }
+    }
+
+    fn write(&mut self, id: StreamId, io: &mut dyn Io) {
+        if let Some(served) = self.served.get_mut(&id)
+            && let Some(stream) = io.stream(id)
+        {
+            served.write(stream);
+        }
+        self.read(id, io);
+    }
+}
+
+impl Served {
+    /// Keeps the part of the request that says what is wanted.
+    fn keep(&mut self, payload: &Payload) {
+        if let Payload::Bytes(bytes) = payload {
+            let wanted = (REQUEST_CONTENT_BYTES as usize).saturating_sub(self.content.len());
+            self.content.extend(bytes.iter().take(wanted));
+        }
+    }
+
+    fn write(&mut self, stream: &mut dyn Stream) {
+        self.unwritten_bytes -= stream.write(Payload::Length(self.unwritten_bytes));
+        if self.peer_finished && self.unwritten_bytes == 0 {
+            stream.finish();
+        }
+    }
+}
+
+/// The rate in a request's first eight bytes.
+fn rate_asked_for(content: &[u8]) -> Option<Rate> {
+    let rate = content.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))?;
+    (rate > 0 && content.len() == REQUEST_CONTENT_BYTES as usize).then(|| Rate::from_bits_per_second(rate))
+}
+
+impl Application for VideoAbrServer {
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected => {
+                self.served.insert(stream, Served::default());
+            }
+            Event::Readable => self.read(stream, io),
+            Event::Writable => self.write(stream, io),
+            Event::PeerFinished => {
+                self.progress.completed = Some(io.now());
+                if let Some(served) = self.served.get_mut(&stream) {
+                    served.peer_finished = true;
+                }
+                self.write(stream, io);
+            }
+            Event::Closed(_) => {
+                self.served.remove(&stream);
+            }
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}
