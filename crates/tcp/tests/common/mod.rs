@@ -51,6 +51,8 @@ pub struct Segment {
     pub payload: Option<Bytes>,
     pub codepoint: Codepoint,
     pub accurate_ecn: AccurateEcn,
+    /// Of the Fast Open option; empty: none, or a request.
+    pub cookie: Vec<u8>,
 }
 
 impl From<&Transmit> for Segment {
@@ -61,6 +63,10 @@ impl From<&Transmit> for Segment {
             payload: transmit.payload.clone(),
             codepoint: transmit.codepoint,
             accurate_ecn: transmit.options.accurate_ecn,
+            cookie: match transmit.header.options & options::FAST_OPEN {
+                0 => Vec::new(),
+                _ => transmit.options.fast_open_cookie[..usize::from(transmit.options.fast_open_bytes)].to_vec(),
+            },
         }
     }
 }
@@ -68,6 +74,8 @@ impl From<&Transmit> for Segment {
 pub fn deliver(connection: &mut Connection, now: Instant, segment: &Segment) {
     let mut options = SegmentOptions { accurate_ecn: segment.accurate_ecn, ..SegmentOptions::default() };
     options.sacks[..segment.sacks.len()].copy_from_slice(&segment.sacks);
+    options.fast_open_cookie[..segment.cookie.len()].copy_from_slice(&segment.cookie);
+    options.fast_open_bytes = segment.cookie.len() as u8;
     let arrived = fullpipe_tcp::Segment {
         header: &segment.header,
         options: segment.header.has_side_options().then_some(&options),
@@ -418,6 +426,7 @@ impl Script {
             payload: None,
             codepoint: Codepoint::NotEct,
             accurate_ecn: AccurateEcn::default(),
+            cookie: Vec::new(),
         }
     }
 

@@ -1,0 +1,46 @@
+//! Tests as text: packets that come in, packets that must go out, calls and values, each at its time, in the manner of
+//! packetdrill (Cardwell et al., USENIX ATC 2013). The script is the application and the peer of one connection.
+//!
+//! # A script
+//!
+//! One thing per line; `#` begins a remark. First come settings:
+//!
+//! ```text
+//! preset linux             # or ns3; the preset that the rest changes
+//! set nagle false          # any field of `Config` by its name: numbers, true/false, durations (40ms, 1.5s), none
+//! control halving          # the tests' own control, or one of the catalogue's (newreno, cubic, ...)
+//! side client              # or server
+//! ```
+//!
+//! Then lines with a time: `25ms` since the start, `+5ms` after the line before, none at all for the same instant, and
+//! `*` (for `>` only) whenever it comes. What the connection has to do by then it does first, at its own time.
+//!
+//! ```text
+//! +10ms  < S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, TS val 7 ecr 1, wscale 7>     a packet comes in
+//! 20ms   > [ect0] . 1:1001(1000) ack 1 win 500                                        a packet must go out
+//! +1ms   write 5000 | write 5000 takes 3000 | read 1000 | read all | finish | abort   calls
+//! +0     assert state FIN-WAIT-2, cwnd 14480, ssthresh >= 2000, rto 1s                values, see `measure`
+//! +0     events connected readable          exactly these events came since the last such line
+//! +0     handshake 10ms win 8000 <mss 1460> the usual handshake, so long; window and options as of the peer's SYN
+//! ```
+//!
+//! Every packet that goes out must be named, at its very instant; the script fails at the first that is not, and if it
+//! ends before a packet was named. Numbers are relative: the SYN is 0, the first byte 1. Flags are `S F R P . U E W A`
+//! (`.` is ACK, A is AE); the number of bytes in brackets repeats `end - start` and is checked. A packet without brackets
+//! for the codepoint is not ECT.
+//!
+//! **Options.** `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack 5:9 20:30`, `FO` (a request), `FO 0a1b2c3d` (a
+//! cookie), `ECN0 e0 ce e1` or `ECN1 e1 ce e0` (Accurate ECN counters: kind 172 or 174, as many as there are on the wire),
+//! `noTS`. A list expected must be the whole list; a value left out, as in `<mss, TS>`, may be any. No list expected means:
+//! whatever a SYN offers, and on any other packet just the timestamps that were agreed. On packets that come in, agreed
+//! timestamps are added unless they are given: the peer's clock shows 1000 plus the milliseconds since the start, and
+//! echoes the newest timestamp that was sent. Ours shows 1 plus the milliseconds. `win` is the field as on the wire; left
+//! out, it is not checked, or that of the packet before.
+
+#![allow(unreachable_pub, reason = "a module of a test")]
+
+mod parse;
+mod run;
+mod settings;
+
+pub use run::run;
