@@ -5,6 +5,7 @@
 
 use crate::outcome::Outcome;
 use fullpipe_units::{Duration, Instant};
+use fullpipe_workload::Completion;
 use std::io::{self, Write};
 
 /// Columns of `flows.csv`.
@@ -92,6 +93,39 @@ pub fn write_series(outcome: &Outcome, out: impl Write) -> io::Result<()> {
     table.write_record(SERIES_COLUMNS)?;
     for row in outcome.series_rows() {
         table.write_record([&seconds(row.time.as_nanos()), row.subject, row.metric, &row.value.to_string()])?;
+    }
+    table.flush()
+}
+
+/// Writes `completions.csv`: exchanges and transfers within flows, and how long each took.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_completions(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(["flow", "number", "started_s", "completed_s", "bytes"])?;
+    for row in outcome.completion_rows() {
+        let Completion { started, completed, bytes } = row.completion;
+        table.write_record([
+            row.flow,
+            &row.number.to_string(),
+            &seconds(started.as_nanos()),
+            &seconds(completed.as_nanos()),
+            &bytes.to_string(),
+        ])?;
+    }
+    table.flush()
+}
+
+/// Writes `figures.csv`: what applications have to say of their run, the unit in the figure's name.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_figures(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(["flow", "host", "figure", "value"])?;
+    for row in outcome.figure_rows() {
+        table.write_record([row.flow, row.host, row.figure.name, &row.figure.value.to_string()])?;
     }
     table.flush()
 }

@@ -1,18 +1,19 @@
 //! Builds a world from a description.
 
+use crate::applications;
 use crate::probes::Sampler;
 use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
 use fullpipe_network::{
-    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, IpVersion, LinkSpecification, Network,
+    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, LinkSpecification, Network,
     QueueDiscipline,
 };
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Discipline, Transport, Workload};
+use fullpipe_scenario::description::{self, Discipline, Transport};
 use fullpipe_units::{Instant, LinkId, NodeId, Rate};
-use fullpipe_workload::{Application, Bulk, ConstantRate, Idle, Sink, Transfer, Transfers};
+use fullpipe_workload::Application;
 use std::sync::Arc;
 
 /// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
@@ -130,24 +131,11 @@ fn flows(scenario: &Scenario) -> Result<FlowsAndApplications, RunError> {
             }
         };
         let over_stream = tcp.is_some();
-        applications.push(sender(&described.workload, over_stream));
-        applications.push(Box::new(Sink::new(closes)));
+        let pair = applications::pair(described, over_stream, closes, scenario.seed)
+            .map_err(|rule| RunError::Workload { flow: described.name.clone(), reason: rule.to_string() })?;
+        applications.extend(pair);
         let start = Instant::ZERO.saturating_add(described.start);
-        flows.push(Flow { from: described.from, to: described.to, start, version: IpVersion::V4, tcp });
+        flows.push(Flow { from: described.from, to: described.to, start, version: described.ip, tcp });
     }
     Ok((flows, applications))
-}
-
-fn sender(workload: &Workload, over_stream: bool) -> Box<dyn Application> {
-    match workload {
-        Workload::Bulk { size_bytes, write_bytes } => Box::new(Bulk::new(*size_bytes, *write_bytes)),
-        Workload::ConstantRate { payload_bytes, interval, count } => {
-            Box::new(ConstantRate::new(*payload_bytes, *interval, *count, over_stream))
-        }
-        Workload::Transfers { transfers } => {
-            let transfers = transfers.iter().map(|t| Transfer { at: t.at, size_bytes: t.size_bytes }).collect();
-            Box::new(Transfers::new(transfers))
-        }
-        Workload::Idle => Box::new(Idle),
-    }
 }

@@ -22,6 +22,7 @@
 //! assert!(flow.completion.expect("completed").as_secs_f64() > 0.08);
 //! ```
 
+mod applications;
 mod archive;
 mod assemble;
 mod outcome;
@@ -30,8 +31,8 @@ mod settings;
 mod witness;
 mod world;
 
-pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_flows, write_series};
-pub use outcome::{FlowRow, LinkRow, Outcome, SeriesRow, Totals};
+pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_series};
+pub use outcome::{CompletionRow, FigureRow, FlowRow, LinkRow, Outcome, SeriesRow, Totals};
 
 use fullpipe_network::Fault;
 use fullpipe_scenario::Scenario;
@@ -78,6 +79,13 @@ pub enum RunError {
         /// What is wrong, as a sentence.
         reason: String,
     },
+    /// A flow's workload makes no sense.
+    Workload {
+        /// The flow.
+        flow: String,
+        /// The rule that is broken.
+        reason: String,
+    },
     /// More entities than the engine can number.
     TooLarge {
         /// What there is too much of.
@@ -90,7 +98,9 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::Control { flow, reason } => write!(formatter, "flow {flow:?}: {reason}"),
+            RunError::Control { flow, reason } | RunError::Workload { flow, reason } => {
+                write!(formatter, "flow {flow:?}: {reason}")
+            }
             RunError::TooLarge { what, limit } => {
                 write!(formatter, "too many {what}: at most {limit} can be simulated")
             }

@@ -11,6 +11,7 @@ use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
+use fullpipe_workload::{Completion, Figure};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -67,6 +68,28 @@ impl LinkRow<'_> {
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         (self.counters.frames > 0).then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
     }
+}
+
+/// One row of `completions.csv`: an exchange or transfer within a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompletionRow<'a> {
+    /// The flow's name.
+    pub flow: &'a str,
+    /// Number within the flow, from 1, in order of completion.
+    pub number: usize,
+    /// Begin, end and size.
+    pub completion: Completion,
+}
+
+/// One row of `figures.csv`: what an application has to say of its run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FigureRow<'a> {
+    /// The flow's name.
+    pub flow: &'a str,
+    /// Host of the application.
+    pub host: &'a str,
+    /// Name and value.
+    pub figure: Figure,
 }
 
 /// Sums over a run.
@@ -186,6 +209,14 @@ impl Outcome {
             Workload::ConstantRate { count, .. } => count.is_none(),
             Workload::Transfers { .. } => false,
             Workload::Idle => true,
+            Workload::OnOff(spec) => spec.count.is_none(),
+            Workload::PoissonPackets(spec) => spec.count.is_none(),
+            Workload::PoissonTransfers(spec) => spec.count.is_none(),
+            Workload::RequestResponse(spec) => spec.count.is_none(),
+            Workload::VideoCbr(spec) => spec.frames.is_none(),
+            Workload::VideoAbr(spec) => spec.segments.is_none(),
+            Workload::Gaming(spec) => spec.duration.is_none(),
+            Workload::Voice(spec) => spec.duration.is_none(),
         };
         let until = match completion {
             Some(completion) => completion,
@@ -204,7 +235,32 @@ impl Outcome {
             goodput_bps,
             completion: completion.filter(|_| progress.received_bytes > 0),
             retransmitted_packets: statistics.map(|statistics| statistics.retransmitted_segments),
-            marked_packets: None,
+            marked_packets: (counters.marked_packets > 0).then_some(counters.marked_packets),
+        })
+    }
+
+    /// Exchanges and transfers that are over, flow by flow.
+    pub fn completion_rows(&self) -> impl Iterator<Item = CompletionRow<'_>> {
+        self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
+            (0..2).flat_map(move |end| {
+                let completions = self.world.application(flow, end).completions();
+                completions.iter().enumerate().map(|(index, completion)| CompletionRow {
+                    flow: &described.name,
+                    number: index + 1,
+                    completion: *completion,
+                })
+            })
+        })
+    }
+
+    /// What applications have to say of their run, flow by flow.
+    pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
+        self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
+            [described.from, described.to].into_iter().enumerate().flat_map(move |(end, host)| {
+                let host = &self.scenario.nodes[host.index()].name;
+                let figures = self.world.application(flow, end).figures(self.ended);
+                figures.into_iter().map(move |figure| FigureRow { flow: &described.name, host, figure })
+            })
         })
     }
 

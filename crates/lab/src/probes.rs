@@ -5,10 +5,14 @@
 use crate::outcome::SeriesRow;
 use crate::witness::Witness;
 use crate::world::World;
+use fullpipe_congestion::Controller;
 use fullpipe_network::Network;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Subject;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
+
+/// What the names of metrics begin with that a congestion control gives itself.
+const CONTROL: &str = "control_";
 
 /// A metric of a flow or link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +28,8 @@ enum Metric {
     Throughput,
     Drops,
     Marks,
+    /// A value that the congestion control itself names.
+    Control,
 }
 
 impl Metric {
@@ -40,6 +46,7 @@ impl Metric {
             "throughput_bps" => Metric::Throughput,
             "drops" => Metric::Drops,
             "marks" => Metric::Marks,
+            control if control.starts_with(CONTROL) => Metric::Control,
             _ => return None,
         })
     }
@@ -145,6 +152,14 @@ impl Sampler {
     }
 }
 
+/// The value that a control tells under a metric's name without its first part.
+fn named(controller: &dyn Controller, metric: &str) -> Option<f64> {
+    let mut values = Vec::new();
+    controller.inspect(&mut values);
+    let wanted = metric.strip_prefix(CONTROL)?;
+    values.into_iter().find(|(name, _)| *name == wanted).map(|(_, value)| value)
+}
+
 impl Channel {
     fn value(&mut self, world: &World, network: &mut Network<Witness>) -> Option<f64> {
         match self.target {
@@ -156,7 +171,14 @@ impl Channel {
                 if self.metric == Metric::Drops {
                     return Some(counters.lost_packets as f64);
                 }
-                let seen = world.connection(flow, 0)?.inspect();
+                if self.metric == Metric::Marks {
+                    return Some(counters.marked_packets as f64);
+                }
+                let connection = world.connection(flow, 0)?;
+                if self.metric == Metric::Control {
+                    return named(connection.controller(), &self.name);
+                }
+                let seen = connection.inspect();
                 Some(match self.metric {
                     Metric::Cwnd => seen.cwnd_bytes as f64,
                     // Before the first reduction there is no threshold: no sample rather than a huge number.
@@ -169,9 +191,7 @@ impl Channel {
                     Metric::Pacing => seen.pacing_bps as f64,
                     Metric::Delivery if seen.delivery_rate_bps == 0 => return None,
                     Metric::Delivery => seen.delivery_rate_bps as f64,
-                    Metric::Queue | Metric::QueueDelay | Metric::Throughput | Metric::Drops | Metric::Marks => {
-                        return None;
-                    }
+                    _ => return None,
                 })
             }
             Target::Link { link, rate } => {
@@ -181,7 +201,7 @@ impl Channel {
                     Metric::QueueDelay => network.link_queue(link).1 as f64 * 8.0 / rate.bits_per_second() as f64,
                     Metric::Throughput => self.throughput(counters.bytes),
                     Metric::Drops => (counters.queue_drops + counters.losses) as f64,
-                    Metric::Marks => 0.0,
+                    Metric::Marks => counters.marks as f64,
                     _ => return None,
                 })
             }

@@ -29,7 +29,7 @@ pub(crate) struct TcpMaker {
 impl TcpMaker {
     /// Settings of a flow's connections, or why they cannot be made.
     pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
-        let options = catalogue::Options { hystart: settings.hystart, paced: settings.pacing };
+        let options = catalogue::Options { hystart: settings.hystart, paced: settings.pacing, ..Default::default() };
         catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
         Ok(TcpMaker {
             config: Arc::new(crate::settings::tcp(settings)),
@@ -167,7 +167,12 @@ impl World {
 
     /// What the application at one end of a flow (0: initiator) has achieved.
     pub(crate) fn progress(&self, flow: usize, end: usize) -> Progress {
-        self.applications[2 * flow + end].progress()
+        self.application(flow, end).progress()
+    }
+
+    /// The application at one end of a flow (0: initiator).
+    pub(crate) fn application(&self, flow: usize, end: usize) -> &dyn Application {
+        &*self.applications[2 * flow + end]
     }
 
     /// The connection at one end of a conversation (0: initiator), while it lives.

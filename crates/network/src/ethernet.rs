@@ -316,6 +316,12 @@ impl<O: Observer> Network<O> {
         self.segments[segment as usize].channels[channel as usize].counters
     }
 
+    /// Counts a mark on a channel.
+    pub(crate) fn channel_marked(&mut self, link: LinkId) {
+        let (segment, channel) = self.channels[link.index() - self.links.len()];
+        self.segments[segment as usize].channels[channel as usize].counters.marks += 1;
+    }
+
     /// Packets and bytes that wait for a channel, by its identity.
     pub(crate) fn channel_queue(&self, link: LinkId) -> (u64, u64) {
         let (segment, channel) = self.channels[link.index() - self.links.len()];

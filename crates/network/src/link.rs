@@ -92,6 +92,8 @@ pub struct LinkCounters {
     pub queue_drops: u64,
     /// Frames lost after transmission.
     pub losses: u64,
+    /// Frames that the queue discipline marked "congestion experienced" and that were transmitted.
+    pub marks: u64,
     /// Sum over transmitted frames of the time between coming and beginning.
     pub queue_delay_sum: Duration,
 }
@@ -124,6 +126,7 @@ pub struct Link {
     pub(crate) queue_delay_sum: Duration,
     pub(crate) queue_drops: u64,
     pub(crate) losses: u64,
+    pub(crate) marks: u64,
 }
 
 /// No link.
@@ -163,6 +166,7 @@ impl Link {
             queue_delay_sum: Duration::ZERO,
             queue_drops: 0,
             losses: 0,
+            marks: 0,
         }
     }
 
@@ -183,6 +187,7 @@ impl Link {
             bytes: self.bytes,
             queue_drops: self.queue_drops,
             losses: self.losses,
+            marks: self.marks,
             queue_delay_sum: self.queue_delay_sum,
         }
     }

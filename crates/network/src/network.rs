@@ -578,6 +578,10 @@ impl<O: Observer> Network<O> {
             let packet = self.arena.get_mut(frame.handle);
             packet.codepoint = frame.codepoint;
             self.observer.marked(self.now, &packet.view(), link);
+            match self.links.get_mut(link.index()) {
+                Some(link) => link.marks += 1,
+                None => self.channel_marked(link),
+            }
         }
     }
 

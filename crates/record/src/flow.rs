@@ -5,7 +5,7 @@
 //! is the sum of |d(i) - d(i-1)| over packets in order of reception.
 
 use crate::observer::{DropReason, Observer, PacketView};
-use fullpipe_units::{Duration, FlowId, Instant, LinkId};
+use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId};
 
 /// Counters of one direction of one conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct FlowCounters {
     pub first_rx: Instant,
     /// When the last packet was received.
     pub last_rx: Instant,
+    /// Packets received with "congestion experienced".
+    pub marked_packets: u64,
 }
 
 /// Counts all flows of a run.
@@ -86,6 +88,7 @@ impl Observer for FlowMonitor {
         flow.rx_bytes += u64::from(packet.ip_bytes);
         flow.delay_sum += delay;
         flow.last_delay = delay;
+        flow.marked_packets += u64::from(packet.codepoint == Codepoint::Ce);
         flow.last_rx = now;
     }
 
@@ -97,7 +100,6 @@ impl Observer for FlowMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_units::Codepoint;
 
     fn packet() -> PacketView {
         PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None }
@@ -108,10 +110,12 @@ mod tests {
         // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8-5| + |2-8| = 9.
         let mut monitor = FlowMonitor::new();
         monitor.grow(1);
-        for (sent, received) in [(0, 5), (10, 18), (20, 22)] {
+        for (sent, received, bits) in [(0, 5, 0b11), (10, 18, 0b10), (20, 22, 0b11)] {
             monitor.sent(Instant::from_nanos(sent), &packet());
-            monitor.delivered(Instant::from_nanos(received), &packet(), Instant::from_nanos(sent));
+            let arrived = PacketView { codepoint: Codepoint::from_bits(bits), ..packet() };
+            monitor.delivered(Instant::from_nanos(received), &arrived, Instant::from_nanos(sent));
         }
+        assert_eq!(monitor.flow(FlowId(0)).marked_packets, 2);
         monitor.sent(Instant::from_nanos(30), &packet());
         monitor.dropped(Instant::from_nanos(30), &packet(), None, DropReason::QueueFull);
         let flow = monitor.flow(FlowId(0));

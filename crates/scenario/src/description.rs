@@ -2,7 +2,12 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
+use fullpipe_network::IpVersion;
 use fullpipe_units::{Duration, NodeId, Rate};
+use fullpipe_workload::{
+    GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, VideoAbrSpec, VideoCbrSpec,
+    VoiceSpec,
+};
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,6 +180,8 @@ pub struct Flow {
     pub from: NodeId,
     /// Where data go.
     pub to: NodeId,
+    /// Version of IP.
+    pub ip: IpVersion,
     /// When it starts.
     pub start: Duration,
     /// What is sent.
@@ -210,6 +217,22 @@ pub enum Workload {
     },
     /// Opens the connection and stays silent.
     Idle,
+    /// Packets or writes at a rate during on periods.
+    OnOff(OnOffSpec),
+    /// Datagrams that come as a Poisson process.
+    PoissonPackets(PoissonPacketsSpec),
+    /// Transfers that come as a Poisson process, each on a connection of its own.
+    PoissonTransfers(PoissonTransfersSpec),
+    /// Requests and responses.
+    RequestResponse(RequestResponseSpec),
+    /// Video at a constant bit rate.
+    VideoCbr(VideoCbrSpec),
+    /// Adaptive streaming.
+    VideoAbr(VideoAbrSpec),
+    /// A first-person shooter's state updates.
+    Gaming(GamingSpec),
+    /// A call.
+    Voice(VoiceSpec),
 }
 
 /// One transfer of a list.

@@ -1,7 +1,7 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-use fullpipe_lab::{Options, Sabotage, write_flows, write_series};
+use fullpipe_lab::{Options, Sabotage, write_completions, write_figures, write_flows, write_series};
 use fullpipe_scenario::Override;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::Ordering;
@@ -62,6 +62,16 @@ impl Laboratory for VirtualLaboratory {
             let mut series = Vec::new();
             write_series(&outcome, &mut series).map_err(memory)?;
             records.series = Some(series);
+        }
+        if outcome.completion_rows().next().is_some() {
+            let mut table = Vec::new();
+            write_completions(&outcome, &mut table).map_err(memory)?;
+            records.attachments.push(("completions.csv".to_owned(), table));
+        }
+        if outcome.figure_rows().next().is_some() {
+            let mut table = Vec::new();
+            write_figures(&outcome, &mut table).map_err(memory)?;
+            records.attachments.push(("figures.csv".to_owned(), table));
         }
         let verdict = outcome.verdict();
         let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();

@@ -24,6 +24,7 @@
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("rate"));
 //! ```
 
+mod distributions;
 mod fields;
 mod network;
 mod pattern;
@@ -34,6 +35,7 @@ mod reach;
 mod tcp;
 mod topology;
 mod traffic;
+mod workloads;
 
 pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
 pub use tcp::CONGESTION;

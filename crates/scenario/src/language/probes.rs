@@ -22,9 +22,16 @@ pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
     "delivery_bps",
     "throughput_bps",
     "drops",
+    "marks",
+    "control_state",
+    "control_bw_bps",
+    "control_min_rtt_s",
+    "control_pacing_gain",
+    "control_cwnd_gain",
+    "control_alpha",
 ];
 /// Metrics that a UDP flow has.
-pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops"];
+pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops", "marks"];
 /// Metrics that a direction of a link has.
 pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
 /// Metrics that a shared segment has.
@@ -41,7 +48,13 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("queue_delay_s", "how long a packet that comes now would wait (links)."),
     Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments)."),
     Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments)."),
-    Choice::new("marks", "packets marked by ECN since the start (links)."),
+    Choice::new("marks", "packets marked by ECN since the start: received (flows), sent (links)."),
+    Choice::new("control_state", "the congestion control's state, numbered as its documentation says (BBR)."),
+    Choice::new("control_bw_bps", "its estimate of the bottleneck's rate (BBR)."),
+    Choice::new("control_min_rtt_s", "its estimate of the path's round-trip time (BBR, Vegas)."),
+    Choice::new("control_pacing_gain", "its pacing gain (BBR)."),
+    Choice::new("control_cwnd_gain", "its window gain (BBR)."),
+    Choice::new("control_alpha", "its estimate of the marked part (DCTCP)."),
     Choice::later("sinr_db"),
     Choice::later("cqi"),
     Choice::later("mcs"),

@@ -58,9 +58,10 @@ impl Writer {
                 let min = u64::try_from(*min).unwrap_or(0);
                 self.integer(min, u64::try_from(*max).unwrap_or(0)).to_string()
             }
-            Kind::Number { .. } => {
+            Kind::Number { min, max } => {
                 let number = self.random.uniform();
-                format!("{:?}", self.pick(&[number, 0.0, 1.0, 1e-9 * number, 5e-324]))
+                let values = [min + (max - min) * number, *min, *max, min + 1e-9 * number, min + 5e-324];
+                format!("{:?}", self.pick(&values))
             }
             Kind::Duration { min, max } => {
                 let nanoseconds = self.integer(min.as_nanos(), max.as_nanos());

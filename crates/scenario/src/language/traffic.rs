@@ -4,15 +4,14 @@ use super::fields::MOST;
 use super::network::{Network, known};
 use super::pattern::{is_pattern, matches, natural_order};
 use super::reach::Reach;
-use super::{Check, some_of, tcp};
-use crate::description::{Flow, Transfer, Transport, Workload};
-use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
+use super::{Check, some_of, tcp, workloads};
+use crate::description::{Flow, Transport};
+use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
+use fullpipe_network::IpVersion;
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Largest payload of a UDP datagram in IPv4.
-const LARGEST_DATAGRAM: u64 = 65_507;
 /// Flows between one pair of hosts: a port is 16 bits, and the low ones are not given out.
 const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
 
@@ -35,7 +34,7 @@ pub(crate) static FLOW: Table = Table {
             "How many flows; they go round the pairs in turn.",
         )
         .unit("flows"),
-        Field::default(
+        Field::optional(
             "protocol",
             Kind::Choice(&[
                 Choice::new("tcp", ""),
@@ -43,8 +42,17 @@ pub(crate) static FLOW: Table = Table {
                 Choice::later("quic"),
                 Choice::later("masque"),
             ]),
-            "tcp",
+            "`\"tcp\"`, or `\"udp\"` where the workload needs it",
             "Over what.",
+        ),
+        Field::default(
+            "ip",
+            Kind::Choice(&[
+                Choice::new("ipv4", "headers of 20 bytes; a link cuts packets larger than its MTU, except TCP's."),
+                Choice::new("ipv6", "headers of 40 bytes; only the sender cuts packets."),
+            ]),
+            "ipv4",
+            "Version of the Internet Protocol. With IPv6 the `mss` of a preset is 20 bytes smaller.",
         ),
         Field::optional(
             "congestion",
@@ -65,70 +73,10 @@ pub(crate) static FLOW: Table = Table {
         key: "workload",
         default: Some("bulk"),
         text: "It says what is sent.",
-        list: &[
-            Variant {
-                name: "bulk",
-                text: "as much as the transport takes, up to a size (TCP).",
-                fields: &[&[
-                    Field::optional("size", Kind::SIZE, "without end", "Bytes in all."),
-                    Field::optional(
-                        "write_size",
-                        Kind::Size { min: 1, max: 1 << 30 },
-                        "64KiB, or the send buffer if that is smaller",
-                        "Bytes that the application writes at a time. A write waits until the send buffer has room for \
-                         all of it.",
-                    ),
-                ]],
-            },
-            Variant {
-                name: "constant-rate",
-                text: "datagrams (UDP) or writes (TCP) of one size at a constant interval.",
-                fields: &[&[
-                    Field::required(
-                        "payload",
-                        Kind::Size { min: 1, max: 16 << 20 },
-                        "Payload of each; at most 65507B in a UDP datagram.",
-                    ),
-                    Field::optional("interval", Kind::INTERVAL, "from `rate`", "From one to the next."),
-                    Field::optional(
-                        "rate",
-                        Kind::RATE,
-                        "from `interval`",
-                        "Payload bits per second, instead of `interval`: the interval is the nearest nanosecond.",
-                    ),
-                    Field::optional(
-                        "packets",
-                        Kind::Integer { min: 1, max: 1_000_000_000_000_000 },
-                        "without end",
-                        "How many datagrams or writes.",
-                    ),
-                ]],
-            },
-            Variant {
-                name: "transfers",
-                text: "a list of transfers one after another on one connection (TCP): each starts at its time, or when the \
-                       one before has been written if that is later.",
-                fields: &[&[Field::required(
-                    "transfers",
-                    Kind::Tables(&TRANSFER),
-                    "The transfers, in the order of their times, for example `[{ at = \"0s\", size = \"1MB\" }]`.",
-                )]],
-            },
-            Variant { name: "idle", text: "opens the connection and stays silent (TCP).", fields: &[] },
-        ],
-        later: &["web", "video", "tmix", "voice", "on-off", "poisson", "request-response", "ftp"],
+        list: workloads::LIST,
+        later: &["web", "tmix", "ftp"],
     }),
     later: &["deadline", "priority"],
-};
-
-static TRANSFER: Table = Table {
-    name: "transfer",
-    text: "One transfer of a list.",
-    fields: &[&[
-        Field::required("at", Kind::DURATION, "When, counted from the start of the flow."),
-        Field::required("size", Kind::SIZE, "How much."),
-    ]],
-    ..Table::EMPTY
 };
 
 // --- Defaults that depend on other keys.
@@ -138,6 +86,8 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
     let Some(Data::Tables(flows)) = root.get_mut("flow").map(|value| &mut value.data) else { return };
     for (index, flow) in flows.iter_mut().enumerate() {
         flow.fill("name", Data::Text(format!("flow{}", index + 1)));
+        let protocol = if workloads::transports(flow.choice("workload")).tcp { "tcp" } else { "udp" };
+        flow.fill("protocol", Data::Choice(protocol));
         if flow.choice("protocol") == "tcp" {
             fill_tcp(flow, settings, index, check);
         } else {
@@ -159,8 +109,11 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
         _ => None,
     };
     let short = flow.remove("congestion");
+    // The MSS of a preset fills IPv4 packets; an IPv6 header is 20 bytes longer.
+    let preset_mss = !settings.is_given("mss") && own.as_ref().is_none_or(|tree| tree.get("mss").is_none());
+    let shorter = flow.choice("ip") == "ipv6" && preset_mss;
     // Most flows say nothing of their own: they share the settings of `[tcp]`.
-    if own.is_some() || short.is_some() {
+    if own.is_some() || short.is_some() || shorter {
         let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
         if let Some(short) = short {
             if tree.get("congestion").is_some() {
@@ -170,6 +123,10 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
             tree.set("congestion", short);
         }
         tcp::fill(&mut tree, Some(settings));
+        if shorter {
+            let mss = Data::Size(tree.size("mss").saturating_sub(20).max(1));
+            tree.set("mss", Value { data: mss, place: flow.place, given: false });
+        }
         tcp::check(&tree, &format!("{path}.tcp"), check);
         if tree != *settings {
             let place = tree.place;
@@ -223,7 +180,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             let message = format!("there already is a flow {name}");
             check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
         }
-        let workload = workload(tree, &path, check);
+        let workload = workloads::workload(tree, &path, check);
         let Some(pairs) = pairs(tree, &path, network, reach, check) else { continue };
         tree.fill("count", Data::Integer(pairs.len() as i64));
         let count = usize::try_from(tree.integer("count")).unwrap_or(usize::MAX);
@@ -262,6 +219,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 name: if count > 1 { format!("{name}.{}", n + 1) } else { name.clone() },
                 from,
                 to,
+                ip: if tree.choice("ip") == "ipv6" { IpVersion::V6 } else { IpVersion::V4 },
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
                 workload: workload.clone(),
                 transport: transport.clone(),
@@ -361,82 +319,4 @@ fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Chec
 
 fn host_names(network: &Network) -> Vec<&str> {
     network.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
-}
-
-/// What a flow sends. `None` on an error.
-fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    let kind = tree.choice("workload");
-    let udp = tree.choice("protocol") == "udp";
-    if udp && kind != "constant-rate" {
-        let at = if tree.is_given("workload") { "workload" } else { "protocol" };
-        let message = format!("workload = \"{kind}\" needs TCP, and {path} has protocol = \"udp\"");
-        check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec!["\"constant-rate\"".into()]);
-        return None;
-    }
-    match kind {
-        "bulk" => {
-            Some(Workload::Bulk { size_bytes: tree.get("size").map(Value::size), write_bytes: tree.size("write_size") })
-        }
-        "constant-rate" => constant_rate(tree, udp, path, check),
-        "transfers" => transfers(tree, path, check),
-        _ => Some(Workload::Idle),
-    }
-}
-
-fn constant_rate(tree: &Tree, udp: bool, path: &str, check: &mut Check) -> Option<Workload> {
-    let payload = tree.size("payload");
-    if udp && payload > LARGEST_DATAGRAM {
-        let message = format!("{payload} bytes do not fit into a UDP datagram");
-        let expected = vec![format!("at most {LARGEST_DATAGRAM}B")];
-        check.error(tree.place_of("payload"), &format!("{path}.payload"), message, expected);
-        return None;
-    }
-    let interval = match (tree.get("interval"), tree.get("rate")) {
-        (Some(interval), None) => interval.duration(),
-        (None, Some(rate)) => {
-            let bits_per_second = u128::from(rate.rate().bits_per_second());
-            let nanoseconds = (u128::from(payload) * 8_000_000_000 + bits_per_second / 2) / bits_per_second;
-            if nanoseconds == 0 {
-                let message = format!("at {} {payload} bytes take less than a nanosecond", rate.rate());
-                check.error(rate.place, &format!("{path}.rate"), message, vec!["a lower rate".into()]);
-                return None;
-            }
-            Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(crate::schema::LONGEST)
-        }
-        (None, None) => {
-            let message = format!("{path} says neither interval nor rate");
-            check.missing(tree.place, &format!("{path}.interval"), message, vec!["interval".into(), "rate".into()]);
-            return None;
-        }
-        (Some(_), Some(rate)) => {
-            let message = format!("{path} has an interval and a rate");
-            check.error(rate.place, &format!("{path}.rate"), message, vec!["one of the two".into()]);
-            return None;
-        }
-    };
-    Some(Workload::ConstantRate {
-        payload_bytes: u32::try_from(payload).unwrap_or(u32::MAX),
-        interval,
-        count: tree.get("packets").map(|count| u64::try_from(count.integer()).unwrap_or_default()),
-    })
-}
-
-fn transfers(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    let mut transfers: Vec<Transfer> = Vec::new();
-    for (index, entry) in tree.tables("transfers").iter().enumerate() {
-        let at = entry.duration("at");
-        if transfers.last().is_some_and(|before| before.at > at) {
-            let message = format!("the transfer at {at} comes after a later one");
-            let expected = vec!["transfers in the order of their times".into()];
-            check.error(entry.place_of("at"), &format!("{path}.transfers.{index}.at"), message, expected);
-            return None;
-        }
-        transfers.push(Transfer { at, size_bytes: entry.size("size") });
-    }
-    if transfers.is_empty() {
-        let place = tree.place_of("transfers");
-        check.error(place, &format!("{path}.transfers"), "the list is empty", vec!["at least one transfer".into()]);
-        return None;
-    }
-    Some(Workload::Transfers { transfers })
 }

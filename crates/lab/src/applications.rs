@@ -1,0 +1,68 @@
+//! The two applications of a flow: the one that opens it and the one that accepts.
+
+use fullpipe_scenario::description::{Flow, Workload};
+use fullpipe_units::{Instant, Stream};
+use fullpipe_workload::{
+    Application, Bulk, ConstantRate, Gaming, Idle, Invalid, OnOff, PoissonPackets, PoissonTransfers,
+    PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, Transfer, Transfers, VideoAbrClient,
+    VideoAbrServer, VideoCbr, Voice,
+};
+
+/// Initiator and acceptor of a flow. `over_stream`: whether it runs over TCP; `closes`: whether a mere receiver closes its
+/// side when the sender has closed.
+///
+/// Where both ends must know the same sizes (a model's payload is a mere length), both are handed the same random stream.
+///
+/// # Errors
+/// If the workload's description makes no sense, which the scenario language does not let through.
+pub(crate) fn pair(
+    described: &Flow,
+    over_stream: bool,
+    closes: bool,
+    seed: u64,
+) -> Result<[Box<dyn Application>; 2], Invalid> {
+    let random = |purpose: &str| Stream::new(seed, &described.name, purpose);
+    let initiator: Box<dyn Application> = match &described.workload {
+        Workload::Bulk { size_bytes, write_bytes } => Box::new(Bulk::new(*size_bytes, *write_bytes)),
+        Workload::ConstantRate { payload_bytes, interval, count } => {
+            Box::new(ConstantRate::new(*payload_bytes, *interval, *count, over_stream))
+        }
+        Workload::Transfers { transfers } => {
+            let transfers = transfers.iter().map(|t| Transfer { at: t.at, size_bytes: t.size_bytes }).collect();
+            Box::new(Transfers::new(transfers))
+        }
+        Workload::Idle => Box::new(Idle),
+        Workload::OnOff(spec) => Box::new(OnOff::new(spec, over_stream, random("workload"))?),
+        Workload::PoissonPackets(spec) => Box::new(PoissonPackets::new(spec, random("workload"))?),
+        Workload::VideoCbr(spec) => Box::new(VideoCbr::new(spec, over_stream)?),
+        Workload::PoissonTransfers(spec) => {
+            let start = Instant::ZERO.saturating_add(described.start);
+            return Ok([
+                Box::new(PoissonTransfers::new(spec, random("workload"))?),
+                Box::new(PoissonTransfersAcceptor::new(spec, random("workload"), start)?),
+            ]);
+        }
+        Workload::RequestResponse(spec) => {
+            return Ok([
+                Box::new(RequestResponseClient::new(spec, random("workload"))?),
+                Box::new(RequestResponseServer::new(spec, random("workload"))?),
+            ]);
+        }
+        Workload::VideoAbr(spec) => {
+            return Ok([Box::new(VideoAbrClient::new(spec)?), Box::new(VideoAbrServer::new(spec)?)]);
+        }
+        Workload::Gaming(spec) => {
+            return Ok([
+                Box::new(Gaming::client(spec, random("client"))?),
+                Box::new(Gaming::server(spec, random("server"))?),
+            ]);
+        }
+        Workload::Voice(spec) => {
+            return Ok([
+                Box::new(Voice::caller(spec, random("caller"))?),
+                Box::new(Voice::callee(spec, random("callee"))?),
+            ]);
+        }
+    };
+    Ok([initiator, Box::new(Sink::new(closes))])
+}

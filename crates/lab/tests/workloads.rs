@@ -1,0 +1,127 @@
+//! Each workload of the language in a run: what comes out is what its description promises, by hand.
+
+mod common;
+
+use common::outcome;
+use fullpipe_lab::Outcome;
+
+const NETWORK: &str = "
+[topology]
+kind = 'chain'
+[[topology.link]]
+rate = '10Mbit/s'
+delay = '10ms'
+queue = 'unlimited'
+";
+
+fn run(flow: &str) -> Outcome {
+    outcome(&format!("duration = '60s'\n{NETWORK}\n[[flow]]\nname = 'it'\nfrom = 'source'\nto = 'sink'\n{flow}"))
+}
+
+fn figure(outcome: &Outcome, name: &str) -> f64 {
+    let named = |row: &fullpipe_lab::FigureRow<'_>| row.figure.name == name;
+    let all = || outcome.figure_rows().map(|row| row.figure.name).collect::<Vec<_>>();
+    outcome.figure_rows().find(named).unwrap_or_else(|| panic!("no figure {name} in {:?}", all())).figure.value
+}
+
+#[test]
+fn on_off_sends_only_while_on() {
+    // 1 s on at 800 kbit/s in 1000-byte packets is one packet each 10 ms: 100 per period; period 2 s; 60 s: 3000, and
+    // the first of the period that begins at 60 s, when the run ends.
+    let outcome =
+        run("protocol = 'udp'\nworkload = 'on-off'\nrate = '800kbit/s'\npayload = '1000B'\non = '1s'\noff = '1s'");
+    assert_eq!(outcome.flow_rows().next().unwrap().counters.tx_packets, 3001);
+}
+
+#[test]
+fn poisson_packets_come_at_their_rate() {
+    // 10 ms in the mean over 60 s: 6000, standard deviation sqrt(6000) = 77; five of them.
+    let outcome = run("workload = 'poisson-packets'\ninterval = '10ms'\nsize = '500B'");
+    let row = outcome.flow_rows().next().unwrap().counters;
+    assert!((5613..=6387).contains(&row.tx_packets), "{}", row.tx_packets);
+    assert_eq!(row.tx_bytes, 528 * row.tx_packets);
+}
+
+#[test]
+fn transfers_are_a_connection_each_and_have_a_time() {
+    let outcome = run("workload = 'poisson-transfers'\ninterval = '100ms'\nsize = '10kB'\ntransfers = 50");
+    let rows: Vec<_> = outcome.completion_rows().collect();
+    assert_eq!(rows.len(), 50);
+    // Handshake and transfer take at least two round trips of 20 ms less half a one, and 10 kB at 10 Mbit/s: 8 ms.
+    for row in &rows {
+        assert_eq!(row.completion.bytes, 10_000);
+        let took = row.completion.completed - row.completion.started;
+        assert!(took.as_secs_f64() > 0.038, "{took}");
+    }
+    assert_eq!(outcome.flow_rows().filter(|row| !row.flow.ends_with("reverse")).count(), 50);
+}
+
+#[test]
+fn an_exchange_takes_a_round_trip_and_its_transmission() {
+    // Request 100 B, response 1000 B, think 5 ms, idle 5 ms, one connection. Wire sizes: 100 + 52 + 2 = 154 B and
+    // 1000 + 52 + 2 = 1054 B; at 10 Mbit/s 123.2 us and 843.2 us. From the second exchange on: 20 ms + 5 ms + 0.9664 ms
+    // = 25.9664 ms. The first waits for the handshake besides.
+    let outcome = run(
+        "workload = 'request-response'\nrequest = '100B'\nresponse = '1000B'\nthink = '5ms'\nidle = '5ms'\nexchanges = 20",
+    );
+    let rows: Vec<_> = outcome.completion_rows().collect();
+    assert_eq!(rows.len(), 20);
+    for row in &rows[1..] {
+        assert_eq!((row.completion.completed - row.completion.started).as_nanos(), 25_966_400);
+    }
+    assert!(rows[0].completion.completed > rows[1].completion.started - fullpipe_units::Duration::from_millis(6));
+}
+
+#[test]
+fn a_video_of_constant_rate_has_that_rate() {
+    // 1 Mbit/s over 60 s: 7.5 MB of payload, to a packet's rounding per frame and one group at the end.
+    let outcome = run("protocol = 'udp'\nworkload = 'video-cbr'\nrate = '1Mbit/s'");
+    let row = outcome.flow_rows().next().unwrap().counters;
+    let payload = row.tx_bytes - 28 * row.tx_packets;
+    assert!((payload as f64 - 7.5e6).abs() < 75_000.0, "{payload}");
+}
+
+#[test]
+fn a_player_settles_at_what_the_link_carries() {
+    // Goodput of the 10 Mbit/s link is 9.64 Mbit/s (1448 of 1502 bytes): of the ladder 8 Mbit/s is the highest that it
+    // carries, and 0.9 x 9.6 = 8.7 lets the throughput rule take it.
+    let outcome = run(
+        "workload = 'video-abr'\nladder = ['1Mbit/s', '2Mbit/s', '4Mbit/s', '8Mbit/s', '16Mbit/s']\nsegment = '2s'\nchoice = 'throughput'",
+    );
+    // The responses travel from sink to source over the reverse direction, which has the same rate.
+    assert_eq!(figure(&outcome, "rebuffer_s"), 0.0);
+    let mean = figure(&outcome, "mean_bit_rate_bps");
+    assert!((6.5e6..=8e6).contains(&mean), "{mean}");
+}
+
+#[test]
+fn games_and_calls_go_both_ways() {
+    // 25 client packets a second: 1500 in 60 s (one more at 0).
+    let game = run("workload = 'gaming'");
+    let rows: Vec<_> = game.flow_rows().map(|row| row.counters.tx_packets).collect();
+    assert_eq!(rows.len(), 2);
+    assert!((1499..=1501).contains(&rows[0]), "{rows:?}");
+    // Server intervals: Ext(55, 6) ms, mean 55 + 0.5772 x 6 = 58.46 ms: 1026; standard deviation of the count
+    // sqrt(60 / 0.05846^3) x 6 pi / sqrt(6) ms = 4.2.
+    assert!((1005..=1047).contains(&rows[1]), "{rows:?}");
+    // A call without silence suppression: 50 packets a second.
+    let call = run("workload = 'voice'\nsilence_suppression = false");
+    let rows: Vec<_> = call.flow_rows().map(|row| row.counters.tx_packets).collect();
+    assert!(rows.iter().all(|packets| (2999..=3001).contains(packets)), "{rows:?}");
+}
+
+#[test]
+fn ipv6_has_longer_headers_and_a_smaller_segment() {
+    // 100 datagrams of 500 bytes: 40 + 8 + 500.
+    let udp = run(
+        "ip = 'ipv6'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = '500B'\ninterval = '10ms'\npackets = 100",
+    );
+    assert_eq!(udp.flow_rows().next().unwrap().counters.tx_bytes, 100 * 548);
+    // A full TCP segment fills 1500 bytes again: 40 + 32 + 1428.
+    let tcp = run("ip = 'ipv6'\nsize = '14280B'");
+    let row = tcp.flow_rows().next().unwrap();
+    // SYN 40 + 40, acknowledgement 40 + 32, ten segments, FIN on the last one or alone.
+    let sent = row.counters;
+    let alone = sent.tx_packets - 12;
+    assert_eq!(sent.tx_bytes, 80 + 72 * (1 + alone) + 10 * 1500);
+}

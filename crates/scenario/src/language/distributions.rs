@@ -1,0 +1,166 @@
+//! Random sizes and times in a file: a plain quantity, or a table that names a distribution.
+
+use super::Check;
+use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants};
+use fullpipe_units::{Duration, math};
+use fullpipe_workload::Distribution;
+
+/// A shape parameter.
+const SHAPE: Kind = Kind::Number { min: 0.01, max: 1000.0 };
+/// Standard deviation of a logarithm.
+const SIGMA: Kind = Kind::Number { min: 0.0, max: 20.0 };
+/// A size that may be drawn: up to 2^50 bytes.
+const BYTES: Kind = Kind::Size { min: 0, max: 1 << 50 };
+/// A time that may be drawn.
+const TIME: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10_000_000) };
+
+/// A size: constant or drawn.
+pub(super) const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::Size { min: 1, max: 1 << 50 }, &Kind::Table(&SIZES));
+/// A time: constant or drawn.
+pub(super) const TIME_OR_RANDOM: Kind = Kind::Either(&TIME, &Kind::Table(&TIMES));
+
+macro_rules! distributions {
+    ($name:ident, $kind:expr, $title:literal, $text:literal) => {
+        static $name: Table = Table {
+            name: $title,
+            text: $text,
+            variants: Some(&Variants {
+                key: "kind",
+                default: None,
+                text: "It names the distribution.",
+                list: &[
+                    Variant {
+                        name: "constant",
+                        text: "always the same.",
+                        fields: &[&[Field::required("value", $kind, "The value.")]],
+                    },
+                    Variant {
+                        name: "uniform",
+                        text: "uniform between two values.",
+                        fields: &[&[
+                            Field::required("low", $kind, "Smallest value."),
+                            Field::required("high", $kind, "Largest value."),
+                        ]],
+                    },
+                    Variant {
+                        name: "exponential",
+                        text: "P(X > x) = exp(-x / mean).",
+                        fields: &[&[Field::required("mean", $kind, "The mean.")]],
+                    },
+                    Variant {
+                        name: "pareto",
+                        text: "P(X > x) = (scale / x)^shape; the mean is scale * shape / (shape - 1), infinite for a \
+                               shape of 1 or less.",
+                        fields: &[&[
+                            Field::required("shape", SHAPE, "Tail index."),
+                            Field::required("scale", $kind, "Smallest value."),
+                        ]],
+                    },
+                    Variant {
+                        name: "bounded-pareto",
+                        text: "a Pareto distribution cut off at a largest value.",
+                        fields: &[&[
+                            Field::required("shape", SHAPE, "Tail index."),
+                            Field::required("low", $kind, "Smallest value."),
+                            Field::required("high", $kind, "Largest value."),
+                        ]],
+                    },
+                    Variant {
+                        name: "log-normal",
+                        text: "the logarithm is normal; the mean is median * exp(sigma^2 / 2).",
+                        fields: &[&[
+                            Field::required("median", $kind, "The median."),
+                            Field::required("sigma", SIGMA, "Standard deviation of the natural logarithm."),
+                        ]],
+                    },
+                    Variant {
+                        name: "weibull",
+                        text: "P(X > x) = exp(-(x / scale)^shape).",
+                        fields: &[&[
+                            Field::required("shape", SHAPE, "Shape; 1 is the exponential distribution."),
+                            Field::required("scale", $kind, "Scale."),
+                        ]],
+                    },
+                    Variant {
+                        name: "extreme-value",
+                        text: "largest extreme value (Gumbel), P(X <= x) = exp(-exp(-(x - location) / scale)).",
+                        fields: &[&[
+                            Field::required("location", $kind, "The mode."),
+                            Field::required("scale", $kind, "Scale."),
+                        ]],
+                    },
+                    Variant {
+                        name: "empirical",
+                        text: "a table of the cumulative distribution, with straight lines between its points.",
+                        fields: &[&[
+                            Field::required("values", Kind::List(&$kind), "Values, ascending."),
+                            Field::required(
+                                "probabilities",
+                                Kind::List(&Kind::PROBABILITY),
+                                "Probability of not exceeding each value, ascending; the last is 1.",
+                            ),
+                        ]],
+                    },
+                ],
+                later: &[],
+            }),
+            ..Table::EMPTY
+        };
+    };
+}
+
+distributions!(SIZES, BYTES, "random size", "A size drawn anew each time.");
+distributions!(TIMES, TIME, "random time", "A time drawn anew each time.");
+
+/// Bytes, or seconds.
+fn plain(value: &Value) -> f64 {
+    match &value.data {
+        Data::Size(bytes) => *bytes as f64,
+        Data::Duration(time) => time.as_secs_f64(),
+        other => unreachable!("the schema allows sizes and durations, not {other:?}"),
+    }
+}
+
+fn drawn(tree: &Tree) -> Distribution {
+    let of = |key: &str| tree.get(key).map_or(0.0, plain);
+    let number = |key: &str| tree.number(key);
+    match tree.choice("kind") {
+        "uniform" => Distribution::Uniform { low: of("low"), high: of("high") },
+        "exponential" => Distribution::Exponential { mean: of("mean") },
+        "pareto" => Distribution::Pareto { shape: number("shape"), scale: of("scale") },
+        "bounded-pareto" => Distribution::BoundedPareto { shape: number("shape"), low: of("low"), high: of("high") },
+        "log-normal" => Distribution::LogNormal { mu: math::ln(of("median")), sigma: number("sigma") },
+        "weibull" => Distribution::Weibull { shape: number("shape"), scale: of("scale") },
+        "extreme-value" => Distribution::ExtremeValue { location: of("location"), scale: of("scale") },
+        "empirical" => Distribution::Empirical {
+            points: tree
+                .list("values")
+                .iter()
+                .map(plain)
+                .zip(tree.list("probabilities").iter().map(Value::number))
+                .collect(),
+        },
+        _ => Distribution::Constant { value: of("value") },
+    }
+}
+
+/// The distribution that a key describes, in bytes or seconds. `None` on an error.
+pub(super) fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
+    let value = tree.get(key)?;
+    let Data::Table(table) = &value.data else { return Some(Distribution::Constant { value: plain(value) }) };
+    let path = format!("{path}.{key}");
+    if table.choice("kind") == "empirical" && table.list("values").len() != table.list("probabilities").len() {
+        let (values, probabilities) = (table.list("values").len(), table.list("probabilities").len());
+        let message = format!("there are {values} values and {probabilities} probabilities");
+        check.error(table.place_of("probabilities"), &path, message, vec!["a probability for each value".into()]);
+        return None;
+    }
+    let distribution = drawn(table);
+    match distribution.check() {
+        Ok(()) => Some(distribution),
+        Err(rule) => {
+            check.error(value.place, &path, format!("{path} is no distribution"), vec![rule.to_string()]);
+            None
+        }
+    }
+}
