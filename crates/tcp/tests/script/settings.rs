@@ -81,7 +81,7 @@ pub fn control(name: &str) -> Parsed<Box<dyn Controller>> {
     if name == "halving" {
         return Ok(Box::new(Halving));
     }
-    let options = catalogue::Options { hystart: false, paced: false };
+    let options = catalogue::Options::default();
     catalogue::create(name, &options).map_err(|unknown| format!("{}: no control", unknown.found))
 }
 
