@@ -178,9 +178,10 @@ impl Receiver {
         }
         let end = if data_end == self.fin { data_end + 1 } else { data_end };
         if end <= self.next {
-            if begin < whole_end {
+            let old_end = whole_end.min(self.next);
+            if begin < old_end {
                 self.duplicates = self.duplicates.saturating_add(1);
-                self.reassembly.get_or_insert_default().duplicate = Some((begin, whole_end.min(self.next)));
+                self.reassembly.get_or_insert_default().duplicate = Some((begin, old_end));
             }
             return Answer::First;
         }

@@ -107,6 +107,24 @@ fn the_smaller_mss_holds() {
 }
 
 #[test]
+fn a_shift_beyond_14_counts_as_14() {
+    // RFC 7323 section 2.3.
+    let mut script = Script::unopened(Config::linux(), Box::new(Halving));
+    let syn = script.out().remove(0);
+    let mut answer = script.segment(0, flags::SYN | flags::ACK);
+    answer.header.sequence = script.peer_initial;
+    answer.header.options = syn.header.options;
+    answer.header.mss = 1460;
+    answer.header.window_scale = 15;
+    script.deliver(answer);
+    script.with_timestamps = true;
+    script.window = 3;
+    script.peer_next = 0;
+    script.ack(0, &[]);
+    assert_eq!(script.connection.inspect().peer_window_bytes, 3 << 14);
+}
+
+#[test]
 fn syn_segments_are_sent_again_after_1_3_7_15_31_63_seconds() {
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     assert_eq!(script.out().len(), 1);

@@ -199,6 +199,29 @@ fn the_window_is_what_is_left_of_the_buffer() {
 }
 
 #[test]
+fn what_fits_any_window_announced_is_taken_though_rounding_took_it_back() {
+    // RFC 7323 section 2.4: the field holds the window in units of its scale, rounded down, so the edge may move left
+    // by less than a unit; what would have been within any window announced counts as within. A shift of 1 (units of
+    // 2), segments of odd length and a reader that waits.
+    let config = Config { receive_buffer_bytes: 100_001, delayed_ack_segments: 1, ..Config::linux() };
+    let mut script = open(config);
+    let (mut edge, mut retreats) = (100_000, 0);
+    for segment in 0..10 {
+        script.data(segment * 1001, 1001, 0);
+        let ack = script.out().remove(0);
+        let now = script.peer_offset(ack.header.acknowledgement) + (u32::from(ack.header.window) << 1);
+        assert!(now + 2 > edge, "segment {segment}: from {edge} to {now}");
+        retreats += u32::from(now < edge);
+        edge = edge.max(now);
+    }
+    assert!(retreats > 0, "the case is there");
+    for offset in (10_010..edge).step_by(10_000) {
+        script.data(offset, (edge - offset).min(10_000) as u16, 0);
+    }
+    assert_eq!(script.connection.readable_bytes(), u64::from(edge));
+}
+
+#[test]
 fn an_application_that_reads_at_once_sends_no_window_updates() {
     let mut script = open(Config::ns3());
     for segment in 0..1000 {

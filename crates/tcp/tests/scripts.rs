@@ -29,7 +29,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    rfc9293: three_way_handshake;
+    rfc9293: simultaneous_open simultaneous_open_refused three_way_handshake window_shrinks zero_receive_window;
 }
 
 #[test]
