@@ -26,7 +26,8 @@ fn discipline(described: Option<Discipline>, rate: Rate, mtu_bytes: u32) -> Opti
             Some(Box::new(FairQueue::new(FairQueueSpecification {
                 limit_packets: u64::from(limit_packets),
                 quantum_bytes,
-                codel: CoDelSpecification { target, interval, mtu_bytes },
+                codel: CoDelSpecification { target, interval, mtu_bytes, ecn: true, ce_threshold: None },
+                ..FairQueueSpecification::default()
             })))
         }
     }

@@ -439,7 +439,9 @@ impl<O: Observer> Network<O> {
 
     fn drop_frames(&mut self, segment: u32, from: u32, dropped: &mut Vec<Queued>, reason: DropReason) {
         let link = self.station_link(segment, from);
-        for Queued { handle, wire_bytes, .. } in dropped.drain(..) {
+        for frame in dropped.drain(..) {
+            let Queued { handle, wire_bytes, .. } = frame;
+            let reason = if reason == DropReason::QueueFull { frame.drop_reason() } else { reason };
             let s = &mut self.segments[segment as usize];
             let channel = s.channel_of(from);
             s.channels[channel].counters.queue_drops += 1;

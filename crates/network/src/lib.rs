@@ -6,9 +6,8 @@
 //! fed by one link only, the whole chain is computed when the packet enters it (see [`network`]).
 
 pub mod arp;
-pub mod codel;
+pub mod discipline;
 pub mod ethernet;
-pub mod fair_queue;
 pub mod fragment;
 pub mod link;
 pub mod loss;
@@ -19,9 +18,11 @@ pub mod routing;
 pub mod tap;
 
 pub use arp::ArpSpecification;
-pub use codel::CoDelSpecification;
+pub use discipline::{
+    AdaptiveRedSpecification, Classifier, CoDelSpecification, DualPi2Specification, FairQueue, FairQueueSpecification,
+    PieDelay, PieSpecification, RedSpecification, RedUnit, Scheduler, StepMarkerSpecification, StepThreshold,
+};
 pub use ethernet::{EthernetSpecification, StationCounters};
-pub use fair_queue::{FairQueue, FairQueueSpecification};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
 pub use network::{Fault, Hosts, Network};

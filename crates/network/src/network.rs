@@ -442,8 +442,9 @@ impl<O: Observer> Network<O> {
     fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
         for packet in dropped.drain(..) {
             self.links[link.index()].queue_drops += 1;
-            self.observer.link_dropped(link, packet.wire_bytes, DropReason::QueueFull);
-            self.drop_packet(self.now, packet.handle, Some(link), DropReason::QueueFull);
+            let reason = packet.drop_reason();
+            self.observer.link_dropped(link, packet.wire_bytes, reason);
+            self.drop_packet(self.now, packet.handle, Some(link), reason);
         }
         self.dropped = std::mem::take(dropped);
     }

@@ -6,6 +6,7 @@
 //! over a driver ring).
 
 use crate::packet::{Content, Handle, Packet};
+use fullpipe_record::{DropReason, Protocol};
 use fullpipe_units::{Codepoint, Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::fmt;
@@ -55,6 +56,10 @@ pub struct Queued {
     pub codepoint: Codepoint,
     /// Whether the discipline has marked it.
     pub marked: bool,
+    /// Whether the discipline dropped it although there was room (it is then among the dropped ones).
+    pub early: bool,
+    /// Its transport; fragments are taken for UDP.
+    pub protocol: Protocol,
 }
 
 impl Queued {
@@ -68,7 +73,18 @@ impl Queued {
             Content::Fragment { offset_bytes: 1.., .. } => 1 << 32 | u64::from(packet.destination.0),
             _ => u64::from(packet.flow.0),
         };
-        Queued { handle, wire_bytes, ip_bytes: packet.ip_bytes, key, since, codepoint: packet.codepoint, marked: false }
+        let protocol = if let Content::Tcp(_) = packet.content { Protocol::Tcp } else { Protocol::Udp };
+        Queued {
+            handle,
+            wire_bytes,
+            ip_bytes: packet.ip_bytes,
+            key,
+            since,
+            codepoint: packet.codepoint,
+            marked: false,
+            early: false,
+            protocol,
+        }
     }
 
     /// Sets "congestion experienced" if the packet is ECN-capable; says whether it is (a packet that already carries the
@@ -82,10 +98,21 @@ impl Queued {
         }
         capable
     }
+
+    /// The same packet as one that a discipline drops although there is room.
+    #[inline]
+    pub(crate) fn dropped_early(self) -> Self {
+        Queued { early: true, ..self }
+    }
+
+    /// Why it was dropped at a queue.
+    pub(crate) fn drop_reason(&self) -> DropReason {
+        if self.early { DropReason::Discipline } else { DropReason::QueueFull }
+    }
 }
 
-/// A queue discipline. It may refuse a packet on arrival; others that it decides to drop, then or at a departure, are
-/// appended to `dropped`.
+/// A queue discipline. It may refuse a packet on arrival for want of room; others that it decides to drop, then or at a
+/// departure, are appended to `dropped`, with [`Queued::early`] set if there was room for them.
 pub trait QueueDiscipline: fmt::Debug + Send {
     /// Takes a packet, or refuses it.
     fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued>;
@@ -213,6 +240,8 @@ mod tests {
             since: Instant::ZERO,
             codepoint: Codepoint::NotEct,
             marked: false,
+            early: false,
+            protocol: Protocol::Udp,
         }
     }
 

@@ -20,6 +20,8 @@ pub enum Protocol {
 pub enum DropReason {
     /// A queue was full.
     QueueFull,
+    /// A queue discipline decided to drop it although there was room (active queue management).
+    Discipline,
     /// The link's loss model took it.
     Loss,
     /// It waited for an address that was not resolved, beyond the number that may wait.

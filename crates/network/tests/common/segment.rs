@@ -1,22 +1,13 @@
 //! The segment of the TCP-UDP study: 1 Gbit/s, 2 us, half duplex, MTU 1500, device queue of 100 packets.
 
 use fullpipe_network::{
-    ArpSpecification, CoDelSpecification, EthernetSpecification, FairQueue, FairQueueSpecification, Limit,
-    QueueDiscipline,
+    ArpSpecification, EthernetSpecification, FairQueue, FairQueueSpecification, Limit, QueueDiscipline,
 };
 use fullpipe_units::{Duration, NodeId, Rate};
 
 /// FQ-CoDel with the values of RFC 8290.
 pub fn fair_queue() -> FairQueue {
-    FairQueue::new(FairQueueSpecification {
-        limit_packets: 10_240,
-        quantum_bytes: 1500,
-        codel: CoDelSpecification {
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            mtu_bytes: 1500,
-        },
-    })
+    FairQueue::new(FairQueueSpecification::default())
 }
 
 /// The study's segment; `fixed_ms`: delays of requests instead of draws.

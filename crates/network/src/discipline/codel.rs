@@ -8,15 +8,31 @@ use crate::queue::Queued;
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Settings of CoDel.
+/// Settings of CoDel. The default is RFC 8289's, without ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelSpecification {
-    /// A standing wait up to this is fine (RFC 8289: 5 ms).
+    /// A standing wait up to this is fine (RFC 8289 section 4.4: 5 ms).
     pub target: Duration,
-    /// How long the wait must stand, about a round trip (RFC 8289: 100 ms).
+    /// How long the wait must stand, about a round trip (RFC 8289 section 4.3: 100 ms).
     pub interval: Duration,
     /// Bytes (at the IP layer) of a full packet.
     pub mtu_bytes: u32,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// ECN-capable packets that waited longer than this are marked in any case (RFC 8290 section 5.2.7; for DCTCP).
+    pub ce_threshold: Option<Duration>,
+}
+
+impl Default for CoDelSpecification {
+    fn default() -> Self {
+        CoDelSpecification {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            mtu_bytes: 1500,
+            ecn: false,
+            ce_threshold: None,
+        }
+    }
 }
 
 /// A first-in first-out queue under CoDel.
@@ -87,7 +103,7 @@ impl CoDelQueue {
             if !drop {
                 return Some(packet);
             }
-            dropped.push(packet);
+            dropped.push(packet.dropped_early());
             self.dropping = true;
             // Soon after the last time, go on about where the control law was.
             let delta = self.count - self.last_count;
@@ -99,7 +115,7 @@ impl CoDelQueue {
         }
         self.dropping = drop;
         while self.dropping && now >= self.drop_next {
-            dropped.push(packet);
+            dropped.push(packet.dropped_early());
             self.count += 1;
             let Some(next) = self.examine(now, settings) else {
                 self.dropping = false;
@@ -125,10 +141,16 @@ fn step(interval: Duration, count: u64) -> Duration {
 mod tests {
     use super::*;
     use crate::packet::Handle;
+    use fullpipe_record::Protocol;
     use fullpipe_units::Codepoint;
 
-    const SETTINGS: CoDelSpecification =
-        CoDelSpecification { target: Duration::from_millis(5), interval: Duration::from_millis(100), mtu_bytes: 1500 };
+    const SETTINGS: CoDelSpecification = CoDelSpecification {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        mtu_bytes: 1500,
+        ecn: false,
+        ce_threshold: None,
+    };
 
     fn packet(number: u32, since_ms: u64) -> Queued {
         let since = Instant::ZERO + Duration::from_millis(since_ms);
@@ -140,6 +162,8 @@ mod tests {
             since,
             codepoint: Codepoint::NotEct,
             marked: false,
+            early: false,
+            protocol: Protocol::Udp,
         }
     }
 

@@ -10,7 +10,7 @@
 //! Flows are told apart exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first carry no ports: those
 //! for one destination make a flow of their own, so that of a fragmented packet first and second part travel apart.
 
-use crate::codel::{CoDelQueue, CoDelSpecification};
+use super::codel::{CoDelQueue, CoDelSpecification};
 use crate::queue::{QueueDiscipline, Queued};
 use fullpipe_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,15 +18,29 @@ use std::collections::{BTreeMap, VecDeque};
 /// Most packets dropped at once from the fattest flow (RFC 8290 section 4.1).
 const DROP_BATCH: usize = 64;
 
-/// Settings of FQ-CoDel.
+/// Settings of FQ-CoDel. The default is RFC 8290's, for an MTU of 1500 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairQueueSpecification {
-    /// Packets in all queues together (RFC 8290: 10 240).
+    /// Packets in all queues together (RFC 8290 section 5.2.3: 10 240).
     pub limit_packets: u64,
+    /// Bytes on the wire in all queues together, if these are limited too (Linux: 32 MB of memory).
+    pub limit_bytes: Option<u64>,
     /// Credit of a flow per round, at the IP layer (RFC 8290: one MTU).
     pub quantum_bytes: u32,
     /// Of each flow's queue.
     pub codel: CoDelSpecification,
+}
+
+impl Default for FairQueueSpecification {
+    fn default() -> Self {
+        FairQueueSpecification {
+            limit_packets: 10_240,
+            limit_bytes: None,
+            quantum_bytes: 1500,
+            // ECN is on unless switched off (RFC 8290 section 5.2.6).
+            codel: CoDelSpecification { ecn: true, ..CoDelSpecification::default() },
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -166,12 +180,7 @@ mod tests {
     use fullpipe_units::Duration;
 
     fn settings(limit_packets: u64) -> FairQueueSpecification {
-        let codel = CoDelSpecification {
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            mtu_bytes: 1500,
-        };
-        FairQueueSpecification { limit_packets, quantum_bytes: 1500, codel }
+        FairQueueSpecification { limit_packets, quantum_bytes: 1500, ..FairQueueSpecification::default() }
     }
 
     fn packet(number: u32, key: u64, ip_bytes: u32) -> Queued {
@@ -183,6 +192,8 @@ mod tests {
             since: Instant::ZERO,
             codepoint: fullpipe_units::Codepoint::NotEct,
             marked: false,
+            early: false,
+            protocol: fullpipe_record::Protocol::Udp,
         }
     }
 
