@@ -19,8 +19,9 @@ pub mod tap;
 
 pub use arp::ArpSpecification;
 pub use discipline::{
-    AdaptiveRedSpecification, Classifier, CoDelSpecification, DualPi2Specification, FairQueue, FairQueueSpecification,
-    PieDelay, PieSpecification, RedSpecification, RedUnit, Scheduler, StepMarkerSpecification, StepThreshold,
+    AdaptiveRedSpecification, Classifier, CoDel, CoDelSpecification, DualPi2, DualPi2Specification, FairQueue,
+    FairQueueSpecification, Pie, PieDelay, PieSpecification, Red, RedSpecification, RedUnit, Scheduler, StepMarker,
+    StepMarkerSpecification, StepThreshold, StrictPriority,
 };
 pub use ethernet::{EthernetSpecification, StationCounters};
 pub use link::LinkSpecification;

@@ -3,8 +3,12 @@
 //! When every packet of the last `interval` waited longer than `target`, one is dropped at departure; while that goes
 //! on, the next is dropped after interval / sqrt(n), n counting the drops, until a packet has waited less. A queue that
 //! holds no more than one full packet is left alone. Names and steps are those of RFC 8289 section 5.
+//!
+//! With ECN, an ECN-capable packet whose turn has come is marked and sent, and counts as a drop does. With a CE
+//! threshold (RFC 8290 section 5.2.7), an ECN-capable packet that waited longer than that is marked too, whatever the
+//! control law says: the signal that DCTCP asks for.
 
-use crate::queue::Queued;
+use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -35,17 +39,55 @@ impl Default for CoDelSpecification {
     }
 }
 
-/// A first-in first-out queue under CoDel.
+/// The control law, apart from the queue it acts on.
 #[derive(Debug, Default)]
-pub(crate) struct CoDelQueue {
-    queue: VecDeque<Queued>,
-    ip_bytes: u64,
+struct ControlLaw {
     /// When the wait will have stood for an interval.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
     count: u64,
     last_count: u64,
+}
+
+impl ControlLaw {
+    /// Whether the wait has stood long enough to drop this packet; `left_bytes`: what waits behind it.
+    fn stands(&mut self, now: Instant, packet: &Queued, left_bytes: u64, settings: &CoDelSpecification) -> bool {
+        if now.saturating_since(packet.since) < settings.target || left_bytes <= u64::from(settings.mtu_bytes) {
+            self.first_above = None;
+            return false;
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(now.saturating_add(settings.interval));
+                false
+            }
+            Some(first_above) => now >= first_above,
+        }
+    }
+
+    /// A drop (or mark) begins a series.
+    fn begin(&mut self, now: Instant, interval: Duration) {
+        self.dropping = true;
+        // Soon after the last time, go on about where the control law was.
+        let delta = self.count - self.last_count;
+        let recent = now.saturating_since(self.drop_next) < interval.saturating_mul(16);
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.last_count = self.count;
+        self.drop_next = now.saturating_add(step(interval, self.count));
+    }
+
+    fn schedule_next(&mut self, interval: Duration) {
+        self.drop_next = self.drop_next.saturating_add(step(interval, self.count));
+    }
+}
+
+/// A first-in first-out queue under CoDel.
+#[derive(Debug, Default)]
+pub(crate) struct CoDelQueue {
+    queue: VecDeque<Queued>,
+    ip_bytes: u64,
+    law: ControlLaw,
 }
 
 impl CoDelQueue {
@@ -72,20 +114,11 @@ impl CoDelQueue {
     /// Takes the head, and says whether the wait has stood long enough to drop it.
     fn examine(&mut self, now: Instant, settings: &CoDelSpecification) -> Option<(Queued, bool)> {
         let Some(packet) = self.pop() else {
-            self.first_above = None;
+            self.law.first_above = None;
             return None;
         };
-        if now.saturating_since(packet.since) < settings.target || self.ip_bytes <= u64::from(settings.mtu_bytes) {
-            self.first_above = None;
-            return Some((packet, false));
-        }
-        match self.first_above {
-            None => {
-                self.first_above = Some(now.saturating_add(settings.interval));
-                Some((packet, false))
-            }
-            Some(first_above) => Some((packet, now >= first_above)),
-        }
+        let stands = self.law.stands(now, &packet, self.ip_bytes, settings);
+        Some((packet, stands))
     }
 
     /// Takes the next packet to send; what is to be dropped before it is appended to `dropped`.
@@ -95,44 +128,98 @@ impl CoDelQueue {
         settings: &CoDelSpecification,
         dropped: &mut Vec<Queued>,
     ) -> Option<Queued> {
-        let Some((mut packet, mut drop)) = self.examine(now, settings) else {
-            self.dropping = false;
+        let mut packet = self.control(now, settings, dropped)?;
+        if let Some(threshold) = settings.ce_threshold
+            && now.saturating_since(packet.since) > threshold
+        {
+            packet.mark();
+        }
+        Some(packet)
+    }
+
+    fn control(&mut self, now: Instant, settings: &CoDelSpecification, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let Some((mut packet, stands)) = self.examine(now, settings) else {
+            self.law.dropping = false;
             return None;
         };
-        if !self.dropping {
-            if !drop {
+        if !self.law.dropping {
+            if !stands {
+                return Some(packet);
+            }
+            self.law.begin(now, settings.interval);
+            if settings.ecn && packet.mark() {
                 return Some(packet);
             }
             dropped.push(packet.dropped_early());
-            self.dropping = true;
-            // Soon after the last time, go on about where the control law was.
-            let delta = self.count - self.last_count;
-            let recent = now.saturating_since(self.drop_next) < settings.interval.saturating_mul(16);
-            self.count = if delta > 1 && recent { delta } else { 1 };
-            self.last_count = self.count;
-            self.drop_next = now.saturating_add(step(settings.interval, self.count));
             return self.examine(now, settings).map(|(packet, _)| packet);
         }
-        self.dropping = drop;
-        while self.dropping && now >= self.drop_next {
+        self.law.dropping = stands;
+        while self.law.dropping && now >= self.law.drop_next {
+            self.law.count += 1;
+            if settings.ecn && packet.mark() {
+                self.law.schedule_next(settings.interval);
+                return Some(packet);
+            }
             dropped.push(packet.dropped_early());
-            self.count += 1;
-            let Some(next) = self.examine(now, settings) else {
-                self.dropping = false;
+            let Some((next, stands)) = self.examine(now, settings) else {
+                self.law.dropping = false;
                 return None;
             };
-            (packet, drop) = next;
-            if drop {
-                self.drop_next = self.drop_next.saturating_add(step(settings.interval, self.count));
-            } else {
-                self.dropping = false;
+            packet = next;
+            self.law.dropping = stands;
+            if stands {
+                self.law.schedule_next(settings.interval);
             }
         }
         Some(packet)
     }
 }
 
-/// The control law: time to the next drop after `count` drops.
+/// The discipline: one queue under CoDel. A packet that finds the limit reached is refused.
+#[derive(Debug)]
+pub struct CoDel {
+    settings: CoDelSpecification,
+    limit: Limit,
+    queue: CoDelQueue,
+    wire_bytes: u64,
+}
+
+impl CoDel {
+    /// An empty discipline. (Linux limits it to 1000 packets.)
+    pub fn new(limit: Limit, settings: CoDelSpecification) -> Self {
+        CoDel { settings, limit, queue: CoDelQueue::default(), wire_bytes: 0 }
+    }
+}
+
+impl QueueDiscipline for CoDel {
+    fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        if !self.limit.admits(self.queue.packets(), self.wire_bytes, packet.wire_bytes) {
+            return Err(packet);
+        }
+        self.wire_bytes += u64::from(packet.wire_bytes);
+        self.queue.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let before = dropped.len();
+        let next = self.queue.dequeue(now, &self.settings, dropped);
+        for gone in dropped[before..].iter().chain(&next) {
+            self.wire_bytes -= u64::from(gone.wire_bytes);
+        }
+        next
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.wire_bytes
+    }
+}
+
+/// Time to the next drop after `count` drops.
 fn step(interval: Duration, count: u64) -> Duration {
     Duration::from_secs_f64(interval.as_secs_f64() / (count as f64).sqrt())
 }

@@ -1,7 +1,27 @@
 //! DualPI2, the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332, appendix A).
+//!
+//! Packets with ECT(1) or CE go to the low-latency queue L, all others to the classic queue C; both share one limit. A
+//! proportional-integral controller moves a base probability p' with the longer of the two queues' delays, sampled every
+//! update interval:
+//!
+//! p' += alpha (delay - target) + beta (delay - delay before).
+//!
+//! Classic packets are dropped (or marked) with probability p'^2, since Reno and CUBIC answer by the square root;
+//! low-latency packets are marked with the larger of k p' (the coupling, which makes both kinds of flow share alike) and
+//! what their own queue asks for: a ramp over the waiting time. When k p' reaches 1, marks can say no more: then L drops
+//! with p'^2 too, and ECN no longer saves packets in C.
+//!
+//! Nothing is drawn at random: each queue adds up the probabilities and acts whenever the sum exceeds one.
+//!
+//! A queue's delay is how long its head has waited; for the ramp, the packet that is to go is still its head, and counts
+//! as one of the queue's packets. Between two classes that both wait, the scheduler prefers L but
+//! keeps C from starving. Its round robin is by bytes; the credit moves only while both queues hold packets and
+//! is set back in favour of L when both are empty, as in Linux.
 
-use crate::queue::Limit;
-use fullpipe_units::{Duration, Rate};
+use super::periodic::Periodic;
+use crate::queue::{Limit, QueueDiscipline, Queued};
+use fullpipe_units::{Codepoint, Duration, Instant, Rate};
+use std::collections::VecDeque;
 
 /// Which of the two queues goes first when both hold packets (RFC 9332 section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,5 +100,213 @@ impl DualPi2Specification {
             scheduler: Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 },
             ecn: true,
         }
+    }
+}
+
+/// One of the two queues.
+#[derive(Debug, Default)]
+struct Lane {
+    queue: VecDeque<Queued>,
+    bytes: u64,
+    /// Sum of likelihoods that has not yet led to an action.
+    count: f64,
+}
+
+impl Lane {
+    fn push(&mut self, packet: Queued) {
+        self.bytes += u64::from(packet.wire_bytes);
+        self.queue.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<Queued> {
+        let packet = self.queue.pop_front()?;
+        self.bytes -= u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    /// How long the head has waited.
+    fn delay(&self, now: Instant) -> Duration {
+        self.queue.front().map_or(Duration::ZERO, |head| now.saturating_since(head.since))
+    }
+
+    /// True in the given proportion of calls, evenly spread.
+    fn recurs(&mut self, likelihood: f64) -> bool {
+        self.count += likelihood;
+        let due = self.count > 1.0;
+        if due {
+            self.count -= 1.0;
+        }
+        due
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct DualPi2 {
+    settings: DualPi2Specification,
+    l4s: Lane,
+    classic: Lane,
+    /// Base probability p'.
+    base: f64,
+    previous_delay: f64,
+    updates: Periodic,
+    /// What C has to its credit in the round robin, in bytes times weights; C may go when it is above zero.
+    credit: i64,
+}
+
+impl DualPi2 {
+    /// An empty discipline.
+    pub fn new(settings: DualPi2Specification) -> Self {
+        DualPi2 {
+            updates: Periodic::after(Instant::ZERO, settings.update_interval),
+            credit: first_credit(&settings),
+            settings,
+            l4s: Lane::default(),
+            classic: Lane::default(),
+            base: 0.0,
+            previous_delay: 0.0,
+        }
+    }
+
+    /// The base probability p', as of the last packet that came or left.
+    pub fn base_probability(&self) -> f64 {
+        self.base
+    }
+
+    /// Makes up for the updates that are due.
+    fn catch_up(&mut self, now: Instant) {
+        while let Some(at) = self.updates.due(now) {
+            let delay = self.classic.delay(at).max(self.l4s.delay(at)).as_secs_f64();
+            let settings = &self.settings;
+            let change = settings.alpha * (delay - settings.target.as_secs_f64())
+                + settings.beta * (delay - self.previous_delay);
+            self.base = (self.base + change).clamp(0.0, 1.0);
+            self.previous_delay = delay;
+            if self.base == 0.0 && self.is_empty() {
+                // Nothing changes before a packet comes.
+                self.updates.skip(now);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.l4s.queue.is_empty() && self.classic.queue.is_empty()
+    }
+
+    /// Whether L is to be served; keeps the round robin's account.
+    fn schedule(&mut self, now: Instant) -> bool {
+        let (Some(l4s), Some(classic)) = (self.l4s.queue.front(), self.classic.queue.front()) else {
+            return !self.l4s.queue.is_empty();
+        };
+        match self.settings.scheduler {
+            Scheduler::TimeShiftedFifo { shift } => {
+                self.l4s.delay(now).saturating_add(shift) >= self.classic.delay(now)
+            }
+            Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
+                let serve_l4s = self.credit <= 0;
+                self.credit += if serve_l4s {
+                    i64::from(classic_weight) * i64::from(l4s.wire_bytes)
+                } else {
+                    -i64::from(l4s_weight) * i64::from(classic.wire_bytes)
+                };
+                serve_l4s
+            }
+        }
+    }
+
+    /// What L's own queue, of which the head is to go, asks for: 0 up to the start of the ramp, 1 from its end on.
+    fn native_probability(&self, now: Instant) -> f64 {
+        let DualPi2Specification { ramp_start, ramp_range, ramp_min_packets, .. } = self.settings;
+        let delay = self.l4s.delay(now);
+        if self.l4s.queue.len() as u64 <= ramp_min_packets {
+            0.0
+        } else if delay >= ramp_start.saturating_add(ramp_range) {
+            1.0
+        } else if delay > ramp_start {
+            delay.saturating_sub(ramp_start).as_nanos() as f64 / ramp_range.as_nanos() as f64
+        } else {
+            0.0
+        }
+    }
+
+    /// Takes L's head; `None` if it was dropped.
+    fn take_l4s(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let native = self.native_probability(now);
+        let mut packet = self.l4s.pop()?;
+        let coupled = (self.base * self.settings.coupling).min(1.0);
+        if coupled < 1.0 {
+            if self.l4s.recurs(native.max(coupled)) {
+                packet.mark();
+            }
+            return Some(packet);
+        }
+        if self.l4s.recurs(self.base * self.base) {
+            dropped.push(packet.dropped_early());
+            return None;
+        }
+        if self.l4s.recurs(coupled) {
+            packet.mark();
+        }
+        Some(packet)
+    }
+
+    /// Takes C's head; `None` if it was dropped.
+    fn take_classic(&mut self, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let mut packet = self.classic.pop()?;
+        let probability = self.base * self.base;
+        if !self.classic.recurs(probability) {
+            return Some(packet);
+        }
+        let coupling = self.settings.coupling;
+        let overloaded = probability >= (1.0 / (coupling * coupling)).min(1.0);
+        if !overloaded && self.settings.ecn && packet.mark() {
+            return Some(packet);
+        }
+        dropped.push(packet.dropped_early());
+        None
+    }
+}
+
+/// In favour of L by about a packet.
+fn first_credit(settings: &DualPi2Specification) -> i64 {
+    match settings.scheduler {
+        Scheduler::TimeShiftedFifo { .. } => 0,
+        Scheduler::WeightedRoundRobin { classic_weight, l4s_weight } => {
+            i64::from(settings.max_packet_bytes) * (i64::from(classic_weight) - i64::from(l4s_weight))
+        }
+    }
+}
+
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(&mut self, now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        self.catch_up(now);
+        if !self.settings.limit.admits(self.packets(), self.bytes(), self.settings.max_packet_bytes) {
+            return Err(packet);
+        }
+        match packet.codepoint {
+            Codepoint::Ect1 | Codepoint::Ce => self.l4s.push(packet),
+            Codepoint::NotEct | Codepoint::Ect0 => self.classic.push(packet),
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.catch_up(now);
+        while !self.is_empty() {
+            let next = if self.schedule(now) { self.take_l4s(now, dropped) } else { self.take_classic(dropped) };
+            if next.is_some() {
+                return next;
+            }
+        }
+        self.credit = first_credit(&self.settings);
+        None
+    }
+
+    fn packets(&self) -> u64 {
+        (self.l4s.queue.len() + self.classic.queue.len()) as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.l4s.bytes + self.classic.bytes
     }
 }

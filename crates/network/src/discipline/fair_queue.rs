@@ -3,7 +3,7 @@
 //! A flow that becomes active gets a credit of `quantum_bytes` and goes to the list of new flows, which is served before
 //! the list of old ones. A flow without credit gets another quantum and goes to the end of the old ones; a new flow that
 //! has nothing left becomes an old one, an old one leaves. Sizes are those of the IP layer. When all queues together
-//! hold more than `limit_packets`, the flow with the most bytes loses from its head half of them, at most 64 packets. As
+//! hold more than the limits, the flow with the most bytes loses from its head half of them, at most 64 packets. As
 //! in the simulator whose study we reproduce, a flow's own queue refuses what goes beyond `limit_packets`: a lone flow
 //! is therefore dropped at the tail.
 //!
@@ -121,7 +121,9 @@ impl QueueDiscipline for FairQueue {
         flow.queue.push(packet);
         self.packets += 1;
         self.wire_bytes += u64::from(packet.wire_bytes);
-        if self.packets > self.settings.limit_packets {
+        while self.packets > self.settings.limit_packets
+            || self.settings.limit_bytes.is_some_and(|limit| self.wire_bytes > limit)
+        {
             self.relieve(dropped);
         }
         Ok(())

@@ -1,7 +1,24 @@
 //! PIE, proportional integral controller enhanced (RFC 8033).
+//!
+//! A packet that comes is dropped (or, while the probability is small, marked) with a probability that a
+//! proportional-integral controller moves every update interval with the queue's delay:
+//!
+//! p += scale(p) (alpha (delay - target) + beta (delay - delay before)),
+//!
+//! where the scale shrinks with p, since the law of TCP makes small probabilities weigh more. Without congestion p
+//! decays by 2 % per update. A burst at a queue that was at rest is let through for `max_burst`; a queue of two packets,
+//! or one that was below half the target while p is small, is left alone.
+//!
+//! Optional as in the RFC: marking, estimating the delay from the rate of departures instead of timestamps,
+//! derandomised drops, capped steps, resting until a third of the buffer is filled.
+//!
+//! Where sections 4 and 5 and the listings of the appendices differ, the sections hold: a burst is let through before
+//! the dice are thrown; p decays when both delays are zero (4.2); PIE goes to rest when both are below half the target
+//! (5.3), though not while the third is still filled, as it would wake at once. An empty queue has no delay, whatever the packet that left last had waited.
 
-use crate::queue::Limit;
-use fullpipe_units::Duration;
+use super::periodic::Periodic;
+use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
+use fullpipe_units::{Duration, Instant, Stream};
 
 /// How PIE learns how long packets wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,5 +80,227 @@ impl Default for PieSpecification {
             cap_increase: true,
             activation: false,
         }
+    }
+}
+
+/// Measures how long a number of bytes takes to leave (RFC 8033 section 5.2, appendix B).
+#[derive(Debug, Default)]
+struct DepartureRate {
+    /// Start of a measurement and bytes that left since.
+    running: Option<(Instant, u64)>,
+    /// Smoothed seconds that the threshold's bytes take; 0 before the first measurement.
+    average_seconds: f64,
+}
+
+impl DepartureRate {
+    /// A packet left and `left_bytes` remain.
+    fn departed(&mut self, now: Instant, packet: &Queued, left_bytes: u64, threshold_bytes: u32) {
+        let threshold = u64::from(threshold_bytes);
+        if let Some((start, bytes)) = &mut self.running {
+            *bytes += u64::from(packet.wire_bytes);
+            if *bytes >= threshold {
+                let seconds = now.saturating_since(*start).as_secs_f64();
+                let weight = if self.average_seconds == 0.0 { 1.0 } else { threshold as f64 / 65_536.0 };
+                self.average_seconds = seconds * weight + self.average_seconds * (1.0 - weight);
+                self.running = None;
+            }
+        }
+        if self.running.is_none() && left_bytes >= threshold {
+            self.running = Some((now, 0));
+        }
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct Pie {
+    settings: PieSpecification,
+    stream: Stream,
+    queue: Fifo,
+    active: bool,
+    probability: f64,
+    /// Sum of the probabilities since the last drop.
+    accumulated: f64,
+    burst_allowance: Duration,
+    /// Present estimate of the delay and the one before, in seconds.
+    delay: f64,
+    previous_delay: f64,
+    rate: DepartureRate,
+    updates: Periodic,
+}
+
+impl Pie {
+    /// An empty discipline; `stream` decides which packets are dropped.
+    pub fn new(settings: PieSpecification, stream: Stream) -> Self {
+        Pie {
+            queue: Fifo::new(settings.limit),
+            active: !settings.activation,
+            probability: 0.0,
+            accumulated: 0.0,
+            burst_allowance: settings.max_burst,
+            delay: 0.0,
+            previous_delay: 0.0,
+            rate: DepartureRate::default(),
+            updates: Periodic::after(Instant::ZERO, settings.update_interval),
+            settings,
+            stream,
+        }
+    }
+
+    /// The drop probability, as of the last packet that came or left.
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// Makes up for the updates that are due.
+    fn catch_up(&mut self, now: Instant) {
+        if !self.active {
+            return;
+        }
+        while self.updates.due(now).is_some() {
+            self.update();
+            let at_rest = self.probability == 0.0 && self.burst_allowance.is_zero() && self.previous_delay == 0.0;
+            if at_rest && self.queue.packets() == 0 {
+                // Nothing changes before a packet comes.
+                self.updates.skip(now);
+            }
+        }
+    }
+
+    fn update(&mut self) {
+        let settings = &self.settings;
+        if let PieDelay::DepartureRate { threshold_bytes } = settings.delay {
+            self.delay = self.queue.bytes() as f64 * self.rate.average_seconds / f64::from(threshold_bytes.max(1));
+        } else if self.queue.packets() == 0 {
+            self.delay = 0.0;
+        }
+        let error = self.delay - settings.target.as_secs_f64();
+        let change = settings.alpha * error + settings.beta * (self.delay - self.previous_delay);
+        let mut step = change * scale(self.probability);
+        if settings.cap_increase && self.probability >= 0.1 {
+            step = step.min(0.02);
+        }
+        self.probability += step;
+        if self.delay == 0.0 && self.previous_delay == 0.0 {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.previous_delay = self.delay;
+        self.burst_allowance = self.burst_allowance.saturating_sub(settings.update_interval);
+    }
+
+    /// Whether congestion is over.
+    fn is_calm(&self) -> bool {
+        let half = self.settings.target.as_secs_f64() / 2.0;
+        self.probability == 0.0 && self.delay < half && self.previous_delay < half
+    }
+
+    /// Whether the packet that comes is one to be dropped or marked.
+    fn decides_to_drop(&mut self) -> bool {
+        let half = self.settings.target.as_secs_f64() / 2.0;
+        if (self.previous_delay < half && self.probability < 0.2)
+            || self.queue.bytes() <= 2 * u64::from(self.settings.mean_packet_bytes)
+        {
+            return false;
+        }
+        if self.settings.derandomise {
+            if self.probability == 0.0 {
+                self.accumulated = 0.0;
+            }
+            self.accumulated += self.probability;
+            if self.accumulated < 0.85 {
+                return false;
+            }
+            if self.accumulated >= 8.5 {
+                return true;
+            }
+        }
+        self.stream.chance(self.probability)
+    }
+
+    /// Rests or wakes (RFC 8033 section 5.3).
+    fn activate_or_rest(&mut self, now: Instant) {
+        if !self.active && self.is_third_full() {
+            self.active = true;
+            self.previous_delay = 0.0;
+            self.probability = 0.0;
+            self.accumulated = 0.0;
+            self.burst_allowance = self.settings.max_burst;
+            self.rate = DepartureRate { running: Some((now, 0)), average_seconds: 0.0 };
+            self.updates = Periodic::after(now, self.settings.update_interval);
+        } else if self.active && self.is_calm() && !self.is_third_full() {
+            self.active = false;
+            self.rate.running = None;
+        }
+    }
+
+    fn is_third_full(&self) -> bool {
+        match self.settings.limit {
+            Limit::Packets(limit) => self.queue.packets() >= limit / 3,
+            Limit::Bytes(limit) => self.queue.bytes() >= limit / 3,
+            Limit::Unlimited => true,
+        }
+    }
+}
+
+/// How much of a step is taken at a probability (RFC 8033 section 4.2).
+fn scale(probability: f64) -> f64 {
+    match probability {
+        p if p < 0.000_001 => 1.0 / 2048.0,
+        p if p < 0.000_01 => 1.0 / 512.0,
+        p if p < 0.000_1 => 1.0 / 128.0,
+        p if p < 0.001 => 1.0 / 32.0,
+        p if p < 0.01 => 1.0 / 8.0,
+        p if p < 0.1 => 1.0 / 2.0,
+        _ => 1.0,
+    }
+}
+
+impl QueueDiscipline for Pie {
+    fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        self.catch_up(now);
+        if !self.queue.admits(packet.wire_bytes) {
+            self.accumulated = 0.0;
+            return Err(packet);
+        }
+        if !self.settings.activation && self.is_calm() {
+            self.burst_allowance = self.settings.max_burst;
+        }
+        let mut dropping = false;
+        if self.active && self.burst_allowance.is_zero() && self.decides_to_drop() {
+            self.accumulated = 0.0;
+            let marks = self.settings.ecn && self.probability < self.settings.ecn_limit;
+            dropping = !(marks && packet.mark());
+        }
+        let taken = if dropping {
+            dropped.push(packet.dropped_early());
+            Ok(())
+        } else {
+            self.queue.enqueue(now, packet, dropped)
+        };
+        if self.settings.activation {
+            self.activate_or_rest(now);
+        }
+        taken
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.catch_up(now);
+        let packet = self.queue.dequeue(now, dropped)?;
+        match self.settings.delay {
+            PieDelay::Timestamps => self.delay = now.saturating_since(packet.since).as_secs_f64(),
+            PieDelay::DepartureRate { threshold_bytes } => {
+                self.rate.departed(now, &packet, self.queue.bytes(), threshold_bytes);
+            }
+        }
+        Some(packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.queue.bytes()
     }
 }

@@ -1,9 +1,23 @@
 //! RED, random early detection (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
 //! IEEE/ACM Transactions on Networking 1(4), 1993), with the "gentle" slope (Floyd, 2000) and Adaptive RED (Floyd,
 //! Gummadi and Shenker, "Adaptive RED", 2001).
+//!
+//! Each arrival moves an exponentially weighted average of the queue by weight w_q; an arrival at an empty queue lets it
+//! decay as if as many typical packets had met an empty queue as could have left since the queue fell empty. Below the
+//! lower threshold nothing is dropped. Between the thresholds the probability p_b rises linearly to max_p; to spread
+//! the drops evenly, the packet number `count` since the last drop is dropped with p_b / (1 - count p_b), so that the
+//! distance of drops is uniform instead of geometric. Above the upper threshold all are
+//! dropped, or, if gentle, the probability rises from max_p to 1 at twice the threshold.
+//!
+//! With ECN, packets chosen between the thresholds are marked if they can be; above, they are dropped (RFC 3168 section
+//! 7 keeps drops for when marks are not heeded).
+//!
+//! Adaptive RED raises or lowers max_p at regular times so that the average comes to lie in the middle fifth between
+//! the thresholds: additively up, multiplicatively down.
 
-use crate::queue::Limit;
-use fullpipe_units::{Duration, Rate, math};
+use super::periodic::Periodic;
+use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
+use fullpipe_units::{Duration, Instant, Rate, Stream, math};
 
 /// What RED counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,5 +118,170 @@ impl RedSpecification {
             adaptive: Some(AdaptiveRedSpecification::default()),
             ..base
         }
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct Red {
+    settings: RedSpecification,
+    stream: Stream,
+    queue: Fifo,
+    average: f64,
+    /// Since when the queue is empty.
+    empty_since: Option<Instant>,
+    /// Packets spared since the last drop; none while the average is below the thresholds.
+    spared: Option<u64>,
+    max_probability: f64,
+    adaptations: Option<Periodic>,
+}
+
+/// What is to become of a packet that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Take,
+    /// To be marked if it can be, else dropped.
+    Signal,
+    Drop,
+}
+
+impl Red {
+    /// An empty discipline; `stream` decides which packets are dropped.
+    pub fn new(settings: RedSpecification, stream: Stream) -> Self {
+        Red {
+            queue: Fifo::new(settings.limit),
+            average: 0.0,
+            empty_since: Some(Instant::ZERO),
+            spared: None,
+            max_probability: settings.max_probability,
+            adaptations: settings.adaptive.map(|adaptive| Periodic::after(Instant::ZERO, adaptive.interval)),
+            settings,
+            stream,
+        }
+    }
+
+    /// The average queue, as of the last packet that came.
+    pub fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// The maximum probability, as of the last packet that came.
+    pub fn max_probability(&self) -> f64 {
+        self.max_probability
+    }
+
+    /// Makes up for the adaptations that are due; the average has not changed since the last packet came.
+    fn adapt(&mut self, now: Instant) {
+        let (Some(adaptive), Some(adaptations)) = (self.settings.adaptive, &mut self.adaptations) else { return };
+        let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
+        let low = min_threshold + 0.4 * (max_threshold - min_threshold);
+        let high = min_threshold + 0.6 * (max_threshold - min_threshold);
+        while adaptations.due(now).is_some() {
+            let before = self.max_probability;
+            if self.average > high && before <= adaptive.highest {
+                self.max_probability += adaptive.increase.min(before / 4.0);
+            } else if self.average < low && before >= adaptive.lowest {
+                self.max_probability *= adaptive.decrease;
+            }
+            self.max_probability = self.max_probability.min(adaptive.highest).max(adaptive.lowest);
+            if self.max_probability == before {
+                adaptations.skip(now);
+            }
+        }
+    }
+
+    fn update_average(&mut self, now: Instant) {
+        let weight = self.settings.weight;
+        if let Some(since) = self.empty_since {
+            let typical = self.settings.rate.time_for(u64::from(self.settings.mean_packet_bytes.max(1)));
+            let missed = now.saturating_since(since).as_secs_f64() / typical.as_secs_f64();
+            self.average *= math::pow(1.0 - weight, missed);
+        } else {
+            let present = match self.settings.unit {
+                RedUnit::Packets => self.queue.packets(),
+                RedUnit::Bytes => self.queue.bytes(),
+            };
+            self.average += weight * (present as f64 - self.average);
+        }
+    }
+
+    /// The probability p_b that belongs to the average, before drops are spread.
+    fn base_probability(&self, packet: &Queued) -> f64 {
+        let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
+        let probability = if self.average < max_threshold {
+            self.max_probability * (self.average - min_threshold) / (max_threshold - min_threshold)
+        } else {
+            self.max_probability + (1.0 - self.max_probability) * (self.average - max_threshold) / max_threshold
+        };
+        match self.settings.unit {
+            RedUnit::Packets => probability,
+            RedUnit::Bytes => probability * f64::from(packet.wire_bytes) / f64::from(self.settings.max_packet_bytes),
+        }
+    }
+
+    fn judge(&mut self, packet: &Queued) -> Verdict {
+        let RedSpecification { min_threshold, max_threshold, gentle, .. } = self.settings;
+        if self.average < min_threshold {
+            self.spared = None;
+            return Verdict::Take;
+        }
+        let certain = if gentle { 2.0 * max_threshold } else { max_threshold };
+        if self.average >= certain {
+            self.spared = Some(0);
+            return Verdict::Drop;
+        }
+        // The first packet above the threshold counts as none spared before it.
+        let spared = self.spared.map_or(0, |spared| spared + 1);
+        self.spared = Some(spared);
+        let base = self.base_probability(packet);
+        let room = 1.0 - spared as f64 * base;
+        if room > 0.0 && !self.stream.chance(base / room) {
+            return Verdict::Take;
+        }
+        self.spared = Some(0);
+        if self.average < max_threshold { Verdict::Signal } else { Verdict::Drop }
+    }
+}
+
+impl QueueDiscipline for Red {
+    fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        self.adapt(now);
+        self.update_average(now);
+        let verdict = self.judge(&packet);
+        if !self.queue.admits(packet.wire_bytes) {
+            self.spared = self.spared.map(|_| 0);
+            return Err(packet);
+        }
+        let taken = match verdict {
+            Verdict::Take => true,
+            Verdict::Signal => self.settings.ecn && packet.mark(),
+            Verdict::Drop => false,
+        };
+        if !taken {
+            // An average decays in an empty queue from the last arrival on.
+            if self.empty_since.is_some() {
+                self.empty_since = Some(now);
+            }
+            dropped.push(packet.dropped_early());
+            return Ok(());
+        }
+        self.empty_since = None;
+        self.queue.enqueue(now, packet, dropped)
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        let packet = self.queue.dequeue(now, dropped)?;
+        if self.queue.packets() == 0 {
+            self.empty_since = Some(now);
+        }
+        Some(packet)
+    }
+
+    fn packets(&self) -> u64 {
+        self.queue.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.queue.bytes()
     }
 }
