@@ -6,7 +6,8 @@
 //! begins with it (opening its connection, if it has one of its own) until the response's last byte is read.
 //!
 //! Client and server know sizes and times beforehand (`plan.rs`). On one connection the n-th request is the n-th
-//! exchange; with a connection each, the number of the connection is that of the exchange.
+//! exchange; with a connection each, the number of the connection is that of the exchange. An exchange whose connection
+//! is lost has failed; the next follows after its idle time, unless the connection was to be kept: then it was the last.
 
 mod client;
 mod server;

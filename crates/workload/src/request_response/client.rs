@@ -119,12 +119,14 @@ impl RequestResponseClient {
         }
     }
 
-    /// The connection is gone. An exchange under way has failed. Without a connection for each, that was all.
+    /// The connection is gone. An exchange under way has failed. Without a connection for each, there are no more.
     fn closed(&mut self, io: &mut dyn Io) {
         self.stream = None;
-        let Some(exchange) = self.under_way.take() else { return };
-        self.failed += 1;
-        if self.spec.connection == ConnectionUse::PerExchange {
+        let failed = self.under_way.take();
+        self.failed += u64::from(failed.is_some());
+        if self.spec.connection == ConnectionUse::Kept {
+            io.wake_at(Instant::NEVER);
+        } else if let Some(exchange) = failed {
             // At least a nanosecond: where every connection is refused at once, time goes on all the same.
             self.rest(exchange.planned.idle.max(Duration::from_nanos(1)), io);
         }

@@ -48,10 +48,12 @@ impl Playback {
         let passed = now.saturating_since(self.at);
         if self.state == State::Playing && passed > self.level {
             self.state = State::Stalled(self.at.saturating_add(self.level));
+            self.level = Duration::ZERO;
             self.stalls += 1;
         }
-        if self.state != State::Starting {
-            self.level = self.level.saturating_sub(passed);
+        match self.state {
+            State::Playing | State::Ending => self.level = self.level.saturating_sub(passed),
+            State::Starting | State::Stalled(_) => {}
         }
         self.at = now;
         self.level

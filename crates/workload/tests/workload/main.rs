@@ -1,0 +1,7 @@
+//! What applications send and when.
+
+mod distributions;
+mod exchanges;
+mod sources;
+mod streaming;
+mod way;

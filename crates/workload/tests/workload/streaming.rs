@@ -1,0 +1,294 @@
+//! Adaptive video over a link whose throughput is known: rates, stalls and times by hand.
+
+use crate::way::{Host, Way};
+use bytes::Bytes;
+use fullpipe_transport::{CloseReason, Event, Payload};
+use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_workload::{Application, Figure, Io, RateChoice, StreamId, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn seconds(at: u64) -> Instant {
+    Instant::from_nanos(at * SECOND)
+}
+
+/// Requests take no time; segments come at this rate of kbit/s, that at the moment at which they are written.
+fn way(rate: impl Fn(Instant) -> u64 + 'static) -> Way {
+    let down = move |end, at| (end == 1).then(|| Rate::from_bits_per_second(1000 * rate(at)));
+    Way::new(Duration::ZERO, down)
+}
+
+fn by_throughput() -> VideoAbrSpec {
+    VideoAbrSpec {
+        ladder: [1, 2, 4].map(Rate::from_megabits_per_second).to_vec(),
+        segment: Duration::from_secs(4),
+        segments: Some(100),
+        request_bytes: 300,
+        start_level: Duration::from_secs(4),
+        resume_level: Duration::from_secs(4),
+        max_level: Duration::from_secs(20),
+        choice: RateChoice::Throughput { safety: 0.9, samples: 5 },
+    }
+}
+
+fn run(spec: &VideoAbrSpec, way: &mut Way, until: Instant) -> VideoAbrClient {
+    let mut client = VideoAbrClient::new(spec).unwrap();
+    let mut server = VideoAbrServer::new(spec).unwrap();
+    way.start(&mut [&mut client, &mut server], until);
+    let written = |end: usize| way.writes[end].iter().map(|&(_, bytes)| bytes).sum::<u64>();
+    assert_eq!(server.progress().received_bytes, written(0));
+    if client.progress().completed.is_some() {
+        assert_eq!(client.progress().received_bytes, written(1));
+        assert_eq!(server.progress().completed, client.progress().completed);
+        assert_eq!(way.live_connections(), 0);
+    }
+    client
+}
+
+fn figure(figures: &[Figure], name: &str) -> f64 {
+    figures.iter().find(|figure| figure.name == name).map_or(f64::NAN, |figure| figure.value)
+}
+
+/// Rates of the segments in Mbit/s.
+fn rates(client: &VideoAbrClient) -> Vec<u64> {
+    client.completions().iter().map(|one| one.bytes * 8 / 4 / 1_000_000).collect()
+}
+
+#[test]
+fn by_throughput_the_highest_rate_below_it_is_found_at_once() {
+    // 0.9 times 3, 10 and 1.5 Mbit/s: 2.7, 9 and 1.35. The first segment has the lowest rate.
+    for (kilobits, steady) in [(3000, 2), (10_000, 4), (1500, 1)] {
+        let mut way = way(move |_| kilobits);
+        let client = run(&by_throughput(), &mut way, Instant::NEVER);
+        let mut expected = vec![steady; 100];
+        expected[0] = 1;
+        assert_eq!(rates(&client), expected);
+        let figures = client.figures(way.now);
+        assert_eq!(figure(&figures, "segments"), 100.0);
+        assert_eq!(figure(&figures, "switches"), f64::from(u8::from(steady > 1)));
+        assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (0.0, 0.0));
+        assert_eq!(figure(&figures, "mean_bit_rate_bps"), (1.0 + 99.0 * steady as f64) * 1e4);
+        // 4 Mbit at the lowest rate.
+        assert!((figure(&figures, "startup_s") - 4000.0 / kilobits as f64).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn the_buffer_fills_and_then_one_segment_comes_per_segment_played() {
+    // 8 Mbit/s and one rate of 2: 1 s per segment of 4 s. Playback starts at 1 s with 4 s. Level after the n-th segment
+    // (at n s): 4 n - (n - 1); at 5 s it is 16 (20 - 4), room for one more; at 6 s it is 19. The next has room when the
+    // level is 16: at 9 s; it comes at 10 s, when the level is 15 + 4, and so on: asked for at 9, 13, 17 ...
+    let spec = VideoAbrSpec { ladder: vec![Rate::from_megabits_per_second(2)], segments: Some(10), ..by_throughput() };
+    let client = run(&spec, &mut way(|_| 8000), Instant::NEVER);
+    let asked: Vec<u64> = client.completions().iter().map(|one| one.started.as_nanos() / SECOND).collect();
+    assert_eq!(asked, [0, 1, 2, 3, 4, 5, 9, 13, 17, 21]);
+    assert!(client.completions().iter().all(|one| one.completed.saturating_since(one.started).as_nanos() == SECOND));
+}
+
+/// One rate of 2 Mbit/s, 8 Mbit per segment, room for 12 s.
+fn single(segments: u64) -> VideoAbrSpec {
+    VideoAbrSpec {
+        ladder: vec![Rate::from_megabits_per_second(2)],
+        segments: Some(segments),
+        max_level: Duration::from_secs(12),
+        ..by_throughput()
+    }
+}
+
+/// 4 Mbit/s, and from 10 s on 0.5 Mbit/s.
+fn drop(at: Instant) -> u64 {
+    if at < seconds(10) { 4000 } else { 500 }
+}
+
+#[test]
+fn rebuffering_after_a_drop_by_hand() {
+    // 2 s per segment: they come at 2 (playback starts), 4 (level 6), 6 (8), 8 (10: no room until 10 s). The fifth, asked
+    // for at 10 s with 8 s in the buffer, takes 16 s: empty at 18, a stall of 8 s until 26. The sixth takes 16 s again,
+    // with 4 s in the buffer: empty at 30, a stall of 12 s until 42.
+    let mut way = way(drop);
+    let client = run(&single(6), &mut way, Instant::NEVER);
+    let come: Vec<u64> = client.completions().iter().map(|one| one.completed.as_nanos() / SECOND).collect();
+    assert_eq!(come, [2, 4, 6, 8, 26, 42]);
+    for end in [42, 100] {
+        let figures = client.figures(seconds(end));
+        assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (2.0, 20.0));
+    }
+    assert_eq!(figure(&client.figures(way.now), "startup_s"), 2.0);
+}
+
+#[test]
+fn a_stall_counts_as_far_as_it_has_come() {
+    // The same, looked at while it goes on: from 18 to 26 and from 30.
+    for (end, stalls, stalled) in [(17, 0.0, 0.0), (18, 0.0, 0.0), (21, 1.0, 3.0), (29, 1.0, 8.0), (35, 2.0, 13.0)] {
+        let client = run(&single(6), &mut way(drop), seconds(end));
+        let figures = client.figures(seconds(end));
+        assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (stalls, stalled), "{end}");
+    }
+}
+
+#[test]
+fn playback_resumes_at_its_own_level() {
+    // With 8 s wanted after a stall, the one that begins at 18 lasts until the sixth segment comes, at 42.
+    let spec = VideoAbrSpec { resume_level: Duration::from_secs(8), ..single(7) };
+    let mut way = way(drop);
+    let client = run(&spec, &mut way, Instant::NEVER);
+    // 8 s in the buffer at 42: the seventh, due at 58, is waited for from 50 on.
+    let figures = client.figures(way.now);
+    assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (2.0, 24.0 + 8.0));
+}
+
+#[test]
+fn a_buffer_without_room_plays_whatever_level_was_wanted() {
+    // 12 s are wanted to start, and room is for 10: two segments. A short video starts with its last segment.
+    let spec = VideoAbrSpec {
+        start_level: Duration::from_secs(12),
+        max_level: Duration::from_secs(10),
+        segments: Some(5),
+        ..single(5)
+    };
+    let fast = |_| 8000;
+    let mut first = way(fast);
+    let client = run(&spec, &mut first, Instant::NEVER);
+    assert_eq!(figure(&client.figures(first.now), "startup_s"), 2.0);
+    let spec = VideoAbrSpec { segments: Some(1), ..spec };
+    let mut second = way(fast);
+    let client = run(&spec, &mut second, Instant::NEVER);
+    assert_eq!(figure(&client.figures(second.now), "startup_s"), 1.0);
+}
+
+fn by_buffer() -> VideoAbrSpec {
+    VideoAbrSpec {
+        choice: RateChoice::Buffer { reservoir: Duration::from_secs(10), cushion: Duration::from_secs(40) },
+        max_level: Duration::from_secs(60),
+        segments: Some(500),
+        ..by_throughput()
+    }
+}
+
+#[test]
+fn by_buffer_the_highest_rate_is_reached_and_held_when_there_is_enough() {
+    // At 10 Mbit/s the buffer grows whatever the rate, so it ends up above reservoir and cushion (50 s): 4 Mbit/s.
+    let mut way = way(|_| 10_000);
+    let client = run(&by_buffer(), &mut way, Instant::NEVER);
+    let rates = rates(&client);
+    let steady = rates.iter().position(|&rate| rate == 4).unwrap();
+    assert!(steady < 50 && rates[steady..].iter().all(|&rate| rate == 4), "{rates:?}");
+    assert!(rates.is_sorted());
+    assert_eq!(figure(&client.figures(way.now), "rebuffers"), 0.0);
+}
+
+#[test]
+fn by_buffer_the_lowest_rate_is_held_when_there_is_not_even_enough_for_that() {
+    // 0.8 Mbit/s: 5 s per segment of 4 s. The buffer never exceeds one segment: lowest rate, and a stall of 1 s for every
+    // segment but the first, each.
+    let spec = VideoAbrSpec { segments: Some(20), ..by_buffer() };
+    let mut way = way(|_| 800);
+    let client = run(&spec, &mut way, Instant::NEVER);
+    assert_eq!(rates(&client), [1; 20]);
+    let figures = client.figures(way.now);
+    assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (19.0, 19.0));
+}
+
+#[test]
+fn by_buffer_the_mean_rate_between_two_steps_is_the_throughput() {
+    // The link never rests (the buffer stays below 56 s, where there is no room), so the bits fetched are throughput
+    // times time, and the video fetched is the time played plus what is in the buffer: the mean rate of the segments
+    // differs from the throughput by at most the buffer's and the start's share of 2000 s, 56 s / 2000 s.
+    for (kilobits, low, high) in [(3000, 2, 4), (1500, 1, 2)] {
+        let mut way = way(move |_| kilobits);
+        let client = run(&by_buffer(), &mut way, Instant::NEVER);
+        let figures = client.figures(way.now);
+        let mean = figure(&figures, "mean_bit_rate_bps") / (1000.0 * kilobits as f64);
+        assert!((1.0 - 56.0 / 2000.0..1.0 + 4.0 / 2000.0).contains(&mean), "{mean}");
+        assert_eq!(figure(&figures, "rebuffers"), 0.0);
+        let later = &rates(&client)[100..];
+        assert!(later.iter().all(|rate| [low, high].contains(rate)), "{later:?}");
+        assert!(later.contains(&low) && later.contains(&high));
+    }
+}
+
+#[test]
+fn requests_and_segments_in_small_pieces() {
+    // A send buffer of 1000 bytes: the segment leaves in 500 pieces and more, and takes as long.
+    let spec = VideoAbrSpec { request_bytes: 2500, ..single(6) };
+    let mut way = way(drop);
+    way.send_buffer_bytes = 1000;
+    let client = run(&spec, &mut way, Instant::NEVER);
+    assert!(way.writes[0].len() == 18 && way.writes[1].len() >= 6000, "{}", way.writes[1].len());
+    // The fifth segment is asked for at 10 s sharp, when the rate drops.
+    assert_eq!(client.completions()[4].completed, seconds(26));
+    assert_eq!(figure(&client.figures(way.now), "rebuffer_s"), 20.0);
+}
+
+#[test]
+fn a_lost_connection_leaves_the_viewer_waiting() {
+    let spec = single(6);
+    let (mut client, mut server) = (VideoAbrClient::new(&spec).unwrap(), VideoAbrServer::new(&spec).unwrap());
+    let mut way = way(drop);
+    way.start(&mut [&mut client, &mut server], seconds(12));
+    way.kill(0, CloseReason::TimedOut);
+    way.run(&mut [&mut client, &mut server], Instant::NEVER);
+    assert_eq!((client.completions().len(), client.progress().completed), (4, None));
+    // The buffer is empty at 18 s.
+    assert!((figure(&client.figures(seconds(48)), "rebuffer_s") - 30.0).abs() < 1e-9);
+}
+
+/// Opens a connection and writes one thing.
+#[derive(Debug)]
+struct Writes(Payload, Option<CloseReason>);
+
+impl Application for Writes {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        let id = io.open();
+        io.stream(id).unwrap().write(self.0.clone());
+    }
+    fn on_stream(&mut self, _stream: StreamId, event: Event, _io: &mut dyn Io) {
+        if let Event::Closed(reason) = event {
+            self.1 = Some(reason);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_request_is_not_answered() {
+    let mut zero_rate = vec![0; 300];
+    zero_rate[15] = 1;
+    for request in [Payload::Length(300), Payload::Bytes(Bytes::from(zero_rate))] {
+        let mut server = VideoAbrServer::new(&by_throughput()).unwrap();
+        let mut client = Writes(request, None);
+        let mut way = way(|_| 1000);
+        way.start(&mut [&mut client, &mut server], Instant::NEVER);
+        assert_eq!(client.1, Some(CloseReason::Reset));
+        assert!(way.writes[1].is_empty());
+    }
+}
+
+#[test]
+fn senseless_videos_are_refused() {
+    let refused = |change: fn(&mut VideoAbrSpec)| {
+        let mut spec = by_throughput();
+        change(&mut spec);
+        VideoAbrClient::new(&spec).is_err() && VideoAbrServer::new(&spec).is_err()
+    };
+    assert!(!refused(|_| ()));
+    assert!(refused(|spec| spec.ladder.clear()));
+    assert!(refused(|spec| spec.ladder.reverse()));
+    assert!(refused(|spec| spec.ladder = vec![Rate::from_megabits_per_second(1); 2]));
+    assert!(refused(|spec| spec.ladder[0] = Rate::from_bits_per_second(1)));
+    assert!(refused(|spec| spec.segment = Duration::ZERO));
+    assert!(refused(|spec| spec.request_bytes = 15));
+    assert!(refused(|spec| spec.max_level = Duration::from_secs(3)));
+    assert!(refused(|spec| spec.choice = RateChoice::Throughput { safety: 0.0, samples: 5 }));
+    assert!(refused(|spec| spec.choice = RateChoice::Throughput { safety: 0.9, samples: 0 }));
+    assert!(refused(|spec| {
+        spec.choice = RateChoice::Buffer { reservoir: Duration::ZERO, cushion: Duration::ZERO };
+    }));
+}
+
+#[test]
+fn a_wake_without_purpose_changes_nothing() {
+    let mut client = VideoAbrClient::new(&by_throughput()).unwrap();
+    let mut way = way(|_| 1000);
+    client.on_wake(&mut Host { way: &mut way, end: 0 });
+    assert!(client.completions().is_empty() && way.opened() == 0);
+}

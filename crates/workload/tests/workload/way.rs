@@ -1,0 +1,297 @@
+//! Two applications and what lies between them: datagrams and streams over a way of constant delay and given rate.
+//!
+//! A stream's bytes leave one after another at the rate of their direction and arrive, write by write, a delay later; a
+//! write's bytes leave the send buffer when they are on the way. Data written before the handshake is over leave when
+//! it is. Nothing is lost. Streams have different numbers at the two ends.
+
+use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_workload::{Application, Io, StreamId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// One end of a stream.
+#[derive(Debug, Default)]
+struct End {
+    limit: u64,
+    held: u64,
+    written: VecDeque<Payload>,
+    inbox: VecDeque<Payload>,
+    finished: bool,
+    finish_sent: bool,
+    peer_finished: bool,
+    aborted: bool,
+    /// When its direction is free again.
+    free: Instant,
+}
+
+impl Stream for End {
+    fn writable_bytes(&self) -> u64 {
+        self.limit - self.held
+    }
+    fn write(&mut self, payload: Payload) -> u64 {
+        let taken = payload.len().min(self.limit - self.held);
+        if self.finished || taken == 0 {
+            return 0;
+        }
+        self.held += taken;
+        self.written.push_back(match payload {
+            Payload::Length(_) => Payload::Length(taken),
+            Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..taken as usize)),
+        });
+        taken
+    }
+    fn readable_bytes(&self) -> u64 {
+        self.inbox.iter().map(Payload::len).sum()
+    }
+    fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        let taken = self.inbox.front()?.len().min(max_bytes);
+        match self.inbox.front_mut() {
+            Some(Payload::Length(length)) if *length > taken => {
+                *length -= taken;
+                Some(Payload::Length(taken))
+            }
+            Some(Payload::Bytes(bytes)) if bytes.len() as u64 > taken => {
+                Some(Payload::Bytes(bytes.split_to(taken as usize)))
+            }
+            _ => self.inbox.pop_front(),
+        }
+    }
+    fn finish(&mut self) {
+        self.finished = true;
+    }
+    fn abort(&mut self) {
+        self.aborted = true;
+    }
+}
+
+/// Something that is to happen at an end (0: initiator).
+#[derive(Debug)]
+enum Happening {
+    Connected,
+    Left(u64),
+    Arrived(Payload),
+    Finished,
+    Closed(CloseReason),
+    Datagram(u32),
+}
+
+/// What lies between.
+pub(crate) struct Way {
+    pub(crate) now: Instant,
+    delay: Duration,
+    /// Rate of the direction from an end at an instant; `None`: no time at all.
+    rate: Box<dyn Fn(usize, Instant) -> Option<Rate>>,
+    /// Additional delay of the n-th connection's handshake.
+    pub(crate) handshake_delay: Box<dyn Fn(u32) -> Duration>,
+    /// Send buffer of both ends.
+    pub(crate) send_buffer_bytes: u64,
+    opened: u32,
+    connections: BTreeMap<u32, [End; 2]>,
+    /// Connections whose end is on its way.
+    closing: BTreeSet<u32>,
+    happenings: BTreeMap<(Instant, u64), (usize, u32, Happening)>,
+    sequence: u64,
+    wakes: [Instant; 2],
+    /// Datagrams sent by each end: when, and how many bytes.
+    pub(crate) datagrams: [Vec<(u64, u32)>; 2],
+    /// Bytes written to streams by each end, write by write: connection and length.
+    pub(crate) writes: [Vec<(u32, u64)>; 2],
+    /// Whether datagrams arrive.
+    pub(crate) datagrams_arrive: bool,
+}
+
+fn id(connection: u32, end: usize) -> StreamId {
+    StreamId(2 * connection + 1000 * end as u32)
+}
+
+fn connection_of(stream: StreamId, end: usize) -> u32 {
+    (stream.0 - 1000 * end as u32) / 2
+}
+
+impl Way {
+    pub(crate) fn new(delay: Duration, rate: impl Fn(usize, Instant) -> Option<Rate> + 'static) -> Self {
+        Way {
+            now: Instant::ZERO,
+            delay,
+            rate: Box::new(rate),
+            handshake_delay: Box::new(|_| Duration::ZERO),
+            send_buffer_bytes: 1 << 40,
+            opened: 0,
+            connections: BTreeMap::new(),
+            closing: BTreeSet::new(),
+            happenings: BTreeMap::new(),
+            sequence: 0,
+            wakes: [Instant::NEVER; 2],
+            datagrams: [Vec::new(), Vec::new()],
+            writes: [Vec::new(), Vec::new()],
+            datagrams_arrive: true,
+        }
+    }
+
+    pub(crate) fn opened(&self) -> u32 {
+        self.opened
+    }
+
+    pub(crate) fn live_connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Ends a connection for both.
+    pub(crate) fn kill(&mut self, connection: u32, reason: CloseReason) {
+        self.close(connection, reason, [self.now; 2]);
+    }
+
+    fn close(&mut self, connection: u32, reason: CloseReason, at: [Instant; 2]) {
+        if self.closing.insert(connection) {
+            self.put(at[0], 0, connection, Happening::Closed(reason));
+            self.put(at[1], 1, connection, Happening::Closed(reason));
+        }
+    }
+
+    fn put(&mut self, at: Instant, end: usize, connection: u32, happening: Happening) {
+        self.sequence += 1;
+        self.happenings.insert((at, self.sequence), (end, connection, happening));
+    }
+
+    /// Sends what has been written.
+    fn service(&mut self, connection: u32) {
+        let Some(mut ends) = self.connections.remove(&connection) else { return };
+        for (end, state) in ends.iter_mut().enumerate() {
+            while let Some(payload) = state.written.pop_front() {
+                self.writes[end].push((connection, payload.len()));
+                let from = self.now.max(state.free);
+                let time = (self.rate)(end, from).map_or(Duration::ZERO, |rate| rate.time_for(payload.len()));
+                state.free = from + time;
+                self.put(state.free, end, connection, Happening::Left(payload.len()));
+                self.put(state.free + self.delay, 1 - end, connection, Happening::Arrived(payload));
+            }
+            if state.finished && !state.finish_sent {
+                state.finish_sent = true;
+                let at = self.now.max(state.free) + self.delay;
+                self.put(at, 1 - end, connection, Happening::Finished);
+            }
+            if state.aborted {
+                let mut at = [self.now; 2];
+                at[1 - end] = self.now + self.delay;
+                self.close(connection, CloseReason::Reset, at);
+            }
+        }
+        let over = ends.iter().all(|end| end.peer_finished && end.finish_sent && end.held == 0);
+        self.connections.insert(connection, ends);
+        if over {
+            self.kill(connection, CloseReason::Finished);
+        }
+    }
+
+    /// Puts a happening into the state of its connection and says what the application is told.
+    fn apply(&mut self, end: usize, connection: u32, happening: Happening) -> Option<Event> {
+        let state = &mut self.connections.get_mut(&connection)?[end];
+        Some(match happening {
+            Happening::Connected => Event::Connected,
+            Happening::Left(bytes) => {
+                state.held -= bytes;
+                Event::Writable
+            }
+            Happening::Arrived(payload) => {
+                state.inbox.push_back(payload);
+                Event::Readable
+            }
+            Happening::Finished => {
+                state.peer_finished = true;
+                Event::PeerFinished
+            }
+            Happening::Closed(reason) => Event::Closed(reason),
+            Happening::Datagram(_) => return None,
+        })
+    }
+
+    /// Runs two applications until nothing happens any more, or until an instant.
+    pub(crate) fn run(&mut self, applications: &mut [&mut dyn Application; 2], until: Instant) {
+        loop {
+            let happening = self.happenings.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at);
+            let wake = self.wakes[0].min(self.wakes[1]);
+            let next = happening.min(wake);
+            if next.is_never() || next > until {
+                self.now = if until.is_never() { self.now } else { until };
+                return;
+            }
+            self.now = next;
+            if happening <= wake {
+                self.happen(applications);
+            } else {
+                let end = usize::from(self.wakes[1] < self.wakes[0]);
+                self.wakes[end] = Instant::NEVER;
+                applications[end].on_wake(&mut Host { way: self, end });
+            }
+            let live: Vec<u32> = self.connections.keys().copied().collect();
+            live.into_iter().for_each(|connection| self.service(connection));
+        }
+    }
+
+    fn happen(&mut self, applications: &mut [&mut dyn Application; 2]) {
+        let Some((_, (end, connection, happening))) = self.happenings.pop_first() else { return };
+        if let Happening::Datagram(bytes) = happening {
+            return applications[end].on_datagram(bytes, &mut Host { way: self, end });
+        }
+        let closed = matches!(happening, Happening::Closed(_));
+        // Both ends hear of the end; then the connection is gone.
+        if let Some(event) = self.apply(end, connection, happening) {
+            applications[end].on_stream(id(connection, end), event, &mut Host { way: self, end });
+        }
+        let other = self.happenings.values().any(|(_, c, h)| *c == connection && matches!(h, Happening::Closed(_)));
+        if closed && !other {
+            self.connections.remove(&connection);
+        }
+    }
+
+    /// Starts the initiator and runs.
+    pub(crate) fn start(&mut self, applications: &mut [&mut dyn Application; 2], until: Instant) {
+        applications[0].on_start(&mut Host { way: self, end: 0 });
+        let live: Vec<u32> = self.connections.keys().copied().collect();
+        live.into_iter().for_each(|connection| self.service(connection));
+        self.run(applications, until);
+    }
+}
+
+/// What one application can do.
+pub(crate) struct Host<'a> {
+    pub(crate) way: &'a mut Way,
+    pub(crate) end: usize,
+}
+
+impl Io for Host<'_> {
+    fn now(&self) -> Instant {
+        self.way.now
+    }
+    fn wake_at(&mut self, at: Instant) {
+        assert!(at >= self.way.now, "a wake in the past");
+        self.way.wakes[self.end] = at;
+    }
+    fn open(&mut self) -> StreamId {
+        let way = &mut *self.way;
+        let connection = way.opened;
+        way.opened += 1;
+        let handshake = way.delay + (way.handshake_delay)(connection);
+        let established = way.now + handshake + way.delay;
+        let end = |free| End { limit: way.send_buffer_bytes, free, ..End::default() };
+        way.connections.insert(connection, [end(established), end(established)]);
+        way.put(way.now + handshake, 1, connection, Happening::Connected);
+        way.put(established, 0, connection, Happening::Connected);
+        id(connection, 0)
+    }
+    fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
+        let ends = self.way.connections.get_mut(&connection_of(stream, self.end))?;
+        Some(&mut ends[self.end])
+    }
+    fn connection_number(&self, stream: StreamId) -> Option<u32> {
+        let connection = connection_of(stream, self.end);
+        self.way.connections.contains_key(&connection).then_some(connection)
+    }
+    fn send_datagram(&mut self, payload_bytes: u32) {
+        let way = &mut *self.way;
+        way.datagrams[self.end].push((way.now.as_nanos(), payload_bytes));
+        if way.datagrams_arrive {
+            way.put(way.now + way.delay, 1 - self.end, 0, Happening::Datagram(payload_bytes));
+        }
+    }
+}
