@@ -63,6 +63,19 @@ pub struct Figure {
     pub value: f64,
 }
 
+/// Reads at most so many bytes whose content does not matter, in as many pieces as they come in, and says how many it
+/// were.
+pub(crate) fn read_length(stream: StreamId, max_bytes: u64, io: &mut dyn Io) -> u64 {
+    let Some(stream) = io.stream(stream) else { return 0 };
+    let mut length = 0;
+    while length < max_bytes
+        && let Some(payload) = stream.read(max_bytes - length)
+    {
+        length += payload.len();
+    }
+    length
+}
+
 /// Number, mean and longest time of completions, under these names.
 pub(crate) fn summary(completions: &[Completion], names: [&'static str; 3]) -> Vec<Figure> {
     let count = completions.len() as f64;

@@ -167,13 +167,15 @@ impl PoissonTransfersAcceptor {
     fn read(&mut self, id: StreamId, io: &mut dyn Io) {
         let now = io.now();
         let Some(transfer) = self.incoming.get_mut(&id) else { return };
-        let Some(payload) = io.stream(id).and_then(|stream| stream.read(u64::MAX)) else { return };
-        let before = transfer.received_bytes;
-        transfer.received_bytes += payload.len();
-        self.progress.received_bytes += payload.len();
-        self.progress.last_received = Some(now);
         let size = transfer.planned.size_bytes;
-        if before < size && transfer.received_bytes >= size {
+        let length = application::read_length(id, size - transfer.received_bytes, io);
+        if length == 0 {
+            return;
+        }
+        transfer.received_bytes += length;
+        self.progress.received_bytes += length;
+        self.progress.last_received = Some(now);
+        if transfer.received_bytes == size {
             self.completions.push(Completion { started: transfer.planned.at, completed: now, bytes: size });
             if self.spec.count == Some(self.completions.len() as u64) {
                 self.progress.completed = Some(now);

@@ -79,9 +79,12 @@ impl RequestResponseClient {
     fn read(&mut self, io: &mut dyn Io) {
         let (Some(exchange), Some(id)) = (&mut self.under_way, self.stream) else { return };
         let now = io.now();
-        let Some(payload) = io.stream(id).and_then(|stream| stream.read(exchange.unread_bytes)) else { return };
-        exchange.unread_bytes -= payload.len();
-        self.progress.received_bytes += payload.len();
+        let length = application::read_length(id, exchange.unread_bytes, io);
+        if length == 0 {
+            return;
+        }
+        exchange.unread_bytes -= length;
+        self.progress.received_bytes += length;
         self.progress.last_received = Some(now);
         if exchange.unread_bytes == 0 {
             self.complete(now, io);

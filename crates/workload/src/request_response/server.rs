@@ -2,7 +2,7 @@
 
 use super::{ConnectionUse, Exchange, RequestResponseSpec};
 use crate::Invalid;
-use crate::application::{Application, Io, Progress, StreamId};
+use crate::application::{self, Application, Io, Progress, StreamId};
 use crate::plan::Plan;
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Instant, Stream};
@@ -71,11 +71,14 @@ impl RequestResponseServer {
         let now = io.now();
         let Some(served) = self.served.get_mut(&id) else { return };
         let Stage::Reading(missing_bytes) = served.stage else { return };
-        let Some(payload) = io.stream(id).and_then(|stream| stream.read(missing_bytes)) else { return };
-        self.progress.received_bytes += payload.len();
+        let length = application::read_length(id, missing_bytes, io);
+        if length == 0 {
+            return;
+        }
+        self.progress.received_bytes += length;
         self.progress.last_received = Some(now);
-        served.stage = Stage::Reading(missing_bytes - payload.len());
-        if payload.len() < missing_bytes {
+        served.stage = Stage::Reading(missing_bytes - length);
+        if length < missing_bytes {
             return;
         }
         self.requests += 1;
