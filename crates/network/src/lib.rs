@@ -11,6 +11,7 @@ pub mod ethernet;
 pub mod fragment;
 pub mod link;
 pub mod loss;
+pub mod nat;
 pub mod network;
 pub mod packet;
 pub mod queue;
@@ -26,6 +27,7 @@ pub use discipline::{
 pub use ethernet::{EthernetSpecification, StationCounters};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
+pub use nat::{NatFilter, NatSpecification, PortAllocation};
 pub use network::{Fault, Hosts, Network};
 pub use packet::{AccurateEcn, Content, Handle, IpVersion, Packet, SackBlock, SegmentOptions, Side, TcpHeader};
 pub use queue::{Fifo, Limit, QueueDiscipline};
