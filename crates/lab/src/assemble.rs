@@ -1,37 +1,21 @@
 //! Builds a world from a description.
 
 use crate::applications;
+use crate::disciplines::discipline;
 use crate::probes::Sampler;
 use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{
-    Attachment, CoDelSpecification, FairQueue, FairQueueSpecification, Fifo, LinkSpecification, Network,
-    QueueDiscipline,
-};
+use fullpipe_network::{Attachment, LinkSpecification, Network};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Discipline, Transport};
-use fullpipe_units::{Instant, LinkId, NodeId, Rate};
+use fullpipe_scenario::description::{self, Transport};
+use fullpipe_units::{Instant, LinkId, NodeId};
 use fullpipe_workload::Application;
 use std::sync::Arc;
 
 /// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
 const MAX_FLOWS: u64 = 1 << 26;
-
-fn discipline(described: Option<Discipline>, rate: Rate, mtu_bytes: u32) -> Option<Box<dyn QueueDiscipline>> {
-    match described? {
-        Discipline::Fifo { limit } => Some(Box::new(Fifo::new(settings::limit(limit, rate)))),
-        Discipline::FqCodel { limit_packets, quantum_bytes, target, interval } => {
-            Some(Box::new(FairQueue::new(FairQueueSpecification {
-                limit_packets: u64::from(limit_packets),
-                quantum_bytes,
-                codel: CoDelSpecification { target, interval, mtu_bytes, ecn: true, ce_threshold: None },
-                ..FairQueueSpecification::default()
-            })))
-        }
-    }
-}
 
 pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepared, RunError> {
     let scenario: &Scenario = &shared;
@@ -53,13 +37,14 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
             mtu_bytes: link.mtu_bytes,
             framing_bytes: link.framing_bytes,
             queue: settings::limit(link.queue, link.rate),
-            discipline: discipline(link.discipline, link.rate, link.mtu_bytes),
+            discipline: link.discipline.as_ref().map(|described| discipline(described, scenario, &link.name)),
             loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
         });
     }
     for ethernet in &scenario.ethernets {
-        network.add_ethernet(settings::ethernet(ethernet, scenario, || {
-            discipline(ethernet.discipline, ethernet.rate, ethernet.mtu_bytes)
+        network.add_ethernet(settings::ethernet(ethernet, scenario, |host| {
+            let name = format!("{} {}", ethernet.name, scenario.nodes[host.index()].name);
+            ethernet.discipline.as_ref().map(|described| discipline(described, scenario, &name))
         }));
     }
     for flow in &scenario.flows {

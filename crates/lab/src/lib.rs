@@ -25,6 +25,7 @@
 mod applications;
 mod archive;
 mod assemble;
+mod disciplines;
 mod outcome;
 mod probes;
 mod settings;

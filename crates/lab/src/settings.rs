@@ -2,7 +2,7 @@
 
 use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, LossModel, QueueDiscipline};
 use fullpipe_scenario::description;
-use fullpipe_units::{Rate, Stream};
+use fullpipe_units::{NodeId, Rate, Stream};
 
 /// A queue limit at a link of this rate.
 pub(crate) fn limit(limit: description::QueueLimit, rate: Rate) -> Limit {
@@ -30,12 +30,12 @@ pub(crate) fn loss(loss: description::Loss, seed: u64, link: &str) -> LossModel 
 pub(crate) fn ethernet(
     described: &description::Ethernet,
     scenario: &description::Scenario,
-    discipline: impl Fn() -> Option<Box<dyn QueueDiscipline>>,
+    discipline: impl Fn(NodeId) -> Option<Box<dyn QueueDiscipline>>,
 ) -> EthernetSpecification {
     let hosts: Vec<_> = described.hosts.iter().map(|&host| (host, scenario.nodes[host.index()].name.clone())).collect();
     let arp = &described.arp;
     EthernetSpecification {
-        disciplines: hosts.iter().filter_map(|_| discipline()).collect(),
+        disciplines: hosts.iter().filter_map(|(host, _)| discipline(*host)).collect(),
         hosts,
         seed: scenario.seed,
         rate: described.rate,

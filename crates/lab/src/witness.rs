@@ -2,7 +2,7 @@
 //!
 //! The auditor is told what the scenario promised, not what the network was built with.
 
-use crate::Options;
+use crate::{Options, disciplines};
 use fullpipe_audit::{
     Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, QueuePromise,
     Verdict,
@@ -42,7 +42,7 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             framing_bytes: link.framing_bytes,
             min_frame_bytes: 0,
             mtu_bytes: link.mtu_bytes,
-            queue: queue_promise(link.queue, link.discipline, link.rate),
+            queue: queue_promise(link.queue, &link.discipline, link.rate),
         })
         .collect();
     for ethernet in &scenario.ethernets {
@@ -63,7 +63,7 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             declared.extend(ethernet.hosts.iter().map(|host| DeclaredLink {
                 name: format!("{} {}", ethernet.name, scenario.nodes[host.index()].name),
                 medium: Medium::PointToPoint,
-                queue: queue_promise(ethernet.device_queue, ethernet.discipline, ethernet.rate),
+                queue: queue_promise(ethernet.device_queue, &ethernet.discipline, ethernet.rate),
                 ..shared.clone()
             }));
         }
@@ -73,7 +73,7 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
 
 /// Links whose discipline may take packets in another order than that of their coming.
 fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
-    let reorders = |discipline: &Option<Discipline>| matches!(discipline, Some(Discipline::FqCodel { .. }));
+    let reorders = |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(disciplines::reorders);
     let links = scenario.links.iter().map(move |link| reorders(&link.discipline));
     let media = scenario.ethernets.iter().flat_map(move |ethernet| {
         let paths = if ethernet.half_duplex { 1 } else { ethernet.hosts.len() };
@@ -83,7 +83,7 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
 }
 
 /// What may wait at a link: in its device queue, and in a discipline's if there is one.
-fn queue_promise(device: QueueLimit, above: Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
+fn queue_promise(device: QueueLimit, above: &Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
     let of = |limit: QueueLimit| match limit {
         QueueLimit::Packets(packets) => (Some(u64::from(packets)), None),
         QueueLimit::Bytes(bytes) => (None, Some(bytes)),
@@ -91,14 +91,8 @@ fn queue_promise(device: QueueLimit, above: Option<Discipline>, rate: Rate) -> O
         QueueLimit::Unlimited => (None, None),
     };
     let (packets, bytes) = of(device);
-    let above = match above {
-        None => (Some(0), Some(0)),
-        Some(Discipline::Fifo { limit }) => of(limit),
-        Some(Discipline::FqCodel { limit_packets, .. }) => (Some(u64::from(limit_packets)), None),
-    };
-    // Limits in the same unit add up; in different ones they promise nothing about the sum.
-    let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-    Some(QueuePromise { packets: sum(packets, above.0), bytes: sum(bytes, above.1) })
+    let above = above.as_ref().map_or((Some(0), Some(0)), disciplines::capacity);
+    Some(QueuePromise { packets: disciplines::add(packets, above.0), bytes: disciplines::add(bytes, above.1) })
 }
 
 impl Witness {

@@ -457,6 +457,8 @@ impl<O: Observer> Network<O> {
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
         let next = driven.interface.take(now, &mut dropped);
         driven.transmitting = next.is_some();
+        // What the discipline dropped stood before the packet that it gives.
+        self.drop_queued(link, &mut dropped);
         if let Some(frame) = next {
             let Queued { handle, wire_bytes, since, .. } = frame;
             self.note_mark(link, &frame);
@@ -487,7 +489,6 @@ impl<O: Observer> Network<O> {
                 self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
             }
         }
-        self.drop_queued(link, &mut dropped);
     }
 
     /// Runs until nothing is left to happen or the clock would pass `end`; `horizon` is when the whole run ends

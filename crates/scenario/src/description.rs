@@ -2,7 +2,11 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
-use fullpipe_network::IpVersion;
+use fullpipe_network::discipline::{
+    CoDelSpecification, DualPi2Specification, FairQueueSpecification, PieSpecification, RedSpecification,
+    StepMarkerSpecification,
+};
+use fullpipe_network::{IpVersion, Limit};
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
     GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, VideoAbrSpec, VideoCbrSpec,
@@ -58,8 +62,8 @@ pub struct Link {
     pub framing_bytes: u32,
     /// Limit of the drop-tail queue; the packet in transmission does not count.
     pub queue: QueueLimit,
-    /// A first-in first-out discipline above the device queue, which then holds packets back instead of dropping
-    /// them (back-pressure). `None`: the device queue alone.
+    /// A discipline above the device queue, which then holds packets back instead of dropping them (back-pressure).
+    /// `None`: the device queue alone.
     pub discipline: Option<Discipline>,
     /// Loss after transmission.
     pub loss: Option<Loss>,
@@ -79,23 +83,52 @@ pub enum QueueLimit {
 }
 
 /// A queue discipline above a device queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Discipline {
     /// First in, first out.
     Fifo {
         /// How much it holds.
-        limit: QueueLimit,
+        limit: Limit,
     },
-    /// FQ-CoDel (RFC 8290).
-    FqCodel {
-        /// Packets in all queues together (default 10 240).
-        limit_packets: u32,
-        /// Credit of a flow per round in bytes at the IP layer (default 1514).
-        quantum_bytes: u32,
-        /// A standing wait up to this is fine (default 5 ms).
-        target: Duration,
-        /// How long the wait must stand before packets are dropped (default 100 ms).
-        interval: Duration,
+    /// RED and adaptive RED.
+    Red(RedSpecification),
+    /// CoDel.
+    CoDel {
+        /// How much it holds.
+        limit: Limit,
+        /// Its settings.
+        settings: CoDelSpecification,
+    },
+    /// FQ-CoDel.
+    FqCodel(FairQueueSpecification),
+    /// PIE.
+    Pie(PieSpecification),
+    /// DualPI2.
+    DualPi2(DualPi2Specification),
+    /// Drop-tail that marks above a step.
+    Step(StepMarkerSpecification),
+    /// Strict priority.
+    Priority {
+        /// How packets are told to bands.
+        by: Bands,
+        /// The bands, the first served first.
+        bands: Vec<Discipline>,
+    },
+}
+
+/// How strict priority tells packets to bands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bands {
+    /// By [`Flow::priority`]; flows without one go to the last band.
+    Flow,
+    /// UDP and fragments to the first band, TCP to the second.
+    Protocol,
+    /// ECT(1) and CE to the first band, all others to the second.
+    Codepoint,
+    /// By size at the IP layer.
+    Size {
+        /// Largest size of each band but the last, rising.
+        largest_bytes: Vec<u32>,
     },
 }
 
@@ -182,6 +215,8 @@ pub struct Flow {
     pub to: NodeId,
     /// Version of IP.
     pub ip: IpVersion,
+    /// Band of the flow's packets, both ways, where a link serves by strict priority of flows.
+    pub priority: Option<u32>,
     /// When it starts.
     pub start: Duration,
     /// What is sent.

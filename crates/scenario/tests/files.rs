@@ -1,5 +1,6 @@
 //! The scenario files of the repository, and what a few small files mean.
 
+use fullpipe_network::Limit;
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_units::{Duration, NodeId, Rate};
@@ -232,8 +233,8 @@ fn loss_is_in_one_direction_unless_the_other_says_so() {
     ];
     assert_eq!(loss, expected);
     // The discipline is the same in both directions.
-    let fifo = Some(Discipline::Fifo { limit: QueueLimit::Packets(7) });
-    assert_eq!((scenario.links[0].discipline, scenario.links[1].discipline), (fifo, fifo));
+    let fifo = Some(Discipline::Fifo { limit: Limit::Packets(7) });
+    assert_eq!((&scenario.links[0].discipline, &scenario.links[1].discipline), (&fifo, &fifo));
     assert_eq!(scenario.links[2].discipline, None);
     let routers: Vec<bool> = scenario.nodes.iter().map(|node| node.router).collect();
     assert_eq!(routers, [false, true, true, false]);
@@ -251,7 +252,7 @@ fn an_ethernet() {
     assert_eq!((segment.framing_bytes, segment.min_frame_bytes, segment.interframe_gap_bits), (18, 64, 96));
     assert_eq!(segment.arp.fixed_delays, [Duration::from_millis(7), Duration::from_millis(2)]);
     assert_eq!(segment.arp.request_jitter, Duration::from_millis(10));
-    assert_eq!(segment.discipline, Some(Discipline::Fifo { limit: QueueLimit::Packets(10_240) }));
+    assert_eq!(segment.discipline, Some(Discipline::Fifo { limit: Limit::Packets(10_240) }));
     assert_eq!(scenario.probes[0].subject, Subject::Ethernet(0));
     let set = [Override { path: "topology.hosts".into(), value: "3".into() }];
     let error = load(text, "test.toml", &set).unwrap_err();

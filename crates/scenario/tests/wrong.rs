@@ -99,7 +99,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "queue-zero", line: 4, found: r#""0packets""#, expected: QUEUE, suggestion: None, says: "it is zero" },
     Wrong { file: "queue-unit", line: 4, found: r#""100 pakets""#, expected: QUEUE, suggestion: Some(r#""100packets""#), says: "for topology.bottleneck.queue" },
     Wrong { file: "queue-negative", line: 4, found: r#""-1packets""#, expected: QUEUE, suggestion: None, says: "negative" },
-    Wrong { file: "discipline-later", line: 4, found: r#""pie""#, expected: DISCIPLINES, suggestion: None, says: "not in this version" },
+    Wrong { file: "discipline-later", line: 4, found: r#""cake""#, expected: DISCIPLINES, suggestion: None, says: "not in this version" },
     Wrong { file: "discipline-limit-missing", line: 4, found: "", expected: QUEUE, suggestion: None, says: "discipline.limit is missing" },
     Wrong { file: "discipline-not-a-table", line: 4, found: r#""fifo""#, expected: &["a table (discipline)"], suggestion: None, says: "this is a string" },
     Wrong { file: "topology-kind-missing", line: 1, found: "", expected: TOPOLOGIES, suggestion: None, says: "topology.kind is missing" },

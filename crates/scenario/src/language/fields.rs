@@ -1,7 +1,7 @@
 //! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
-use super::{probes, tcp, topology, traffic};
+use super::{disciplines, probes, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table, Variant, Variants};
 use fullpipe_units::Duration;
 
@@ -73,16 +73,16 @@ const LINK_FIELDS: &[Field] = &[
         "Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what \
          ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.",
     ),
-    Field::default(
+    Field::optional(
         "queue",
         Kind::QueueLimit,
-        "1000packets",
+        "`\"1000packets\"`; below a discipline nothing, all wait in it",
         "How much the drop-tail queue holds; the packet in transmission does not count. A limit in time is what the \
          link transmits in that time.",
     ),
     Field::empty(
         "discipline",
-        Kind::Table(&DISCIPLINE),
+        Kind::Table(&disciplines::DISCIPLINE),
         "A queue discipline above the queue, which then holds packets back instead of dropping them.",
     ),
     Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission, in the first direction only."),
@@ -128,61 +128,14 @@ static REVERSE: Table = Table {
         Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
         Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
         Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
-        Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
+        Field::optional(
+            "discipline",
+            Kind::Table(&disciplines::DISCIPLINE),
+            AS_FIRST,
+            "A queue discipline above the queue.",
+        ),
         Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission."),
     ]],
-    ..Table::EMPTY
-};
-
-static DISCIPLINE: Table = Table {
-    name: "discipline",
-    text: "A queue discipline above a device's drop-tail queue: while that queue is full, packets wait here.",
-    variants: Some(&Variants {
-        key: "kind",
-        default: Some("none"),
-        text: "It names the discipline.",
-        list: &[
-            Variant { name: "none", text: "the device's queue alone.", fields: &[] },
-            Variant {
-                name: "fifo",
-                text: "first in, first out.",
-                fields: &[&[Field::required(
-                    "limit",
-                    Kind::QueueLimit,
-                    "How much it holds, the device's queue apart.",
-                )]],
-            },
-            Variant {
-                name: "fq-codel",
-                text: "a queue per flow under CoDel, served in turn (RFC 8290).",
-                fields: &[&[
-                    Field::default(
-                        "limit_packets",
-                        Kind::Integer { min: 1, max: 1_000_000_000 },
-                        "10240",
-                        "Packets in all queues together.",
-                    )
-                    .unit("packets"),
-                    Field::default(
-                        "quantum",
-                        Kind::Size { min: 1, max: 1_000_000 },
-                        "1514B",
-                        "Bytes at the IP layer that a flow may send per round.",
-                    ),
-                    Field::default("target", Kind::DURATION, "5ms", "A standing wait up to this is fine."),
-                    Field::default(
-                        "interval",
-                        Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1000) },
-                        "100ms",
-                        "How long the wait must stand before packets are dropped.",
-                    ),
-                ]],
-            },
-        ],
-        later: &[
-            "red", "ared", "codel", "pie", "dualpi2", "rem", "choke", "sfq", "fq", "drr", "priority", "cake", "step",
-        ],
-    }),
     ..Table::EMPTY
 };
 
@@ -276,7 +229,11 @@ pub(super) const ETHERNET_FIELDS: &[Field] = &[
         "Retries after which a frame is given up.",
     ),
     Field::default("queue", Kind::QueueLimit, "100packets", "How much each station's device queue holds."),
-    Field::empty("discipline", Kind::Table(&DISCIPLINE), "A queue discipline above each station's device queue."),
+    Field::empty(
+        "discipline",
+        Kind::Table(&disciplines::DISCIPLINE),
+        "A queue discipline above each station's device queue.",
+    ),
     Field::empty("arp", Kind::Table(&ARP), "Address resolution."),
 ];
 

@@ -24,6 +24,7 @@
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("rate"));
 //! ```
 
+mod disciplines;
 mod distributions;
 mod fields;
 mod network;
@@ -131,8 +132,10 @@ impl Check<'_> {
     }
 
     pub(crate) fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
-        if !self.full() {
-            self.errors.push(self.sources.error(place, path, message, expected));
+        let error = self.sources.error(place, path, message, expected);
+        // One table of a topology stands for many links: its mistake is told once.
+        if self.errors.last() != Some(&error) {
+            self.push(error);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The network of a scenario file: topologies become hosts, routers, links and segments.
 
+use super::disciplines::{Device, discipline};
 use super::fields::MOST;
 use super::{COMPARED, Check, some_of, topology};
-use crate::description::{Arp, Discipline, Ethernet, Link, Loss, Node};
+use crate::description::{Arp, Ethernet, Link, Loss, Node, QueueLimit};
 use crate::schema::{Data, Place, Tree, Value, nearest};
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,7 +130,7 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
             check.error(tree.place_of("to"), &format!("{path}.to"), message, vec!["another host or router".into()]);
             continue;
         }
-        network.link(tree.text("name"), from, to, tree);
+        network.link(tree.text("name"), from, to, tree, &path, check);
     }
     for (index, tree) in tables("ethernet").iter().enumerate() {
         if check.full() {
@@ -185,9 +186,13 @@ impl Network {
     }
 
     /// Both directions of a link.
-    pub(super) fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree) {
-        self.links.push(direction(name.to_string(), from, to, tree));
-        self.links.push(direction(format!("{name}.reverse"), to, from, tree.table("reverse")));
+    pub(super) fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) {
+        self.links.push(direction(name.to_string(), from, to, tree, path, check));
+        let reverse = tree.table("reverse");
+        // What is wrong with an inherited discipline is told where it stands.
+        let own = if reverse.is_given("discipline") { ".reverse" } else { "" };
+        let path = format!("{path}{own}");
+        self.links.push(direction(format!("{name}.reverse"), to, from, reverse, &path, check));
     }
 }
 
@@ -200,31 +205,25 @@ fn small_integer(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
 }
 
-fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree) -> Link {
+fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) -> Link {
+    let device = Device {
+        rate: tree.rate("rate"),
+        mtu_bytes: small_size(tree, "mtu"),
+        framing_bytes: small_size(tree, "framing"),
+    };
+    let discipline = discipline(tree.table("discipline"), device, &format!("{path}.discipline"), check);
+    let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
     Link {
         name,
         from,
         to,
-        rate: tree.rate("rate"),
+        rate: device.rate,
         delay: tree.duration("delay"),
-        mtu_bytes: small_size(tree, "mtu"),
-        framing_bytes: small_size(tree, "framing"),
-        queue: tree.queue_limit("queue"),
-        discipline: discipline(tree.table("discipline")),
+        mtu_bytes: device.mtu_bytes,
+        framing_bytes: device.framing_bytes,
+        queue: tree.get("queue").map_or(alone, Value::queue_limit),
+        discipline,
         loss: loss(tree.table("loss")),
-    }
-}
-
-fn discipline(tree: &Tree) -> Option<Discipline> {
-    match tree.choice("kind") {
-        "fifo" => Some(Discipline::Fifo { limit: tree.queue_limit("limit") }),
-        "fq-codel" => Some(Discipline::FqCodel {
-            limit_packets: u32::try_from(tree.integer("limit_packets")).unwrap_or(u32::MAX),
-            quantum_bytes: u32::try_from(tree.size("quantum")).unwrap_or(u32::MAX),
-            target: tree.duration("target"),
-            interval: tree.duration("interval"),
-        }),
-        _ => None,
     }
 }
 
@@ -260,6 +259,8 @@ pub(super) fn segment(
         check.error(arp.place_of("fixed_delays"), &format!("{path}.arp.fixed_delays"), message, expected);
     }
     let (framing, min_frame) = (small_size(tree, "framing"), small_size(tree, "min_frame"));
+    let device = Device { rate: tree.rate("rate"), mtu_bytes: small_size(tree, "mtu"), framing_bytes: framing };
+    let discipline = discipline(tree.table("discipline"), device, &format!("{path}.discipline"), check);
     network.ethernets.push(Ethernet {
         name: name.to_string(),
         hosts,
@@ -274,7 +275,7 @@ pub(super) fn segment(
         backoff_ceiling: small_integer(tree, "backoff_ceiling"),
         max_retries: small_integer(tree, "max_retries"),
         device_queue: tree.queue_limit("queue"),
-        discipline: discipline(tree.table("discipline")),
+        discipline,
         arp: Arp {
             enabled: arp.boolean("enabled"),
             pending_packets: small_integer(arp, "pending"),

@@ -105,26 +105,40 @@ pub(super) fn fill(topology: &mut Tree) {
 /// Nodes and links of a topology.
 pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
     match topology.choice("kind") {
-        "dumbbell" => dumbbell(topology, network),
+        "dumbbell" => dumbbell(topology, network, check),
         "chain" => chain(topology, network, check),
-        "star" => star(topology, network),
-        "parking-lot" => parking_lot(topology, network),
+        "star" => star(topology, network, check),
+        "parking-lot" => parking_lot(topology, network, check),
         _ => one_ethernet(topology, network, check),
     }
 }
 
-fn dumbbell(topology: &Tree, network: &mut Network) {
+fn dumbbell(topology: &Tree, network: &mut Network, check: &mut Check) {
     let pairs = topology.integer("pairs");
     let left: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("left{n}"), false)).collect();
     let router1 = network.node("router1".into(), true);
     let router2 = network.node("router2".into(), true);
     let right: Vec<NodeId> = (1..=pairs).map(|n| network.node(format!("right{n}"), false)).collect();
     for (n, host) in left.into_iter().enumerate() {
-        network.link(&format!("access-left{}", n + 1), host, router1, topology.table("access"));
+        network.link(
+            &format!("access-left{}", n + 1),
+            host,
+            router1,
+            topology.table("access"),
+            "topology.access",
+            check,
+        );
     }
-    network.link("bottleneck", router1, router2, topology.table("bottleneck"));
+    network.link("bottleneck", router1, router2, topology.table("bottleneck"), "topology.bottleneck", check);
     for (n, host) in right.into_iter().enumerate() {
-        network.link(&format!("access-right{}", n + 1), router2, host, topology.table("access_right"));
+        network.link(
+            &format!("access-right{}", n + 1),
+            router2,
+            host,
+            topology.table("access_right"),
+            "topology.access_right",
+            check,
+        );
     }
 }
 
@@ -140,35 +154,42 @@ fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
     for (n, link) in links.iter().enumerate() {
         let last = n + 1 == links.len();
         let to = if last { network.node("sink".into(), false) } else { network.node(format!("router{}", n + 1), true) };
-        network.link(&format!("link{}", n + 1), from, to, link);
+        network.link(&format!("link{}", n + 1), from, to, link, &format!("topology.link.{n}"), check);
         from = to;
     }
 }
 
-fn star(topology: &Tree, network: &mut Network) {
+fn star(topology: &Tree, network: &mut Network, check: &mut Check) {
     let hosts: Vec<NodeId> = (1..=topology.integer("hosts")).map(|n| network.node(format!("host{n}"), false)).collect();
     let hub = network.node("hub".into(), true);
     for (n, host) in hosts.into_iter().enumerate() {
-        network.link(&format!("access{}", n + 1), host, hub, topology.table("access"));
+        network.link(&format!("access{}", n + 1), host, hub, topology.table("access"), "topology.access", check);
     }
 }
 
-fn parking_lot(topology: &Tree, network: &mut Network) {
+fn parking_lot(topology: &Tree, network: &mut Network, check: &mut Check) {
     let hops = topology.integer("hops");
     let access = topology.table("access");
     let source = network.node("source".into(), false);
     let routers: Vec<NodeId> = (1..=hops + 1).map(|n| network.node(format!("router{n}"), true)).collect();
     let sink = network.node("sink".into(), false);
-    network.link("access-source", source, routers[0], access);
+    network.link("access-source", source, routers[0], access, "topology.access", check);
     for (n, pair) in routers.windows(2).enumerate() {
         let n = n + 1;
-        network.link(&format!("bottleneck{n}"), pair[0], pair[1], topology.table("bottleneck"));
+        network.link(
+            &format!("bottleneck{n}"),
+            pair[0],
+            pair[1],
+            topology.table("bottleneck"),
+            "topology.bottleneck",
+            check,
+        );
         let from = network.node(format!("cross-source{n}"), false);
         let to = network.node(format!("cross-sink{n}"), false);
-        network.link(&format!("access-cross-source{n}"), from, pair[0], access);
-        network.link(&format!("access-cross-sink{n}"), pair[1], to, access);
+        network.link(&format!("access-cross-source{n}"), from, pair[0], access, "topology.access", check);
+        network.link(&format!("access-cross-sink{n}"), pair[1], to, access, "topology.access", check);
     }
-    network.link("access-sink", routers[routers.len() - 1], sink, access);
+    network.link("access-sink", routers[routers.len() - 1], sink, access, "topology.access", check);
 }
 
 fn one_ethernet(topology: &Tree, network: &mut Network, check: &mut Check) {

@@ -61,6 +61,12 @@ pub(crate) static FLOW: Table = Table {
             "Congestion control: short for `tcp.congestion`.",
         ),
         Field::optional("tcp", Kind::Table(&tcp::TCP), "as `[tcp]`", "TCP settings of this flow."),
+        Field::optional(
+            "priority",
+            Kind::Integer { min: 0, max: 63 },
+            "the last band",
+            "Band of its packets, both ways, at links with strict priority by flow; 0 is served first.",
+        ),
         Field::default("start", Kind::DURATION, "0s", "When it starts."),
         Field::default(
             "start_spread",
@@ -76,7 +82,7 @@ pub(crate) static FLOW: Table = Table {
         list: workloads::LIST,
         later: &["web", "tmix", "ftp"],
     }),
-    later: &["deadline", "priority"],
+    later: &["deadline"],
 };
 
 // --- Defaults that depend on other keys.
@@ -220,6 +226,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 from,
                 to,
                 ip: if tree.choice("ip") == "ipv6" { IpVersion::V6 } else { IpVersion::V4 },
+                priority: tree.get("priority").and_then(|band| u32::try_from(band.integer()).ok()),
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
                 workload: workload.clone(),
                 transport: transport.clone(),

@@ -1,0 +1,96 @@
+//! Every queue discipline of the language in a run of a TCP flow through a bottleneck, under the packet auditor.
+
+mod common;
+
+use fullpipe_lab::{Options, run};
+use fullpipe_network::Limit;
+use fullpipe_scenario::description::Discipline;
+
+fn network(discipline: &str) -> String {
+    format!(
+        "duration = '20s'
+        [topology]
+        kind = 'chain'
+        [[topology.link]]
+        rate = '1Gbit/s'
+        delay = '1ms'
+        queue = 'unlimited'
+        [[topology.link]]
+        rate = '10Mbit/s'
+        delay = '19ms'
+        discipline = {discipline}
+        [[flow]]
+        name = 'bulk'
+        from = 'source'
+        to = 'sink'
+        congestion = 'newreno'
+        [[flow]]
+        name = 'call'
+        from = 'source'
+        to = 'sink'
+        workload = 'voice'
+        silence_suppression = false
+        both_ways = false
+        priority = 0
+        [[probe]]
+        link = 'link2'
+        metrics = ['queue_bytes', 'drops', 'marks']"
+    )
+}
+
+/// Mean delay of a call's packets beyond what an empty path takes: 20 ms of propagation, 202 bytes at 1 Gbit/s and at
+/// 10 Mbit/s (172 payload, 28 headers, 2 framing): 1.616 us + 161.6 us.
+fn call_queue_delay_s(text: &str) -> f64 {
+    let loaded = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let options = Options { audit_packets: true, ..Options::default() };
+    let outcome = run(&loaded.scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.verdict().passed(), "{text}: {:?}", outcome.verdict().failures);
+    let rows: Vec<_> = outcome.flow_rows().collect();
+    let bulk = rows.iter().find(|row| row.flow == "bulk").unwrap();
+    assert!(bulk.goodput_bps.unwrap() > 7e6, "{text}: {:?}", bulk.goodput_bps);
+    let call = rows.iter().find(|row| row.flow == "call").unwrap().counters;
+    call.delay_sum.as_secs_f64() / call.rx_packets as f64 - 0.020_163_216
+}
+
+#[test]
+fn each_discipline_carries_a_flow() {
+    for discipline in [
+        "{ kind = 'fifo', limit = '50packets' }",
+        "{ kind = 'red' }",
+        "{ kind = 'red', limit = '100kB', min = '5ms', max = '15ms' }",
+        "{ kind = 'ared' }",
+        "{ kind = 'codel' }",
+        "{ kind = 'fq-codel', memory = '1MB' }",
+        "{ kind = 'pie' }",
+        "{ kind = 'pie', delay = 'departure-rate' }",
+        "{ kind = 'dualpi2' }",
+        "{ kind = 'step', limit = '50packets', threshold = '5ms' }",
+        "{ kind = 'priority', bands = [{ kind = 'fifo', limit = '100packets' }, { kind = 'codel' }] }",
+    ] {
+        let delay = call_queue_delay_s(&network(discipline));
+        // The drop-tail queue of 50 packets holds 60 ms; nothing may be worse.
+        assert!((0.0..0.060).contains(&delay), "{discipline}: {delay}");
+    }
+}
+
+#[test]
+fn the_first_band_waits_for_the_packet_in_transmission_only() {
+    // A full segment of 1502 bytes takes 1.2016 ms; what is in transmission when a packet of the first band comes has on
+    // average less than that left, whatever waits in the second.
+    let fifo = "{ kind = 'fifo', limit = '100packets' }";
+    for by in ["flow", "protocol"] {
+        let text = network(&format!("{{ kind = 'priority', by = '{by}', bands = [{fifo}, {fifo}] }}"));
+        let delay = call_queue_delay_s(&text);
+        assert!((0.0001..0.001_201_6).contains(&delay), "{by}: {delay}");
+    }
+}
+
+#[test]
+fn a_discipline_alone_leaves_nothing_to_the_device() {
+    let loaded = fullpipe_scenario::load(&network("{ kind = 'codel', limit = '10ms' }"), "test.toml", &[]).unwrap();
+    let link = &loaded.scenario.links[2];
+    assert_eq!(link.queue, fullpipe_scenario::description::QueueLimit::Packets(0));
+    // 10 ms at 10 Mbit/s.
+    let Some(Discipline::CoDel { limit, .. }) = link.discipline else { panic!("{:?}", link.discipline) };
+    assert_eq!(limit, Limit::Bytes(12_500));
+}
