@@ -93,5 +93,9 @@ pub(crate) fn tcp(tcp: &description::Tcp) -> fullpipe_tcp::Config {
         time_wait: tcp.time_wait,
         first_segment_acknowledged_at_once: tcp.first_segment_acknowledged_at_once,
         fin_with_data_acknowledged_twice: tcp.fin_with_data_acknowledged_twice,
+        keep_alive: None,
+        user_timeout: None,
+        fin_wait_2_timeout: None,
+        initial_receive_window_bytes: None,
     }
 }

@@ -104,6 +104,19 @@ impl ByteStore {
         self.chunks.iter().map(|chunk| chunk.1.len()).sum()
     }
 
+    /// Forgets what lies at or after `offset`.
+    pub(crate) fn forget_from(&mut self, offset: u64) {
+        while let Some(chunk) = self.chunks.back_mut() {
+            if chunk.0 >= offset {
+                self.chunks.pop_back();
+                continue;
+            }
+            let kept = (offset - chunk.0).min(chunk.1.len() as u64);
+            chunk.1.truncate(kept as usize);
+            break;
+        }
+    }
+
     /// Forgets what lies before `offset`.
     pub(crate) fn forget_below(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.front_mut() {

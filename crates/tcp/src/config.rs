@@ -16,6 +16,24 @@ pub enum LossDetection {
     DuplicateAcks,
 }
 
+/// Keep-alive (RFC 9293 section 3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Silence after which the peer is asked for a sign of life.
+    pub idle: Duration,
+    /// Time between questions.
+    pub interval: Duration,
+    /// Questions without an answer before the connection is given up.
+    pub probes: u32,
+}
+
+impl Default for KeepAlive {
+    /// Two hours, as RFC 9293 wants it at least (MUST-28); 75 s and nine times, as Linux has it.
+    fn default() -> KeepAlive {
+        KeepAlive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
 /// Settings of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -74,6 +92,16 @@ pub struct Config {
     /// Acknowledge a FIN that carries data twice where the data call for an acknowledgement: once for the data and once
     /// for the FIN, as ns-3 does.
     pub fin_with_data_acknowledged_twice: bool,
+    /// Ask a silent peer for signs of life (`None`: never).
+    pub keep_alive: Option<KeepAlive>,
+    /// Give up when data were sent and not acknowledged for so long, or a SYN not answered (RFC 9293 section 3.8.3,
+    /// RFC 5482; `None`: only the counts of retransmissions bound it).
+    pub user_timeout: Option<Duration>,
+    /// Longest stay in FIN-WAIT-2, where this side has finished and the other has not (`None`: any time).
+    pub fin_wait_2_timeout: Option<Duration>,
+    /// The receive buffer begins with so many bytes and grows, up to `receive_buffer_bytes`, with what the application
+    /// reads in a round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: all of it from the start.
+    pub initial_receive_window_bytes: Option<u64>,
 }
 
 impl Config {
@@ -106,6 +134,10 @@ impl Config {
             time_wait: Duration::from_secs(60),
             first_segment_acknowledged_at_once: false,
             fin_with_data_acknowledged_twice: false,
+            keep_alive: None,
+            user_timeout: None,
+            fin_wait_2_timeout: None,
+            initial_receive_window_bytes: Some(65_536),
         }
     }
 
@@ -138,6 +170,10 @@ impl Config {
             time_wait: Duration::from_secs(240),
             first_segment_acknowledged_at_once: true,
             fin_with_data_acknowledged_twice: true,
+            keep_alive: None,
+            user_timeout: None,
+            fin_wait_2_timeout: None,
+            initial_receive_window_bytes: None,
         }
     }
 }
@@ -156,6 +192,11 @@ impl Config {
             },
             min_rtt_window: Duration::MAX,
         }
+    }
+
+    /// What the receive buffer holds at first.
+    pub(crate) fn first_receive_buffer_bytes(&self) -> u64 {
+        self.initial_receive_window_bytes.unwrap_or(u64::MAX).min(self.receive_buffer_bytes)
     }
 
     /// Smallest shift with which the whole receive buffer can be announced (RFC 7323 section 2.3: at most 14).

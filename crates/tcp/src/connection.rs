@@ -7,8 +7,10 @@
 //! next data in order take a short way through the checks; the long way does the same for any segment.
 
 mod handshake;
+mod life;
 
 use self::handshake::Opening;
+use self::life::Life;
 use crate::Config;
 use crate::acknowledge::{Arrival, timestamp};
 use crate::buffers::ByteStore;
@@ -82,8 +84,10 @@ mod pending {
     pub(super) const ACK_TWICE: u8 = 8;
     /// The reset in `reply`.
     pub(super) const RESET: u8 = 16;
+    /// A question for a sign of life.
+    pub(super) const KEEP_ALIVE: u8 = 32;
     /// All that need more than a look at data and the acknowledgement.
-    pub(super) const UNUSUAL: u8 = SYN | ACK_FIRST | ACK_TWICE | RESET;
+    pub(super) const UNUSUAL: u8 = SYN | ACK_FIRST | ACK_TWICE | RESET | KEEP_ALIVE;
 }
 
 /// Events not yet fetched; bits of [`Connection::events`], told from the lowest up.
@@ -129,6 +133,11 @@ pub struct Connection {
     receiver: Receiver,
     /// When an objecting acknowledgement may be sent again.
     challenge_from: Instant,
+    /// When a segment of the connection arrived last.
+    last_heard_at: Instant,
+    /// When one of the timers in `life` is due.
+    life_at: Instant,
+    life: Option<Box<Life>>,
     opening: Option<Box<Opening>>,
     /// A reset to send.
     reply: Option<Box<TcpHeader>>,
@@ -182,6 +191,9 @@ impl Connection {
             sender: Sender::new(&config, controller),
             receiver: Receiver::new(&config),
             challenge_from: Instant::ZERO,
+            last_heard_at: Instant::ZERO,
+            life_at: Instant::NEVER,
+            life: None,
             opening: Some(Box::default()),
             reply: None,
             config,
@@ -200,6 +212,7 @@ impl Connection {
             let fits = start.wrapping_add(i64::from(header.payload_bytes)) <= self.receiver.limit() as i64;
             let fresh = self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp);
             if in_order && fits && fresh {
+                self.last_heard_at = now;
                 if start <= self.receiver.acknowledged as i64 {
                     self.note_timestamp(now, header);
                 }
@@ -274,6 +287,7 @@ impl Connection {
         if !header.has(flags::ACK) {
             return;
         }
+        self.last_heard_at = now;
         if with_timestamp && start <= self.receiver.acknowledged as i64 {
             self.note_timestamp(now, header);
         }
@@ -330,9 +344,7 @@ impl Connection {
             return true;
         }
         let echo = if self.options != 0 && header.timestamp_echo != 0 {
-            let ticks = u64::from(self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff);
-            // Less than a tick shows as nothing; a round trip takes some time.
-            Some((header.timestamp_echo, self.config.timestamp_tick.saturating_mul(ticks.max(1))))
+            Some((header.timestamp_echo, self.echo_age(now, header)))
         } else {
             None
         };
@@ -359,7 +371,10 @@ impl Connection {
     #[cold]
     fn fin_acknowledged(&mut self, now: Instant) {
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                self.limit_half_close(now);
+            }
             State::Closing => self.enter_time_wait(now),
             State::LastAck => self.close(CloseReason::Finished),
             _ => {}
@@ -373,6 +388,9 @@ impl Connection {
         let fin = header.has(flags::FIN);
         if length == 0 && !fin {
             return;
+        }
+        if now >= self.receiver.tune_at {
+            self.tune_receiver(now, header);
         }
         if self.receiver.is_finished() {
             return self.receive_after_fin(now, fin);
@@ -390,6 +408,21 @@ impl Connection {
         if self.receiver.is_finished() {
             self.peer_finished(now, twice);
         }
+    }
+
+    /// A round trip has passed: the receive buffer may grow.
+    #[inline(never)]
+    fn tune_receiver(&mut self, now: Instant, header: &TcpHeader) {
+        let rtt = (self.options != 0 && header.timestamp_echo != 0).then(|| self.echo_age(now, header));
+        self.receiver.tune(now, rtt);
+    }
+
+    /// How long ago the timestamp was sent that this segment echoes. Less than a tick shows as nothing; a round trip
+    /// takes some time.
+    #[inline(always)]
+    fn echo_age(&mut self, now: Instant, header: &TcpHeader) -> Duration {
+        let ticks = u64::from(self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff);
+        self.config.timestamp_tick.saturating_mul(ticks.max(1))
     }
 
     /// The peer's FIN and all before it have arrived.
@@ -419,6 +452,7 @@ impl Connection {
 
     fn enter_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
+        self.end_life();
         self.sender.rto_at = now.saturating_add(self.config.time_wait);
         self.sender.probe_at = Instant::NEVER;
         self.sender.reorder_at = Instant::NEVER;
@@ -435,11 +469,10 @@ impl Connection {
         self.open = false;
         self.pending &= pending::RESET;
         // The last acknowledgement of the peer's FIN still leaves in LAST-ACK's stead: it has been sent before.
-        self.sender.rto_at = Instant::NEVER;
-        self.sender.probe_at = Instant::NEVER;
-        self.sender.reorder_at = Instant::NEVER;
-        self.sender.pace_at = Instant::NEVER;
-        self.receiver.ack_at = Instant::NEVER;
+        self.opening = None;
+        self.end_life();
+        self.sender.close();
+        self.receiver.close();
     }
 
     /// Objects to a segment with an acknowledgement that says where we are; not too often, unless `always`.
@@ -513,14 +546,19 @@ impl Connection {
         if self.sender.reorder_at <= now {
             self.sender.on_reorder_timer(&self.config, now);
         }
-        if self.far_deadline() > now {
+        if self.life_at <= now {
+            self.on_life_timer(now);
+        }
+        if self.sender.deadline() > now {
             return;
         }
         match self.state {
             State::Closed | State::Listen => self.sender.rto_at = Instant::NEVER,
             State::TimeWait => self.close(CloseReason::Finished),
             State::SynSent | State::SynReceived => {
-                if self.sender.counts.lost_syns >= self.config.max_syn_retransmissions {
+                let begun_at = self.opening().begun_at;
+                let too_long = self.config.user_timeout.is_some_and(|most| now.saturating_since(begun_at) >= most);
+                if too_long || self.sender.counts.lost_syns >= self.config.max_syn_retransmissions {
                     return self.close(CloseReason::TimedOut);
                 }
                 self.sender.counts.lost_syns += 1;
@@ -538,7 +576,7 @@ impl Connection {
     /// When [`Connection::handle_timeout`] is wanted for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if not.
     #[inline(always)]
     pub fn far_deadline(&self) -> Instant {
-        self.sender.rto_at.min(self.sender.probe_at)
+        self.sender.deadline().min(self.life_at)
     }
 
     /// When [`Connection::handle_timeout`] is wanted for a delayed acknowledgement, pacing or reordering;
@@ -580,6 +618,12 @@ impl Connection {
         if self.pending & pending::SYN != 0 {
             self.pending &= !pending::SYN;
             self.fill_syn(now, out);
+            return true;
+        }
+        if self.pending & pending::KEEP_ALIVE != 0 {
+            self.pending &= !pending::KEEP_ALIVE;
+            let sequence = self.numbering.to_wire(self.sender.next).wrapping_sub(1);
+            self.fill_header(now, sequence, out);
             return true;
         }
         let again = self.pending & pending::ACK_TWICE;

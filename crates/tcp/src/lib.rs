@@ -3,7 +3,8 @@
 //!
 //! Read [`connection`](Connection) first: it opens, checks and closes. The sending half says what may leave
 //! (`sender.rs`) and what an acknowledgement changes (`acknowledge.rs`), with what is outstanding in `scoreboard.rs`
-//! and how losses are found and answered in `recovery.rs`. The receiving half is `receiver.rs`. Offsets in the stream
+//! and how losses are found and answered in `recovery.rs`. The receiving half is `receiver.rs`, and
+//! how its buffer grows `tuning.rs`. Offsets in the stream
 //! are 64 bits wide inside; `sequence.rs` turns them into numbers on the wire.
 
 mod acknowledge;
@@ -19,7 +20,8 @@ mod scoreboard;
 mod sender;
 mod sequence;
 mod status;
+mod tuning;
 
-pub use config::{Config, LossDetection};
+pub use config::{Config, KeepAlive, LossDetection};
 pub use connection::{Connection, Segment, Transmit};
 pub use status::{Inspect, State, Statistics};

@@ -9,6 +9,7 @@
 use crate::buffers::ByteStore;
 use crate::ranges::{Range, Ranges};
 use crate::sequence::Numbering;
+use crate::tuning::Tuning;
 use bytes::Bytes;
 use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock};
 use fullpipe_transport::Payload;
@@ -55,6 +56,9 @@ pub(crate) struct Receiver {
     /// Segments since the last acknowledgement.
     unacknowledged: u32,
     pub(crate) duplicates: u32,
+    /// When to look whether the buffer should grow.
+    pub(crate) tune_at: Instant,
+    tuning: Option<Box<Tuning>>,
     reassembly: Option<Box<Reassembly>>,
     bytes: Option<Box<ByteStore>>,
     mss_bytes: u32,
@@ -66,16 +70,20 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn new(config: &crate::Config) -> Receiver {
+        let buffer_bytes = config.first_receive_buffer_bytes();
+        let tuning = (buffer_bytes < config.receive_buffer_bytes).then(|| Box::new(Tuning::new(config)));
         Receiver {
             next: 0,
             read: 0,
-            window_end: config.receive_buffer_bytes,
+            window_end: buffer_bytes,
             acknowledged: 0,
-            buffer_bytes: config.receive_buffer_bytes,
+            buffer_bytes,
             fin: u64::MAX,
             ack_at: Instant::NEVER,
             unacknowledged: 0,
             duplicates: 0,
+            tune_at: if tuning.is_some() { Instant::ZERO } else { Instant::NEVER },
+            tuning,
             reassembly: None,
             bytes: None,
             mss_bytes: config.mss_bytes,
@@ -88,7 +96,36 @@ impl Receiver {
     /// The window field holds no more than this: nor does the buffer.
     pub(crate) fn limit_window(&mut self, most_bytes: u64) {
         self.buffer_bytes = self.buffer_bytes.min(most_bytes);
+        if let Some(tuning) = &mut self.tuning {
+            tuning.limit(most_bytes);
+        }
         self.window_end = self.window_end.min(self.limit());
+    }
+
+    /// Nothing more will arrive; what was not read stays.
+    pub(crate) fn close(&mut self) {
+        self.ack_at = Instant::NEVER;
+        self.tune_at = Instant::NEVER;
+        self.tuning = None;
+        self.reassembly = None;
+        let next = self.next.min(self.fin);
+        if let Some(bytes) = &mut self.bytes {
+            bytes.forget_from(next);
+        }
+    }
+
+    /// Lets the buffer grow if what the application read in the last round trip calls for it. `rtt` is a round-trip
+    /// time of this side's acknowledgements, where timestamps tell one.
+    pub(crate) fn tune(&mut self, now: Instant, rtt: Option<Duration>) {
+        let window_end = self.window_end;
+        let Some(tuning) = &mut self.tuning else {
+            self.tune_at = Instant::NEVER;
+            return;
+        };
+        self.tune_at = tuning.on_data(now, rtt, self.next, window_end);
+        if let Some(bytes) = tuning.wanted_bytes(now, self.read) {
+            self.buffer_bytes = self.buffer_bytes.max(bytes);
+        }
     }
 
     /// First offset that does not fit into the buffer.

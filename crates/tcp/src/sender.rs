@@ -119,6 +119,8 @@ pub(crate) struct Sender {
     rescued: bool,
     /// Time-outs without progress.
     pub(crate) timeouts_in_row: u32,
+    /// When what is first outstanding was sent, or asked for, that the last time-outs in a row were for.
+    stalled_since: Instant,
 
     // What only losses touch.
     /// The phase ends when this is acknowledged.
@@ -182,6 +184,7 @@ impl Sender {
             duplicates: 0,
             rescued: false,
             timeouts_in_row: 0,
+            stalled_since: Instant::ZERO,
             recovery_end: 0,
             prr: Prr::default(),
             rack: Rack::default(),
@@ -237,6 +240,31 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn fin_acknowledged(&self) -> bool {
         self.una > self.written
+    }
+
+    /// Whether the retransmission timer or the window probes watch over the connection.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        !self.board.segments.is_empty() || self.next < self.written
+    }
+
+    /// Retransmission time-out, tail loss probe or window probe.
+    #[inline(always)]
+    pub(crate) fn deadline(&self) -> Instant {
+        self.rto_at.min(self.probe_at)
+    }
+
+    /// The connection is over: nothing is sent any more, nothing kept.
+    pub(crate) fn close(&mut self) {
+        self.rto_at = Instant::NEVER;
+        self.probe_at = Instant::NEVER;
+        self.reorder_at = Instant::NEVER;
+        self.pace_at = Instant::NEVER;
+        self.pending = 0;
+        self.board = Scoreboard::new(self.control.mss_bytes);
+        self.presumed_bytes = 0;
+        self.bytes = None;
+        self.written = self.written.min(self.una);
+        self.next = self.una;
     }
 
     /// Nothing is outstanding and nothing to be sent: so it is with a side that only receives.
@@ -558,8 +586,12 @@ impl Sender {
         if self.rto_at > now {
             return false;
         }
+        if self.timeouts_in_row == 0 {
+            self.stalled_since = self.board.segments.front().map_or(now, |head| head.sent_at);
+        }
+        let give_up_at = config.user_timeout.map_or(Instant::NEVER, |most| self.stalled_since.saturating_add(most));
         self.timeouts_in_row += 1;
-        if self.timeouts_in_row > config.max_retransmissions {
+        if self.timeouts_in_row > config.max_retransmissions || now >= give_up_at {
             return true;
         }
         if self.board.segments.is_empty() {
@@ -567,11 +599,12 @@ impl Sender {
             if self.probing_window {
                 self.pending |= pending::WINDOW_PROBE;
                 self.probe_backoff = self.probe_backoff.saturating_add(1);
-                self.rto_at = now.saturating_add(self.probe_interval(config));
+                self.rto_at = now.saturating_add(self.probe_interval(config)).min(give_up_at);
             }
             return false;
         }
         self.on_timeout(config, now);
+        self.rto_at = self.rto_at.min(give_up_at);
         false
     }
 

@@ -34,8 +34,13 @@ fn syn_segments_carry_what_the_presets_say() {
 #[test]
 fn the_answer_offers_only_what_was_offered() {
     for bits in 0..16u8 {
-        let config =
-            Config { sack: bits & 1 != 0, timestamps: bits & 2 != 0, window_scaling: bits & 4 != 0, ..Config::linux() };
+        let config = Config {
+            sack: bits & 1 != 0,
+            timestamps: bits & 2 != 0,
+            window_scaling: bits & 4 != 0,
+            initial_receive_window_bytes: None,
+            ..Config::linux()
+        };
         let mut client = Script::unopened(config, Box::new(Halving));
         let mut accepting = server(Config { sack: bits & 8 != 0, ..Config::linux() });
         let syn = client.out().remove(0);

@@ -160,7 +160,13 @@ fn events_tell_of_readable_bytes_once() {
 #[test]
 fn the_window_is_what_is_left_of_the_buffer() {
     // 100 000 >> 1 = 50 000 fits 16 bits: scale 1.
-    let config = Config { receive_buffer_bytes: 100_000, delayed_ack_segments: 1, mss_bytes: 1000, ..Config::linux() };
+    let config = Config {
+        receive_buffer_bytes: 100_000,
+        initial_receive_window_bytes: None,
+        delayed_ack_segments: 1,
+        mss_bytes: 1000,
+        ..Config::linux()
+    };
     let mut script = open(config);
     script.data(0, 40_000, 0);
     assert_eq!(script.out()[0].header.window, 30_000);
@@ -203,7 +209,12 @@ fn what_fits_any_window_announced_is_taken_though_rounding_took_it_back() {
     // RFC 7323 section 2.4: the field holds the window in units of its scale, rounded down, so the edge may move left
     // by less than a unit; what would have been within any window announced counts as within. A shift of 1 (units of
     // 2), segments of odd length and a reader that waits.
-    let config = Config { receive_buffer_bytes: 100_001, delayed_ack_segments: 1, ..Config::linux() };
+    let config = Config {
+        receive_buffer_bytes: 100_001,
+        initial_receive_window_bytes: None,
+        delayed_ack_segments: 1,
+        ..Config::linux()
+    };
     let mut script = open(config);
     let (mut edge, mut retreats) = (100_000, 0);
     for segment in 0..10 {

@@ -29,7 +29,12 @@ macro_rules! scripts {
 }
 
 scripts! {
-    rfc9293: simultaneous_open simultaneous_open_refused three_way_handshake window_shrinks zero_receive_window;
+    receive_window: bound grows_with_reading stays_with_a_slow_reader without_timestamps;
+    rfc6298: syn_ack_retransmission syn_retransmission syn_retransmission_with_timestamps;
+    rfc9293: fin_retransmission fin_wait_2_timeout half_close half_close_of_the_peer keep_alive keep_alive_default
+        keep_alive_off keep_alive_with_data listening_to_nonsense simultaneous_close simultaneous_open
+        simultaneous_open_refused three_way_handshake user_timeout user_timeout_of_a_syn user_timeout_of_probes
+        window_shrinks zero_receive_window zero_window_probes;
 }
 
 #[test]
@@ -59,7 +64,7 @@ const HANDSHAKE: &str = "handshake 10ms\n";
 fn a_packet_that_differs_is_reported_with_line_time_and_difference() {
     let report = failure(&format!("{HANDSHAKE}+5ms write 100\n> . 1:101(100) ack 2\n"));
     assert!(report.starts_with("test:3: at 15ms\n    > . 1:101(100) ack 2\n"), "{report}");
-    assert!(report.contains("got       15ms  > . 1:101(100) ack 1 win 49152 <TS val 16 ecr 1010>"), "{report}");
+    assert!(report.contains("got       15ms  > . 1:101(100) ack 1 win 512 <TS val 16 ecr 1010>"), "{report}");
     assert!(report.contains("differs in: ack\n"), "{report}");
     assert!(report.contains("10ms  < S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, TS val 1010 ecr 1, wscale 7>"));
 }

@@ -19,6 +19,8 @@ const TIMESTAMP_BYTES: u64 = 12;
 /// What only the handshake needs; gone once the connection is open.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
+    /// When the first SYN was sent.
+    pub(super) begun_at: Instant,
     /// When the SYN was sent last.
     pub(super) syn_sent_at: Instant,
     /// Whether we are the passive side, which goes back to LISTEN when a handshake is reset.
@@ -32,8 +34,14 @@ pub(super) struct Opening {
 impl Connection {
     pub(super) fn send_syn(&mut self, now: Instant) {
         self.pending |= pending::SYN;
-        self.sender.rto_at = now.saturating_add(self.sender.rtt.rto());
-        self.opening().syn_sent_at = now;
+        let first = self.sender.counts.lost_syns == 0;
+        let opening = self.opening.get_or_insert_default();
+        opening.syn_sent_at = now;
+        if first {
+            opening.begun_at = now;
+        }
+        let give_up_at = self.config.user_timeout.map_or(Instant::NEVER, |most| opening.begun_at.saturating_add(most));
+        self.sender.rto_at = now.saturating_add(self.sender.rtt.rto()).min(give_up_at);
     }
 
     pub(super) fn opening(&mut self) -> &mut Opening {
@@ -147,11 +155,11 @@ impl Connection {
         let rtt = if lost_syns == 0 {
             Some(now.saturating_since(opening.syn_sent_at))
         } else if self.options != 0 && header.timestamp_echo != 0 {
-            let ticks = self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff;
-            Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1))))
+            Some(self.echo_age(now, header))
         } else {
             None
         };
+        self.begin_life(now);
         let sack = self.sender.sack;
         self.sender.establish(&self.config, now, mss, rtt.filter(|rtt| !rtt.is_zero()), sack, lost_syns);
     }
@@ -178,7 +186,7 @@ impl Connection {
             timestamp: if offered & options::TIMESTAMPS != 0 { self.clock(now) } else { 0 },
             timestamp_echo: if answer && self.options != 0 { self.recent_timestamp } else { 0 },
             flags: if answer { flags::SYN | flags::ACK } else { flags::SYN },
-            window: config.receive_buffer_bytes.min(65_535) as u16,
+            window: config.first_receive_buffer_bytes().min(65_535) as u16,
             payload_bytes: 0,
             mss: if config.mss_option { (u64::from(config.mss_bytes) + room).min(65_535) as u16 } else { 0 },
             options: offered,

@@ -179,6 +179,9 @@ pub struct Pair {
     serial: u64,
     pub filter: Filter,
     pub sent: [u64; 2],
+    /// Scale and right edge of the windows that each end announces.
+    shifts: [u8; 2],
+    edges: [Option<u32>; 2],
     pub log: Option<Vec<(Instant, usize, Segment)>>,
 }
 
@@ -200,6 +203,8 @@ impl Pair {
             serial: 0,
             filter: Box::new(|_, _, _| false),
             sent: [0; 2],
+            shifts: [0; 2],
+            edges: [None; 2],
             log: None,
         }
     }
@@ -259,8 +264,29 @@ impl Pair {
         }
     }
 
+    /// The right edge of the window never moves left, but for the rounding of its scale (RFC 9293 section 3.8.6).
+    fn check_window(&mut self, end: usize, header: &TcpHeader) {
+        let syn = header.has(flags::SYN);
+        if syn {
+            self.shifts[end] = if header.options & options::WINDOW_SCALE != 0 { header.window_scale } else { 0 };
+        }
+        if header.has(flags::RST) || !header.has(flags::ACK) {
+            return;
+        }
+        // Scales hold where both offered them; a SYN's own window is never scaled.
+        let both = self.shifts.iter().all(|shift| *shift > 0);
+        let shift = if syn || !both { 0 } else { self.shifts[end] };
+        let edge = header.acknowledgement.wrapping_add(u32::from(header.window) << shift);
+        if let Some(last) = self.edges[end].filter(|_| both || self.shifts == [0; 2]) {
+            let growth = edge.wrapping_sub(last) as i32;
+            assert!(growth > -(1 << shift), "the window of end {end} shrinks by {}", -growth);
+        }
+        self.edges[end] = Some(edge);
+    }
+
     fn send(&mut self, end: usize, segment: Segment) {
         self.sent[end] += 1;
+        self.check_window(end, &segment.header);
         let lost = (self.filter)(end, self.now, &segment);
         if let Some(log) = &mut self.log {
             log.push((self.now, end, segment.clone()));

@@ -8,6 +8,7 @@
 //! ```text
 //! preset linux             # or ns3; the preset that the rest changes
 //! set nagle false          # any field of `Config` by its name: numbers, true/false, durations (40ms, 1.5s), none
+//! set keep_alive 10s/1s/3  # idle time, interval, probes; or `default`
 //! control halving          # the tests' own control, or one of the catalogue's (newreno, cubic, ...)
 //! side client              # or server
 //! ```
@@ -25,7 +26,8 @@
 //! ```
 //!
 //! Every packet that goes out must be named, at its very instant; the script fails at the first that is not, and if it
-//! ends before a packet was named. Numbers are relative: the SYN is 0, the first byte 1. Flags are `S F R P . U E W A`
+//! ends before a packet was named. Calls in the instant of the line before come before the output of that instant, as
+//! when an application reads what has just arrived. Numbers are relative: the SYN is 0, the first byte 1. Flags are `S F R P . U E W A`
 //! (`.` is ACK, A is AE); the number of bytes in brackets repeats `end - start` and is checked. A packet without brackets
 //! for the codepoint is not ECT.
 //!

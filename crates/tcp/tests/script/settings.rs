@@ -4,7 +4,7 @@ use super::parse::{Check, duration, number};
 use crate::common::{Halving, next_deadline};
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::catalogue;
-use fullpipe_tcp::{Config, Connection, LossDetection, State};
+use fullpipe_tcp::{Config, Connection, KeepAlive, LossDetection, State};
 use fullpipe_transport::Stream;
 use fullpipe_units::{Duration, Instant};
 
@@ -55,6 +55,19 @@ impl Setting for LossDetection {
     }
 }
 
+impl Setting for KeepAlive {
+    fn parse(text: &str) -> Parsed<KeepAlive> {
+        let parts: Vec<_> = text.split('/').collect();
+        match parts.as_slice() {
+            ["default"] => Ok(KeepAlive::default()),
+            [idle, interval, probes] => {
+                Ok(KeepAlive { idle: duration(idle)?, interval: duration(interval)?, probes: number(probes)? })
+            }
+            _ => Err(format!("{text}: default, or idle/interval/probes")),
+        }
+    }
+}
+
 macro_rules! fields {
     ($config:ident, $key:ident, $text:ident: $($field:ident)*) => {
         match $key {
@@ -71,7 +84,7 @@ pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
         rtt_from_timestamps window_scaling mss_option delayed_ack_segments delayed_ack_timeout nagle min_rto
         initial_rto max_rto loss_detection tail_loss_probe pacing pacing_quantum_segments idle_restart
         max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once
-        fin_with_data_acknowledged_twice
+        fin_with_data_acknowledged_twice keep_alive user_timeout fin_wait_2_timeout initial_receive_window_bytes
     );
     Ok(())
 }

@@ -1,0 +1,90 @@
+//! The timers of a connection's life: keep-alive (RFC 9293 section 3.8.4) and the end of a half-close.
+//!
+//! **Model.** A connection with nothing outstanding from which nothing was heard for the idle time sends a segment
+//! without payload whose number is one too low; whoever is alive must answer it. After so many of them, an interval
+//! apart, without an answer the connection is over. While anything is outstanding the retransmission timer watches
+//! instead. In FIN-WAIT-2 the peer may go on sending for ever, unless a time is set for it.
+
+use super::{Connection, pending};
+use crate::config::KeepAlive;
+use crate::status::State;
+use fullpipe_transport::CloseReason;
+use fullpipe_units::Instant;
+
+/// What only these timers need.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// When to look whether the peer is alive.
+    keep_alive_at: Instant,
+    /// Segments that ask for a sign of life since the last one.
+    unanswered: u32,
+    /// When FIN-WAIT-2 ends.
+    half_close_at: Instant,
+}
+
+impl Default for Life {
+    fn default() -> Life {
+        Life { keep_alive_at: Instant::NEVER, unanswered: 0, half_close_at: Instant::NEVER }
+    }
+}
+
+impl Connection {
+    /// The connection is open: its keep-alive begins to run.
+    pub(super) fn begin_life(&mut self, now: Instant) {
+        self.last_heard_at = now;
+        if let Some(keep_alive) = self.config.keep_alive {
+            self.life.get_or_insert_default().keep_alive_at = now.saturating_add(keep_alive.idle);
+            self.arm_life();
+        }
+    }
+
+    /// FIN-WAIT-2 begins.
+    pub(super) fn limit_half_close(&mut self, now: Instant) {
+        if let Some(longest) = self.config.fin_wait_2_timeout {
+            self.life.get_or_insert_default().half_close_at = now.saturating_add(longest);
+            self.arm_life();
+        }
+    }
+
+    /// Neither matters any longer.
+    pub(super) fn end_life(&mut self) {
+        self.life = None;
+        self.life_at = Instant::NEVER;
+    }
+
+    fn arm_life(&mut self) {
+        self.life_at = self.life.as_ref().map_or(Instant::NEVER, |life| life.keep_alive_at.min(life.half_close_at));
+    }
+
+    #[cold]
+    pub(super) fn on_life_timer(&mut self, now: Instant) {
+        let Some(life) = &self.life else { return self.end_life() };
+        if life.half_close_at <= now && self.state == State::FinWait2 {
+            return self.close(CloseReason::TimedOut);
+        }
+        if life.keep_alive_at <= now
+            && let Some(keep_alive) = self.config.keep_alive
+        {
+            self.look_for_life(now, keep_alive);
+        }
+        self.arm_life();
+    }
+
+    fn look_for_life(&mut self, now: Instant, keep_alive: KeepAlive) {
+        let heard_at = self.last_heard_at;
+        let watched = self.sender.is_outstanding();
+        let Some(life) = &mut self.life else { return };
+        let silent = now.saturating_since(heard_at);
+        if watched || silent < keep_alive.idle {
+            life.unanswered = 0;
+            let from = if watched { now } else { heard_at };
+            life.keep_alive_at = from.saturating_add(keep_alive.idle);
+        } else if life.unanswered >= keep_alive.probes {
+            self.close(CloseReason::TimedOut);
+        } else {
+            life.unanswered += 1;
+            life.keep_alive_at = now.saturating_add(keep_alive.interval);
+            self.pending |= pending::KEEP_ALIVE;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! How the receive buffer grows: dynamic right-sizing (Fisk and Feng, "Dynamic Right-Sizing in TCP", 2001) as Linux does
+//! it (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`).
+//!
+//! **Model.** A sender in slow start doubles what it sends in a round trip. A receiver that wants never to be what
+//! limits it must offer, in this round trip, twice what its application read in the last one, and some segments more
+//! for the jitter of reading. While reading speeds up by a share, twice that share is added on top. The buffer grows
+//! only, up to its bound.
+//!
+//! The round-trip time is the receiver's own: from timestamps that come back, a sample four times in a round trip and at
+//! least every 10 ms, a new one counting half (Linux: one for each echoed value, counting an eighth); without timestamps
+//! the time in which a whole window arrives, of which the smallest holds: it can only be too long.
+
+use crate::Config;
+use fullpipe_units::{Duration, Instant};
+
+/// Segments of room beside twice what was read.
+const SPARE_SEGMENTS: u64 = 16;
+/// Longest time between samples: one that a pause of the sender made too long is soon forgotten.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub(crate) struct Tuning {
+    most_bytes: u64,
+    mss_bytes: u64,
+    rtt: Option<Duration>,
+    /// Without timestamps: the window that is being timed ends here, and since when.
+    mark: u64,
+    mark_at: Option<Instant>,
+    /// What the application read in the last round trip that broke the record.
+    space_bytes: u64,
+    /// Where the application stood when the present round trip began, and when that was.
+    round_read: u64,
+    round_at: Instant,
+}
+
+impl Tuning {
+    pub(crate) fn new(config: &Config) -> Tuning {
+        let mss_bytes = u64::from(config.mss_bytes.max(1));
+        let initial_bytes = mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1)));
+        Tuning {
+            most_bytes: config.receive_buffer_bytes,
+            mss_bytes,
+            rtt: None,
+            mark: 0,
+            mark_at: None,
+            space_bytes: initial_bytes.min(config.first_receive_buffer_bytes()).max(1),
+            round_read: 0,
+            round_at: Instant::ZERO,
+        }
+    }
+
+    pub(crate) fn limit(&mut self, most_bytes: u64) {
+        self.most_bytes = self.most_bytes.min(most_bytes);
+    }
+
+    /// Data have arrived, everything before `next` in order; returns when to look again. `rtt`: of a timestamp.
+    pub(crate) fn on_data(&mut self, now: Instant, rtt: Option<Duration>, next: u64, window_end: u64) -> Instant {
+        if let Some(sample) = rtt {
+            let smoothed = self.rtt.map_or(sample, |old| (old + sample) / 2);
+            self.rtt = Some(smoothed);
+            return now.saturating_add((smoothed / 4).min(LONGEST_PAUSE));
+        }
+        if self.mark_at.is_some() && next < self.mark {
+            return now;
+        }
+        if let Some(begun) = self.mark_at {
+            let sample = now.saturating_since(begun);
+            self.rtt = Some(self.rtt.map_or(sample, |old| old.min(sample)));
+        }
+        self.mark = window_end;
+        self.mark_at = Some(now);
+        now
+    }
+
+    /// At the end of a round trip: the buffer that what was read in it calls for, if that is more than ever.
+    pub(crate) fn wanted_bytes(&mut self, now: Instant, read: u64) -> Option<u64> {
+        let rtt = self.rtt?;
+        if now.saturating_since(self.round_at) < rtt {
+            return None;
+        }
+        let copied = read - self.round_read;
+        self.round_read = read;
+        self.round_at = now;
+        if copied <= self.space_bytes {
+            return None;
+        }
+        let room = copied.saturating_mul(2).saturating_add(SPARE_SEGMENTS * self.mss_bytes);
+        let share = u128::from(copied - self.space_bytes);
+        let growth = u128::from(room) * share / u128::from(self.space_bytes);
+        self.space_bytes = copied;
+        let wanted = u128::from(room) + 2 * growth;
+        Some(u64::try_from(wanted).unwrap_or(u64::MAX).min(self.most_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn tuning() -> Tuning {
+        Tuning::new(&Config {
+            mss_bytes: 1000,
+            receive_buffer_bytes: 200_000,
+            initial_receive_window_bytes: Some(20_000),
+            ..Config::linux()
+        })
+    }
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn the_buffer_wanted_is_twice_what_was_read_and_twice_its_growth() {
+        let mut tuning = tuning();
+        tuning.on_data(at(100), Some(RTT), 0, 20_000);
+        // The record to break is ten segments. 20 000 read: 2 x 20 000 + 16 000 = 56 000, grown by a whole: x (1 + 2).
+        assert_eq!(tuning.wanted_bytes(at(100), 20_000), Some(168_000));
+        // Not before the next round trip is over.
+        assert_eq!(tuning.wanted_bytes(at(199), 80_000), None);
+        // 22 000 more: 44 000 + 16 000 = 60 000, a tenth more than 20 000: x (1 + 2/10).
+        assert_eq!(tuning.wanted_bytes(at(200), 42_000), Some(72_000));
+        // No record, no growth; and the bound.
+        assert_eq!(tuning.wanted_bytes(at(300), 64_000), None);
+        assert_eq!(tuning.wanted_bytes(at(400), 264_000), Some(200_000));
+    }
+
+    #[test]
+    fn a_sample_made_long_by_a_pause_is_soon_forgotten() {
+        let mut tuning = tuning();
+        assert_eq!(tuning.on_data(at(10_000), Some(Duration::from_secs(8)), 0, 0), at(10_010));
+        let mut now = at(10_000);
+        for _ in 0..7 {
+            now = tuning.on_data(now, Some(Duration::from_millis(20)), 0, 0);
+        }
+        // 8000 ms halved seven times: 62.5 ms, and 20 x 127 / 128 = 19.8 ms.
+        let rtt = tuning.rtt.unwrap();
+        assert!((Duration::from_millis(82)..Duration::from_millis(83)).contains(&rtt), "{rtt}");
+    }
+
+    #[test]
+    fn without_timestamps_the_shortest_time_of_a_window_counts() {
+        let mut tuning = tuning();
+        tuning.on_data(at(0), None, 0, 10_000);
+        tuning.on_data(at(50), None, 9_999, 18_000);
+        assert_eq!(tuning.rtt, None);
+        tuning.on_data(at(60), None, 10_000, 20_000);
+        assert_eq!(tuning.rtt, Some(Duration::from_millis(60)));
+        tuning.on_data(at(100), None, 20_000, 30_000);
+        assert_eq!(tuning.rtt, Some(Duration::from_millis(40)));
+        tuning.on_data(at(190), None, 30_000, 40_000);
+        assert_eq!(tuning.rtt, Some(Duration::from_millis(40)));
+    }
+}
