@@ -1,6 +1,6 @@
 //! Applications against a stream with a small buffer: what is written, in what pieces, and when.
 
-use fullpipe_transport::{Event, Payload, Stream};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_workload::{Application, Bulk, ConstantRate, Io, Sink, StreamId, Transfer, Transfers};
 
@@ -133,6 +133,17 @@ fn writes_at_a_constant_rate_pile_up_while_the_buffer_is_full() {
     sender.on_stream(StreamId(0), Event::Writable, &mut host);
     assert_eq!(host.stream.writes, [100, 100, 50, 250]);
     assert!(host.stream.finished);
+}
+
+#[test]
+fn after_its_stream_is_closed_a_source_writes_nothing_more() {
+    let mut host = Host::new(1000);
+    let mut sender = ConstantRate::new(100, Duration::from_nanos(10), Some(5), true);
+    sender.on_start(&mut host);
+    sender.on_stream(StreamId(0), Event::Closed(CloseReason::Reset), &mut host);
+    host.run_timers(&mut sender, 1000);
+    assert_eq!(host.stream.writes, [100]);
+    assert!(!host.stream.finished);
 }
 
 #[test]

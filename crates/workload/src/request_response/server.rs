@@ -115,7 +115,7 @@ impl RequestResponseServer {
         if unwritten_bytes > 0 {
             return;
         }
-        if self.spec.connection == ConnectionUse::PerExchange || served.peer_finished {
+        if self.spec.connection == ConnectionUse::PerExchange {
             stream.finish();
             self.served.remove(&id);
             return;
@@ -123,17 +123,17 @@ impl RequestResponseServer {
         served.exchange += 1;
         served.stage = Stage::Reading(self.spec.exchange(served.exchange, &mut self.plan).request_bytes);
         self.read(id, io);
+        self.finish_if_over(id, io);
     }
 
-    /// The client will ask nothing more; what it has asked is still answered.
-    fn peer_finished(&mut self, id: StreamId, io: &mut dyn Io) {
-        let Some(served) = self.served.get_mut(&id) else { return };
-        served.peer_finished = true;
-        if matches!(served.stage, Stage::Reading(_)) {
-            self.served.remove(&id);
-            if let Some(stream) = io.stream(id) {
-                stream.finish();
-            }
+    /// Finishes a connection on which nothing more will be asked and everything is answered.
+    fn finish_if_over(&mut self, id: StreamId, io: &mut dyn Io) {
+        if let Some(served) = self.served.get(&id)
+            && served.peer_finished
+            && matches!(served.stage, Stage::Reading(_))
+            && let Some(stream) = io.stream(id)
+        {
+            stream.finish();
         }
     }
 }
@@ -154,7 +154,12 @@ impl Application for RequestResponseServer {
             Event::Connected => self.accept(stream, io),
             Event::Readable => self.read(stream, io),
             Event::Writable => self.write(stream, io),
-            Event::PeerFinished => self.peer_finished(stream, io),
+            Event::PeerFinished => {
+                if let Some(served) = self.served.get_mut(&stream) {
+                    served.peer_finished = true;
+                }
+                self.finish_if_over(stream, io);
+            }
             Event::Closed(_) => {
                 self.served.remove(&stream);
                 self.thinking.retain(|&(_, thinking)| thinking != stream);

@@ -1,11 +1,11 @@
 //! Requests and responses, and transfers on a connection each: times by hand, and every byte accounted for.
 
-use crate::way::Way;
-use fullpipe_transport::CloseReason;
+use crate::way::{Host, Way};
+use fullpipe_transport::{CloseReason, Event, Payload};
 use fullpipe_units::{Duration, Instant, Rate, Stream};
 use fullpipe_workload::{
-    Application, Completion, ConnectionUse, Distribution, Figure, PoissonTransfers, PoissonTransfersAcceptor,
-    PoissonTransfersSpec, RequestResponseClient, RequestResponseServer, RequestResponseSpec,
+    Application, Completion, ConnectionUse, Distribution, Figure, Io, PoissonTransfers, PoissonTransfersAcceptor,
+    PoissonTransfersSpec, RequestResponseClient, RequestResponseServer, RequestResponseSpec, StreamId,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -171,6 +171,79 @@ fn a_lost_connection_fails_its_exchange_only() {
 }
 
 #[test]
+fn whatever_connections_are_lost_the_server_answers_what_was_asked() {
+    let base = random_spec(ConnectionUse::PerExchange);
+    let (mut client, mut server) = pair(&base);
+    let mut way = way();
+    way.start(&mut [&mut client, &mut server], millis(37));
+    // Every 113 ms the newest connection dies: before the handshake, with half a request, while the server thinks ...
+    for at in (113..).step_by(113).take(80) {
+        way.run(&mut [&mut client, &mut server], millis(at));
+        way.kill(way.opened() - 1, CloseReason::TimedOut);
+    }
+    way.run(&mut [&mut client, &mut server], Instant::NEVER);
+    let figures = client.figures(way.now);
+    let failed = figure(&figures, "exchanges_failed") as usize;
+    assert_eq!(client.completions().len() + failed, 300);
+    assert!(failed > 40, "{failed}");
+    // What the client has read in each exchange, the server has written on one connection.
+    let mut answers = vec![0; 300];
+    way.writes[1].iter().for_each(|&(connection, bytes)| answers[connection as usize] += bytes);
+    let mut at = 0;
+    for one in client.completions() {
+        at += answers[at..].iter().position(|&bytes| bytes == one.bytes).expect("an answer of that size") + 1;
+    }
+    assert_eq!(way.live_connections(), 0);
+}
+
+/// A client of its own kind: writes so much at once, finishes, and counts what comes.
+#[derive(Debug)]
+struct Raw {
+    bytes: u64,
+    read: Vec<u64>,
+    closed: Option<CloseReason>,
+}
+
+impl Application for Raw {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        let id = io.open();
+        let stream = io.stream(id).unwrap();
+        stream.write(Payload::Length(self.bytes));
+        stream.finish();
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Readable => self.read.push(io.stream(stream).unwrap().read(u64::MAX).unwrap().len()),
+            Event::Closed(reason) => self.closed = Some(reason),
+            Event::Connected | Event::Writable | Event::PeerFinished => {}
+        }
+    }
+}
+
+#[test]
+fn requests_that_come_together_are_answered_one_after_the_other() {
+    // Two requests of 1000 bytes and half a third in one go, and the end of the stream behind them.
+    let (_, mut server) = pair(&spec(ConnectionUse::Kept));
+    let mut raw = Raw { bytes: 2500, read: Vec::new(), closed: None };
+    let mut way = way();
+    way.start(&mut [&mut raw, &mut server], Instant::NEVER);
+    assert_eq!(raw.read, [5000, 5000]);
+    assert_eq!(raw.closed, Some(CloseReason::Finished));
+    assert_eq!(server.progress().received_bytes, 2500);
+}
+
+#[test]
+fn a_wake_during_an_exchange_begins_no_other() {
+    let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
+    let mut way = way();
+    way.start(&mut [&mut client, &mut server], millis(30));
+    client.on_wake(&mut Host { way: &mut way, end: 0 });
+    way.run(&mut [&mut client, &mut server], Instant::NEVER);
+    assert_eq!(spans(client.completions()), [(0, 49), (99, 128), (178, 207)]);
+}
+
+#[test]
 fn a_lost_connection_that_was_to_be_kept_ends_it_all() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
     let mut way = way();
@@ -208,10 +281,13 @@ fn ends(spec: &PoissonTransfersSpec) -> (PoissonTransfers, PoissonTransfersAccep
 #[test]
 fn a_transfer_takes_handshake_transmission_and_delay() {
     // Connections do not share the rate here: 20 + size / (byte per us) + 10 ms, each.
-    let (mut initiator, mut acceptor) = ends(&transfers(500));
+    let mut initiator = PoissonTransfers::new(&transfers(500), random()).unwrap();
+    let mut acceptor = PoissonTransfersAcceptor::new(&transfers(500), random(), millis(3000)).unwrap();
     let mut way = way();
+    way.now = millis(3000);
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
     assert_eq!(acceptor.completions().len(), 500);
+    assert!(acceptor.completions().iter().all(|one| one.started > millis(3000)));
     for one in acceptor.completions() {
         let expected = 30 * MILLISECOND + one.bytes * 1000;
         assert_eq!(one.completed.saturating_since(one.started).as_nanos(), expected);

@@ -2,7 +2,8 @@
 //!
 //! A stream's bytes leave one after another at the rate of their direction and arrive, write by write, a delay later; a
 //! write's bytes leave the send buffer when they are on the way. Data written before the handshake is over leave when
-//! it is. Nothing is lost. Streams have different numbers at the two ends.
+//! it is. Nothing is lost. Streams have different numbers at the two ends, and those of streams that are gone are used
+//! again.
 
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant, Rate};
@@ -87,6 +88,8 @@ pub(crate) struct Way {
     pub(crate) send_buffer_bytes: u64,
     opened: u32,
     connections: BTreeMap<u32, [End; 2]>,
+    /// Connection that has the n-th number for its stream at the initiator, and that plus 1000 at the acceptor.
+    numbers: Vec<Option<u32>>,
     /// Connections whose end is on its way.
     closing: BTreeSet<u32>,
     happenings: BTreeMap<(Instant, u64), (usize, u32, Happening)>,
@@ -100,14 +103,6 @@ pub(crate) struct Way {
     pub(crate) datagrams_arrive: bool,
 }
 
-fn id(connection: u32, end: usize) -> StreamId {
-    StreamId(2 * connection + 1000 * end as u32)
-}
-
-fn connection_of(stream: StreamId, end: usize) -> u32 {
-    (stream.0 - 1000 * end as u32) / 2
-}
-
 impl Way {
     pub(crate) fn new(delay: Duration, rate: impl Fn(usize, Instant) -> Option<Rate> + 'static) -> Self {
         Way {
@@ -118,6 +113,7 @@ impl Way {
             send_buffer_bytes: 1 << 40,
             opened: 0,
             connections: BTreeMap::new(),
+            numbers: Vec::new(),
             closing: BTreeSet::new(),
             happenings: BTreeMap::new(),
             sequence: 0,
@@ -146,6 +142,15 @@ impl Way {
             self.put(at[0], 0, connection, Happening::Closed(reason));
             self.put(at[1], 1, connection, Happening::Closed(reason));
         }
+    }
+
+    fn id(&self, connection: u32, end: usize) -> StreamId {
+        let number = self.numbers.iter().position(|&taken| taken == Some(connection)).expect("a live connection");
+        StreamId(number as u32 + 1000 * end as u32)
+    }
+
+    fn connection_of(&self, stream: StreamId, end: usize) -> Option<u32> {
+        *self.numbers.get(stream.0.checked_sub(1000 * end as u32)? as usize)?
     }
 
     fn put(&mut self, at: Instant, end: usize, connection: u32, happening: Happening) {
@@ -236,11 +241,13 @@ impl Way {
         let closed = matches!(happening, Happening::Closed(_));
         // Both ends hear of the end; then the connection is gone.
         if let Some(event) = self.apply(end, connection, happening) {
-            applications[end].on_stream(id(connection, end), event, &mut Host { way: self, end });
+            let id = self.id(connection, end);
+            applications[end].on_stream(id, event, &mut Host { way: self, end });
         }
         let other = self.happenings.values().any(|(_, c, h)| *c == connection && matches!(h, Happening::Closed(_)));
         if closed && !other {
             self.connections.remove(&connection);
+            self.numbers.iter_mut().filter(|taken| **taken == Some(connection)).for_each(|taken| *taken = None);
         }
     }
 
@@ -275,17 +282,20 @@ impl Io for Host<'_> {
         let established = way.now + handshake + way.delay;
         let end = |free| End { limit: way.send_buffer_bytes, free, ..End::default() };
         way.connections.insert(connection, [end(established), end(established)]);
+        match way.numbers.iter_mut().find(|taken| taken.is_none()) {
+            Some(free) => *free = Some(connection),
+            None => way.numbers.push(Some(connection)),
+        }
         way.put(way.now + handshake, 1, connection, Happening::Connected);
         way.put(established, 0, connection, Happening::Connected);
-        id(connection, 0)
+        way.id(connection, 0)
     }
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
-        let ends = self.way.connections.get_mut(&connection_of(stream, self.end))?;
+        let ends = self.way.connections.get_mut(&self.way.connection_of(stream, self.end)?)?;
         Some(&mut ends[self.end])
     }
     fn connection_number(&self, stream: StreamId) -> Option<u32> {
-        let connection = connection_of(stream, self.end);
-        self.way.connections.contains_key(&connection).then_some(connection)
+        self.way.connection_of(stream, self.end)
     }
     fn send_datagram(&mut self, payload_bytes: u32) {
         let way = &mut *self.way;
