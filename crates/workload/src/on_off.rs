@@ -75,6 +75,8 @@ impl OnOff {
     /// If the description makes no sense.
     pub fn new(spec: &OnOffSpec, over_stream: bool, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
+        let fits = over_stream || spec.payload_bytes <= crate::MAX_DATAGRAM_BYTES;
+        Invalid::unless(fits, "payload: that of a datagram is at most 65507 bytes")?;
         Ok(OnOff {
             random,
             outlet: Outlet::new(over_stream),

@@ -25,6 +25,9 @@ use fullpipe_units::{Duration, Rate};
 /// Bytes of a request that say what is wanted.
 const REQUEST_CONTENT_BYTES: u32 = 16;
 
+/// Largest request: its bytes are real ones.
+const MAX_REQUEST_BYTES: u32 = 1 << 20;
+
 /// How the client chooses the next segment's bit rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RateChoice {
@@ -53,7 +56,7 @@ pub struct VideoAbrSpec {
     pub segment: Duration,
     /// Segments of the video (`None`: without end).
     pub segments: Option<u64>,
-    /// Size of a request (at least 16 bytes).
+    /// Size of a request (from 16 bytes to 1 MiB).
     pub request_bytes: u32,
     /// Playback starts when so much is buffered.
     pub start_level: Duration,
@@ -75,8 +78,8 @@ impl VideoAbrSpec {
         Invalid::unless(ascending, "ladder: its bit rates ascend")?;
         let smallest = self.ladder.first().map_or(0, |rate| rate.bytes_in(self.segment));
         Invalid::unless(smallest > 0, "ladder: a segment at its lowest bit rate has at least a byte")?;
-        let request = self.request_bytes >= REQUEST_CONTENT_BYTES;
-        Invalid::unless(request, "request: it has at least 16 bytes")?;
+        let request = (REQUEST_CONTENT_BYTES..=MAX_REQUEST_BYTES).contains(&self.request_bytes);
+        Invalid::unless(request, "request: it has from 16 bytes to 1 MiB")?;
         let room = self.segment <= self.max_level;
         Invalid::unless(room, "buffer: it has room for a segment")?;
         match self.choice {

@@ -1,7 +1,7 @@
 //! Which bit rate the next segment is to have.
 //!
 //! - By buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson, "A buffer-based approach to rate adaptation",
-//!   SIGCOMM 2014, section 4, algorithm 1. A map f of the buffer's level gives the lowest rate up to the reservoir, the
+//!   SIGCOMM 2014, algorithm 1. A map f of the buffer's level gives the lowest rate up to the reservoir, the
 //!   highest from reservoir plus cushion, and a straight line between. The last rate is kept until f crosses the
 //!   neighbouring step of the ladder; then it becomes the highest step below f on the way up, the lowest above f on the
 //!   way down. The paper's numbers are a reservoir of 90 s and a cushion of 126 s in a buffer of 240 s.

@@ -398,6 +398,8 @@ fn senseless_descriptions_are_refused() {
     assert!(on_off(|spec| spec.payload_bytes = 0));
     assert!(on_off(|spec| spec.on_s = constant(0.0)));
     assert!(on_off(|spec| spec.off_s = constant(-1.0)));
+    let large = OnOffSpec { payload_bytes: 65_508, ..self::on_off(constant(1.0), constant(1.0), None) };
+    assert!(OnOff::new(&large, false, random("a")).is_err() && OnOff::new(&large, true, random("a")).is_ok());
     let poisson = |change: fn(&mut PoissonPacketsSpec)| {
         let mut spec = poisson(constant(1.0), 1);
         change(&mut spec);

@@ -277,6 +277,7 @@ fn senseless_videos_are_refused() {
     assert!(refused(|spec| spec.ladder[0] = Rate::from_bits_per_second(1)));
     assert!(refused(|spec| spec.segment = Duration::ZERO));
     assert!(refused(|spec| spec.request_bytes = 15));
+    assert!(refused(|spec| spec.request_bytes = (1 << 20) + 1));
     assert!(refused(|spec| spec.max_level = Duration::from_secs(3)));
     assert!(refused(|spec| spec.choice = RateChoice::Throughput { safety: 0.0, samples: 5 }));
     assert!(refused(|spec| spec.choice = RateChoice::Throughput { safety: 0.9, samples: 0 }));
