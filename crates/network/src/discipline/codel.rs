@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 /// Settings of CoDel. The default is RFC 8289's, without ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelSpecification {
-    /// A standing wait up to this is fine (RFC 8289 section 4.4: 5 ms).
+    /// A standing wait up to this is fine (RFC 8289 section 4.3: 5 ms).
     pub target: Duration,
-    /// How long the wait must stand, about a round trip (RFC 8289 section 4.3: 100 ms).
+    /// How long the wait must stand, about a round trip (RFC 8289 section 4.2: 100 ms).
     pub interval: Duration,
     /// Bytes (at the IP layer) of a full packet.
     pub mtu_bytes: u32,

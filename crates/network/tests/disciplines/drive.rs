@@ -1,0 +1,183 @@
+//! A queue under random load, watched.
+
+use fullpipe_network::queue::Queued;
+use fullpipe_network::{Content, Handle, Packet, QueueDiscipline};
+use fullpipe_units::{Codepoint, FlowId, Instant, NodeId, Stream};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+pub const FRAMING: u32 = 18;
+
+/// A packet as the tests know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    pub number: usize,
+    pub flow: u32,
+    pub ip_bytes: u32,
+    pub codepoint: Codepoint,
+    pub since: u64,
+}
+
+impl Item {
+    pub fn wire_bytes(&self) -> u64 {
+        u64::from(self.ip_bytes + FRAMING)
+    }
+
+    pub fn capable(&self) -> bool {
+        self.codepoint != Codepoint::NotEct
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Arrive(Item),
+    Leave,
+}
+
+/// What becomes of packets, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Refused for want of room.
+    Refused(usize),
+    /// Dropped although there was room.
+    Early(usize),
+    /// Dropped later for want of room.
+    Pushed(usize),
+    /// Sent, with these ECN bits.
+    Sent(usize, Codepoint),
+    /// Nothing to send.
+    Nothing,
+}
+
+/// A stretch of time with its load.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    pub arrivals: usize,
+    /// Mean time between arrivals.
+    pub gap_ns: u64,
+    /// Time between departures.
+    pub service_ns: u64,
+}
+
+/// Codepoint of all packets of a flow.
+pub fn codepoint(flow: u32) -> Codepoint {
+    [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce][flow as usize % 4]
+}
+
+/// Arrivals at random (uniform gaps about the mean), of the given flows in turn at random; departures at regular times.
+pub fn script(phases: &[Phase], flows: u32, sizes: &[u32], seed: u64) -> Vec<(u64, Step)> {
+    let mut stream = Stream::new(seed, "load", "arrivals");
+    let mut steps = Vec::new();
+    let (mut now, mut departure, mut number) = (0, 0, 0);
+    for phase in phases {
+        for _ in 0..phase.arrivals {
+            now += stream.below(2 * phase.gap_ns + 1);
+            while departure <= now {
+                steps.push((departure, Step::Leave));
+                departure += phase.service_ns;
+            }
+            let flow = stream.below(u64::from(flows)) as u32;
+            let ip_bytes = sizes[stream.below(sizes.len() as u64) as usize];
+            steps.push((now, Step::Arrive(Item { number, flow, ip_bytes, codepoint: codepoint(flow), since: now })));
+            number += 1;
+        }
+    }
+    let last = phases.last().map_or(1, |phase| phase.service_ns);
+    for _ in 0..number + 5 {
+        steps.push((departure, Step::Leave));
+        departure += last;
+    }
+    steps
+}
+
+/// Loads that fill a queue of some hundred packets, empty it, leave it idle and fill it again.
+pub fn phases() -> impl Strategy<Value = Vec<Phase>> {
+    let phase = (20usize..250, prop_oneof![3 => 200_000u64..3_000_000, 1 => 5_000_000u64..80_000_000])
+        .prop_flat_map(|(arrivals, gap_ns)| {
+            (Just(arrivals), Just(gap_ns), prop_oneof![3 => 800_000u64..2_500_000, 1 => Just(gap_ns)])
+        })
+        .prop_map(|(arrivals, gap_ns, service_ns)| Phase { arrivals, gap_ns, service_ns });
+    prop::collection::vec(phase, 1..6)
+}
+
+/// Hands the steps to a discipline, checks what holds for all, tells `look` the discipline after each step.
+pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut look: impl FnMut(&D)) -> Vec<Fate> {
+    let mut fates = Vec::new();
+    let mut arena = fullpipe_network::packet::Arena::default();
+    let mut handles: Vec<Handle> = Vec::new();
+    let mut inside: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut sent_up_to: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut items: Vec<Item> = Vec::new();
+    let mut dropped = Vec::new();
+    for (now, step) in steps {
+        let now = Instant::from_nanos(*now);
+        match step {
+            Step::Arrive(item) => {
+                let content = Content::Udp { payload_bytes: item.ip_bytes - 28 };
+                let mut packet = Packet::new(FlowId(item.flow), NodeId(1), item.ip_bytes, content);
+                packet.codepoint = item.codepoint;
+                let handle = arena.insert(packet);
+                handles.push(handle);
+                items.push(*item);
+                let queued = Queued::new(handle, &packet, item.ip_bytes + FRAMING, now);
+                inside.insert(item.number, item.wire_bytes());
+                if let Err(refused) = discipline.enqueue(now, queued, &mut dropped) {
+                    assert_eq!(refused.handle, handle, "a packet is refused for itself");
+                    assert!(inside.remove(&item.number).is_some());
+                    fates.push(Fate::Refused(item.number));
+                }
+            }
+            Step::Leave => match discipline.dequeue(now, &mut dropped) {
+                None => fates.push(Fate::Nothing),
+                Some(packet) => {
+                    let number = handles.binary_search(&packet.handle).unwrap();
+                    assert!(inside.remove(&number).is_some(), "a packet leaves once");
+                    let item = items[number];
+                    assert_eq!(
+                        packet.marked,
+                        packet.codepoint == Codepoint::Ce && (packet.marked || item.codepoint != Codepoint::Ce)
+                    );
+                    if !packet.marked {
+                        assert_eq!(packet.codepoint, item.codepoint);
+                    }
+                    assert!(item.capable() || !packet.marked, "only an ECN-capable packet is marked");
+                    let before = sent_up_to.insert(item.flow, number);
+                    assert!(before.is_none_or(|before| before < number), "order within a flow");
+                    fates.push(Fate::Sent(number, packet.codepoint));
+                }
+            },
+        }
+        // What was dropped at a departure was so before the packet that left; the oracles tell it in that order too.
+        let last = matches!(step, Step::Leave).then(|| fates.pop()).flatten();
+        for packet in dropped.drain(..) {
+            let number = handles.binary_search(&packet.handle).unwrap();
+            assert!(inside.remove(&number).is_some(), "a packet is dropped once");
+            fates.push(if packet.early { Fate::Early(number) } else { Fate::Pushed(number) });
+        }
+        fates.extend(last);
+        assert_eq!(discipline.packets(), inside.len() as u64);
+        assert_eq!(discipline.bytes(), inside.values().sum::<u64>());
+        look(discipline);
+    }
+    assert!(inside.is_empty(), "all came out");
+    fates
+}
+
+/// How many of each fate: refused, dropped early, marked (of those that were not before), sent.
+pub fn tally(fates: &[Fate], steps: &[(u64, Step)]) -> (usize, usize, usize, usize) {
+    let items: Vec<Item> =
+        steps.iter().filter_map(|(_, step)| if let Step::Arrive(item) = step { Some(*item) } else { None }).collect();
+    let mut tally = (0, 0, 0, 0);
+    for fate in fates {
+        match fate {
+            Fate::Refused(_) => tally.0 += 1,
+            Fate::Early(_) => tally.1 += 1,
+            Fate::Sent(number, codepoint) => {
+                tally.2 += usize::from(*codepoint != items[*number].codepoint);
+                tally.3 += 1;
+            }
+            Fate::Pushed(_) | Fate::Nothing => {}
+        }
+    }
+    tally
+}
