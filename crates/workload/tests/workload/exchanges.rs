@@ -171,6 +171,19 @@ fn a_lost_connection_fails_its_exchange_only() {
 }
 
 #[test]
+fn a_thought_dies_with_its_connection() {
+    // The first exchange dies while the server thinks (from 31 ms on, for 3 s). The second begins at 150 ms on a stream
+    // of the same number; its request is there at 181 ms and is thought about for as long: not until 3031 ms.
+    let base = RequestResponseSpec { think_s: constant(3.0), count: Some(2), ..spec(ConnectionUse::PerExchange) };
+    let (mut client, mut server) = pair(&base);
+    let mut way = way();
+    way.start(&mut [&mut client, &mut server], millis(100));
+    way.kill(0, CloseReason::TimedOut);
+    way.run(&mut [&mut client, &mut server], Instant::NEVER);
+    assert_eq!(spans(client.completions()), [(150, 3196)]);
+}
+
+#[test]
 fn whatever_connections_are_lost_the_server_answers_what_was_asked() {
     let base = random_spec(ConnectionUse::PerExchange);
     let (mut client, mut server) = pair(&base);

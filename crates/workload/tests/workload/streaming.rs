@@ -288,8 +288,14 @@ fn senseless_videos_are_refused() {
 
 #[test]
 fn a_wake_without_purpose_changes_nothing() {
-    let mut client = VideoAbrClient::new(&by_throughput()).unwrap();
-    let mut way = way(|_| 1000);
+    let spec = single(6);
+    let (mut client, mut server) = (VideoAbrClient::new(&spec).unwrap(), VideoAbrServer::new(&spec).unwrap());
+    let mut way = way(drop);
     client.on_wake(&mut Host { way: &mut way, end: 0 });
-    assert!(client.completions().is_empty() && way.opened() == 0);
+    assert_eq!(way.opened(), 0);
+    way.start(&mut [&mut client, &mut server], seconds(1));
+    client.on_wake(&mut Host { way: &mut way, end: 0 });
+    way.run(&mut [&mut client, &mut server], Instant::NEVER);
+    let come: Vec<u64> = client.completions().iter().map(|one| one.completed.as_nanos() / SECOND).collect();
+    assert_eq!(come, [2, 4, 6, 8, 26, 42]);
 }
