@@ -1,10 +1,15 @@
 //! The controls there are, by name.
 
-use crate::control::Controller;
+use crate::bbr1::Bbr1;
+use crate::bbr3::Bbr3;
+use crate::control::{Codepoint, Controller};
 use crate::cubic::{Cubic, CubicConfig};
+use crate::dctcp::Dctcp;
 use crate::hystart::HyStart;
 use crate::linux_reno::LinuxReno;
 use crate::newreno::NewReno;
+use crate::vegas::Vegas;
+use fullpipe_units::Stream;
 use std::fmt;
 
 pub use crate::window::initial_window_bytes;
@@ -44,7 +49,35 @@ pub const ENTRIES: &[Entry] = &[
         summary: "Window as a cubic function of time since the last loss, never below Reno's; 0.7 of the window on \
                   loss.",
     },
+    Entry {
+        name: "vegas",
+        version: "Brakmo and Peterson (1995), as in Linux 6.12",
+        source: "IEEE JSAC 13(8), 1995; Linux net/ipv4/tcp_vegas.c",
+        summary: "Keeps two to four segments in queues, told by the round-trip time; Reno on loss.",
+    },
+    Entry {
+        name: "dctcp",
+        version: "RFC 8257 (2017)",
+        source: "RFC 8257 sections 3.3 to 3.5",
+        summary: "Reduces the window by half the share of bytes that queues have marked; Reno on loss.",
+    },
+    Entry {
+        name: "bbr1",
+        version: "draft-cardwell-iccrg-bbr-congestion-control-00 (2017), as in Linux 6.12",
+        source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux net/ipv4/tcp_bbr.c",
+        summary: "Paces at the measured bandwidth, probing for more every eight round-trip times, whatever is lost.",
+    },
+    Entry {
+        name: "bbr3",
+        version: "draft-ietf-ccwg-bbr-06 (2026)",
+        source: "draft-ietf-ccwg-bbr-06",
+        summary: "Paces at the measured bandwidth, probing for more every few seconds, within bounds learnt from losses \
+                  above 2 %.",
+    },
 ];
+
+/// Controls whose first slow start can use HyStart++ ([`Options::hystart`]); the others leave it aside.
+pub const WITH_HYSTART: &[&str] = &["newreno", "linux-reno", "cubic"];
 
 /// Names of the contract that are not in this version.
 pub const LATER: &[&str] = &[
@@ -54,15 +87,11 @@ pub const LATER: &[&str] = &[
     "hybla",
     "illinois",
     "scalable",
-    "vegas",
     "veno",
     "westwood",
     "yeah",
     "lp",
     "ledbat",
-    "dctcp",
-    "bbr1",
-    "bbr3",
     "copa",
     "prague",
 ];
@@ -70,10 +99,15 @@ pub const LATER: &[&str] = &[
 /// How to create a control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// HyStart++ (RFC 9406) in the first slow start.
+    /// HyStart++ (RFC 9406) in the first slow start, for the controls of [`WITH_HYSTART`].
     pub hystart: bool,
     /// Whether the transport paces; HyStart++ then leaves growth per acknowledgement unlimited.
     pub paced: bool,
+    /// DCTCP sends its packets as ECT(1), for queues that treat L4S traffic apart (RFC 9331), instead of ECT(0).
+    pub ect1: bool,
+    /// Seed of the random choices that a control makes (BBR's phases and waits). Connections that shall not choose alike
+    /// need seeds of their own.
+    pub seed: u64,
 }
 
 /// A name that [`create`] does not know.
@@ -121,6 +155,10 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, Unkn
         "newreno" => Box::new(NewReno::new(hystart)),
         "linux-reno" => Box::new(LinuxReno::new(hystart)),
         "cubic" => Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() })),
+        "vegas" => Box::new(Vegas::new()),
+        "dctcp" => Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
+        "bbr1" => Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),
+        "bbr3" => Box::new(Bbr3::new(Stream::new(options.seed, "bbr3", "probe wait"))),
         _ => return Err(unknown(name)),
     })
 }
@@ -169,22 +207,25 @@ mod tests {
     fn every_entry_is_created_under_its_name() {
         for entry in ENTRIES {
             for hystart in [false, true] {
-                let control = create(entry.name, &Options { hystart, paced: false }).expect("a known name");
+                let options = Options { hystart, ..Options::default() };
+                let control = create(entry.name, &options).expect("a known name");
                 assert_eq!(control.name(), entry.name);
                 let mut values = Vec::new();
                 control.inspect(&mut values);
-                assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), hystart);
+                let with = hystart && WITH_HYSTART.contains(&entry.name);
+                assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), with);
             }
         }
     }
 
     #[test]
     fn the_contract_names_them_all_once() {
-        // The list of the command line's contract, in its order.
+        // The list of the command line's contract; both lists are in its order.
         let contract = "newreno linux-reno cubic bic highspeed htcp hybla illinois scalable vegas veno westwood yeah \
                         lp ledbat dctcp bbr1 bbr3 copa prague";
-        let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).chain(LATER.iter().copied()).collect();
-        assert_eq!(names, contract.split_whitespace().collect::<Vec<_>>());
+        let known: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+        let (now, later): (Vec<&str>, Vec<&str>) = contract.split_whitespace().partition(|name| known.contains(name));
+        assert_eq!((now, later), (known, LATER.to_vec()));
     }
 
     fn error(name: &str) -> UnknownControl {
@@ -213,7 +254,8 @@ mod tests {
         }
         assert_eq!(
             error("cubik").to_string(),
-            "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic)"
+            "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, vegas, \
+             dctcp, bbr1, bbr3)"
         );
     }
 
@@ -225,11 +267,22 @@ mod tests {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic)"
+                    "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, vegas, \
+                     dctcp, bbr1, bbr3)"
                 )
             );
         }
         assert!(!error("cubik").later);
+    }
+
+    #[test]
+    fn dctcp_sends_what_it_is_told() {
+        for (ect1, codepoint) in [(false, Codepoint::Ect0), (true, Codepoint::Ect1)] {
+            let mut dctcp = create("dctcp", &Options { ect1, ..Options::default() }).expect("a known name");
+            let mut control = crate::Control::new(1_448, 14_480);
+            dctcp.on_established(&mut control, fullpipe_units::Instant::ZERO, None);
+            assert_eq!(control.codepoint, codepoint);
+        }
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{ENTRIES, Options, create};
+    use crate::catalogue::{Options, WITH_HYSTART, create};
     use crate::control::Control;
     use fullpipe_units::{Duration, Instant};
 
@@ -274,7 +274,8 @@ mod tests {
 
     /// Every control with HyStart++: rounds of a full window with this round-trip time, from ten segments.
     fn drive(name: &str, paced: bool, rtts_us: &[u64]) -> Control {
-        let mut controller = create(name, &Options { hystart: true, paced }).expect("a name of the catalogue");
+        let mut controller =
+            create(name, &Options { hystart: true, paced, ..Options::default() }).expect("a name of the catalogue");
         let mut control = Control::new(MSS, 10 * MSS);
         for rtt in rtts_us {
             for n in 0..control.cwnd_bytes / MSS {
@@ -286,31 +287,32 @@ mod tests {
 
     #[test]
     fn every_control_leaves_its_first_slow_start_by_delay() {
-        for entry in ENTRIES {
+        for name in WITH_HYSTART {
             // 10, 20, 40 segments; in the round of 40 the delay has grown by 30 ms: seven acknowledgements count for one
             // segment each, the eighth still does, the other 32 for a quarter each: 56. Then four rounds of a quarter
             // more: 70, 87, 108, 135 segments (rounded down to whole acknowledgements), and the end.
             let mut rtts = vec![100_000, 100_000];
-            assert_eq!(drive(entry.name, true, &rtts).cwnd_bytes, 40 * MSS, "{}", entry.name);
+            assert_eq!(drive(name, true, &rtts).cwnd_bytes, 40 * MSS, "{}", name);
             rtts.push(130_000);
-            assert_eq!(drive(entry.name, true, &rtts).cwnd_bytes, 56 * MSS, "{}", entry.name);
+            assert_eq!(drive(name, true, &rtts).cwnd_bytes, 56 * MSS, "{}", name);
             rtts.extend([130_000; 4]);
-            let control = drive(entry.name, true, &rtts);
+            let control = drive(name, true, &rtts);
             assert_eq!(control.ssthresh_bytes, u64::MAX);
             let window = control.cwnd_bytes;
-            assert!((135 * MSS..137 * MSS).contains(&window), "{} {window}", entry.name);
+            assert!((135 * MSS..137 * MSS).contains(&window), "{} {window}", name);
             rtts.push(130_000);
-            let control = drive(entry.name, true, &rtts);
-            assert_eq!(control.ssthresh_bytes, window, "{}", entry.name);
+            let control = drive(name, true, &rtts);
+            assert_eq!(control.ssthresh_bytes, window, "{}", name);
             // Congestion avoidance in the last round: one segment or less.
-            assert!((window..=window + MSS).contains(&control.cwnd_bytes), "{}", entry.name);
+            assert!((window..=window + MSS).contains(&control.cwnd_bytes), "{}", name);
         }
     }
 
     #[test]
     fn series_show_the_phase_as_a_number() {
         // Rounds at 100 ms, one at 130 (conservative), and four more to its end.
-        let mut controller = create("cubic", &Options { hystart: true, paced: true }).expect("a known name");
+        let mut controller =
+            create("cubic", &Options { hystart: true, paced: true, ..Options::default() }).expect("a known name");
         let mut control = Control::new(MSS, 10 * MSS);
         let mut phases = Vec::new();
         for rtt in [100_000, 130_000, 130_000, 130_000, 130_000, 130_000, 130_000] {
@@ -326,11 +328,12 @@ mod tests {
 
     #[test]
     fn no_control_leaves_it_without_delay_and_none_uses_it_after_a_reduction() {
-        for entry in ENTRIES {
-            let control = drive(entry.name, true, &[100_000; 8]);
-            assert_eq!((control.cwnd_bytes, control.ssthresh_bytes), (2_560 * MSS, u64::MAX), "{}", entry.name);
+        for name in WITH_HYSTART {
+            let control = drive(name, true, &[100_000; 8]);
+            assert_eq!((control.cwnd_bytes, control.ssthresh_bytes), (2_560 * MSS, u64::MAX), "{}", name);
             // A threshold: slow start goes up to it whatever the delay.
-            let mut controller = create(entry.name, &Options { hystart: true, paced: true }).expect("a known name");
+            let mut controller =
+                create(name, &Options { hystart: true, paced: true, ..Options::default() }).expect("a known name");
             let mut control = Control::new(MSS, 10 * MSS);
             control.ssthresh_bytes = 80 * MSS;
             for rtt in [100_000, 200_000, 300_000] {
@@ -338,19 +341,20 @@ mod tests {
                     controller.on_ack(&mut control, &ack(rtt, n == 0));
                 }
             }
-            assert_eq!(control.cwnd_bytes, 80 * MSS, "{}", entry.name);
+            assert_eq!(control.cwnd_bytes, 80 * MSS, "{}", name);
         }
     }
 
     #[test]
     fn without_pacing_one_acknowledgement_opens_the_window_by_eight_segments() {
-        for entry in ENTRIES {
+        for name in WITH_HYSTART {
             for (paced, segments) in [(false, 8), (true, 30)] {
-                let mut controller = create(entry.name, &Options { hystart: true, paced }).expect("a known name");
+                let mut controller =
+                    create(name, &Options { hystart: true, paced, ..Options::default() }).expect("a known name");
                 let mut control = Control::new(MSS, 40 * MSS);
                 let stretch = Ack { acked_bytes: 30 * MSS, cumulative_bytes: 30 * MSS, ..ack(100_000, true) };
                 controller.on_ack(&mut control, &stretch);
-                assert_eq!(control.cwnd_bytes, (40 + segments) * MSS, "{} paced {paced}", entry.name);
+                assert_eq!(control.cwnd_bytes, (40 + segments) * MSS, "{} paced {paced}", name);
             }
         }
     }

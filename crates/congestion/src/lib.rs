@@ -6,18 +6,24 @@
 //!
 //! * [`control`]: the trait, and what passes through it;
 //! * [`catalogue`]: the controls by name;
-//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start: the controls;
+//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`] and
+//!   [`bbr3`]: the controls;
 //! * [`rtt`], [`rate`], [`pacing`]: what a transport needs to drive them.
 
+mod bbr;
+pub mod bbr1;
+pub mod bbr3;
 pub mod catalogue;
 pub mod control;
 pub mod cubic;
+pub mod dctcp;
 pub mod hystart;
 pub mod linux_reno;
 pub mod newreno;
 pub mod pacing;
 pub mod rate;
 pub mod rtt;
+pub mod vegas;
 mod window;
 
 pub use control::{

@@ -48,6 +48,13 @@ impl LinuxReno {
             control.cwnd_bytes = control.cwnd_bytes.saturating_add(windows.saturating_mul(mss));
         }
     }
+
+    /// A reduction to so many bytes.
+    pub(crate) fn reduce(&mut self, control: &mut Control, congestion: &Congestion, reduced_bytes: u64) {
+        self.undo.on_congestion(control, congestion);
+        window::reduce(control, congestion, reduced_bytes);
+        self.counted_bytes = 0;
+    }
 }
 
 /// Slow start by bytes up to the threshold, shared by the controls that follow Linux here: returns the acknowledged
@@ -93,9 +100,7 @@ impl Controller for LinuxReno {
     }
 
     fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
-        self.undo.on_congestion(control, congestion);
-        window::reduce(control, congestion, half_in_segments(control));
-        self.counted_bytes = 0;
+        self.reduce(control, congestion, half_in_segments(control));
     }
 
     fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {

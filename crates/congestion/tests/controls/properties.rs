@@ -1,13 +1,18 @@
 //! Random sequences of calls, extreme values among them: whatever happens, the window stays usable.
 
 use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Timeout};
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
 use fullpipe_units::{Duration, Instant};
 use proptest::prelude::*;
 
+/// A rate sample: interval, bytes, bytes delivered when the packet was sent, in flight then, lost since.
+type Rate = (u64, u64, u64, u64, u64);
+
 #[derive(Clone, Debug)]
 enum Call {
-    Ack { wait: u64, bytes: u64, rtt: Option<u64>, limited: bool, round_start: bool },
+    Established { rtt: Option<u64> },
+    Sent { bytes: u64, in_flight: u64, limited: bool },
+    Ack { wait: u64, bytes: u64, rtt: Option<u64>, limited: bool, round_start: bool, lost: u64, rate: Option<Rate> },
     Loss { in_flight: u64, ecn: bool, persistent: bool },
     Exit { undone: bool },
     Timeout { in_flight: u64, repeated: bool },
@@ -20,11 +25,36 @@ fn quantity() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..100_000u64, 2 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]
 }
 
+fn rtt() -> impl Strategy<Value = Option<u64>> {
+    proptest::option::of(prop_oneof![4 => 0..400_000_000u64, 1 => any::<u64>()])
+}
+
+fn rate() -> impl Strategy<Value = Option<Rate>> {
+    let interval = prop_oneof![8 => 0..400_000_000u64, 1 => any::<u64>()];
+    proptest::option::weighted(0.8, (interval, quantity(), quantity(), quantity(), quantity()))
+}
+
+fn ack() -> impl Strategy<Value = Call> {
+    let lost = prop_oneof![3 => Just(0), 1 => quantity()];
+    (quantity(), quantity(), rtt(), any::<bool>(), any::<bool>(), lost, rate()).prop_map(
+        |(wait, bytes, rtt, limited, round_start, lost, rate)| Call::Ack {
+            wait,
+            bytes,
+            rtt,
+            limited,
+            round_start,
+            lost,
+            rate,
+        },
+    )
+}
+
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
-        12 => (quantity(), quantity(), proptest::option::of(prop_oneof![4 => 0..400_000_000u64, 1 => any::<u64>()]),
-               any::<bool>(), any::<bool>())
-            .prop_map(|(wait, bytes, rtt, limited, round_start)| Call::Ack { wait, bytes, rtt, limited, round_start }),
+        12 => ack(),
+        4 => (quantity(), quantity(), any::<bool>())
+            .prop_map(|(bytes, in_flight, limited)| Call::Sent { bytes, in_flight, limited }),
+        1 => rtt().prop_map(|rtt| Call::Established { rtt }),
         3 => (quantity(), any::<bool>(), prop::bool::weighted(0.1))
             .prop_map(|(in_flight, ecn, persistent)| Call::Loss { in_flight, ecn, persistent }),
         2 => any::<bool>().prop_map(|undone| Call::Exit { undone }),
@@ -40,27 +70,62 @@ struct Transport {
     controller: Box<dyn Controller>,
     now: Instant,
     in_recovery: bool,
+    own_recovery: bool,
+    delivered_bytes: u64,
+    /// The largest window so far: a control that governs recovery itself may come back to it at once.
+    largest_bytes: u64,
 }
 
 impl Transport {
     fn new(name: &str, options: Options, mss: u64) -> Self {
         let controller = create(name, &options).expect("a name from the catalogue");
         let control = Control::new(mss, fullpipe_congestion::catalogue::initial_window_bytes(mss));
-        Transport { control, controller, now: Instant::ZERO, in_recovery: false }
+        let own_recovery = controller.signals().own_recovery;
+        Transport {
+            largest_bytes: control.cwnd_bytes,
+            control,
+            controller,
+            now: Instant::ZERO,
+            in_recovery: false,
+            own_recovery,
+            delivered_bytes: 0,
+        }
     }
 
     fn call(&mut self, call: &Call) {
         let (control, controller) = (&mut self.control, &mut self.controller);
         let before = control.clone();
         match *call {
-            Call::Ack { wait, bytes, rtt, limited, round_start } => {
+            Call::Established { rtt } => controller.on_established(control, self.now, rtt.map(Duration::from_nanos)),
+            Call::Sent { bytes, in_flight, limited } => {
+                let packet = PacketState {
+                    sent_at: self.now,
+                    bytes,
+                    delivered_bytes: self.delivered_bytes,
+                    in_flight_bytes: in_flight.max(bytes),
+                    app_limited: limited,
+                    ..PacketState::default()
+                };
+                controller.on_sent(control, &packet);
+                assert!(control.cwnd_bytes <= before.cwnd_bytes.max(self.largest_bytes));
+            }
+            Call::Ack { wait, bytes, rtt, limited, round_start, lost, rate } => {
                 self.now = self.now.saturating_add(Duration::from_nanos(wait.saturating_mul(1_000)));
+                self.delivered_bytes = self.delivered_bytes.saturating_add(bytes);
                 let rtt = rtt.map(Duration::from_nanos);
+                let rate = rate.map(|(interval, delivered_bytes, prior, in_flight_bytes, lost_bytes)| DeliveryRate {
+                    delivered_bytes,
+                    interval: Duration::from_nanos(interval),
+                    prior_delivered_bytes: prior.min(self.delivered_bytes),
+                    lost_bytes,
+                    in_flight_bytes,
+                    app_limited: !limited,
+                });
                 let ack = Ack {
                     now: self.now,
                     acked_bytes: bytes,
                     cumulative_bytes: bytes,
-                    lost_bytes: 0,
+                    lost_bytes: lost,
                     rtt,
                     smoothed_rtt: rtt.unwrap_or(Duration::ZERO),
                     min_rtt: rtt.unwrap_or(Duration::ZERO),
@@ -68,29 +133,36 @@ impl Transport {
                     one_way_delay: None,
                     prior_in_flight_bytes: bytes,
                     in_flight_bytes: 0,
-                    delivered_bytes: 0,
+                    delivered_bytes: self.delivered_bytes,
                     round_count: 0,
                     round_start,
-                    rate: None,
+                    rate,
                     app_limited: !limited,
                     cwnd_limited: limited,
                     in_recovery: self.in_recovery,
                     ce_packets: 0,
-                    ce_bytes: 0,
+                    ce_bytes: if limited { 0 } else { lost },
                 };
                 controller.on_ack(control, &ack);
-                assert!(control.cwnd_bytes >= before.cwnd_bytes, "an acknowledgement shrank the window");
-                if self.in_recovery {
-                    assert_eq!(control.cwnd_bytes, before.cwnd_bytes, "growth in recovery");
-                }
-                // Nobody may open the window faster than doubling per window acknowledged. One segment for rounding, and
-                // what an f64 rounds in windows beyond 2^53 bytes.
+                // Nobody may open the window faster than doubling per window acknowledged. One segment for rounding,
+                // and what an f64 rounds in windows beyond 2^53 bytes.
                 let rounding = control.mss_bytes.saturating_add(before.cwnd_bytes >> 52);
-                let most = before.cwnd_bytes.saturating_add(bytes).saturating_add(rounding);
+                let mut from = before.cwnd_bytes;
+                if self.own_recovery {
+                    // Back to a window of before recovery or probing, or to the least that keeps a path busy.
+                    from = from.max(self.largest_bytes).max(control.mss_bytes.saturating_mul(4));
+                } else {
+                    // Only a control that keeps queues small shrinks the window without a loss or a mark.
+                    let shrinks = controller.name() == "vegas";
+                    assert!(shrinks || control.cwnd_bytes >= before.cwnd_bytes, "an acknowledgement shrank the window");
+                    assert!(!self.in_recovery || control.cwnd_bytes == before.cwnd_bytes, "growth in recovery");
+                }
+                let most = from.saturating_add(bytes).saturating_add(rounding);
                 assert!(control.cwnd_bytes <= most, "from {} to {}", before.cwnd_bytes, control.cwnd_bytes);
             }
             Call::Loss { in_flight, ecn, persistent } => {
-                let packet = PacketState { bytes: control.mss_bytes, ..PacketState::default() };
+                let packet =
+                    PacketState { bytes: control.mss_bytes, in_flight_bytes: in_flight, ..PacketState::default() };
                 controller.on_packet_lost(control, self.now, &packet);
                 let congestion =
                     Congestion { now: self.now, in_flight_bytes: in_flight, lost_bytes: 0, ecn, persistent };
@@ -100,7 +172,7 @@ impl Transport {
             }
             Call::Exit { undone } => {
                 // The transport's part.
-                if self.in_recovery {
+                if self.in_recovery && !self.own_recovery {
                     control.cwnd_bytes = control.ssthresh_bytes;
                 }
                 self.in_recovery = false;
@@ -112,7 +184,11 @@ impl Transport {
                 if !repeated {
                     assert!(control.ssthresh_bytes >= control.mss_bytes.saturating_mul(2));
                 }
-                control.cwnd_bytes = control.mss_bytes;
+                if self.own_recovery {
+                    assert!(control.cwnd_bytes <= control.mss_bytes.saturating_mul(2));
+                } else {
+                    control.cwnd_bytes = control.mss_bytes;
+                }
                 self.in_recovery = false;
             }
             Call::Idle => {
@@ -123,6 +199,10 @@ impl Transport {
                 control.mss_bytes = mss;
                 controller.on_path_change(control, self.now);
             }
+        }
+        self.largest_bytes = self.largest_bytes.max(control.cwnd_bytes);
+        if self.own_recovery {
+            assert!(control.pacing_bps > 0 || before.pacing_bps == 0, "a rate of zero leaves pacing to the transport");
         }
         let mut values = Vec::new();
         controller.inspect(&mut values);
@@ -141,7 +221,7 @@ proptest! {
         mss in prop_oneof![9 => 1..10_000u64, 1 => any::<u64>().prop_map(|mss| mss.max(1))],
     ) {
         for entry in ENTRIES {
-            let options = Options { hystart, paced };
+            let options = Options { hystart, paced, ..Options::default() };
             let mut transport = Transport::new(entry.name, options, mss);
             let mut twin = Transport::new(entry.name, options, mss);
             for call in &calls {

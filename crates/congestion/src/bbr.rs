@@ -1,0 +1,190 @@
+//! What the two versions of BBR measure with: rounds, a windowed maximum, and the mark on rate samples that the control
+//! itself kept low.
+//!
+//! **Source.** draft-ietf-ccwg-bbr sections "BBR.round_count" and "Detecting application-limited phases"; the window of
+//! the maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is more than so many rounds old. Linux keeps
+//! the three best samples, which is nearly the maximum; here it is the maximum.
+
+use crate::control::Control;
+use crate::window::segment;
+use fullpipe_units::Duration;
+
+/// No bound, of bytes or of bits per second.
+pub(crate) const UNBOUNDED: u64 = u64::MAX;
+
+/// Rounds over which both versions remember the most (bandwidth, aggregation).
+pub(crate) const FILTER_ROUNDS: u64 = 10;
+
+/// What a delivery rate carries in a time, in bytes.
+pub(crate) fn bytes_in(rate_bps: u64, time: Duration) -> u64 {
+    let bytes = u128::from(rate_bps) * u128::from(time.as_nanos()) / 8_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// A gain times bytes or bits per second, rounded.
+pub(crate) fn times(gain: f64, quantity: u64) -> u64 {
+    (gain * quantity as f64).round() as u64
+}
+
+/// The smallest window that keeps a path busy whose receiver acknowledges every other segment: four.
+pub(crate) fn four_segments(control: &Control) -> u64 {
+    segment(control).saturating_mul(4)
+}
+
+/// Round trips counted by delivery: one ends when something is acknowledged that was sent after it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rounds {
+    /// Bytes delivered on the connection when the present round began.
+    end_bytes: u64,
+    pub(crate) count: u64,
+    /// Whether the present acknowledgement began a round.
+    pub(crate) start: bool,
+}
+
+impl Rounds {
+    /// An acknowledgement; `prior_delivered_bytes` had been delivered when its newest packet was sent.
+    pub(crate) fn on_ack(&mut self, prior_delivered_bytes: Option<u64>, delivered_bytes: u64) {
+        self.start = prior_delivered_bytes.is_some_and(|prior| prior >= self.end_bytes);
+        if self.start {
+            self.begin(delivered_bytes);
+            self.count += 1;
+        }
+    }
+
+    /// A round begins now.
+    pub(crate) fn begin(&mut self, delivered_bytes: u64) {
+        self.end_bytes = delivered_bytes;
+    }
+}
+
+/// The most of what was seen in the present round and up to [`FILTER_ROUNDS`] before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecentMax {
+    /// Maximum of each round, at the round's number modulo the length.
+    slots: [u64; FILTER_ROUNDS as usize + 1],
+    newest: u64,
+}
+
+impl RecentMax {
+    pub(crate) fn update(&mut self, round: u64, value: u64) {
+        let length = self.slots.len() as u64;
+        for forgotten in self.newest + 1..=round.min(self.newest + length) {
+            self.slots[(forgotten % length) as usize] = 0;
+        }
+        self.newest = self.newest.max(round);
+        let slot = &mut self.slots[(round % length) as usize];
+        *slot = value.max(*slot);
+    }
+
+    /// The maximum over the round of the last update and `rounds` before it.
+    pub(crate) fn over(&self, rounds: u64) -> u64 {
+        let length = self.slots.len() as u64;
+        let oldest = self.newest.saturating_sub(rounds.min(length - 1));
+        (oldest..=self.newest).map(|round| self.slots[(round % length) as usize]).max().unwrap_or(0)
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.over(FILTER_ROUNDS)
+    }
+}
+
+/// While it probes for the round-trip time a BBR keeps the window too small to fill the path, and marks the connection
+/// as limited by the application, so that no low rate is taken for the path's. The control cannot mark the transport's
+/// packets, but it recognises them: a packet carries what had been delivered when it was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnLimit {
+    /// Delivered when the phase began; packets sent from then on are marked.
+    from_bytes: u64,
+    /// The phase ends when more than this is delivered; 0 outside.
+    until_bytes: u64,
+    /// Delivered when the phase ended; packets sent from then on are not marked.
+    ended_bytes: u64,
+}
+
+impl OwnLimit {
+    /// The phase lasts at least until what is in flight now has been delivered.
+    pub(crate) fn mark(&mut self, delivered_bytes: u64, in_flight_bytes: u64) {
+        if self.until_bytes == 0 {
+            self.from_bytes = delivered_bytes;
+        }
+        self.until_bytes = delivered_bytes.saturating_add(in_flight_bytes).max(1);
+    }
+
+    /// An acknowledgement.
+    pub(crate) fn on_ack(&mut self, delivered_bytes: u64) {
+        if self.until_bytes != 0 && delivered_bytes > self.until_bytes {
+            self.until_bytes = 0;
+            self.ended_bytes = delivered_bytes;
+        }
+    }
+
+    /// Whether a packet was sent in the phase.
+    pub(crate) fn covers(&self, prior_delivered_bytes: u64) -> bool {
+        prior_delivered_bytes >= self.from_bytes && (self.until_bytes != 0 || prior_delivered_bytes < self.ended_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_counts_until_it_is_more_than_ten_rounds_old() {
+        let mut filter = RecentMax::default();
+        filter.update(3, 900);
+        for round in 4..=13 {
+            filter.update(round, 100 + round);
+            assert_eq!(filter.get(), 900, "round {round}");
+        }
+        filter.update(14, 5);
+        // The rounds 4 to 14 are left; round 13 had 113.
+        assert_eq!(filter.get(), 113);
+        assert_eq!(filter.over(0), 5);
+        assert_eq!(filter.over(1), 113);
+        // A jump forgets everything, by whichever distance.
+        for jump in [11, 12, 100] {
+            let mut jumped = filter;
+            jumped.update(14 + jump, 1);
+            assert_eq!(jumped.get(), 1, "{jump}");
+        }
+        filter.update(24, 1);
+        assert_eq!(filter.get(), 5, "round 14 is just within");
+    }
+
+    #[test]
+    fn a_round_lasts_until_something_sent_in_it_is_delivered() {
+        let mut rounds = Rounds::default();
+        rounds.on_ack(Some(0), 1_000);
+        assert!(rounds.start && rounds.count == 1);
+        rounds.on_ack(Some(999), 2_000);
+        rounds.on_ack(None, 2_500);
+        assert!(!rounds.start && rounds.count == 1);
+        rounds.on_ack(Some(1_000), 3_000);
+        assert!(rounds.start && rounds.count == 2);
+        rounds.begin(4_000);
+        rounds.on_ack(Some(3_999), 5_000);
+        assert!(!rounds.start);
+    }
+
+    #[test]
+    fn packets_of_the_phase_are_recognised() {
+        let mut limit = OwnLimit::default();
+        assert!(!limit.covers(0) && !limit.covers(u64::MAX));
+        limit.mark(1_000, 500);
+        limit.mark(1_200, 400);
+        assert!(!limit.covers(999) && limit.covers(1_000) && limit.covers(1_300));
+        limit.on_ack(1_600);
+        assert!(limit.covers(1_600), "exactly what was in flight has been delivered: not yet over");
+        limit.on_ack(1_700);
+        assert!(limit.covers(1_699) && !limit.covers(1_700));
+    }
+
+    #[test]
+    fn rates_times_and_gains() {
+        // 100 Mbit/s for 20 ms are 250 kB.
+        assert_eq!(bytes_in(100_000_000, Duration::from_millis(20)), 250_000);
+        assert_eq!(bytes_in(u64::MAX, Duration::MAX), u64::MAX);
+        assert_eq!(times(1.25, 1_001), 1_251);
+        assert_eq!(times(2.0, u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,341 @@
+//! BBR, version 3.
+//!
+//! **Model.** As in version 1 the path is measured by its largest delivery rate (`max_bw`, of the present and the last
+//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds); their product is what fits into the path
+//! without a queue. New are bounds learnt from losses, on two time scales:
+//!
+//! * long term: `inflight_longterm`, the most in flight that a bandwidth probe found safe: more than 2 % lost in a round
+//!   means that it was not;
+//! * short term: `bw_shortterm` and `inflight_shortterm`, lowered once per round with losses while the flow is not probing,
+//!   to what was just delivered but by no more than 0.7, and forgotten before the next probe.
+//!
+//! ```text
+//! state           pacing gain  window gain  bounds                     until
+//! Startup         2.77         2            none                       three rounds without 25 % more, or six losses and
+//!                                                                      2 % in a round of recovery
+//! Drain           0.5          2            short                      one BDP is in flight, or after three rounds
+//! ProbeBW_DOWN    0.9          2            long, short                BDP and 0.85 of the long-term bound are not exceeded
+//! ProbeBW_CRUISE  1            2            0.85 long, short           2 to 3 s, or 62 or 63 rounds, since DOWN began
+//! ProbeBW_REFILL  1            2            long                       a round
+//! ProbeBW_UP      1.25         2.25         long, rising 1, 2, 4, ...  three rounds without 25 % more, more than 2 % lost,
+//!                                           segments per round         or, after such a loss, the bound is reached
+//! ProbeRTT        1            0.5          0.85 long, short           200 ms and a round
+//! ```
+//!
+//! ProbeRTT comes when five seconds have brought no smaller round-trip time, and leads to CRUISE (to Startup, if that was
+//! not over). A recovery that proves spurious gives back what it took.
+//!
+//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no rule.
+//! Names are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain at a gain of 0.5 instead of 0.35 and for three
+//! rounds at most (-05); a spurious recovery that restores bounds and state (-05, -06); precautionary probing: after a
+//! probe that lost too much the next one only touches the bound and, if that was safe, another follows at once (-06).
+//!
+//! The files: `bbr3.rs` the control and its outputs, [`model`] what it measures, [`losses`] how losses bound it, [`cycle`]
+//! the states.
+//!
+//! **Choices where the draft leaves one.**
+//! * In Drain the long-term bound does not hold, as the pseudo-code has it; the draft's table says that it does.
+//! * The state to go back to is saved at the first loss of a recovery, before anything reacts to it. The draft also saves at
+//!   the start of each later round of losses and when the transport enters recovery, which is after the first reaction.
+//! * `BBRStartupFullLossCnt` counts acknowledgements that found losses, as Linux does: the control does not see ranges.
+//! * A burst is two segments, the draft's least, not a millisecond's worth: hosts here do not offload cutting data into
+//!   segments. The offload budget is TCP's, three bursts.
+//! * The transport is taken to have selective acknowledgements.
+//! * A probe's bound cannot be exceeded by the lost packet itself, so `InflightAtLoss` is at least what was in flight before.
+//! * A max filter of two cycles forgets the older one only when the newer has a sample.
+//! * Once Startup is over the slow-start threshold is the smallest window: the transport then calls the window limiting only
+//!   if it was.
+
+pub mod cycle;
+pub mod losses;
+pub mod model;
+
+use self::cycle::Cycle;
+use self::losses::Losses;
+use self::model::{Model, Sample};
+use crate::bbr::{UNBOUNDED, four_segments, times};
+use crate::control::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
+use crate::window::{self, segment, two_segments};
+use fullpipe_units::{Duration, Instant, Stream};
+
+/// 4 ln 2, the smallest pacing gain with which the rate doubles in each round at a window gain of 2.
+const STARTUP_PACING_GAIN: f64 = 2.77;
+const DEFAULT_WINDOW_GAIN: f64 = 2.0;
+const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
+/// Pacing below the bandwidth, so that a queue drains.
+const PACING_MARGIN: f64 = 0.99;
+/// Round-trip time assumed for the first pacing rate where none is known.
+const NOMINAL_RTT: Duration = Duration::from_millis(1);
+/// Quanta on their way through both hosts.
+const OFFLOAD_QUANTA: u64 = 3;
+
+/// The states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Startup,
+    Drain,
+    Down,
+    Cruise,
+    Refill,
+    Up,
+    ProbeRtt,
+}
+
+impl State {
+    fn probes_bandwidth_in_turn(self) -> bool {
+        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+    }
+
+    /// Whether losses are the price of looking for more.
+    fn accelerates(self) -> bool {
+        matches!(self, State::Startup | State::Refill | State::Up)
+    }
+
+    /// Pacing gain and window gain.
+    fn gains(self) -> (f64, f64) {
+        match self {
+            State::Startup => (STARTUP_PACING_GAIN, DEFAULT_WINDOW_GAIN),
+            State::Drain => (0.5, DEFAULT_WINDOW_GAIN),
+            State::Down => (0.9, DEFAULT_WINDOW_GAIN),
+            State::Cruise | State::Refill => (1.0, DEFAULT_WINDOW_GAIN),
+            State::Up => (1.25, 2.25),
+            State::ProbeRtt => (1.0, PROBE_RTT_WINDOW_GAIN),
+        }
+    }
+}
+
+/// BBRv3.
+#[derive(Clone, Debug)]
+pub struct Bbr3 {
+    state: State,
+    model: Model,
+    losses: Losses,
+    cycle: Cycle,
+    initial_cwnd_bytes: u64,
+    rate_from_rtt: bool,
+    /// The transport is in fast recovery, or repairs after a time-out.
+    in_fast_recovery: bool,
+    in_timeout: bool,
+    /// Window before recovery or ProbeRTT.
+    prior_cwnd_bytes: u64,
+    idle_restart: bool,
+}
+
+impl Bbr3 {
+    /// BBRv3; the random stream chooses the time between bandwidth probes.
+    pub fn new(random: Stream) -> Self {
+        Bbr3 {
+            state: State::Startup,
+            model: Model::default(),
+            losses: Losses::default(),
+            cycle: Cycle::new(random),
+            initial_cwnd_bytes: 0,
+            rate_from_rtt: false,
+            in_fast_recovery: false,
+            in_timeout: false,
+            prior_cwnd_bytes: 0,
+            idle_restart: false,
+        }
+    }
+
+    /// BDP times a gain (`BDPMultiple`).
+    fn bdp_bytes(&self, bandwidth_bps: u64, gain: f64) -> u64 {
+        match self.model.bdp_bytes(bandwidth_bps) {
+            Some(bdp) => times(gain, bdp),
+            None => self.initial_cwnd_bytes,
+        }
+    }
+
+    /// Room for what the hosts gather, and for the receiver's delayed acknowledgements (`QuantizationBudget`).
+    fn with_budget(&self, control: &Control, bytes: u64) -> u64 {
+        let offload = control.send_quantum_bytes.saturating_mul(OFFLOAD_QUANTA);
+        let bytes = bytes.max(offload).max(four_segments(control));
+        if self.state == State::Up { bytes.saturating_add(two_segments(control)) } else { bytes }
+    }
+
+    /// What is in flight at a bandwidth and a gain of 1 (`Inflight`).
+    fn in_flight_at(&self, control: &Control, bandwidth_bps: u64) -> u64 {
+        self.with_budget(control, self.bdp_bytes(bandwidth_bps, 1.0))
+    }
+
+    /// What the flow wants in flight: the BDP, unless congestion has cut the window.
+    fn target_in_flight(&self, control: &Control) -> u64 {
+        self.bdp_bytes(self.model.bw_bps, 1.0).min(control.cwnd_bytes)
+    }
+
+    fn probe_rtt_window(&self, control: &Control) -> u64 {
+        self.bdp_bytes(self.model.bw_bps, PROBE_RTT_WINDOW_GAIN).max(four_segments(control))
+    }
+
+    /// Before anything was delivered: a window per round-trip time, times the gain of Startup.
+    fn first_rate(&mut self, control: &mut Control, rtt: Option<Duration>) {
+        self.rate_from_rtt = rtt.is_some();
+        let rtt = rtt.unwrap_or(NOMINAL_RTT).max(Duration::from_nanos(1));
+        let window_bps = control.cwnd_bytes as f64 * 8e9 / rtt.as_nanos() as f64;
+        control.pacing_bps = ((STARTUP_PACING_GAIN * window_bps).round() as u64).max(1);
+        control.send_quantum_bytes = two_segments(control);
+    }
+
+    fn set_pacing_rate(&self, control: &mut Control, gain: f64) {
+        let rate = times(gain * PACING_MARGIN, self.model.bw_bps);
+        if self.cycle.full_bw_reached || rate > control.pacing_bps {
+            // 0 would leave the rate to the transport.
+            control.pacing_bps = rate.max(1);
+        }
+    }
+
+    fn set_window(&mut self, control: &mut Control, ack: &Ack) {
+        let (_, gain) = self.state.gains();
+        let wanted = self.bdp_bytes(self.model.bw_bps, gain).saturating_add(self.model.extra_acked_bytes());
+        let max_in_flight = self.with_budget(control, wanted);
+        let grown = control.cwnd_bytes.saturating_add(ack.acked_bytes);
+        if self.cycle.full_bw_reached {
+            control.cwnd_bytes = grown.min(max_in_flight);
+        } else if control.cwnd_bytes < max_in_flight || ack.delivered_bytes < self.initial_cwnd_bytes {
+            control.cwnd_bytes = grown;
+        }
+        control.cwnd_bytes = control.cwnd_bytes.max(four_segments(control));
+        if self.state == State::ProbeRtt {
+            control.cwnd_bytes = control.cwnd_bytes.min(self.probe_rtt_window(control));
+        }
+        self.bound_window(control);
+    }
+
+    /// The bounds that losses have taught (`BoundCwndForModel`).
+    fn bound_window(&self, control: &mut Control) {
+        let long_term = match self.state {
+            State::Startup | State::Drain => UNBOUNDED,
+            State::Down | State::Refill | State::Up => self.losses.inflight_longterm,
+            State::Cruise | State::ProbeRtt => self.in_flight_with_headroom(control),
+        };
+        let cap = long_term.min(self.losses.inflight_shortterm).max(four_segments(control));
+        control.cwnd_bytes = control.cwnd_bytes.min(cap);
+    }
+
+    fn save_window(&mut self, control: &Control) {
+        let repairing = self.in_fast_recovery || self.in_timeout;
+        self.prior_cwnd_bytes = if repairing || self.state == State::ProbeRtt {
+            self.prior_cwnd_bytes.max(control.cwnd_bytes)
+        } else {
+            control.cwnd_bytes
+        };
+    }
+
+    fn restore_window(&self, control: &mut Control) {
+        control.cwnd_bytes = control.cwnd_bytes.max(self.prior_cwnd_bytes);
+    }
+
+    fn update_model_and_state(&mut self, control: &mut Control, ack: &Ack) {
+        self.model.on_delivery(ack);
+        let sample = Sample::of(ack, &self.model);
+        self.losses.update_latest(&sample, ack.delivered_bytes);
+        self.update_congestion_signals(control, &sample, ack);
+        self.model.update_aggregation(ack, control, self.cycle.full_bw_reached);
+        self.check_full_bandwidth(&sample);
+        self.check_startup_done(control, &sample);
+        self.check_drain_done(control, ack);
+        self.update_cycle(control, &sample, ack);
+        self.model.update_min_rtt(ack);
+        self.check_probe_rtt(control, &sample, ack);
+        self.losses.advance_latest(&sample);
+        self.model.bound_bandwidth(self.losses.bw_shortterm);
+    }
+}
+
+impl Controller for Bbr3 {
+    fn name(&self) -> &'static str {
+        "bbr3"
+    }
+
+    fn signals(&self) -> Signals {
+        Signals { delivery_rate: true, pacing: true, on_sent: true, own_recovery: true, ..Signals::default() }
+    }
+
+    fn on_established(&mut self, control: &mut Control, now: Instant, rtt: Option<Duration>) {
+        self.initial_cwnd_bytes = control.cwnd_bytes;
+        self.model.begin(now, rtt);
+        self.first_rate(control, rtt);
+    }
+
+    fn on_sent(&mut self, control: &mut Control, packet: &PacketState) {
+        if packet.in_flight_bytes > packet.bytes || !packet.app_limited {
+            return;
+        }
+        self.idle_restart = true;
+        self.model.restart_aggregation(packet.sent_at);
+        if self.state.probes_bandwidth_in_turn() {
+            self.set_pacing_rate(control, 1.0);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(control, packet.sent_at);
+        }
+    }
+
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        if self.initial_cwnd_bytes == 0 {
+            self.initial_cwnd_bytes = control.cwnd_bytes;
+        }
+        if !self.rate_from_rtt && !ack.smoothed_rtt.is_zero() {
+            self.first_rate(control, Some(ack.smoothed_rtt));
+        }
+        self.update_model_and_state(control, ack);
+        let (gain, _) = self.state.gains();
+        self.set_pacing_rate(control, gain);
+        control.send_quantum_bytes = two_segments(control);
+        self.set_window(control, ack);
+    }
+
+    fn on_packet_lost(&mut self, control: &mut Control, now: Instant, packet: &PacketState) {
+        self.handle_lost_packet(control, now, packet);
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        if congestion.ecn {
+            return;
+        }
+        self.save_state(control);
+        self.in_fast_recovery = true;
+        if congestion.persistent {
+            self.in_timeout = true;
+            control.cwnd_bytes = segment(control);
+        }
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        self.restore_window(control);
+        if exit.undone {
+            self.undo(control);
+        }
+        self.losses.saved = false;
+        self.in_fast_recovery = false;
+        self.in_timeout = false;
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+        self.save_state(control);
+        self.in_fast_recovery = false;
+        self.in_timeout = true;
+        control.cwnd_bytes = segment(control);
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+        window::resize(control);
+    }
+
+    /// `state`: 0 Startup, 1 Drain, 2 DOWN, 3 CRUISE, 4 REFILL, 5 UP, 6 ProbeRTT. A bound that is not set is 0.
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        let (pacing_gain, cwnd_gain) = self.state.gains();
+        let bound = |value: u64| if value == UNBOUNDED { 0.0 } else { value as f64 };
+        out.push(("state", f64::from(self.state as u8)));
+        out.push(("bw_bps", self.model.bw_bps as f64));
+        out.push(("max_bw_bps", self.model.max_bw_bps() as f64));
+        out.push(("bw_shortterm_bps", bound(self.losses.bw_shortterm)));
+        out.push(("inflight_longterm_bytes", bound(self.losses.inflight_longterm)));
+        out.push(("inflight_shortterm_bytes", bound(self.losses.inflight_shortterm)));
+        out.push(("min_rtt_s", self.model.min_rtt().map_or(0.0, Duration::as_secs_f64)));
+        out.push(("pacing_gain", pacing_gain));
+        out.push(("cwnd_gain", cwnd_gain));
+        out.push(("extra_acked_bytes", self.model.extra_acked_bytes() as f64));
+        out.push(("full_bw_reached", f64::from(u8::from(self.cycle.full_bw_reached))));
+        out.push(("round_count", self.model.rounds.count as f64));
+    }
+}

@@ -1,0 +1,182 @@
+//! How losses bound BBRv3, and how a recovery that was for nothing is undone.
+//!
+//! **Source.** draft-ietf-ccwg-bbr-06, sections "Updating the Model Upon Packet Loss" and "Updating the Model Upon
+//! Detecting a Spurious Loss Recovery".
+
+use super::model::Sample;
+use super::{Bbr3, State};
+use crate::bbr::{UNBOUNDED, times};
+use crate::control::{Ack, Control, PacketState};
+use fullpipe_units::Instant;
+
+/// Share lost in a round beyond which too much was in flight.
+const LOSS_THRESHOLD: f64 = 0.02;
+/// The most by which a reduction multiplies.
+pub(crate) const BETA: f64 = 0.7;
+
+/// Bounds, and the signals of the present round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Losses {
+    pub(crate) bw_shortterm: u64,
+    pub(crate) inflight_shortterm: u64,
+    pub(crate) inflight_longterm: u64,
+    /// Bytes declared lost on the connection.
+    lost_bytes: u64,
+    /// Largest rate and volume of the present round.
+    bw_latest_bps: u64,
+    pub(crate) inflight_latest_bytes: u64,
+    /// A round of losses ends when something sent after this much was delivered is acknowledged.
+    round_delivered_bytes: u64,
+    pub(crate) round_start: bool,
+    in_round: bool,
+    /// Acknowledgements of this round that found losses.
+    pub(crate) events_in_round: u32,
+    /// Whether what follows was saved in the present recovery.
+    pub(crate) saved: bool,
+    pub(crate) undo_state: Option<State>,
+    undo_bw_shortterm: u64,
+    undo_inflight_shortterm: u64,
+    undo_inflight_longterm: u64,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Losses {
+            bw_shortterm: UNBOUNDED,
+            inflight_shortterm: UNBOUNDED,
+            inflight_longterm: UNBOUNDED,
+            lost_bytes: 0,
+            bw_latest_bps: 0,
+            inflight_latest_bytes: 0,
+            round_delivered_bytes: 0,
+            round_start: false,
+            in_round: false,
+            events_in_round: 0,
+            saved: false,
+            undo_state: None,
+            undo_bw_shortterm: 0,
+            undo_inflight_shortterm: 0,
+            undo_inflight_longterm: 0,
+        }
+    }
+}
+
+impl Losses {
+    pub(crate) fn update_latest(&mut self, sample: &Sample, delivered_bytes: u64) {
+        self.bw_latest_bps = self.bw_latest_bps.max(sample.rate_bps);
+        self.inflight_latest_bytes = self.inflight_latest_bytes.max(sample.delivered_bytes);
+        self.round_start = sample.prior_delivered_bytes.is_some_and(|prior| prior >= self.round_delivered_bytes);
+        if self.round_start {
+            self.round_delivered_bytes = delivered_bytes;
+        }
+    }
+
+    pub(crate) fn advance_latest(&mut self, sample: &Sample) {
+        if self.round_start {
+            self.bw_latest_bps = sample.rate_bps;
+            self.inflight_latest_bytes = sample.delivered_bytes;
+            self.events_in_round = 0;
+        }
+    }
+
+    /// A cycle begins.
+    pub(crate) fn reset_signals(&mut self) {
+        self.in_round = false;
+        self.bw_latest_bps = 0;
+        self.inflight_latest_bytes = 0;
+    }
+
+    pub(crate) fn reset_short_term(&mut self) {
+        self.bw_shortterm = UNBOUNDED;
+        self.inflight_shortterm = UNBOUNDED;
+    }
+
+    /// Once per round with losses, towards what was just delivered.
+    fn lower_short_term(&mut self, max_bw_bps: u64, cwnd_bytes: u64) {
+        let or = |bound: u64, first: u64| if bound == UNBOUNDED { first } else { bound };
+        let bandwidth = or(self.bw_shortterm, max_bw_bps);
+        let in_flight = or(self.inflight_shortterm, cwnd_bytes);
+        self.bw_shortterm = self.bw_latest_bps.max(times(BETA, bandwidth));
+        self.inflight_shortterm = self.inflight_latest_bytes.max(times(BETA, in_flight));
+    }
+}
+
+/// Whether more was lost than a probe may cost.
+pub(crate) fn too_much_lost(lost_bytes: u64, tx_in_flight_bytes: u64) -> bool {
+    lost_bytes as f64 > tx_in_flight_bytes as f64 * LOSS_THRESHOLD
+}
+
+/// How much was in flight when the share lost passed the threshold, somewhere within this packet (`InflightAtLoss`).
+pub(crate) fn in_flight_at_loss(bytes: u64, tx_in_flight_bytes: u64, lost_bytes: u64) -> u64 {
+    let in_flight_before = tx_in_flight_bytes.saturating_sub(bytes) as f64;
+    let lost_before = lost_bytes.saturating_sub(bytes) as f64;
+    let prefix = (LOSS_THRESHOLD * in_flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);
+    (in_flight_before + prefix.max(0.0)) as u64
+}
+
+impl Bbr3 {
+    pub(crate) fn update_congestion_signals(&mut self, control: &Control, sample: &Sample, ack: &Ack) {
+        self.model.update_max_bandwidth(sample);
+        self.losses.events_in_round += u32::from(ack.lost_bytes > 0);
+        if !self.losses.round_start {
+            return;
+        }
+        if self.losses.in_round && !self.state.accelerates() {
+            self.losses.lower_short_term(self.model.max_bw_bps(), control.cwnd_bytes);
+        }
+        self.losses.in_round = false;
+    }
+
+    pub(crate) fn handle_lost_packet(&mut self, control: &mut Control, now: Instant, packet: &PacketState) {
+        self.losses.lost_bytes = self.losses.lost_bytes.saturating_add(packet.bytes);
+        if !self.losses.in_round {
+            self.losses.round_delivered_bytes = self.model.delivered_bytes;
+        }
+        self.save_state(control);
+        self.losses.in_round = true;
+        if !self.cycle.is_bw_probe_sample {
+            return;
+        }
+        let lost = self.losses.lost_bytes.saturating_sub(packet.lost_bytes);
+        if too_much_lost(lost, packet.in_flight_bytes) {
+            let in_flight = in_flight_at_loss(packet.bytes, packet.in_flight_bytes, lost);
+            let limited = packet.app_limited || self.model.own_limit.covers(packet.delivered_bytes);
+            self.handle_in_flight_too_high(control, now, in_flight, limited);
+        }
+    }
+
+    /// Saves what a recovery may have to give back, once per recovery (`SaveStateUponLoss`).
+    pub(crate) fn save_state(&mut self, control: &Control) {
+        self.save_window(control);
+        if self.losses.saved {
+            return;
+        }
+        self.losses.saved = true;
+        self.losses.undo_state = None;
+        self.losses.undo_bw_shortterm = self.losses.bw_shortterm;
+        self.losses.undo_inflight_shortterm = self.losses.inflight_shortterm;
+        self.losses.undo_inflight_longterm = self.losses.inflight_longterm;
+    }
+
+    /// The recovery was for nothing (`HandleSpuriousLossDetection`).
+    pub(crate) fn undo(&mut self, control: &mut Control) {
+        let losses = &mut self.losses;
+        losses.in_round = false;
+        if losses.saved {
+            losses.bw_shortterm = losses.bw_shortterm.max(losses.undo_bw_shortterm);
+            losses.inflight_shortterm = losses.inflight_shortterm.max(losses.undo_inflight_shortterm);
+            losses.inflight_longterm = losses.inflight_longterm.max(losses.undo_inflight_longterm);
+        }
+        let undo_state = losses.undo_state.take();
+        self.cycle.reset_full_bandwidth(0);
+        let back = undo_state.filter(|state| *state != self.state);
+        if back == Some(State::Startup) {
+            self.cycle.full_bw_reached = false;
+        }
+        match back {
+            Some(State::Startup) if self.state != State::ProbeRtt => self.enter_startup(control),
+            Some(State::Up) if self.state != State::ProbeRtt => self.start_refill(),
+            _ => {}
+        }
+    }
+}

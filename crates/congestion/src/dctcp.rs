@@ -1,0 +1,107 @@
+//! DCTCP.
+//!
+//! **Model.** A queue marks every packet that finds more than a few waiting, and the receiver reports each mark. Once per
+//! window of data the share of bytes that were marked goes into a moving average, `alpha` (gain 1/16, beginning at 1). The
+//! first mark of a window lowers the window by `alpha/2`: by half if everything is marked, by little if little is. Growth,
+//! and the answer to losses and time-outs, is Reno's.
+//!
+//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The transport
+//! says when a mark calls for a reduction, at most once per window of data (RFC 3168 section 6.1), and how many bytes were
+//! marked; where it knows only that a window had a mark, alpha is right only if it reports all its bytes.
+//!
+//! By default packets are sent as ECT(0), as the RFC has it. Sent as ECT(1) they are taken for L4S traffic (RFC 9331) by
+//! a queue such as DualPI2 (RFC 9332): the sender is then one in the manner of DCTCP, not one that meets all of RFC 9331.
+//! A window is a round of the transport; RFC 8257 counts from one highest sequence number sent to the next.
+
+use crate::control::{Ack, Codepoint, Congestion, Control, Controller, RecoveryExit, Signals, Timeout};
+use crate::linux_reno::LinuxReno;
+use fullpipe_units::{Duration, Instant};
+
+/// Weight of the newest window (RFC 8257 section 4.2).
+const GAIN: f64 = 1.0 / 16.0;
+
+/// DCTCP (RFC 8257).
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    reno: LinuxReno,
+    codepoint: Codepoint,
+    alpha: f64,
+    // Of the present window.
+    acked_bytes: u64,
+    marked_bytes: u64,
+}
+
+impl Dctcp {
+    /// DCTCP whose packets carry this codepoint.
+    pub fn new(codepoint: Codepoint) -> Self {
+        Dctcp { reno: LinuxReno::default(), codepoint, alpha: 1.0, acked_bytes: 0, marked_bytes: 0 }
+    }
+
+    /// The moving average of the share of bytes marked.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// RFC 8257 section 3.3, equation for DCTCP.Alpha.
+    fn end_window(&mut self) {
+        if self.acked_bytes > 0 {
+            let marked = self.marked_bytes.min(self.acked_bytes) as f64 / self.acked_bytes as f64;
+            self.alpha = self.alpha * (1.0 - GAIN) + GAIN * marked;
+        }
+        self.acked_bytes = 0;
+        self.marked_bytes = 0;
+    }
+}
+
+impl Controller for Dctcp {
+    fn name(&self) -> &'static str {
+        "dctcp"
+    }
+
+    fn signals(&self) -> Signals {
+        Signals { ecn_counts: true, ..Signals::default() }
+    }
+
+    fn on_established(&mut self, control: &mut Control, _now: Instant, _rtt: Option<Duration>) {
+        control.codepoint = self.codepoint;
+    }
+
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        self.acked_bytes = self.acked_bytes.saturating_add(ack.acked_bytes);
+        self.marked_bytes = self.marked_bytes.saturating_add(ack.ce_bytes);
+        if ack.round_start {
+            self.end_window();
+        }
+        self.reno.on_ack(control, ack);
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        if congestion.ecn {
+            // RFC 8257 section 3.3, equation for cwnd.
+            let reduced = (control.cwnd_bytes as f64 * (1.0 - self.alpha / 2.0)) as u64;
+            self.reno.reduce(control, congestion, reduced);
+        } else {
+            self.reno.on_congestion(control, congestion);
+        }
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        self.reno.on_recovery_exit(control, exit);
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        self.reno.on_timeout(control, timeout);
+    }
+
+    fn on_idle_restart(&mut self, control: &mut Control, now: Instant) {
+        self.reno.on_idle_restart(control, now);
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, now: Instant) {
+        self.reno.on_path_change(control, now);
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+    }
+}

@@ -1,0 +1,181 @@
+//! Vegas.
+//!
+//! **Model.** The smallest round-trip time ever seen is that of the empty path. Once per round the smallest round-trip
+//! time of that round says how many segments stand in queues: window * (rtt - base) / base. Between two and four (alpha and
+//! beta) the window stays, below it grows by a segment, above it shrinks by one. In slow start the window doubles per round
+//! until more than one segment (gamma) stands in a queue; then it falls to what the path holds, and a segment.
+//!
+//! A round with two samples or fewer says too little; in it the window grows as Reno's. Losses are answered as Reno does,
+//! and until they are repaired Reno governs the window.
+//!
+//! **Source.** Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8),
+//! 1995; behaviour of Linux 6.12 `net/ipv4/tcp_vegas.c` (slow start in every round instead of every other, the
+//! constants, the queue relative to the base). Linux rounds the queue down to whole segments, so that its window first
+//! shrinks at five; here it is a real number, as in the paper. Unlike in Linux the window grows only while it limits
+//! sending. The paper's finer retransmission timing belongs to the transport.
+
+use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::linux_reno::LinuxReno;
+use crate::window::{self, segment, two_segments};
+use fullpipe_units::{Duration, Instant};
+
+/// Segments in queues: fewer let the window grow.
+const ALPHA: u64 = 2;
+/// More make it shrink.
+const BETA: u64 = 4;
+/// More end slow start.
+const GAMMA: u64 = 1;
+/// A round needs more samples than this.
+const FEW_SAMPLES: u32 = 2;
+
+/// Vegas.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    reno: LinuxReno,
+    /// Smallest round-trip time seen; [`Duration::MAX`] before the first.
+    base_rtt: Duration,
+    /// Smallest of the present round, and the number of its samples.
+    round_rtt: Duration,
+    samples: u32,
+    /// Losses are being repaired.
+    repairing: bool,
+    /// What stood in queues in the last round.
+    queued_bytes: u64,
+}
+
+impl Default for Vegas {
+    fn default() -> Self {
+        Vegas {
+            reno: LinuxReno::default(),
+            base_rtt: Duration::MAX,
+            round_rtt: Duration::MAX,
+            samples: 0,
+            repairing: false,
+            queued_bytes: 0,
+        }
+    }
+}
+
+impl Vegas {
+    /// Vegas with alpha 2, beta 4, gamma 1.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn sample(&mut self, rtt: Duration) {
+        // Not zero: it divides.
+        let rtt = rtt.max(Duration::from_nanos(1));
+        self.base_rtt = self.base_rtt.min(rtt);
+        self.round_rtt = self.round_rtt.min(rtt);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    fn begin_round(&mut self) {
+        self.round_rtt = Duration::MAX;
+        self.samples = 0;
+    }
+
+    /// A round is over and said enough.
+    fn adjust(&mut self, control: &mut Control, ack: &Ack) {
+        let mss = segment(control);
+        let base = self.base_rtt.as_nanos();
+        let waited = self.round_rtt.as_nanos() - base;
+        self.queued_bytes = scaled(control.cwnd_bytes, waited, base);
+        if control.cwnd_bytes < control.ssthresh_bytes {
+            if self.queued_bytes <= mss.saturating_mul(GAMMA) {
+                self.reno.on_ack(control, ack);
+                return;
+            }
+            let held = scaled(control.cwnd_bytes, base, self.round_rtt.as_nanos());
+            control.cwnd_bytes = control.cwnd_bytes.min(held.saturating_add(mss));
+            lower_threshold(control);
+        } else if self.queued_bytes > mss.saturating_mul(BETA) {
+            control.cwnd_bytes = control.cwnd_bytes.saturating_sub(mss);
+            lower_threshold(control);
+        } else if self.queued_bytes < mss.saturating_mul(ALPHA) && ack.cwnd_limited {
+            control.cwnd_bytes = control.cwnd_bytes.saturating_add(mss);
+        }
+        control.cwnd_bytes = control.cwnd_bytes.max(two_segments(control));
+        window::keep_three_quarters(control);
+    }
+}
+
+/// Bytes times one time over another.
+fn scaled(bytes: u64, time: u64, over: u64) -> u64 {
+    let scaled = u128::from(bytes) * u128::from(time) / u128::from(over.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// Slow start is over for windows like this.
+fn lower_threshold(control: &mut Control) {
+    let below = control.cwnd_bytes.saturating_sub(segment(control));
+    control.ssthresh_bytes = control.ssthresh_bytes.min(below).max(two_segments(control));
+}
+
+impl Controller for Vegas {
+    fn name(&self) -> &'static str {
+        "vegas"
+    }
+
+    fn on_established(&mut self, _control: &mut Control, _now: Instant, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            self.base_rtt = self.base_rtt.min(rtt.max(Duration::from_nanos(1)));
+        }
+    }
+
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.sample(rtt);
+        }
+        if ack.in_recovery {
+            return;
+        }
+        let in_slow_start = control.cwnd_bytes < control.ssthresh_bytes;
+        if self.repairing {
+            self.reno.on_ack(control, ack);
+        } else if ack.round_start {
+            if self.samples <= FEW_SAMPLES {
+                self.reno.on_ack(control, ack);
+            } else {
+                self.adjust(control, ack);
+            }
+            self.begin_round();
+        } else if in_slow_start {
+            self.reno.on_ack(control, ack);
+        }
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        self.reno.on_congestion(control, congestion);
+        self.repairing = !congestion.ecn;
+        self.begin_round();
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        self.reno.on_recovery_exit(control, exit);
+        self.repairing = false;
+        self.begin_round();
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        self.reno.on_timeout(control, timeout);
+        self.repairing = true;
+        self.begin_round();
+    }
+
+    fn on_idle_restart(&mut self, control: &mut Control, now: Instant) {
+        self.reno.on_idle_restart(control, now);
+        self.base_rtt = Duration::MAX;
+        self.begin_round();
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, now: Instant) {
+        self.reno.on_path_change(control, now);
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        let base = if self.base_rtt == Duration::MAX { 0.0 } else { self.base_rtt.as_secs_f64() };
+        out.push(("base_rtt_s", base));
+        out.push(("queued_bytes", self.queued_bytes as f64));
+    }
+}

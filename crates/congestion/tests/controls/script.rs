@@ -1,0 +1,165 @@
+//! Acknowledgements by hand, for the controls that measure the path.
+
+use crate::simulator::{MSS, full_window_ack};
+use fullpipe_congestion::catalogue::{Options, create};
+use fullpipe_congestion::{Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
+use fullpipe_units::{Duration, Instant};
+
+/// Round-trip time of a script's path.
+pub(crate) const RTT: Duration = Duration::from_millis(100);
+
+/// An acknowledgement of one segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// Time since the one before.
+    pub(crate) wait: Duration,
+    /// Rate of its sample.
+    pub(crate) rate_bps: u64,
+    /// Whether its packet was sent after the acknowledgement before, so that a round begins.
+    pub(crate) new_round: bool,
+    pub(crate) acked: u64,
+    /// In flight afterwards.
+    pub(crate) in_flight: u64,
+    /// Newly lost, and lost since its packet was sent with so much in flight.
+    pub(crate) lost: u64,
+    pub(crate) lost_since: u64,
+    pub(crate) sent_with: u64,
+    pub(crate) app_limited: bool,
+    pub(crate) cwnd_limited: bool,
+    pub(crate) rtt: Duration,
+}
+
+/// A round of a flow at 10 Mbit/s with plenty in flight.
+pub(crate) const STEP: Step = Step {
+    wait: RTT,
+    rate_bps: 10_000_000,
+    new_round: true,
+    acked: MSS,
+    in_flight: 1_000 * MSS,
+    lost: 0,
+    lost_since: 0,
+    sent_with: 1_000 * MSS,
+    app_limited: false,
+    cwnd_limited: true,
+    rtt: RTT,
+};
+
+pub(crate) struct Script {
+    pub(crate) control: Control,
+    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) now: Instant,
+    delivered: u64,
+    /// Delivered when the present round began, less one: what packets of the round before had seen.
+    before_round: u64,
+    in_recovery: bool,
+}
+
+impl Script {
+    pub(crate) fn new(name: &str, seed: u64) -> Self {
+        let mut controller = create(name, &Options { seed, ..Options::default() }).expect("a name from the catalogue");
+        let mut control = Control::new(MSS, 10 * MSS);
+        controller.on_established(&mut control, Instant::ZERO, Some(RTT));
+        Script { control, controller, now: Instant::ZERO, delivered: 0, before_round: 0, in_recovery: false }
+    }
+
+    pub(crate) fn ack(&mut self, step: Step) {
+        self.now += step.wait;
+        let prior = if step.new_round { self.delivered } else { self.before_round };
+        self.delivered += step.acked;
+        if step.new_round {
+            self.before_round = self.delivered - 1;
+        }
+        let mut ack = full_window_ack(self.now, step.acked, step.rtt, step.in_flight + step.acked);
+        ack.delivered_bytes = self.delivered;
+        ack.in_flight_bytes = step.in_flight;
+        ack.lost_bytes = step.lost;
+        ack.in_recovery = self.in_recovery;
+        ack.round_start = step.new_round;
+        ack.cwnd_limited = step.cwnd_limited;
+        ack.rate = Some(DeliveryRate {
+            delivered_bytes: step.rate_bps / 8 / 10,
+            interval: RTT,
+            prior_delivered_bytes: prior,
+            lost_bytes: step.lost_since,
+            in_flight_bytes: step.sent_with,
+            app_limited: step.app_limited,
+        });
+        self.controller.on_ack(&mut self.control, &ack);
+    }
+
+    /// So many rounds alike.
+    pub(crate) fn rounds(&mut self, count: usize, step: Step) {
+        for _ in 0..count {
+            self.ack(step);
+        }
+    }
+
+    /// Acknowledgements alike until the state is, or is no longer, the one named; how many.
+    pub(crate) fn until(&mut self, state: u32, is: bool, step: Step) -> usize {
+        for count in 0..10_000 {
+            if (self.state() == state) == is {
+                return count;
+            }
+            self.ack(step);
+        }
+        panic!("still in state {}", self.state());
+    }
+
+    /// A packet of one segment is found lost that was sent with so much in flight and lost.
+    pub(crate) fn lose(&mut self, in_flight: u64, lost_bytes: u64) {
+        let packet = PacketState {
+            sent_at: self.now,
+            bytes: MSS,
+            delivered_bytes: self.delivered,
+            in_flight_bytes: in_flight,
+            lost_bytes,
+            ..PacketState::default()
+        };
+        self.controller.on_packet_lost(&mut self.control, self.now, &packet);
+    }
+
+    pub(crate) fn enter_recovery(&mut self, in_flight_bytes: u64) {
+        self.in_recovery = true;
+        let congestion = Congestion { now: self.now, in_flight_bytes, lost_bytes: MSS, ecn: false, persistent: false };
+        self.controller.on_congestion(&mut self.control, &congestion);
+    }
+
+    pub(crate) fn leave_recovery(&mut self, undone: bool) {
+        self.in_recovery = false;
+        let exit = RecoveryExit { now: self.now, in_flight_bytes: 0, undone };
+        self.controller.on_recovery_exit(&mut self.control, &exit);
+    }
+
+    pub(crate) fn time_out(&mut self) {
+        let timeout = Timeout { now: self.now, in_flight_bytes: 10 * MSS, repeated: false };
+        self.controller.on_timeout(&mut self.control, &timeout);
+    }
+
+    /// The first packet after the application had nothing to send.
+    pub(crate) fn send_after_idling(&mut self, pause: Duration) {
+        self.now += pause;
+        let packet = PacketState {
+            sent_at: self.now,
+            bytes: MSS,
+            in_flight_bytes: MSS,
+            app_limited: true,
+            delivered_bytes: self.delivered,
+            ..PacketState::default()
+        };
+        self.controller.on_sent(&mut self.control, &packet);
+    }
+
+    pub(crate) fn value(&self, name: &str) -> f64 {
+        let mut values = Vec::new();
+        self.controller.inspect(&mut values);
+        values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no value {name}")).1
+    }
+
+    pub(crate) fn state(&self) -> u32 {
+        self.value("state") as u32
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.control.cwnd_bytes / MSS
+    }
+}
