@@ -97,5 +97,6 @@ pub(crate) fn tcp(tcp: &description::Tcp) -> fullpipe_tcp::Config {
         user_timeout: None,
         fin_wait_2_timeout: None,
         initial_receive_window_bytes: None,
+        fast_open: false,
     }
 }

@@ -102,6 +102,8 @@ pub struct Config {
     /// The receive buffer begins with so many bytes and grows, up to `receive_buffer_bytes`, with what the application
     /// reads in a round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: all of it from the start.
     pub initial_receive_window_bytes: Option<u64>,
+    /// Fast Open (RFC 7413): a client asks for a cookie or uses the one it was given, a server grants and recognises it.
+    pub fast_open: bool,
 }
 
 impl Config {
@@ -138,6 +140,7 @@ impl Config {
             user_timeout: None,
             fin_wait_2_timeout: None,
             initial_receive_window_bytes: Some(65_536),
+            fast_open: false,
         }
     }
 
@@ -174,6 +177,7 @@ impl Config {
             user_timeout: None,
             fin_wait_2_timeout: None,
             initial_receive_window_bytes: None,
+            fast_open: false,
         }
     }
 }

@@ -6,9 +6,12 @@
 //! segments, events and two deadlines. Segments of an open connection that carry nothing but an acknowledgement or the
 //! next data in order take a short way through the checks; the long way does the same for any segment.
 
+mod fast_open;
 mod handshake;
 mod life;
 
+use self::fast_open::FastOpen;
+pub use self::fast_open::{Cookie, FastOpenEntry};
 use self::handshake::Opening;
 use self::life::Life;
 use crate::Config;
@@ -138,6 +141,7 @@ pub struct Connection {
     /// When one of the timers in `life` is due.
     life_at: Instant,
     life: Option<Box<Life>>,
+    fast_open: Option<Box<FastOpen>>,
     opening: Option<Box<Opening>>,
     /// A reset to send.
     reply: Option<Box<TcpHeader>>,
@@ -194,6 +198,7 @@ impl Connection {
             last_heard_at: Instant::ZERO,
             life_at: Instant::NEVER,
             life: None,
+            fast_open: None,
             opening: Some(Box::default()),
             reply: None,
             config,
@@ -222,16 +227,18 @@ impl Connection {
                 return;
             }
         }
-        self.handle_any_segment(now, header, sacks, payload);
+        self.handle_any_segment(now, segment);
     }
 
     /// The checks of RFC 9293 section 3.10.7 for segments that are not plain and in order.
     #[cold]
-    fn handle_any_segment(&mut self, now: Instant, header: &TcpHeader, sacks: &[SackBlock], payload: Option<&Bytes>) {
+    fn handle_any_segment(&mut self, now: Instant, segment: &Segment<'_>) {
+        let Segment { header, payload, .. } = *segment;
+        let sacks = segment.sacks();
         match self.state {
             State::Closed => return self.answer_with_reset(header),
-            State::Listen => return self.arrive_listening(now, header),
-            State::SynSent => return self.arrive_syn_sent(now, header),
+            State::Listen => return self.arrive_listening(now, segment),
+            State::SynSent => return self.arrive_syn_sent(now, segment),
             _ => {}
         }
         let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
@@ -252,7 +259,7 @@ impl Connection {
             }
         }
         if self.state == State::SynReceived && header.has(flags::SYN) && start == -1 {
-            return self.arrive_second_syn(now, header);
+            return self.arrive_second_syn(now, segment);
         }
         if start > limit || end < self.receiver.acknowledged as i64 {
             if header.has(flags::RST) {
@@ -291,7 +298,7 @@ impl Connection {
         if with_timestamp && start <= self.receiver.acknowledged as i64 {
             self.note_timestamp(now, header);
         }
-        if self.state == State::SynReceived && !self.complete_passive_open(now, header) {
+        if self.state == State::SynReceived && !self.complete_open(now, segment) {
             return;
         }
         if self.acknowledge(now, header, start, sacks) {
@@ -488,7 +495,7 @@ impl Connection {
 
     /// A reset with the exact number has arrived.
     fn arrive_reset(&mut self) {
-        if self.state == State::SynReceived && self.opening().passive {
+        if self.state == State::SynReceived && self.opening().passive && !self.is_early() {
             // The peer changed its mind; wait for the next SYN.
             self.state = State::Listen;
             self.pending = 0;
@@ -496,7 +503,8 @@ impl Connection {
             self.options = 0;
             return;
         }
-        let reason = if self.state == State::SynReceived { CloseReason::Refused } else { CloseReason::Reset };
+        let refused = self.state == State::SynReceived && !self.is_early();
+        let reason = if refused { CloseReason::Refused } else { CloseReason::Reset };
         let orderly = matches!(self.state, State::Closing | State::LastAck | State::TimeWait);
         self.close(if orderly { CloseReason::Finished } else { reason });
     }
@@ -593,7 +601,7 @@ impl Connection {
             return true;
         }
         if !self.open {
-            return false;
+            return self.poll_early(now, out);
         }
         if let Some(outgoing) = self.sender.poll(&self.config, now) {
             self.fill_data(now, &outgoing, out);
@@ -737,6 +745,7 @@ impl Connection {
             read_bytes: self.receiver.read,
             acknowledged_bytes: self.sender.una.min(self.sender.written),
             duplicate_segments_received: u64::from(self.receiver.duplicates),
+            syn_payload_bytes: self.fast_open.as_ref().map_or(0, |fast_open| fast_open.accepted_bytes),
         }
     }
 

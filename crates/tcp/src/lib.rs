@@ -23,5 +23,5 @@ mod status;
 mod tuning;
 
 pub use config::{Config, KeepAlive, LossDetection};
-pub use connection::{Connection, Segment, Transmit};
+pub use connection::{Connection, Cookie, FastOpenEntry, Segment, Transmit};
 pub use status::{Inspect, State, Statistics};

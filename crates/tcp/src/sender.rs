@@ -230,6 +230,30 @@ impl Sender {
         self.rate.mark_app_limited(0);
     }
 
+    /// The handshake of a server is over that sent data before: its time-out no longer is the SYN's.
+    pub(crate) fn end_early(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
+        self.tail_loss_probe = config.tail_loss_probe && self.sack && config.loss_detection == LossDetection::Rack;
+        match rtt {
+            Some(rtt) => {
+                self.rtt.on_sample(now, rtt);
+                self.rack.set_first_rtt(rtt);
+            }
+            None => self.rtt.after_lost_syn(),
+        }
+        self.rto_at = if self.board.segments.is_empty() { Instant::NEVER } else { now.saturating_add(self.rtt.rto()) };
+        self.update_pacing(config);
+    }
+
+    /// So much went with the SYN and arrived.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        self.una = offset;
+        self.next = offset;
+        self.window_end = self.window_end.saturating_add(offset);
+        if let Some(bytes) = &mut self.bytes {
+            bytes.forget_below(offset);
+        }
+    }
+
     /// Bytes written and not yet acknowledged.
     #[inline(always)]
     pub(crate) fn buffered_bytes(&self) -> u64 {

@@ -57,6 +57,8 @@ pub struct Statistics {
     pub acknowledged_bytes: u64,
     /// Segments whose payload had all arrived before.
     pub duplicate_segments_received: u64,
+    /// Payload bytes that a SYN carried and its receiver took (RFC 7413), at either end.
+    pub syn_payload_bytes: u64,
 }
 
 /// What a probe of a flow can see.

@@ -5,8 +5,9 @@ mod common;
 use common::*;
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_network::packet::flags;
-use fullpipe_tcp::{Config, Connection, LossDetection, State};
+use fullpipe_tcp::{Config, Connection, KeepAlive, LossDetection, State};
 use fullpipe_transport::CloseReason;
+use fullpipe_transport::Stream as _;
 use fullpipe_units::{Duration, Instant, Rate};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -232,8 +233,10 @@ fn headers_on_the_wire_say_what_is_in_them() {
 fn configs() -> impl Strategy<Value = Config> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let sizes = (200u32..3000, 1u32..20, 2_000u64..300_000, 2_000u64..300_000, 1u32..4);
-    (flags, sizes, any::<bool>(), any::<bool>()).prop_map(
-        |((sack, timestamps, scaling, nagle, rack), (mss, window, send, receive, delayed), pacing, by_timestamps)| {
+    let others = (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(2_000u64..100_000), any::<bool>());
+    (flags, sizes, others).prop_map(
+        |((sack, timestamps, scaling, nagle, rack), (mss, window, send, receive, delayed), others)| {
+            let (pacing, by_timestamps, fast_open, initial_receive_window_bytes, alive) = others;
             Config {
                 sack,
                 timestamps,
@@ -247,6 +250,10 @@ fn configs() -> impl Strategy<Value = Config> {
                 delayed_ack_segments: delayed,
                 pacing,
                 rtt_from_timestamps: by_timestamps,
+                fast_open,
+                initial_receive_window_bytes,
+                // Often enough to come between; never so often that it gives up.
+                keep_alive: alive.then_some(KeepAlive { idle: ms(300), interval: ms(300), probes: 1000 }),
                 max_retransmissions: 1000,
                 max_syn_retransmissions: 100,
                 ..Config::linux()
@@ -298,7 +305,12 @@ proptest! {
             prop_assert_eq!(application.read, expected);
             prop_assert!(application.peer_finished);
             prop_assert_eq!(application.closed, Some(CloseReason::Finished));
-            prop_assert!(pair.ends[end].is_closed());
+            let connection = &pair.ends[end];
+            prop_assert!(connection.is_closed());
+            prop_assert!(next_deadline(connection).is_never());
+            prop_assert_eq!((connection.readable_bytes(), connection.writable_bytes()), (0, 0));
+            let inspect = connection.inspect();
+            prop_assert_eq!((inspect.in_flight_bytes, inspect.send_buffer_bytes), (0, 0));
         }
     }
 }

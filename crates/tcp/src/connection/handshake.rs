@@ -1,7 +1,7 @@
 //! Opening a connection: LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 sections 3.5 and 3.10.7), and what both sides
 //! agree on with their SYN segments (RFC 7323, RFC 2018).
 
-use super::{Connection, Transmit, event, pending};
+use super::{Connection, Segment, Transmit, event, pending};
 use crate::sender::LARGEST_MSS;
 use crate::sequence::Numbering;
 use crate::status::State;
@@ -49,7 +49,8 @@ impl Connection {
     }
 
     /// LISTEN (RFC 9293 section 3.10.7.2).
-    pub(super) fn arrive_listening(&mut self, now: Instant, header: &TcpHeader) {
+    pub(super) fn arrive_listening(&mut self, now: Instant, segment: &Segment<'_>) {
+        let header = segment.header;
         if header.has(flags::RST) {
             return;
         }
@@ -59,14 +60,18 @@ impl Connection {
         if header.has(flags::SYN) {
             self.take_syn(now, header);
             self.state = State::SynReceived;
+            if self.judge_cookie(segment) {
+                self.open_early(now, segment);
+            }
             self.send_syn(now);
         }
     }
 
     /// SYN-SENT (RFC 9293 section 3.10.7.3).
-    pub(super) fn arrive_syn_sent(&mut self, now: Instant, header: &TcpHeader) {
+    pub(super) fn arrive_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
+        let header = segment.header;
         let acknowledges = header.has(flags::ACK);
-        if acknowledges && self.numbering.to_offset(header.acknowledgement, 0) != 0 {
+        if acknowledges && self.acknowledged_by(header).is_none() {
             return self.answer_with_reset(header);
         }
         if header.has(flags::RST) {
@@ -80,7 +85,7 @@ impl Connection {
         }
         self.take_syn(now, header);
         if acknowledges {
-            self.establish(now, header);
+            self.establish(now, segment);
             self.pending |= pending::ACK | pending::ACK_FIRST;
         } else {
             // Both opened at the same time: answer with SYN and ACK.
@@ -90,10 +95,10 @@ impl Connection {
     }
 
     /// A SYN in SYN-RECEIVED: the peer's first once more, or its answer when both opened at the same time.
-    pub(super) fn arrive_second_syn(&mut self, now: Instant, header: &TcpHeader) {
-        if !header.has(flags::ACK) {
+    pub(super) fn arrive_second_syn(&mut self, now: Instant, segment: &Segment<'_>) {
+        if !segment.header.has(flags::ACK) {
             self.pending |= pending::SYN;
-        } else if self.complete_passive_open(now, header) {
+        } else if self.complete_open(now, segment) {
             self.pending |= pending::ACK | pending::ACK_FIRST;
         }
     }
@@ -126,32 +131,44 @@ impl Connection {
         self.window_updated_by = 0;
     }
 
+    /// What an acknowledgement of our SYN acknowledges beside it, if it is acceptable.
+    fn acknowledged_by(&self, header: &TcpHeader) -> Option<u64> {
+        let sent = self.syn_bytes().max(self.sender.next) as i64;
+        let offset = self.numbering.to_offset(header.acknowledgement, 0);
+        (0..=sent).contains(&offset).then_some(offset as u64)
+    }
+
     /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
-    pub(super) fn complete_passive_open(&mut self, now: Instant, header: &TcpHeader) -> bool {
-        if self.numbering.to_offset(header.acknowledgement, 0) != 0 {
-            self.answer_with_reset(header);
+    pub(super) fn complete_open(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        if self.acknowledged_by(segment.header).is_none() {
+            self.answer_with_reset(segment.header);
             return false;
         }
-        self.establish(now, header);
+        self.establish(now, segment);
         true
     }
 
-    /// The handshake is over.
-    pub(super) fn establish(&mut self, now: Instant, header: &TcpHeader) {
-        self.state = State::Established;
-        self.open = true;
-        self.pending &= !pending::SYN;
-        self.events |= event::CONNECTED;
+    /// The payload of a full segment that both sides agreed to.
+    pub(super) fn agreed_mss(&self) -> u64 {
         let ours = u64::from(self.config.mss_bytes.clamp(1, LARGEST_MSS));
         let room = if self.options != 0 { TIMESTAMP_BYTES } else { 0 };
-        let opening = self.opening.take().unwrap_or_default();
-        let lost_syns = self.sender.counts.lost_syns;
-        let mss = match opening.peer_mss {
+        let mss = match self.opening.as_ref().and_then(|opening| opening.peer_mss) {
             Some(mss) => ours.min(u64::from(mss).saturating_sub(room)),
             None if self.config.mss_option => ours.min(DEFAULT_MSS),
             None => ours,
         };
-        let mss = mss.max(SMALLEST_MSS).min(ours);
+        mss.max(SMALLEST_MSS).min(ours)
+    }
+
+    /// The handshake is over.
+    pub(super) fn establish(&mut self, now: Instant, segment: &Segment<'_>) {
+        let header = segment.header;
+        self.state = State::Established;
+        self.open = true;
+        self.pending &= !pending::SYN;
+        let mss = self.agreed_mss();
+        let opening = self.opening.take().unwrap_or_default();
+        let lost_syns = self.sender.counts.lost_syns;
         let rtt = if lost_syns == 0 {
             Some(now.saturating_since(opening.syn_sent_at))
         } else if self.options != 0 && header.timestamp_echo != 0 {
@@ -159,9 +176,23 @@ impl Connection {
         } else {
             None
         };
-        self.begin_life(now);
+        let rtt = rtt.filter(|rtt| !rtt.is_zero());
         let sack = self.sender.sack;
-        self.sender.establish(&self.config, now, mss, rtt.filter(|rtt| !rtt.is_zero()), sack, lost_syns);
+        self.begin_life(now);
+        if self.is_early() {
+            self.end_early();
+            return self.sender.end_early(&self.config, now, rtt);
+        }
+        self.events |= event::CONNECTED;
+        self.sender.establish(&self.config, now, mss, rtt, sack, lost_syns);
+        if self.syn_bytes() > 0 || self.config.fast_open {
+            let taken = self.numbering.to_offset(header.acknowledgement, 0).max(0) as u64;
+            self.note_fast_open_answer(segment, taken);
+            self.sender.skip_to(taken);
+            if taken > 0 {
+                self.events |= event::WRITABLE;
+            }
+        }
     }
 
     pub(super) fn fill_syn(&mut self, now: Instant, out: &mut Transmit) {
@@ -182,11 +213,11 @@ impl Connection {
         let room = if offered & options::TIMESTAMPS != 0 { TIMESTAMP_BYTES } else { 0 };
         out.header = TcpHeader {
             sequence: self.numbering.syn(),
-            acknowledgement: if answer { self.peer_numbering.to_wire(0) } else { 0 },
+            acknowledgement: if answer { self.peer_numbering.to_wire(self.receiver.next) } else { 0 },
             timestamp: if offered & options::TIMESTAMPS != 0 { self.clock(now) } else { 0 },
             timestamp_echo: if answer && self.options != 0 { self.recent_timestamp } else { 0 },
             flags: if answer { flags::SYN | flags::ACK } else { flags::SYN },
-            window: config.first_receive_buffer_bytes().min(65_535) as u16,
+            window: self.receiver.window_bytes().min(65_535) as u16,
             payload_bytes: 0,
             mss: if config.mss_option { (u64::from(config.mss_bytes) + room).min(65_535) as u16 } else { 0 },
             options: offered,
@@ -195,5 +226,10 @@ impl Connection {
             other_option_bytes: 0,
         };
         out.payload = None;
+        if answer {
+            self.grant_fast_open(out);
+        } else if config.fast_open && self.sender.counts.lost_syns == 0 {
+            self.add_fast_open(out);
+        }
     }
 }

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, Timeout};
 use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
-use fullpipe_tcp::{Config, Connection, Transmit};
+use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry, Transmit};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
 use fullpipe_units::{Codepoint, Duration, Instant, Rate, Stream};
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ pub struct Pair {
     pub filter: Filter,
     pub sent: [u64; 2],
     /// Scale and right edge of the windows that each end announces.
-    shifts: [u8; 2],
+    shifts: [Option<u8>; 2],
     edges: [Option<u32>; 2],
     pub log: Option<Vec<(Instant, usize, Segment)>>,
 }
@@ -189,12 +189,19 @@ impl Pair {
     pub fn new(configs: [Config; 2], initial: [u32; 2], seed: u64) -> Pair {
         let [client, server] = configs.map(Arc::new);
         let start = Instant::ZERO;
+        let mut ends = [
+            Connection::client(client, Box::new(Halving), initial[0], start),
+            Connection::server(server, Box::new(Halving), initial[1], start),
+        ];
+        // Of the seeds every other one gives the client a cookie, and of those every other one the right one.
+        if seed % 2 == 1 {
+            let cookie = |first| Cookie::new(&[first, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+            ends[0].set_fast_open_entry(FastOpenEntry { cookie: cookie(seed as u8 & 2), mss_bytes: Some(1460) });
+            ends[1].set_fast_open_cookie(cookie(2));
+        }
         Pair {
             now: start,
-            ends: [
-                Connection::client(client, Box::new(Halving), initial[0], start),
-                Connection::server(server, Box::new(Halving), initial[1], start),
-            ],
+            ends,
             applications: [Application::new(0), Application::new(0)],
             paths: [Path::default(), Path::default()],
             free_at: [start; 2],
@@ -203,7 +210,7 @@ impl Pair {
             serial: 0,
             filter: Box::new(|_, _, _| false),
             sent: [0; 2],
-            shifts: [0; 2],
+            shifts: [None; 2],
             edges: [None; 2],
             log: None,
         }
@@ -268,16 +275,19 @@ impl Pair {
     fn check_window(&mut self, end: usize, header: &TcpHeader) {
         let syn = header.has(flags::SYN);
         if syn {
-            self.shifts[end] = if header.options & options::WINDOW_SCALE != 0 { header.window_scale } else { 0 };
+            self.shifts[end] = (header.options & options::WINDOW_SCALE != 0).then_some(header.window_scale);
         }
-        if header.has(flags::RST) || !header.has(flags::ACK) {
+        if header.has(flags::RST) || !header.has(flags::ACK) || syn && self.edges[end].is_some() {
+            // The 16 bits of a SYN that comes again cannot say more.
             return;
         }
         // Scales hold where both offered them; a SYN's own window is never scaled.
-        let both = self.shifts.iter().all(|shift| *shift > 0);
-        let shift = if syn || !both { 0 } else { self.shifts[end] };
+        let shift = match self.shifts {
+            [Some(_), Some(_)] if !syn => self.shifts[end].unwrap_or(0),
+            _ => 0,
+        };
         let edge = header.acknowledgement.wrapping_add(u32::from(header.window) << shift);
-        if let Some(last) = self.edges[end].filter(|_| both || self.shifts == [0; 2]) {
+        if let Some(last) = self.edges[end] {
             let growth = edge.wrapping_sub(last) as i32;
             assert!(growth > -(1 << shift), "the window of end {end} shrinks by {}", -growth);
         }

@@ -11,6 +11,7 @@
 //! set keep_alive 10s/1s/3  # idle time, interval, probes; or `default`
 //! control halving          # the tests' own control, or one of the catalogue's (newreno, cubic, ...)
 //! side client              # or server
+//! cookie 0a1b2c3d          # Fast Open: a client's, with an MSS of 1460 remembered, or the one a server grants
 //! ```
 //!
 //! Then lines with a time: `25ms` since the start, `+5ms` after the line before, none at all for the same instant, and

@@ -92,7 +92,7 @@ fn line(text: &str) -> Parsed<(When, What)> {
     let (word, rest) = split(text);
     let words: Vec<_> = rest.split_whitespace().collect();
     let what = match (word, words.as_slice()) {
-        ("preset" | "control" | "side", [value]) => What::Set { key: word.into(), value: (*value).into() },
+        ("preset" | "control" | "side" | "cookie", [value]) => What::Set { key: word.into(), value: (*value).into() },
         ("set", [key, value]) => What::Set { key: format!("set {key}"), value: (*value).into() },
         ("handshake", _) => handshake(rest)?,
         ("<", _) => What::In(packet(rest)?),
@@ -221,7 +221,7 @@ fn range(text: &str) -> Parsed<(u32, u32)> {
     Ok((sequence_number(start)?, sequence_number(end)?))
 }
 
-fn hexadecimal(text: &str) -> Parsed<Vec<u8>> {
+pub fn hexadecimal(text: &str) -> Parsed<Vec<u8>> {
     let byte = |at: usize| {
         text.get(at..at + 2)
             .and_then(|digits| u8::from_str_radix(digits, 16).ok())

@@ -5,7 +5,7 @@ use super::settings;
 use crate::common::{Segment, deliver, drain, next_deadline};
 use fullpipe_congestion::Controller;
 use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
-use fullpipe_tcp::{Config, Connection, Transmit};
+use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry, Transmit};
 use fullpipe_transport::{Event, Payload, Stream as _};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use std::collections::VecDeque;
@@ -59,11 +59,12 @@ struct Setup {
     config: Config,
     control: Option<Box<dyn Controller>>,
     passive: bool,
+    cookie: Option<Cookie>,
 }
 
 impl Setup {
     fn new() -> Setup {
-        Setup { config: Config::linux(), control: None, passive: false }
+        Setup { config: Config::linux(), control: None, passive: false, cookie: None }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
@@ -71,6 +72,7 @@ impl Setup {
             ("preset", "linux") => self.config = Config::linux(),
             ("preset", "ns3") => self.config = Config::ns3(),
             ("side", "client" | "server") => self.passive = value == "server",
+            ("cookie", digits) => self.cookie = Some(Cookie::new(&parse::hexadecimal(digits)?).ok_or("no cookie")?),
             ("control", name) => self.control = Some(settings::control(name)?),
             _ => match key.strip_prefix("set ") {
                 Some(field) => settings::set(&mut self.config, field, value)?,
@@ -84,8 +86,14 @@ impl Setup {
         let config = Arc::new(self.config.clone());
         let control = self.control.take().unwrap_or_else(|| Box::new(crate::common::Halving));
         let open = if self.passive { Connection::server } else { Connection::client };
+        let mut connection = open(config, control, INITIAL, Instant::ZERO);
+        match self.cookie {
+            Some(cookie) if self.passive => connection.set_fast_open_cookie(cookie),
+            Some(cookie) => connection.set_fast_open_entry(FastOpenEntry { cookie, mss_bytes: Some(1460) }),
+            None => {}
+        }
         Run {
-            connection: open(config, control, INITIAL, Instant::ZERO),
+            connection,
             passive: self.passive,
             now: Instant::ZERO,
             out: VecDeque::new(),

@@ -85,6 +85,7 @@ pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
         initial_rto max_rto loss_detection tail_loss_probe pacing pacing_quantum_segments idle_restart
         max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once
         fin_with_data_acknowledged_twice keep_alive user_timeout fin_wait_2_timeout initial_receive_window_bytes
+        fast_open
     );
     Ok(())
 }
@@ -127,6 +128,15 @@ fn measure(connection: &Connection, key: &str) -> Option<Measured> {
     let statistics = connection.statistics();
     Some(match key {
         "state" => Measured::Word(state_name(connection.state()).to_owned()),
+        "cookie" => {
+            Measured::Word(connection.fast_open_entry().map_or("none".into(), |entry| {
+                entry.cookie.as_slice().iter().map(|byte| format!("{byte:02x}")).collect()
+            }))
+        }
+        "cached_mss" => {
+            Measured::Count(connection.fast_open_entry().and_then(|entry| entry.mss_bytes).map_or(0, u64::from))
+        }
+        "syn_payload" => Measured::Count(statistics.syn_payload_bytes),
         "closed" => Measured::Word(connection.is_closed().to_string()),
         "in_recovery" => Measured::Word(inspect.in_recovery.to_string()),
         "deadline" => Measured::At(next_deadline(connection)),
