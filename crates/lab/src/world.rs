@@ -29,17 +29,19 @@ pub(crate) struct TcpMaker {
 impl TcpMaker {
     /// Settings of a flow's connections, or why they cannot be made.
     pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
-        let options = catalogue::Options { hystart: settings.hystart, paced: settings.pacing, ..Default::default() };
+        let options = catalogue::Options { hystart: settings.hystart, paced: settings.connection.pacing, ..Default::default() };
         catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
         Ok(TcpMaker {
-            config: Arc::new(crate::settings::tcp(settings)),
+            config: Arc::new(settings.connection.clone()),
             control: settings.congestion.as_str().into(),
             options,
         })
     }
 
-    fn controller(&self) -> Box<dyn Controller> {
-        catalogue::create(&self.control, &self.options).expect("it could be created when the world was built")
+    /// A control; `seed` decides the random choices that it may make.
+    fn controller(&self, seed: u64) -> Box<dyn Controller> {
+        let options = catalogue::Options { seed, ..self.options };
+        catalogue::create(&self.control, &options).expect("it could be created when the world was built")
     }
 }
 
@@ -279,9 +281,9 @@ impl Core {
         wake.slot.arm(&mut network.calendar, EventId::new(EventClass::Application, application), at);
     }
 
-    fn initial_sequence(&self, conversation: usize, end: &str) -> u32 {
-        let name = format!("conversation {conversation} {end}");
-        fullpipe_units::Stream::new(self.seed, &name, "initial-sequence").bits() as u32
+    /// A random number of one end of a conversation, for one purpose.
+    fn draw(&self, conversation: usize, end: &str, purpose: &str) -> u64 {
+        fullpipe_units::Stream::new(self.seed, &format!("conversation {conversation} {end}"), purpose).bits()
     }
 
     /// The active side of a new conversation of a flow.
@@ -295,10 +297,11 @@ impl Core {
             network.observer.grow(self.conversations.len(), flow as usize);
             self.conversations.len() - 1
         };
-        let initial_sequence = self.initial_sequence(conversation, "initiator");
+        let initial_sequence = self.draw(conversation, "initiator", "initial-sequence") as u32;
+        let seed = self.draw(conversation, "initiator", "congestion");
         let described = &self.flows[flow as usize];
         let Some(tcp) = &described.tcp else { return NONE };
-        let connection = Connection::client(tcp.config.clone(), tcp.controller(), initial_sequence, network.now());
+        let connection = Connection::client(tcp.config.clone(), tcp.controller(seed), initial_sequence, network.now());
         let number = self.insert(Endpoint {
             connection,
             flow: FlowId(2 * conversation as u32),
@@ -321,10 +324,11 @@ impl Core {
             return None;
         }
         let described = self.conversations.get(conversation)?.flow;
-        let initial_sequence = self.initial_sequence(conversation, "acceptor");
+        let initial_sequence = self.draw(conversation, "acceptor", "initial-sequence") as u32;
+        let seed = self.draw(conversation, "acceptor", "congestion");
         let flow_of = &self.flows[described as usize];
         let tcp = flow_of.tcp.as_ref()?;
-        let connection = Connection::server(tcp.config.clone(), tcp.controller(), initial_sequence, now);
+        let connection = Connection::server(tcp.config.clone(), tcp.controller(seed), initial_sequence, now);
         let number = self.insert(Endpoint {
             connection,
             flow: flow.reverse(),
