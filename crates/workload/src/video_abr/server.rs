@@ -63,6 +63,9 @@ impl VideoAbrServer {
                 served.write(stream);
             }
         }
+        if served.peer_finished && served.unwritten_bytes == 0 {
+            stream.finish();
+        }
     }
 
     fn write(&mut self, id: StreamId, io: &mut dyn Io) {
@@ -86,9 +89,6 @@ impl Served {
 
     fn write(&mut self, stream: &mut dyn Stream) {
         self.unwritten_bytes -= stream.write(Payload::Length(self.unwritten_bytes));
-        if self.peer_finished && self.unwritten_bytes == 0 {
-            stream.finish();
-        }
     }
 }
 

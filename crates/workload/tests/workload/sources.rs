@@ -180,6 +180,15 @@ fn poisson_arrivals_are_exponential_and_independent() {
 }
 
 #[test]
+fn no_two_poisson_arrivals_come_at_once() {
+    // At a mean of a nanosecond, 1 - e^(-1/2) = 39 % of the intervals would round to none.
+    let spec = PoissonPacketsSpec { mean_interval: Duration::from_nanos(1), ..poisson(constant(1.0), 1000) };
+    let found = sent(&mut PoissonPackets::new(&spec, random("dense")).unwrap(), 10);
+    assert_eq!(found.len(), 1000);
+    assert!(found[0].0 > 0 && found.windows(2).all(|pair| pair[0].0 < pair[1].0));
+}
+
+#[test]
 fn packet_sizes_include_headers_if_told_to_and_are_cut() {
     let spec = PoissonPacketsSpec { header_bytes: 28, ..poisson(constant(1000.0), 3) };
     let found = sent(&mut PoissonPackets::new(&spec, random("a")).unwrap(), 10);

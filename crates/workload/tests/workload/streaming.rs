@@ -233,14 +233,16 @@ fn a_lost_connection_leaves_the_viewer_waiting() {
     assert!((figure(&client.figures(seconds(48)), "rebuffer_s") - 30.0).abs() < 1e-9);
 }
 
-/// Opens a connection and writes one thing.
+/// Opens a connection, writes one thing and finishes.
 #[derive(Debug)]
 struct Writes(Payload, Option<CloseReason>);
 
 impl Application for Writes {
     fn on_start(&mut self, io: &mut dyn Io) {
         let id = io.open();
-        io.stream(id).unwrap().write(self.0.clone());
+        let stream = io.stream(id).unwrap();
+        stream.write(self.0.clone());
+        stream.finish();
     }
     fn on_stream(&mut self, _stream: StreamId, event: Event, _io: &mut dyn Io) {
         if let Event::Closed(reason) = event {
@@ -261,6 +263,23 @@ fn what_is_no_request_is_not_answered() {
         assert_eq!(client.1, Some(CloseReason::Reset));
         assert!(way.writes[1].is_empty());
     }
+}
+
+#[test]
+fn requests_that_come_together_are_answered_one_after_the_other() {
+    // For 1 and 2 Mbit/s: 500 000 and 1 000 000 bytes for 4 s each, through a buffer that holds neither.
+    let mut requests = vec![0; 600];
+    requests[..8].copy_from_slice(&1_000_000u64.to_be_bytes());
+    requests[300..308].copy_from_slice(&2_000_000u64.to_be_bytes());
+    let mut server = VideoAbrServer::new(&by_throughput()).unwrap();
+    let mut client = Writes(Payload::Bytes(Bytes::from(requests)), None);
+    let mut way = way(|_| 1000);
+    way.send_buffer_bytes = 300_000;
+    way.start(&mut [&mut client, &mut server], Instant::NEVER);
+    let written: Vec<u64> = way.writes[1].iter().map(|&(_, bytes)| bytes).collect();
+    assert_eq!(written, [300_000, 200_000, 100_000, 200_000, 100_000, 200_000, 100_000, 200_000, 100_000]);
+    assert_eq!(client.1, Some(CloseReason::Finished));
+    assert_eq!(server.progress().received_bytes, 600);
 }
 
 #[test]
