@@ -9,10 +9,11 @@ use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
 use fullpipe_network::{Content, Handle, Hosts, Network, Packet, Side, TcpHeader};
-use fullpipe_tcp::{Connection, Segment, Statistics, Transmit};
-use fullpipe_transport::Stream;
+use fullpipe_tcp::{Connection, Cookie, FastOpenEntry, Segment, Statistics, Transmit};
+use fullpipe_transport::{Event, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Application, Io, Progress, StreamId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Number of no endpoint.
@@ -24,17 +25,20 @@ pub(crate) struct TcpMaker {
     pub(crate) config: Arc<fullpipe_tcp::Config>,
     control: Arc<str>,
     options: catalogue::Options,
+    fast_open_known: bool,
 }
 
 impl TcpMaker {
     /// Settings of a flow's connections, or why they cannot be made.
     pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
-        let options = catalogue::Options { hystart: settings.hystart, paced: settings.connection.pacing, ..Default::default() };
+        let options =
+            catalogue::Options { hystart: settings.hystart, paced: settings.connection.pacing, ..Default::default() };
         catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
         Ok(TcpMaker {
             config: Arc::new(settings.connection.clone()),
             control: settings.congestion.as_str().into(),
             options,
+            fast_open_known: settings.fast_open_known,
         })
     }
 
@@ -105,6 +109,8 @@ struct Core {
     touched: Vec<u32>,
     transmit: Transmit,
     seed: u64,
+    /// Fast Open: what a client (first) remembers of a server.
+    fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
     /// From this acknowledgement on, receivers lie (a fault for the auditor); 0: never.
     lie_from: u64,
     acknowledgements: u64,
@@ -141,6 +147,7 @@ impl World {
                 touched: Vec::new(),
                 transmit: Transmit::default(),
                 seed,
+                fast_open: BTreeMap::new(),
                 lie_from,
                 acknowledgements: 0,
             },
@@ -213,6 +220,9 @@ impl World {
             let Some(endpoint) = &mut self.core.endpoints[number as usize] else { return };
             let application = endpoint.application;
             let Some(event) = endpoint.connection.poll_event() else { break };
+            if event == Event::Connected {
+                self.core.note_fast_open(number);
+            }
             let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
             self.applications[application as usize].on_stream(StreamId(number), event, &mut io);
         }
@@ -302,6 +312,8 @@ impl Core {
         let described = &self.flows[flow as usize];
         let Some(tcp) = &described.tcp else { return NONE };
         let connection = Connection::client(tcp.config.clone(), tcp.controller(seed), initial_sequence, network.now());
+        let connection = self.with_fast_open_entry(connection, flow);
+        let described = &self.flows[flow as usize];
         let number = self.insert(Endpoint {
             connection,
             flow: FlowId(2 * conversation as u32),
@@ -314,6 +326,38 @@ impl Core {
         });
         self.conversations[conversation].endpoints[0] = number;
         number
+    }
+
+    /// The cookie that a server holds to be right for a client (RFC 7413 section 4.1.2).
+    fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
+        let name = format!("server {} client {}", server.0, client.0);
+        Cookie::new(&fullpipe_units::Stream::new(self.seed, &name, "fast-open").bits().to_be_bytes())
+    }
+
+    /// A client's connection with what it remembers of the server.
+    fn with_fast_open_entry(&self, mut connection: Connection, flow: u32) -> Connection {
+        let Flow { from, to, tcp, .. } = &self.flows[flow as usize];
+        if !connection.config().fast_open {
+            return connection;
+        }
+        let known = tcp.as_ref().is_some_and(|tcp| tcp.fast_open_known);
+        let assumed = || {
+            let cookie = self.fast_open_cookie(*from, *to).filter(|_| known)?;
+            Some(FastOpenEntry { cookie, mss_bytes: u16::try_from(connection.config().mss_bytes).ok() })
+        };
+        if let Some(entry) = self.fast_open.get(&(*from, *to)).copied().or_else(assumed) {
+            connection.set_fast_open_entry(entry);
+        }
+        connection
+    }
+
+    /// A client remembers what the server granted.
+    #[cold]
+    fn note_fast_open(&mut self, number: u32) {
+        let Some(endpoint) = &self.endpoints[number as usize] else { return };
+        if let Some(entry) = endpoint.connection.fast_open_entry() {
+            self.fast_open.insert((endpoint.node, endpoint.peer), entry);
+        }
     }
 
     /// The passive side, when a SYN finds nobody.
@@ -329,6 +373,13 @@ impl Core {
         let flow_of = &self.flows[described as usize];
         let tcp = flow_of.tcp.as_ref()?;
         let connection = Connection::server(tcp.config.clone(), tcp.controller(seed), initial_sequence, now);
+        let mut connection = connection;
+        if connection.config().fast_open
+            && let Some(cookie) = self.fast_open_cookie(flow_of.from, flow_of.to)
+        {
+            connection.set_fast_open_cookie(cookie);
+        }
+        let flow_of = &self.flows[described as usize];
         let number = self.insert(Endpoint {
             connection,
             flow: flow.reverse(),

@@ -7,6 +7,7 @@ use fullpipe_network::discipline::{
     StepMarkerSpecification,
 };
 use fullpipe_network::{IpVersion, Limit};
+use fullpipe_tcp::Config;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
     GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, VideoAbrSpec, VideoCbrSpec,
@@ -288,77 +289,19 @@ pub enum Transport {
     Tcp(std::sync::Arc<Tcp>),
 }
 
-/// TCP settings of a flow (both ends). Presets fill them: `linux` and `ns3`.
+/// TCP settings of a flow (both ends).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
     /// Name of the congestion control.
     pub congestion: String,
-    /// Largest payload of a segment, options not counted: the payload of a full data segment.
-    pub mss_bytes: u32,
-    /// Initial window in segments (RFC 6928: 10).
-    pub initial_window_segments: u32,
-    /// Send buffer in bytes.
-    pub send_buffer_bytes: u64,
-    /// Receive buffer in bytes.
-    pub receive_buffer_bytes: u64,
-    /// Selective acknowledgements (RFC 2018).
-    pub sack: bool,
-    /// Timestamps (RFC 7323).
-    pub timestamps: bool,
-    /// Granularity of timestamps and of round-trip times taken from them.
-    pub timestamp_tick: Duration,
-    /// Window scaling (RFC 7323).
-    pub window_scaling: bool,
-    /// Whether SYN segments carry the MSS option.
-    pub mss_option: bool,
-    /// Segments acknowledged by one acknowledgement (1: every segment at once; 2: RFC 1122).
-    pub delayed_ack_segments: u32,
-    /// Longest delay of an acknowledgement.
-    pub delayed_ack_timeout: Duration,
-    /// Nagle's algorithm.
-    pub nagle: bool,
-    /// Smallest retransmission time-out.
-    pub min_rto: Duration,
-    /// Retransmission time-out before the first sample.
-    pub initial_rto: Duration,
-    /// Largest retransmission time-out (presets: linux 120 s, ns3 60 s).
-    pub max_rto: Duration,
-    /// Whether round-trip times are taken from echoed timestamps instead of each segment's own departure time
-    /// (presets: linux false, ns3 true).
-    pub rtt_from_timestamps: bool,
-    /// Shrink the window when sending restarts after an idle time longer than the time-out (linux true, ns3 false).
-    pub idle_restart: bool,
-    /// SYN retransmissions before giving up (both presets 6).
-    pub max_syn_retransmissions: u32,
-    /// Time-outs in a row before giving up (linux 15, ns3 6).
-    pub max_retransmissions: u32,
-    /// Length of TIME-WAIT (linux 60 s, ns3 240 s).
-    pub time_wait: Duration,
-    /// Acknowledge the first data segment at once instead of delaying (linux false, ns3 true).
-    pub first_segment_acknowledged_at_once: bool,
-    /// Acknowledge a FIN that carries data twice, as ns-3 does (linux false, ns3 true).
-    pub fin_with_data_acknowledged_twice: bool,
-    /// Loss detection: RACK-TLP (RFC 8985) or duplicate acknowledgements (RFC 6675).
-    pub loss_detection: LossDetection,
-    /// Tail loss probes (RFC 8985 section 7), with RACK only.
-    pub tail_loss_probe: bool,
-    /// Pacing of every control, by window over smoothed round-trip time, as Linux's fq does.
-    pub pacing: bool,
-    /// Packets per pacing timer.
-    pub pacing_quantum_segments: u32,
     /// HyStart++ (RFC 9406) in controls that have slow start.
     pub hystart: bool,
+    /// Whether the client holds a Fast Open cookie from the start (RFC 7413).
+    pub fast_open_known: bool,
     /// Whether a full receiver closes its side when the sender has closed.
     pub receiver_closes: bool,
-}
-
-/// How TCP finds losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossDetection {
-    /// RFC 8985.
-    Rack,
-    /// RFC 6675.
-    DuplicateAcks,
+    /// Settings of the connections.
+    pub connection: Config,
 }
 
 /// What to sample, and how often.

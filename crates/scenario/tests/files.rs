@@ -3,6 +3,7 @@
 use fullpipe_network::Limit;
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
+use fullpipe_tcp::{Config, LossDetection};
 use fullpipe_units::{Duration, NodeId, Rate};
 use std::path::{Path, PathBuf};
 
@@ -97,8 +98,8 @@ fn the_bench_is_that_of_the_contract() {
     for scenario in [one, file("bench/tcp-10.toml"), file("bench/tcp-10k.toml"), idle] {
         for flow in &scenario.flows {
             let tcp = tcp(flow);
-            assert_eq!((tcp.congestion.as_str(), tcp.mss_bytes), ("cubic", 1448));
-            assert!(tcp.sack && tcp.timestamps && tcp.delayed_ack_segments == 2);
+            assert_eq!((tcp.congestion.as_str(), tcp.connection.mss_bytes), ("cubic", 1448));
+            assert!(tcp.connection.sack && tcp.connection.timestamps && tcp.connection.delayed_ack_segments == 2);
         }
     }
 
@@ -273,16 +274,26 @@ fn presets_and_where_a_setting_comes_from() {
     );
     let scenario = good(&text).scenario;
     let inherits = tcp(&scenario.flows[0]);
-    assert_eq!((inherits.mss_bytes, inherits.congestion.as_str(), inherits.nagle), (1000, "newreno", false));
-    assert_eq!((inherits.send_buffer_bytes, inherits.min_rto), (131_072, Duration::from_secs(1)));
-    assert_eq!(inherits.loss_detection, LossDetection::DuplicateAcks);
+    assert_eq!(
+        (inherits.connection.mss_bytes, inherits.congestion.as_str(), inherits.connection.nagle),
+        (1000, "newreno", false)
+    );
+    assert_eq!((inherits.connection.send_buffer_bytes, inherits.connection.min_rto), (131_072, Duration::from_secs(1)));
+    assert_eq!(inherits.connection.loss_detection, LossDetection::DuplicateAcks);
     let differs = tcp(&scenario.flows[1]);
-    assert_eq!(*differs, Tcp { congestion: "cubic".into(), nagle: true, ..inherits.clone() });
+    assert_eq!(
+        *differs,
+        Tcp {
+            congestion: "cubic".into(),
+            connection: Config { nagle: true, ..inherits.connection.clone() },
+            ..inherits.clone()
+        }
+    );
     let own = tcp(&scenario.flows[2]);
-    assert_eq!((own.mss_bytes, own.congestion.as_str(), own.sack), (1448, "cubic", false));
-    assert_eq!((own.loss_detection, own.tail_loss_probe), (LossDetection::Rack, true));
+    assert_eq!((own.connection.mss_bytes, own.congestion.as_str(), own.connection.sack), (1448, "cubic", false));
+    assert_eq!((own.connection.loss_detection, own.connection.tail_loss_probe), (LossDetection::Rack, true));
     // Probes need RACK: they go with it unless the file asks for them.
-    assert!(!tcp(&scenario.flows[3]).tail_loss_probe);
+    assert!(!tcp(&scenario.flows[3]).connection.tail_loss_probe);
 }
 
 #[test]
@@ -296,58 +307,66 @@ fn the_presets_value_by_value() {
     // first (RFC 6298), tcp_syn_retries 6, tcp_retries2 15, TIME-WAIT 60 s; buffers that limit nothing.
     let linux = Tcp {
         congestion: "cubic".into(),
-        mss_bytes: 1448,
-        initial_window_segments: 10,
-        send_buffer_bytes: 33_554_432,
-        receive_buffer_bytes: 33_554_432,
-        sack: true,
-        timestamps: true,
-        timestamp_tick: Duration::from_millis(1),
-        rtt_from_timestamps: false,
-        window_scaling: true,
-        mss_option: true,
-        delayed_ack_segments: 2,
-        delayed_ack_timeout: Duration::from_millis(40),
-        first_segment_acknowledged_at_once: false,
-        nagle: false,
-        min_rto: Duration::from_millis(200),
-        initial_rto: Duration::from_secs(1),
-        max_rto: Duration::from_secs(120),
-        idle_restart: true,
-        max_syn_retransmissions: 6,
-        max_retransmissions: 15,
-        time_wait: Duration::from_secs(60),
-        fin_with_data_acknowledged_twice: false,
-        loss_detection: LossDetection::Rack,
-        tail_loss_probe: true,
-        pacing: false,
-        pacing_quantum_segments: 2,
         hystart: true,
+        fast_open_known: false,
         receiver_closes: true,
+        connection: Config {
+            mss_bytes: 1448,
+            initial_window_segments: 10,
+            send_buffer_bytes: 33_554_432,
+            receive_buffer_bytes: 33_554_432,
+            sack: true,
+            timestamps: true,
+            timestamp_tick: Duration::from_millis(1),
+            rtt_from_timestamps: false,
+            window_scaling: true,
+            mss_option: true,
+            delayed_ack_segments: 2,
+            delayed_ack_timeout: Duration::from_millis(40),
+            first_segment_acknowledged_at_once: false,
+            nagle: false,
+            min_rto: Duration::from_millis(200),
+            initial_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(120),
+            idle_restart: true,
+            max_syn_retransmissions: 6,
+            max_retransmissions: 15,
+            time_wait: Duration::from_secs(60),
+            fin_with_data_acknowledged_twice: false,
+            loss_detection: LossDetection::Rack,
+            tail_loss_probe: true,
+            pacing: false,
+            pacing_quantum_segments: 2,
+            initial_receive_window_bytes: None,
+            ..Config::linux()
+        },
     };
     assert_eq!(preset("linux"), linux);
     // ns-3's attributes: SegmentSize 536, SndBufSize and RcvBufSize 131072, DelAckCount 2, DelAckTimeout 200 ms, MinRto
     // 1 s, ConnTimeout 3 s, DataRetries 6, ConnCount 6, MaxSegLifetime 120 s (twice that is TIME-WAIT).
     let ns3 = Tcp {
         congestion: "newreno".into(),
-        mss_bytes: 536,
-        send_buffer_bytes: 131_072,
-        receive_buffer_bytes: 131_072,
-        rtt_from_timestamps: true,
-        mss_option: false,
-        delayed_ack_timeout: Duration::from_millis(200),
-        first_segment_acknowledged_at_once: true,
-        min_rto: Duration::from_secs(1),
-        initial_rto: Duration::from_secs(3),
-        max_rto: Duration::from_secs(60),
-        idle_restart: false,
-        max_retransmissions: 6,
-        time_wait: Duration::from_secs(240),
-        fin_with_data_acknowledged_twice: true,
-        loss_detection: LossDetection::DuplicateAcks,
-        tail_loss_probe: false,
-        pacing_quantum_segments: 1,
         receiver_closes: false,
+        connection: Config {
+            mss_bytes: 536,
+            send_buffer_bytes: 131_072,
+            receive_buffer_bytes: 131_072,
+            rtt_from_timestamps: true,
+            mss_option: false,
+            delayed_ack_timeout: Duration::from_millis(200),
+            first_segment_acknowledged_at_once: true,
+            min_rto: Duration::from_secs(1),
+            initial_rto: Duration::from_secs(3),
+            max_rto: Duration::from_secs(60),
+            idle_restart: false,
+            max_retransmissions: 6,
+            time_wait: Duration::from_secs(240),
+            fin_with_data_acknowledged_twice: true,
+            loss_detection: LossDetection::DuplicateAcks,
+            tail_loss_probe: false,
+            pacing_quantum_segments: 1,
+            ..linux.connection.clone()
+        },
         ..linux
     };
     assert_eq!(preset("ns3"), ns3);
@@ -367,14 +386,29 @@ fn each_setting_reaches_its_own_place() {
     let scenario = good(&text).scenario;
     let tcp = tcp(&scenario.flows[0]);
     let ms = Duration::from_millis;
-    assert_eq!((tcp.congestion.as_str(), tcp.mss_bytes, tcp.initial_window_segments), ("linux-reno", 1001, 3));
-    assert_eq!((tcp.send_buffer_bytes, tcp.receive_buffer_bytes), (100_002, 100_003));
-    assert_eq!((tcp.sack, tcp.timestamps, tcp.window_scaling, tcp.mss_option), (false, true, false, true));
-    assert_eq!((tcp.timestamp_tick, tcp.delayed_ack_segments, tcp.delayed_ack_timeout), (ms(4), 5, ms(6)));
-    assert_eq!((tcp.nagle, tcp.min_rto, tcp.initial_rto, tcp.max_rto), (true, ms(7), ms(8), ms(9000)));
-    assert_eq!((tcp.idle_restart, tcp.max_syn_retransmissions, tcp.max_retransmissions), (false, 10, 11));
-    assert_eq!((tcp.time_wait, tcp.tail_loss_probe, tcp.hystart), (ms(12), false, true));
-    assert_eq!((tcp.pacing, tcp.pacing_quantum_segments, tcp.receiver_closes), (true, 13, true));
+    assert_eq!(
+        (tcp.congestion.as_str(), tcp.connection.mss_bytes, tcp.connection.initial_window_segments),
+        ("linux-reno", 1001, 3)
+    );
+    assert_eq!((tcp.connection.send_buffer_bytes, tcp.connection.receive_buffer_bytes), (100_002, 100_003));
+    assert_eq!(
+        (tcp.connection.sack, tcp.connection.timestamps, tcp.connection.window_scaling, tcp.connection.mss_option),
+        (false, true, false, true)
+    );
+    assert_eq!(
+        (tcp.connection.timestamp_tick, tcp.connection.delayed_ack_segments, tcp.connection.delayed_ack_timeout),
+        (ms(4), 5, ms(6))
+    );
+    assert_eq!(
+        (tcp.connection.nagle, tcp.connection.min_rto, tcp.connection.initial_rto, tcp.connection.max_rto),
+        (true, ms(7), ms(8), ms(9000))
+    );
+    assert_eq!(
+        (tcp.connection.idle_restart, tcp.connection.max_syn_retransmissions, tcp.connection.max_retransmissions),
+        (false, 10, 11)
+    );
+    assert_eq!((tcp.connection.time_wait, tcp.connection.tail_loss_probe, tcp.hystart), (ms(12), false, true));
+    assert_eq!((tcp.connection.pacing, tcp.connection.pacing_quantum_segments, tcp.receiver_closes), (true, 13, true));
     // One switch at a time.
     for (key, differs) in [
         ("rtt_from_timestamps = true", (true, false, false, true, true, true, true, false)),
@@ -389,14 +423,14 @@ fn each_setting_reaches_its_own_place() {
         let scenario = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ {key} }}\n")).scenario;
         let tcp = self::tcp(&scenario.flows[0]);
         let switches = (
-            tcp.rtt_from_timestamps,
-            tcp.fin_with_data_acknowledged_twice,
-            tcp.pacing,
+            tcp.connection.rtt_from_timestamps,
+            tcp.connection.fin_with_data_acknowledged_twice,
+            tcp.connection.pacing,
             tcp.hystart,
             tcp.receiver_closes,
-            tcp.mss_option,
-            tcp.timestamps,
-            tcp.first_segment_acknowledged_at_once,
+            tcp.connection.mss_option,
+            tcp.connection.timestamps,
+            tcp.connection.first_segment_acknowledged_at_once,
         );
         assert_eq!(switches, differs, "{key}");
     }
@@ -507,7 +541,7 @@ fn overrides_reach_every_kind_of_place() {
     assert_eq!(link(&scenario, "alice-edge").loss, Some(Loss::Bernoulli { probability: 0.25 }));
     assert_eq!(link(&scenario, "bob-edge").loss, Some(Loss::Periodic { every: 4, offset: 4 }));
     assert_eq!(tcp(&scenario.flows[1]).congestion, "linux-reno");
-    assert_eq!((tcp(&scenario.flows[0]).mss_bytes, tcp(&scenario.flows[0]).nagle), (1000, true));
+    assert_eq!((tcp(&scenario.flows[0]).connection.mss_bytes, tcp(&scenario.flows[0]).connection.nagle), (1000, true));
     assert!(matches!(scenario.flows[2].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
     assert_eq!(scenario.probes[0].metrics, ["drops"]);
     assert_eq!(scenario.probes[3].metrics, ["marks", "queue_delay_s"]);

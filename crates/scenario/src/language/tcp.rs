@@ -4,9 +4,10 @@
 //! key in `[tcp]`, the preset that `[tcp]` names.
 
 use super::Check;
-use crate::description::{LossDetection, Tcp};
+use crate::description::Tcp;
 use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, default_data};
 use fullpipe_congestion::catalogue::{ENTRIES, LATER};
+use fullpipe_tcp::{Config, KeepAlive, LossDetection};
 use fullpipe_units::Duration;
 
 const CONTROLS: usize = ENTRIES.len() + LATER.len();
@@ -62,6 +63,13 @@ pub(crate) static TCP: Table = Table {
             "What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.",
         ),
         field("receive_buffer", Kind::Size { min: 16, max: 1 << 30 }, "Bounds the window that is offered."),
+        Field::optional(
+            "initial_receive_window",
+            Kind::Size { min: 16, max: 1 << 30 },
+            "all of `receive_buffer` from the start",
+            "The receive buffer begins with so much and grows with what the application reads in a round-trip time (Linux: \
+             64KiB).",
+        ),
         field("sack", Kind::Boolean, "Selective acknowledgements (RFC 2018)."),
         field("timestamps", Kind::Boolean, "Timestamps (RFC 7323)."),
         field(
@@ -98,6 +106,19 @@ pub(crate) static TCP: Table = Table {
         field("idle_restart", Kind::Boolean, "Shrink the window after an idle time-out (RFC 5681 section 4.1)."),
         field("max_syn_retransmissions", Kind::Integer { min: 0, max: 255 }, "SYN retransmissions before giving up."),
         field("max_retransmissions", Kind::Integer { min: 1, max: 255 }, "Time-outs in a row before giving up."),
+        Field::optional(
+            "user_timeout",
+            Kind::INTERVAL,
+            "off",
+            "Give up when data were not acknowledged for so long (RFC 9293 section 3.8.3).",
+        ),
+        Field::optional("fin_wait_2_timeout", Kind::INTERVAL, "off", "Longest stay in FIN-WAIT-2."),
+        Field::optional(
+            "keep_alive",
+            Kind::INTERVAL,
+            "off",
+            "Silence after which the peer is asked for a sign of life (RFC 9293 section 3.8.4), then each 75 s, nine times.",
+        ),
         field(
             "time_wait",
             Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) },
@@ -129,6 +150,16 @@ pub(crate) static TCP: Table = Table {
         field("pacing", Kind::Boolean, "Pace every control, as Linux's fq does."),
         field("pacing_quantum", Kind::Integer { min: 1, max: 1000 }, "Segments that leave together when paced.")
             .unit("segments"),
+        Field::default(
+            "fast_open",
+            Kind::Choice(&[
+                Choice::new("off", "data follow the handshake."),
+                Choice::new("ask", "the first connection between two hosts asks for a cookie, later ones use it."),
+                Choice::new("known", "the client holds a cookie from the start."),
+            ]),
+            "off",
+            "TCP Fast Open (RFC 7413): data with the SYN.",
+        ),
         field("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start."),
         field("receiver_closes", Kind::Boolean, "Whether the receiver closes its side when the sender has closed."),
     ]],
@@ -269,12 +300,12 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
 pub(crate) fn settings(tree: &Tree) -> Tcp {
     // The schema's bounds keep every integer within 32 bits.
     let integer = |key: &str| u32::try_from(tree.integer(key)).unwrap_or(u32::MAX);
-    Tcp {
-        congestion: tree.choice("congestion").to_string(),
+    let connection = Config {
         mss_bytes: u32::try_from(tree.size("mss")).unwrap_or(u32::MAX),
         initial_window_segments: integer("initial_window"),
         send_buffer_bytes: tree.size("send_buffer"),
         receive_buffer_bytes: tree.size("receive_buffer"),
+        initial_receive_window_bytes: tree.get("initial_receive_window").map(Value::size),
         sack: tree.boolean("sack"),
         timestamps: tree.boolean("timestamps"),
         timestamp_tick: tree.duration("timestamp_tick"),
@@ -290,6 +321,9 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         idle_restart: tree.boolean("idle_restart"),
         max_syn_retransmissions: integer("max_syn_retransmissions"),
         max_retransmissions: integer("max_retransmissions"),
+        user_timeout: tree.get("user_timeout").map(Value::duration),
+        fin_wait_2_timeout: tree.get("fin_wait_2_timeout").map(Value::duration),
+        keep_alive: tree.get("keep_alive").map(|idle| KeepAlive { idle: idle.duration(), ..KeepAlive::default() }),
         time_wait: tree.duration("time_wait"),
         first_segment_acknowledged_at_once: tree.boolean("first_segment_acknowledged_at_once"),
         fin_with_data_acknowledged_twice: tree.boolean("fin_with_data_acknowledged_twice"),
@@ -300,8 +334,14 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         tail_loss_probe: tree.boolean("tail_loss_probe"),
         pacing: tree.boolean("pacing"),
         pacing_quantum_segments: integer("pacing_quantum"),
+        fast_open: tree.choice("fast_open") != "off",
+    };
+    Tcp {
+        congestion: tree.choice("congestion").to_string(),
         hystart: tree.boolean("hystart"),
+        fast_open_known: tree.choice("fast_open") == "known",
         receiver_closes: tree.boolean("receiver_closes"),
+        connection,
     }
 }
 
@@ -329,7 +369,8 @@ mod tests {
 
     #[test]
     fn each_preset_names_each_key_once_and_no_other() {
-        let keys: Vec<&str> = TCP.common().map(|field| field.key).filter(|key| *key != "preset").collect();
+        let by_preset = |field: &&Field| matches!(field.default, Default::Absent(BY_PRESET));
+        let keys: Vec<&str> = TCP.common().filter(by_preset).map(|field| field.key).collect();
         for preset in &PRESETS {
             let mut named: Vec<&str> = preset.values.iter().map(|(key, _)| *key).collect();
             let mut keys = keys.clone();
