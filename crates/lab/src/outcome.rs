@@ -175,15 +175,20 @@ impl Outcome {
     /// direction only if it carried anything).
     pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
         let mut opened = vec![0u32; self.scenario.flows.len()];
+        let mut several = vec![false; self.scenario.flows.len()];
+        (self.scenario.flows.len()..self.world.conversations()).for_each(|n| several[self.world.flow_of(n)] = true);
         (0..self.world.conversations()).flat_map(move |conversation| {
             let flow = self.world.flow_of(conversation);
             opened[flow] += 1;
-            let number = opened[flow];
+            let number = (opened[flow], several[flow]);
             [0, 1].into_iter().filter_map(move |end| self.row(conversation, flow, number, end))
         })
     }
 
-    fn row(&self, conversation: usize, flow: usize, number: u32, end: usize) -> Option<FlowRow<'_>> {
+    /// `number`: which of the flow's conversations it is, from 1, and whether there are several. An application knows
+    /// of its flow only: where that has several conversations, none of them has a goodput or completion of its own
+    /// (`completions.csv` has those of its transfers).
+    fn row(&self, conversation: usize, flow: usize, (number, several): (u32, bool), end: usize) -> Option<FlowRow<'_>> {
         let described = &self.scenario.flows[flow];
         let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
         let (protocol, congestion) = match &described.transport {
@@ -203,7 +208,7 @@ impl Outcome {
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = self.world.progress(flow, 1 - end);
         let statistics = self.world.statistics(conversation, end);
-        let completion = if number == 1 { progress.completed.map(|at| at.saturating_since(start)) } else { None };
+        let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
         let unlimited = match &described.workload {
             Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),
             Workload::ConstantRate { count, .. } => count.is_none(),
@@ -223,7 +228,7 @@ impl Outcome {
             None if unlimited => self.ended.saturating_since(start),
             None => progress.last_received.map_or(Duration::ZERO, |at| at.saturating_since(start)),
         };
-        let goodput_bps = (number == 1 && progress.received_bytes > 0 && !until.is_zero())
+        let goodput_bps = (!several && progress.received_bytes > 0 && !until.is_zero())
             .then(|| progress.received_bytes as f64 * 8.0 / until.as_secs_f64());
         Some(FlowRow {
             flow: name,

@@ -210,7 +210,7 @@ pub(super) const LIST: &[Variant] = &[
                 Kind::Choice(&[
                     Choice::new("g711", "64 kbit/s: 172 bytes every 20 ms with the RTP header."),
                     Choice::new("g729", "8 kbit/s: 32 bytes every 20 ms with the RTP header."),
-                    Choice::new("amr", "12.2 kbit/s: 45 bytes every 20 ms with the RTP header."),
+                    Choice::new("amr", "12.2 kbit/s: 44 bytes every 20 ms with the RTP header."),
                 ]),
                 "g711",
                 "Sizes and intervals.",
