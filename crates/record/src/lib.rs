@@ -5,6 +5,7 @@
 
 pub mod flow;
 pub mod observer;
+pub mod pcapng;
 
 pub use flow::{FlowCounters, FlowMonitor};
 pub use observer::{DropReason, Observer, PacketView, Protocol, TcpView, Transmission};

@@ -1,0 +1,310 @@
+//! Packet captures in the pcapng format (draft-ietf-opsawg-pcapng), as Wireshark and tcpdump read it.
+//!
+//! A file is a sequence of blocks: one section header, one description per interface, then one enhanced packet block per
+//! packet. Every block begins with its type and length and ends with its length again; lengths are multiples of four.
+//! Numbers are little-endian, which the section header's magic tells readers. Times count nanoseconds from the start of
+//! the run, which readers show as 1970.
+//!
+//! A block is put together in memory and handed to the writer in one piece. After an error nothing more is written: what
+//! the file then holds is a capture that lacks its end, never one with a hole in it.
+
+use fullpipe_units::Instant;
+use std::io::{self, Write};
+
+const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+
+/// Codes of options, which blocks number independently of each other.
+mod option {
+    pub(super) const END: u16 = 0;
+    pub(super) const SECTION_HARDWARE: u16 = 2;
+    pub(super) const SECTION_SYSTEM: u16 = 3;
+    pub(super) const SECTION_APPLICATION: u16 = 4;
+    pub(super) const INTERFACE_NAME: u16 = 2;
+    pub(super) const INTERFACE_DESCRIPTION: u16 = 3;
+    pub(super) const INTERFACE_RESOLUTION: u16 = 9;
+    pub(super) const PACKET_FLAGS: u16 = 2;
+}
+
+/// Times count units of 10^-9 s.
+const NANOSECONDS: u8 = 9;
+
+/// What a packet's bytes begin with (the registry of link-layer types).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum LinkType {
+    /// An Ethernet header: LINKTYPE_ETHERNET.
+    Ethernet = 1,
+    /// An IPv4 or IPv6 header: LINKTYPE_RAW.
+    Raw = 101,
+}
+
+/// Who made the capture; an empty text is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Section<'a> {
+    /// The hardware.
+    pub hardware: &'a str,
+    /// The operating system.
+    pub system: &'a str,
+    /// The program.
+    pub application: &'a str,
+}
+
+/// Where packets were captured; an empty text is left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it is.
+    pub description: &'a str,
+    /// What its packets begin with.
+    pub link_type: LinkType,
+    /// Most bytes kept of a packet; 0: all.
+    pub snap_bytes: u32,
+}
+
+/// Which way a packet passed the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Way {
+    /// Received.
+    Inbound = 1,
+    /// Sent.
+    Outbound = 2,
+}
+
+/// Writes one section.
+///
+/// ```
+/// use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+/// use fullpipe_units::Instant;
+/// let mut capture = PcapngWriter::new(Vec::new(), &Section::default())?;
+/// let interface = Interface { name: "eth0", description: "", link_type: LinkType::Raw, snap_bytes: 0 };
+/// let eth0 = capture.interface(&interface)?;
+/// capture.packet(eth0, Instant::from_nanos(1), Way::Outbound, &[0x45], 20)?;
+/// assert_eq!(capture.into_inner()[..4], [0x0A, 0x0D, 0x0D, 0x0A]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PcapngWriter<W> {
+    out: W,
+    block: Vec<u8>,
+    /// Snap length of each interface.
+    interfaces: Vec<u32>,
+    failed: bool,
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// Begins a section.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn new(out: W, section: &Section<'_>) -> io::Result<Self> {
+        let mut writer = PcapngWriter { out, block: Vec::new(), interfaces: Vec::new(), failed: false };
+        writer.begin(SECTION_HEADER);
+        writer.long(BYTE_ORDER_MAGIC);
+        writer.short(1);
+        writer.short(0);
+        // The section's length is not known in advance: minus one.
+        writer.long(u32::MAX);
+        writer.long(u32::MAX);
+        writer.text(option::SECTION_HARDWARE, section.hardware);
+        writer.text(option::SECTION_SYSTEM, section.system);
+        writer.text(option::SECTION_APPLICATION, section.application);
+        writer.option(option::END, &[]);
+        writer.end()?;
+        Ok(writer)
+    }
+
+    /// Describes a further interface; returns its number.
+    ///
+    /// # Errors
+    /// Those of the writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
+    pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
+        self.begin(INTERFACE_DESCRIPTION);
+        self.short(interface.link_type as u16);
+        self.short(0);
+        self.long(interface.snap_bytes);
+        self.text(option::INTERFACE_NAME, interface.name);
+        self.text(option::INTERFACE_DESCRIPTION, interface.description);
+        self.option(option::INTERFACE_RESOLUTION, &[NANOSECONDS]);
+        self.option(option::END, &[]);
+        self.end()?;
+        self.interfaces.push(interface.snap_bytes);
+        Ok(self.interfaces.len() as u32 - 1)
+    }
+
+    /// A packet of `original_bytes` bytes passed; `bytes` are its first ones, which are cut to the interface's snap
+    /// length.
+    ///
+    /// # Errors
+    /// Those of the writer; [`io::ErrorKind::InvalidInput`] for an interface that was not described;
+    /// [`io::ErrorKind::BrokenPipe`] after an earlier error of the writer.
+    pub fn packet(
+        &mut self,
+        interface: u32,
+        at: Instant,
+        way: Way,
+        bytes: &[u8],
+        original_bytes: u32,
+    ) -> io::Result<()> {
+        let snap_bytes = match self.interfaces.get(interface as usize) {
+            Some(0) => usize::MAX,
+            Some(snap_bytes) => *snap_bytes as usize,
+            None => return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface")),
+        };
+        let bytes = &bytes[..bytes.len().min(snap_bytes).min(original_bytes as usize)];
+        let nanoseconds = at.as_nanos();
+        self.begin(ENHANCED_PACKET);
+        self.long(interface);
+        self.long((nanoseconds >> 32) as u32);
+        self.long(nanoseconds as u32);
+        self.long(bytes.len() as u32);
+        self.long(original_bytes);
+        self.block.extend_from_slice(bytes);
+        self.pad();
+        self.option(option::PACKET_FLAGS, &(way as u32).to_le_bytes());
+        self.option(option::END, &[]);
+        self.end()
+    }
+
+    /// The writer, which may hold bytes that are not flushed.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// The writer; bytes that others write to it go between blocks.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    fn begin(&mut self, kind: u32) {
+        self.block.clear();
+        self.long(kind);
+        // Its length is filled in when it is known.
+        self.long(0);
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "an earlier block could not be written"));
+        }
+        let length = self.block.len() as u32 + 4;
+        self.block[4..8].copy_from_slice(&length.to_le_bytes());
+        self.long(length);
+        let written = self.out.write_all(&self.block);
+        self.failed = written.is_err();
+        written
+    }
+
+    fn short(&mut self, value: u16) {
+        self.block.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn long(&mut self, value: u32) {
+        self.block.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+
+    fn text(&mut self, code: u16, text: &str) {
+        // An option's length has 16 bits; a longer text is left out rather than have it break the block.
+        if !text.is_empty() && text.len() <= usize::from(u16::MAX) {
+            self.option(code, text.as_bytes());
+        }
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) {
+        self.short(code);
+        self.short(value.len() as u16);
+        self.block.extend_from_slice(value);
+        self.pad();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RAW: Interface<'static> =
+        Interface { name: "client", description: "", link_type: LinkType::Raw, snap_bytes: 6 };
+
+    /// The draft's figures 9 (section header), 10 (interface description) and 11 (enhanced packet), filled in by hand.
+    #[test]
+    fn blocks_by_hand() {
+        let section = Section { hardware: "", system: "", application: "abc" };
+        let mut capture = PcapngWriter::new(Vec::new(), &section).unwrap();
+        assert_eq!(capture.interface(&RAW).unwrap(), 0);
+        let at = Instant::from_nanos(0x0000_0002_0304_0506);
+        capture.packet(0, at, Way::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
+        capture.packet(0, at, Way::Outbound, &[1, 2, 3, 4, 5, 6, 7, 8], 1500).unwrap();
+        #[rustfmt::skip]
+        let expected: Vec<u8> = [
+            // Type, length 40, magic, version 1.0, length of the section unknown; option 4, 3 bytes; end; length.
+            &[0x0A, 0x0D, 0x0D, 0x0A, 40, 0, 0, 0, 0x4D, 0x3C, 0x2B, 0x1A, 1, 0, 0, 0][..],
+            &[0xFF; 8],
+            &[4, 0, 3, 0, b'a', b'b', b'c', 0, 0, 0, 0, 0, 40, 0, 0, 0],
+            // Type 1, length 44, link type 101, reserved, snap length 6; name of 6 bytes, padded; resolution 9; end.
+            &[1, 0, 0, 0, 44, 0, 0, 0, 101, 0, 0, 0, 6, 0, 0, 0],
+            &[2, 0, 6, 0, b'c', b'l', b'i', b'e', b'n', b't', 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 44, 0, 0, 0],
+            // Type 6, length 52, interface 0, time high and low, 5 bytes of 5, padded to 8; flags: inbound; end.
+            &[6, 0, 0, 0, 52, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 6, 5, 4, 3, 5, 0, 0, 0, 5, 0, 0, 0],
+            &[1, 2, 3, 4, 5, 0, 0, 0, 2, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0],
+            // The same with 6 bytes of 1500, outbound.
+            &[6, 0, 0, 0, 52, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 6, 5, 4, 3, 6, 0, 0, 0, 0xDC, 5, 0, 0],
+            &[1, 2, 3, 4, 5, 6, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0],
+        ].concat();
+        assert_eq!(capture.into_inner(), expected);
+    }
+
+    #[test]
+    fn an_interface_that_was_not_described_is_an_error_and_leaves_nothing_behind() {
+        let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).unwrap();
+        let length = capture.get_mut().len();
+        let error = capture.packet(0, Instant::ZERO, Way::Inbound, &[1], 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(capture.into_inner().len(), length);
+    }
+
+    /// Takes so many bytes, then is full; later it would take more again.
+    struct Full {
+        taken: Vec<u8>,
+        room: usize,
+        refusals: u32,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let fits = bytes.len().min(self.room);
+            if fits == 0 {
+                self.room = usize::MAX;
+                self.refusals += 1;
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= fits;
+            self.taken.extend_from_slice(&bytes[..fits]);
+            Ok(fits)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn after_an_error_nothing_follows() {
+        // Section header 28 bytes, interface 44, so that the disk is full within the first packet's block.
+        let full = Full { taken: Vec::new(), room: 90, refusals: 0 };
+        let mut capture = PcapngWriter::new(full, &Section::default()).unwrap();
+        let client = capture.interface(&RAW).unwrap();
+        let mut packet = || capture.packet(client, Instant::ZERO, Way::Inbound, &[0; 6], 6).map_err(|e| e.kind());
+        assert_eq!(packet(), Err(io::ErrorKind::StorageFull));
+        assert_eq!(packet(), Err(io::ErrorKind::BrokenPipe));
+        let full = capture.into_inner();
+        assert_eq!((full.taken.len(), full.refusals), (90, 1));
+    }
+}
