@@ -90,7 +90,7 @@ fn links_between(network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<Li
                 links.push(network.outgoing_link(segment, at));
                 at = network.station_node(segment, station);
             }
-            Attachment::None => {}
+            Attachment::Translation | Attachment::None => {}
         }
     }
     links

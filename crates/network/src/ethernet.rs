@@ -136,7 +136,7 @@ pub(crate) struct Segment {
     first_station: u32,
     delay: Duration,
     gap: Duration,
-    mtu_bytes: u32,
+    pub(crate) mtu_bytes: u32,
     framing_bytes: u32,
     min_frame_bytes: u32,
     slot: Duration,
@@ -341,7 +341,7 @@ impl<O: Observer> Network<O> {
             return self.resolve(node, segment, station, handle);
         }
         let link = self.ethernet_link(segment);
-        self.fragment(self.now, handle, mtu_bytes, link, |network, piece| {
+        self.fragment(self.now, handle, node, mtu_bytes, link, |network, piece| {
             network.resolve(node, segment, station, piece);
         });
     }

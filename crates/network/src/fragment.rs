@@ -1,4 +1,4 @@
-//! Fragments of IPv4 packets (RFC 791 section 3.2) and their reassembly by the list of holes (RFC 815).
+//! Fragments of IPv4 (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5) and their reassembly by the list of holes (RFC 815).
 //!
 //! A UDP packet larger than a link's MTU is cut into fragments, each with a header of its own; all but the last carry a
 //! multiple of eight bytes. A fragment that meets a still smaller MTU is cut again. TCP sets "don't fragment": a segment
@@ -7,11 +7,14 @@
 //! if all arrived; otherwise dropped, with time, place and reason of the fragment that was dropped first (by time). Its
 //! end is reported only then, so that it is the same whether links were computed ahead or not.
 //!
+//! IPv6 packets are cut by their source only, to the MTU of its own link; each fragment has eight further bytes of header.
+//! At a router they are dropped if they are too large.
+//!
 //! No reassembly timer is needed: each fragment's end is known here, so nothing waits for one that will not come. (A real
 //! receiver would hold the rest of such a packet for 30 s or so, and deliver nothing either.)
 
 use crate::network::{Hosts, Network};
-use crate::packet::{Content, Handle, IPV4_HEADER_BYTES, Packet, Side};
+use crate::packet::{Content, Handle, IpVersion, Packet, Side};
 use crate::tap::Direction;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Codepoint, Instant, LinkId, NodeId};
@@ -28,6 +31,8 @@ struct Whole {
     /// What has not arrived: from, up to but not including.
     holes: Vec<(u32, u32)>,
     failure: Option<Failure>,
+    /// What the headers of its fragments have in common.
+    identification: u32,
 }
 
 impl Whole {
@@ -47,12 +52,21 @@ impl Whole {
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     wholes: BTreeMap<Handle, Whole>,
+    /// Packets cut so far.
+    cut: u32,
+}
+
+impl Fragments {
+    /// Identification of a packet of which fragments are under way.
+    pub(crate) fn identification(&self, whole: Handle) -> Option<u32> {
+        self.wholes.get(&whole).map(|whole| whole.identification)
+    }
 }
 
 /// Payloads of the fragments of `payload_bytes` that fit an MTU, as (offset, length); `None` if not even eight bytes
 /// fit beside a header. What follows the last full fragment may fill the MTU to the last byte.
-fn cut(payload_bytes: u32, mtu_bytes: u32) -> Option<impl Iterator<Item = (u32, u32)>> {
-    let room = mtu_bytes.saturating_sub(IPV4_HEADER_BYTES);
+fn cut(payload_bytes: u32, mtu_bytes: u32, header_bytes: u32) -> Option<impl Iterator<Item = (u32, u32)>> {
+    let room = mtu_bytes.saturating_sub(header_bytes);
     let full = room / 8 * 8;
     let mut offset = 0;
     (full > 0).then(|| {
@@ -67,20 +81,28 @@ fn cut(payload_bytes: u32, mtu_bytes: u32) -> Option<impl Iterator<Item = (u32, 
 }
 
 impl<O: Observer> Network<O> {
-    /// Cuts a packet that is too large for `link` and hands the pieces to `forward`, in order.
+    /// Cuts a packet that is too large for `link`, at `node`, and hands the pieces to `forward`, in order.
     pub(crate) fn fragment(
         &mut self,
         at: Instant,
         handle: Handle,
+        node: NodeId,
         mtu_bytes: u32,
         link: LinkId,
         mut forward: impl FnMut(&mut Self, Handle),
     ) {
         let packet = *self.arena.get(handle);
-        let payload_bytes = packet.ip_bytes - IPV4_HEADER_BYTES;
+        let payload_bytes = match packet.content {
+            Content::Fragment { .. } => packet.fragment_bytes(),
+            _ => packet.ip_bytes - packet.version.header_bytes(),
+        };
+        let at_source = !self.is_router(node);
+        let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
-            Content::Udp { .. } | Content::Fragment { .. } => cut(payload_bytes, mtu_bytes),
-            Content::Tcp(_) | Content::Arp { .. } => None,
+            Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
+                cut(payload_bytes, mtu_bytes, header_bytes)
+            }
+            _ => None,
         };
         let Some(pieces) = pieces else {
             return self.drop_packet(at, handle, Some(link), DropReason::TooBig);
@@ -97,7 +119,7 @@ impl<O: Observer> Network<O> {
                         offset_bytes: first + offset,
                         last: ends && offset + length == payload_bytes,
                     },
-                    ip_bytes: IPV4_HEADER_BYTES + length,
+                    ip_bytes: header_bytes + length,
                     options: Side::NONE,
                     payload: Side::NONE,
                     ..packet
@@ -106,7 +128,9 @@ impl<O: Observer> Network<O> {
             .collect();
         let count = pieces.len() as u32;
         if whole == handle {
-            let state = Whole { outstanding: count, holes: vec![(0, u32::MAX)], failure: None };
+            let identification = self.fragments.cut;
+            self.fragments.cut = identification.wrapping_add(1);
+            let state = Whole { outstanding: count, holes: vec![(0, u32::MAX)], failure: None, identification };
             self.fragments.wholes.insert(handle, state);
         } else {
             if let Some(state) = self.fragments.wholes.get_mut(&whole) {
@@ -115,6 +139,9 @@ impl<O: Observer> Network<O> {
             self.arena.release(handle);
         }
         for piece in pieces {
+            if at_source && self.tap.is_some() {
+                self.capture(node, Direction::Out, piece);
+            }
             forward(self, piece);
         }
     }
@@ -129,12 +156,11 @@ impl<O: Observer> Network<O> {
             self.arena.get_mut(whole).codepoint = Codepoint::Ce;
         }
         if let Some(state) = self.fragments.wholes.get_mut(&whole) {
-            state.fill(offset_bytes, offset_bytes + packet.ip_bytes - IPV4_HEADER_BYTES, last);
+            state.fill(offset_bytes, offset_bytes + packet.fragment_bytes(), last);
         }
         if self.end_fragment(handle, whole, None) {
             let packet = self.arena.get(whole);
             self.observer.delivered(self.now, &packet.view(), packet.sent);
-            self.capture(node, Direction::In, whole);
             hosts.receive(self, node, whole);
         }
     }
@@ -188,7 +214,7 @@ mod tests {
     use super::*;
 
     fn whole() -> Whole {
-        Whole { outstanding: 0, holes: vec![(0, u32::MAX)], failure: None }
+        Whole { outstanding: 0, holes: vec![(0, u32::MAX)], failure: None, identification: 0 }
     }
 
     #[test]
@@ -220,21 +246,22 @@ mod tests {
 
     #[test]
     fn cuts_are_multiples_of_eight_and_cover_everything() {
-        for mtu_bytes in 28..200 {
-            for payload_bytes in 1..600 {
+        // Header of IPv4; header and extension of IPv6.
+        for header_bytes in [20, 40 + 8] {
+            for (room, payload_bytes) in (8..180).flat_map(|room| (1..600).map(move |payload| (room, payload))) {
                 let mut end = 0;
-                for (offset, length) in cut(payload_bytes, mtu_bytes).unwrap() {
+                for (offset, length) in cut(payload_bytes, header_bytes + room, header_bytes).unwrap() {
                     assert_eq!(offset, end);
                     end += length;
-                    assert!(length > 0 && length + IPV4_HEADER_BYTES <= mtu_bytes);
+                    assert!(length > 0 && length <= room);
                     assert!(length % 8 == 0 || end == payload_bytes);
                     // As large as it can be: eight bytes more would not have fitted.
-                    assert!(length + 8 + IPV4_HEADER_BYTES > mtu_bytes || end == payload_bytes);
+                    assert!(length + 8 > room || end == payload_bytes);
                 }
                 assert_eq!(end, payload_bytes);
             }
+            assert!(cut(100, header_bytes + 7, header_bytes).is_none());
+            assert!(cut(100, 0, header_bytes).is_none());
         }
-        assert!(cut(100, 27).is_none());
-        assert!(cut(100, 0).is_none());
     }
 }

@@ -5,6 +5,7 @@
 //! arrives; a router sends it on; its destination host gets it by [`Hosts::receive`]. Where every link of a chain is
 //! fed by one link only, the whole chain is computed when the packet enters it (see [`network`]).
 
+pub mod address;
 pub mod arp;
 pub mod discipline;
 pub mod ethernet;
@@ -17,7 +18,9 @@ pub mod packet;
 pub mod queue;
 pub mod routing;
 pub mod tap;
+pub mod wire;
 
+pub use address::{Directory, Endpoint, Ends};
 pub use arp::ArpSpecification;
 pub use discipline::{
     AdaptiveRedSpecification, Classifier, CoDel, CoDelSpecification, DualPi2, DualPi2Specification, FairQueue,
@@ -27,9 +30,9 @@ pub use discipline::{
 pub use ethernet::{EthernetSpecification, StationCounters};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
-pub use nat::{NatFilter, NatSpecification, PortAllocation};
+pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{Fault, Hosts, Network};
 pub use packet::{AccurateEcn, Content, Handle, IpVersion, Packet, SackBlock, SegmentOptions, Side, TcpHeader};
 pub use queue::{Fifo, Limit, QueueDiscipline};
 pub use routing::Attachment;
-pub use tap::{Captured, Direction, Tap};
+pub use tap::{Captured, Direction, Envelope, Tap};

@@ -127,6 +127,7 @@ pub struct Link {
     pub(crate) queue_drops: u64,
     pub(crate) losses: u64,
     pub(crate) marks: u64,
+    pub(crate) from: NodeId,
 }
 
 /// No link.
@@ -141,7 +142,7 @@ pub(crate) struct Extras {
 
 impl Link {
     pub(crate) fn new(specification: LinkSpecification) -> Self {
-        let LinkSpecification { from: _, to, rate, delay, mtu_bytes, framing_bytes, queue, discipline, loss } =
+        let LinkSpecification { from, to, rate, delay, mtu_bytes, framing_bytes, queue, discipline, loss } =
             specification;
         let driven = discipline.map(|discipline| Driven {
             interface: Interface::new(Some(discipline), queue, mtu_bytes + framing_bytes),
@@ -167,6 +168,7 @@ impl Link {
             queue_drops: 0,
             losses: 0,
             marks: 0,
+            from,
         }
     }
 

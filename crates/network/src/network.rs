@@ -11,13 +11,15 @@
 //! **Fragments.** A packet larger than a link's MTU travels as fragments of it (RFC 791 section 3.2); the whole packet
 //! stays in the arena until the last of them has arrived or was dropped (see [`crate::fragment`]).
 
+use crate::address::{Directory, Ends};
 use crate::ethernet::Segment;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
-use crate::packet::{Arena, Content, Handle, InFlight, Packet};
+use crate::nat::Translators;
+use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet};
 use crate::queue::Queued;
 use crate::routing::{self, Attachment, Edge, Routes};
-use crate::tap::{Captured, Direction, Tap};
+use crate::tap::{Captured, Direction, Envelope, Tap};
 use fullpipe_engine::{Calendar, EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
@@ -52,6 +54,9 @@ struct SilentDrop {
     every: u64,
     count: u64,
 }
+
+/// What hosts set time to live and hop limit to.
+const HOP_LIMIT: u8 = 64;
 
 /// A node: hosts end packets, routers pass them on.
 #[derive(Debug)]
@@ -89,6 +94,9 @@ pub struct Network<O> {
     /// Segment and number of each station of all segments.
     pub(crate) stations: Vec<(u32, u32)>,
     pub(crate) fragments: Fragments,
+    /// Who talks to whom; needed where there is a tap or a translator.
+    pub directory: Directory,
+    pub(crate) translators: Translators,
     nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
     conversations: BTreeSet<(NodeId, NodeId)>,
@@ -114,6 +122,8 @@ impl<O: Observer> Network<O> {
             channels: Vec::new(),
             stations: Vec::new(),
             fragments: Fragments::default(),
+            directory: Directory::default(),
+            translators: Translators::default(),
             nodes: Vec::new(),
             edges: Vec::new(),
             conversations: BTreeSet::new(),
@@ -188,6 +198,10 @@ impl<O: Observer> Network<O> {
         for (node, routes) in self.nodes.iter_mut().zip(routing::compute(&self.edges, &forwards)) {
             node.routes = routes;
         }
+        for router in self.translators.routers() {
+            let routes = &mut self.nodes[router.index()].routes;
+            *routes = Routes::Translated(Box::new(std::mem::replace(routes, Routes::Default(Attachment::None))));
+        }
         for link in &mut self.links {
             link.to_router = self.nodes[link.to.index()].router;
         }
@@ -219,7 +233,8 @@ impl<O: Observer> Network<O> {
                     (Some(before), Feeder::Only(same)) if same == before => Feeder::Only(same),
                     _ => Feeder::Several,
                 };
-                previous = Some(link);
+                // What a translator lets pass depends on the time.
+                previous = (!self.translates(self.links[link.index()].to)).then_some(link);
             }
         }
         for (index, feeder) in feeders.into_iter().enumerate() {
@@ -238,15 +253,30 @@ impl<O: Observer> Network<O> {
         let mut hops = Vec::new();
         let mut at = from;
         while at != to && hops.len() <= self.nodes.len() {
-            let hop = self.nodes[at.index()].routes.toward(to);
-            match hop {
-                Attachment::None => break,
-                Attachment::Link(link) => at = self.links[link.index()].to,
-                Attachment::Station { segment, station } => at = self.segments[segment as usize].node_of(station),
-            }
+            let hop = self.beyond(at, to);
+            let Some(next) = self.hop_end(hop) else { break };
+            at = next;
             hops.push(hop);
         }
         hops
+    }
+
+    /// Where a hop leads.
+    pub(crate) fn hop_end(&self, hop: Attachment) -> Option<NodeId> {
+        match hop {
+            Attachment::None | Attachment::Translation => None,
+            Attachment::Link(link) => Some(self.links[link.index()].to),
+            Attachment::Station { segment, station } => Some(self.segments[segment as usize].node_of(station)),
+        }
+    }
+
+    /// The pairs of nodes that may send to each other.
+    pub(crate) fn declared_pairs(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.conversations.iter().copied()
+    }
+
+    fn translates(&self, node: NodeId) -> bool {
+        matches!(self.nodes[node.index()].routes, Routes::Translated(_))
     }
 
     /// Where a link ends.
@@ -292,7 +322,7 @@ impl<O: Observer> Network<O> {
         self.observer.sent(self.now, &packet.view());
         let handle = self.arena.insert(packet);
         if self.tap.is_some() {
-            self.capture(from, Direction::Out, handle);
+            self.capture_sent(from, handle);
         }
         self.route(from, InFlight { handle, destination, flow, ip_bytes });
     }
@@ -306,10 +336,11 @@ impl<O: Observer> Network<O> {
     }
 
     #[cold]
-    fn route_elsewhere(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
+    pub(crate) fn route_elsewhere(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
         match attachment {
             Attachment::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
             Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
+            Attachment::Translation => self.translate(node, handle),
             Attachment::None => self.drop_packet(self.now, handle, None, DropReason::Unreachable),
         }
     }
@@ -317,6 +348,16 @@ impl<O: Observer> Network<O> {
     /// The way from a node toward another.
     pub(crate) fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
         self.nodes[node.index()].routes.toward(destination)
+    }
+
+    /// The same behind the node's address translation.
+    pub(crate) fn beyond(&self, node: NodeId, destination: NodeId) -> Attachment {
+        self.nodes[node.index()].routes.beyond(destination)
+    }
+
+    /// Whether the node passes packets on.
+    pub(crate) fn is_router(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].router
     }
 
     /// A packet's end before its destination.
@@ -397,7 +438,8 @@ impl<O: Observer> Network<O> {
         let wire_bytes = packet.ip_bytes + u32::from(l.framing_bytes);
         if packet.ip_bytes > u32::from(l.mtu_bytes) {
             let mtu_bytes = u32::from(l.mtu_bytes);
-            return self.fragment(at, handle, mtu_bytes, link, |network, piece| {
+            let from = l.from;
+            return self.fragment(at, handle, from, mtu_bytes, link, |network, piece| {
                 let piece = network.arena.in_flight(piece);
                 network.enqueue(link, at, piece);
             });
@@ -550,6 +592,9 @@ impl<O: Observer> Network<O> {
         }
         let packet = self.arena.get(handle);
         if let Content::Fragment { .. } = packet.content {
+            if self.tap.is_some() {
+                self.capture(node, Direction::In, handle);
+            }
             return self.receive_fragment(hosts, node, handle);
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
@@ -559,17 +604,56 @@ impl<O: Observer> Network<O> {
         hosts.receive(self, node, handle);
     }
 
-    /// Shows a packet to the tap.
+    /// Shows the tap a packet that its source hands over, unless the first link is too small for it: then its fragments
+    /// are shown as they are cut, or nothing left the host.
+    #[cold]
+    fn capture_sent(&mut self, from: NodeId, handle: Handle) {
+        let packet = self.arena.get(handle);
+        let mtu_bytes = match self.toward(from, packet.destination) {
+            Attachment::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
+            Attachment::Station { segment, .. } => self.segments[segment as usize].mtu_bytes,
+            Attachment::Translation | Attachment::None => u32::MAX,
+        };
+        if packet.ip_bytes <= mtu_bytes {
+            self.capture(from, Direction::Out, handle);
+        }
+    }
+
+    /// Shows a packet to the tap, if its flow was introduced.
     #[cold]
     pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
+        let Some(mut tap) = self.tap.take() else { return };
         let packet = self.arena.get(handle);
-        let captured = Captured {
-            packet,
-            options: self.arena.options(packet.options),
-            payload: self.arena.payload(packet.payload),
+        let whole = match packet.content {
+            Content::Fragment { whole, .. } => whole,
+            _ => handle,
         };
-        if let Some(tap) = &mut self.tap {
+        if let Some(ends) = self.directory.ends(packet.flow) {
+            let captured = Captured {
+                packet,
+                whole: self.arena.get(whole),
+                options: self.arena.options(self.arena.get(whole).options),
+                payload: self.arena.payload(self.arena.get(whole).payload),
+                envelope: self.envelope(node, packet, ends, whole),
+            };
             tap.packet(self.now, node, direction, &captured);
+        }
+        self.tap = Some(tap);
+    }
+
+    fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
+        let routers = self.path(ends.source.node, node).len().saturating_sub(1);
+        let seen = match packet.version {
+            IpVersion::V4 => self.translators.seen_at(node, ends, self.transport_flags(whole)),
+            IpVersion::V6 => ends,
+        };
+        // Packets that are not cut show a number that tells them apart from their neighbours, the same at both ends.
+        let sent = packet.sent.as_nanos();
+        let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
+        Envelope {
+            ends: seen,
+            hop_limit: HOP_LIMIT.saturating_sub(routers.min(usize::from(u8::MAX)) as u8),
+            identification: self.fragments.identification(whole).unwrap_or(distinct),
         }
     }
 
@@ -616,7 +700,7 @@ impl<O: Observer> Network<O> {
                     (link.delay, u32::from(link.framing_bytes), link.transmitter.rate())
                 }
                 Attachment::Station { segment, .. } => self.segments[segment as usize].minimum(),
-                Attachment::None => continue,
+                Attachment::None | Attachment::Translation => continue,
             };
             let byte = 8e9 / rate.bits_per_second() as f64;
             fixed += delay + Duration::from_nanos((f64::from(framing_bytes) * byte) as u64);

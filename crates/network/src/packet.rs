@@ -9,6 +9,8 @@ use fullpipe_units::{Codepoint, FlowId, Instant, NodeId};
 pub const IPV4_HEADER_BYTES: u32 = 20;
 /// Bytes of an IPv6 header without extensions (RFC 8200 section 3).
 pub const IPV6_HEADER_BYTES: u32 = 40;
+/// Bytes of the extension header of an IPv6 fragment (RFC 8200 section 4.5).
+pub const IPV6_FRAGMENT_HEADER_BYTES: u32 = 8;
 /// Bytes of a UDP header.
 pub const UDP_HEADER_BYTES: u32 = 8;
 /// Bytes of a TCP header without options.
@@ -189,6 +191,14 @@ impl IpVersion {
             IpVersion::V6 => IPV6_HEADER_BYTES,
         }
     }
+
+    /// Bytes of all headers of a fragment.
+    pub const fn fragment_header_bytes(self) -> u32 {
+        match self {
+            IpVersion::V4 => IPV4_HEADER_BYTES,
+            IpVersion::V6 => IPV6_HEADER_BYTES + IPV6_FRAGMENT_HEADER_BYTES,
+        }
+    }
 }
 
 /// What a packet carries.
@@ -297,10 +307,15 @@ impl Packet {
                 }),
             ),
             Content::Udp { payload_bytes } => (*payload_bytes, None),
-            Content::Fragment { .. } => (self.ip_bytes - self.version.header_bytes(), None),
+            Content::Fragment { .. } => (self.fragment_bytes(), None),
             Content::Arp { .. } => (0, None),
         };
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
+    }
+
+    /// Bytes of the whole packet's payload that a fragment carries.
+    pub fn fragment_bytes(&self) -> u32 {
+        self.ip_bytes - self.version.fragment_header_bytes()
     }
 
     /// Whether it carries transport payload (a loss droplist counts only such packets).

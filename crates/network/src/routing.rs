@@ -18,6 +18,9 @@ pub enum Attachment {
         /// Which station on it.
         station: u32,
     },
+    /// Through the node's own address translation first, which then knows the way. [`crate::Network::path`] has the ways
+    /// behind it instead.
+    Translation,
     /// No way.
     None,
 }
@@ -31,6 +34,8 @@ pub(crate) enum Routes {
     Neighbour(NodeId, Attachment),
     /// By destination.
     Table(Table),
+    /// These, after address translation.
+    Translated(Box<Routes>),
 }
 
 /// Ways by destination, four bytes each: with 20 000 hosts a table of [`Attachment`]s outgrows the cache.
@@ -50,7 +55,7 @@ impl Table {
         for way in ways {
             table.codes.push(match way {
                 Attachment::Link(link) => link.0,
-                Attachment::None => NO_WAY,
+                Attachment::None | Attachment::Translation => NO_WAY,
                 Attachment::Station { .. } => {
                     table.stations.push(*way);
                     STATION + table.stations.len() as u32 - 1
@@ -78,6 +83,15 @@ impl Routes {
             Routes::Neighbour(neighbour, attachment) if *neighbour == destination => *attachment,
             Routes::Neighbour(..) => Attachment::None,
             Routes::Table(table) => table.toward(destination),
+            Routes::Translated(_) => Attachment::Translation,
+        }
+    }
+
+    /// The way behind address translation.
+    pub(crate) fn beyond(&self, destination: NodeId) -> Attachment {
+        match self {
+            Routes::Translated(routes) => routes.toward(destination),
+            routes => routes.toward(destination),
         }
     }
 }

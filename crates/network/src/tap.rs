@@ -1,8 +1,13 @@
 //! Where captures attach: whoever wants whole headers, as packets leave and reach hosts.
+//!
+//! A packet that its own host cuts into fragments leaves as these; fragments that reach a host are seen one by one, as
+//! they come, not the packet that they make.
 
+use crate::address::Ends;
 use crate::packet::{Packet, SegmentOptions};
 use bytes::Bytes;
 use fullpipe_units::{Instant, NodeId};
+use std::io;
 
 /// Which way a packet passed a host's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,14 @@ pub enum Direction {
 pub trait Tap: std::fmt::Debug + Send {
     /// A packet passed the interface of `node`.
     fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>);
+
+    /// The run is over.
+    ///
+    /// # Errors
+    /// The first that it met since its beginning.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A packet with all that it carries.
@@ -24,8 +37,23 @@ pub trait Tap: std::fmt::Debug + Send {
 pub struct Captured<'a> {
     /// The packet.
     pub packet: &'a Packet,
+    /// The whole packet of which it is a fragment; else the packet itself.
+    pub whole: &'a Packet,
     /// Options of a TCP segment beside its header.
     pub options: Option<&'a SegmentOptions>,
-    /// Payload bytes where there are any; else a payload is a mere length.
+    /// Payload bytes of the whole packet where there are any; else a payload is a mere length.
     pub payload: Option<&'a Bytes>,
+    /// What its headers say beside that.
+    pub envelope: Envelope,
+}
+
+/// What a header says and a [`Packet`] does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Addresses and ports as they are at this host: outside a translator, the translated ones.
+    pub ends: Ends,
+    /// Time to live or hop limit that is left.
+    pub hop_limit: u8,
+    /// Identification, of which IPv4 shows the lower 16 bits and IPv6 only in fragments.
+    pub identification: u32,
 }

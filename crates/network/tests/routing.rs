@@ -82,7 +82,7 @@ proptest! {
                     at = match hop {
                         Attachment::Link(link) => NodeId(ends[link.index()] as u32),
                         Attachment::Station { station, .. } => stations[*station as usize],
-                        Attachment::None => at,
+                        Attachment::Translation | Attachment::None => at,
                     };
                 }
                 if *hops < FAR {

@@ -32,6 +32,8 @@ pub enum DropReason {
     TooBig,
     /// A fragment was missing when reassembly was given up.
     Reassembly,
+    /// A translator of addresses had no mapping for it and could or would make none.
+    Nat,
     /// No route, or no one listens at its destination.
     Unreachable,
 }

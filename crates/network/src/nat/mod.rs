@@ -1,9 +1,26 @@
 //! Network address and port translation for IPv4: many inside hosts share one outside address (RFC 4787 for UDP,
 //! RFC 5382 for TCP, RFC 7857; a carrier's translator, RFC 6888).
 //!
+//! Packets carry flow numbers, not addresses; a translator looks up their ends in the network's
+//! [`Directory`](crate::Directory) and decides whether they pass. What the outside sees (its captures, and the next
+//! translator's table) is the translator's address with the mapping's port. Translators may stand behind translators.
+//!
+//! From inside, a UDP packet and a TCP SYN make a mapping; another TCP segment without one is dropped, since whoever gets
+//! it would not know it under its new port (RFC 6146 section 3.5.2.2 drops it too). From outside, what finds no mapping,
+//! or is not let in, is dropped. If a UDP mapping ends and a new one has another port, the outside host answers to the new
+//! one from then on.
+//!
+//! Not modelled: hairpinning (inside hosts reach each other directly), ICMP, mappings that an administrator makes.
 //! IPv6 packets pass untouched.
 
+mod session;
+mod table;
+mod translate;
+
 use fullpipe_units::{Duration, NodeId, Stream};
+
+pub use translate::NatCounters;
+pub(crate) use translate::Translators;
 
 /// Which outside port a new mapping gets (RFC 4787 section 4.2). A port that is taken is skipped upward, around the
 /// pool; ports are never shared by two mappings of one protocol ("port overloading", which REQ-3 forbids).
@@ -35,7 +52,8 @@ pub enum NatFilter {
 pub struct NatSpecification {
     /// The router; the outside address is its own.
     pub router: NodeId,
-    /// The hosts inside. All their ways to other nodes must lead by the router.
+    /// The hosts inside, those behind further translators inside included. All their ways to other nodes must lead by
+    /// the router.
     pub inside: Vec<NodeId>,
     /// First port of the pool, which UDP and TCP each have to themselves.
     pub first_port: u16,

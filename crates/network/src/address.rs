@@ -1,0 +1,178 @@
+//! Addresses and ports: what captures show and translators work with. Routing needs neither, it goes by node.
+//!
+//! The n-th node has the IPv4 address 10.0.0.0 + n + 1 (RFC 1918) and the IPv6 address fd66:756c:6c70:: + n + 1 (a unique
+//! local address, RFC 4193; the 40 bits of the global identifier spell "fullp"). A conversation's initiator takes the
+//! next port of its host from 49152 on (the dynamic range, RFC 6335 section 6), after 65535 from 1024 on, like a host
+//! that keeps one counter (RFC 6056 section 3.3.1); only after 64 512 conversations of one host is a port used again.
+
+use crate::packet::IpVersion;
+use fullpipe_units::{FlowId, NodeId};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// First three groups of all IPv6 addresses.
+const PREFIX: [u16; 3] = [0xfd66, 0x756c, 0x6c70];
+const FIRST_V4: u32 = 10 << 24;
+const DYNAMIC_PORT: u32 = 49_152;
+const USER_PORT: u32 = 1024;
+
+/// A node's IPv4 address; above 16 777 214 nodes addresses recur.
+pub fn ipv4(node: NodeId) -> Ipv4Addr {
+    Ipv4Addr::from(FIRST_V4 | (node.0.wrapping_add(1) & 0x00ff_ffff))
+}
+
+/// A node's IPv6 address.
+pub fn ipv6(node: NodeId) -> Ipv6Addr {
+    let number = u64::from(node.0) + 1;
+    let [a, b, c] = PREFIX;
+    Ipv6Addr::new(a, b, c, 0, 0, (number >> 32) as u16, (number >> 16) as u16, number as u16)
+}
+
+/// The node with this address.
+pub fn node(address: IpAddr) -> Option<NodeId> {
+    let number = match address {
+        IpAddr::V4(address) => (u32::from(address) & 0x00ff_ffff).checked_sub(1)?,
+        IpAddr::V6(address) => {
+            let number = u128::from(address) & u128::from(u64::MAX);
+            u32::try_from(number.checked_sub(1)?).ok()?
+        }
+    };
+    let found = NodeId(number);
+    (address == ip(found, if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 })).then_some(found)
+}
+
+/// A node's address.
+pub fn ip(node: NodeId, version: IpVersion) -> IpAddr {
+    match version {
+        IpVersion::V4 => IpAddr::V4(ipv4(node)),
+        IpVersion::V6 => IpAddr::V6(ipv6(node)),
+    }
+}
+
+/// A port at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// Whose address.
+    pub node: NodeId,
+    /// Which port.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// Its address and port.
+    pub fn socket(self, version: IpVersion) -> SocketAddr {
+        SocketAddr::new(ip(self.node, version), self.port)
+    }
+}
+
+/// The two ends of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Who sends in the flow's direction.
+    pub source: Endpoint,
+    /// Who receives.
+    pub destination: Endpoint,
+}
+
+impl Ends {
+    /// The other direction.
+    pub fn reverse(self) -> Ends {
+        Ends { source: self.destination, destination: self.source }
+    }
+}
+
+/// Who talks to whom, by number of the flow. Only captures and translators ask, so it is filled only where there are any.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    /// Ends of the forward direction, by number of the conversation.
+    conversations: Vec<Option<Ends>>,
+    /// Conversations that each host has begun.
+    begun: BTreeMap<NodeId, u32>,
+}
+
+impl Directory {
+    /// A conversation from `initiator`, which takes its next port, to `acceptor`. `flow` is either of its directions.
+    pub fn introduce(&mut self, flow: FlowId, initiator: NodeId, acceptor: Endpoint) {
+        let begun = self.begun.entry(initiator).or_default();
+        let source = Endpoint { node: initiator, port: client_port(*begun) };
+        *begun = begun.wrapping_add(1);
+        self.declare(flow, Ends { source, destination: acceptor });
+    }
+
+    /// A conversation of which both ends are known; `flow` is either of its directions, the ends are its initiator and
+    /// its acceptor.
+    pub fn declare(&mut self, flow: FlowId, ends: Ends) {
+        let conversation = flow.index() / 2;
+        if conversation >= self.conversations.len() {
+            self.conversations.resize(conversation + 1, None);
+        }
+        self.conversations[conversation] = Some(ends);
+    }
+
+    /// Source and destination of a flow's packets as the source sees them; `None` if it was never introduced.
+    pub fn ends(&self, flow: FlowId) -> Option<Ends> {
+        let forward = (*self.conversations.get(flow.index() / 2)?)?;
+        Some(if flow.is_forward() { forward } else { forward.reverse() })
+    }
+}
+
+/// Port of the n-th conversation that a host begins.
+fn client_port(begun: u32) -> u16 {
+    let dynamic = u32::from(u16::MAX) + 1 - DYNAMIC_PORT;
+    let user = DYNAMIC_PORT - USER_PORT;
+    let place = begun % (dynamic + user);
+    (if place < dynamic { DYNAMIC_PORT + place } else { USER_PORT + place - dynamic }) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn addresses_by_hand() {
+        assert_eq!(ipv4(NodeId(0)).to_string(), "10.0.0.1");
+        assert_eq!(ipv4(NodeId(255)).to_string(), "10.0.1.0");
+        assert_eq!(ipv4(NodeId(0x01_02_03)).to_string(), "10.1.2.4");
+        assert_eq!(ipv6(NodeId(0)).to_string(), "fd66:756c:6c70::1");
+        assert_eq!(ipv6(NodeId(0x0012_3455)).to_string(), "fd66:756c:6c70::12:3456");
+        assert_eq!(ipv6(NodeId(u32::MAX)).to_string(), "fd66:756c:6c70::1:0:0");
+    }
+
+    #[test]
+    fn a_node_is_found_by_its_addresses_and_by_no_other() {
+        for number in [0, 1, 254, 255, 65_534, 70_000, 16_777_213] {
+            assert_eq!(node(IpAddr::V4(ipv4(NodeId(number)))), Some(NodeId(number)));
+            assert_eq!(node(IpAddr::V6(ipv6(NodeId(number)))), Some(NodeId(number)));
+        }
+        for foreign in ["10.0.0.0", "9.255.255.255", "11.0.0.0", "192.168.0.1", "fd66:756c:6c70::", "fd00::1", "::1"] {
+            assert_eq!(node(foreign.parse().unwrap()), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_host_uses_every_unprivileged_port_once_before_any_twice() {
+        let ports: Vec<u16> = (0..64_512).map(client_port).collect();
+        assert_eq!((ports[0], ports[16_383], ports[16_384], ports[64_511]), (49_152, 65_535, 1024, 49_151));
+        assert_eq!(ports.iter().collect::<BTreeSet<_>>().len(), 64_512);
+        assert_eq!(client_port(64_512), 49_152);
+        client_port(u32::MAX);
+    }
+
+    #[test]
+    fn each_host_counts_for_itself_and_both_directions_are_known() {
+        let mut directory = Directory::default();
+        let server = Endpoint { node: NodeId(9), port: 443 };
+        directory.introduce(FlowId(0), NodeId(1), server);
+        directory.introduce(FlowId(6), NodeId(2), server);
+        directory.introduce(FlowId(4), NodeId(1), server);
+        let port = |flow| directory.ends(FlowId(flow)).map(|ends| ends.source.port);
+        assert_eq!(
+            (port(0), port(6), port(4), port(2), port(8)),
+            (Some(49_152), Some(49_152), Some(49_153), None, None)
+        );
+        let reverse = directory.ends(FlowId(5)).unwrap();
+        assert_eq!((reverse.source, reverse.destination), (server, Endpoint { node: NodeId(1), port: 49_153 }));
+        assert_eq!(server.socket(IpVersion::V6).to_string(), "[fd66:756c:6c70::a]:443");
+    }
+}

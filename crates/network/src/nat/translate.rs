@@ -1,0 +1,202 @@
+//! Translators in the network: which of them a packet meets, and what its ends look like from where.
+
+use super::NatSpecification;
+use super::session::Side;
+use super::table::{Refusal, Table};
+use crate::address::{Endpoint, Ends};
+use crate::network::Network;
+use crate::packet::{Content, Handle, IpVersion};
+use crate::routing::Attachment;
+use fullpipe_record::{DropReason, Observer};
+use fullpipe_units::{Instant, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a translator has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NatCounters {
+    /// Mappings made.
+    pub mappings: u64,
+    /// Mappings whose time is over.
+    pub expired: u64,
+    /// Packets from inside dropped because no port was free or the host had its share.
+    pub exhausted: u64,
+    /// TCP segments from inside dropped because they opened nothing and belonged to no mapping.
+    pub unopened: u64,
+    /// Packets from outside dropped because there was no mapping, or it did not let them in.
+    pub unsolicited: u64,
+}
+
+/// One translator.
+#[derive(Debug)]
+struct Translator {
+    rules: NatSpecification,
+    inside: BTreeSet<NodeId>,
+    udp: Table,
+    tcp: Table,
+    counters: NatCounters,
+}
+
+/// A packet's transport, as far as a translator looks at it: the flags of a TCP segment, or `None` for UDP.
+type Flags = Option<u16>;
+
+impl Translator {
+    fn table(&self, flags: Flags) -> &Table {
+        if flags.is_some() { &self.tcp } else { &self.udp }
+    }
+
+    /// Whether a packet may pass from `side`.
+    fn pass(&mut self, now: Instant, side: Side, inside: Endpoint, remote: Endpoint, flags: Flags) -> bool {
+        let table = if flags.is_some() { &mut self.tcp } else { &mut self.udp };
+        let passes = match side {
+            Side::Inside => table.outbound(now, inside, remote, flags, &mut self.rules).map(|_| ()),
+            Side::Outside => table.inbound(now, inside, remote, flags, &self.rules),
+        };
+        match passes {
+            Ok(()) => return true,
+            Err(Refusal::Exhausted) => self.counters.exhausted += 1,
+            Err(Refusal::Unopened) => self.counters.unopened += 1,
+            Err(Refusal::Unsolicited) => self.counters.unsolicited += 1,
+        }
+        false
+    }
+}
+
+/// All translators of a network.
+#[derive(Debug, Default)]
+pub(crate) struct Translators {
+    /// From the innermost outward, as far as they stand behind each other.
+    translators: Vec<Translator>,
+    at: BTreeMap<NodeId, usize>,
+    /// The translators around each host, from the innermost.
+    around: BTreeMap<NodeId, Vec<usize>>,
+}
+
+impl Translators {
+    pub(crate) fn add(&mut self, rules: NatSpecification) {
+        let inside: BTreeSet<NodeId> = rules.inside.iter().copied().collect();
+        let place = self.translators.partition_point(|other| other.inside.len() <= inside.len());
+        let translator = Translator {
+            rules,
+            inside,
+            udp: Table::default(),
+            tcp: Table::default(),
+            counters: NatCounters::default(),
+        };
+        self.translators.insert(place, translator);
+        self.at.clear();
+        self.around.clear();
+        for (number, translator) in self.translators.iter().enumerate() {
+            self.at.insert(translator.rules.router, number);
+            for host in &translator.inside {
+                self.around.entry(*host).or_default().push(number);
+            }
+        }
+    }
+
+    pub(crate) fn routers(&self) -> impl Iterator<Item = NodeId> {
+        self.at.keys().copied()
+    }
+
+    fn contains(&self, number: usize, host: NodeId) -> bool {
+        self.translators[number].inside.contains(&host)
+    }
+
+    /// What an endpoint looks like behind those of the translators around it for which `between` holds.
+    fn seen(&self, endpoint: Endpoint, flags: Flags, between: impl Fn(usize) -> bool) -> Endpoint {
+        let around = self.around.get(&endpoint.node).map_or(&[][..], Vec::as_slice);
+        around.iter().filter(|number| between(**number)).fold(endpoint, |inside, number| {
+            let translator = &self.translators[*number];
+            match translator.table(flags).port(inside) {
+                Some(port) => Endpoint { node: translator.rules.router, port },
+                None => inside,
+            }
+        })
+    }
+
+    /// What the ends of a flow look like at a host.
+    pub(crate) fn seen_at(&self, viewer: NodeId, ends: Ends, flags: Flags) -> Ends {
+        let seen = |endpoint| self.seen(endpoint, flags, |number| !self.contains(number, viewer));
+        Ends { source: seen(ends.source), destination: seen(ends.destination) }
+    }
+
+    /// Whether a packet may pass the translator at `router`.
+    fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, flags: Flags) -> bool {
+        let Some(&number) = self.at.get(&router) else { return true };
+        let (side, host, remote) =
+            match (self.contains(number, ends.source.node), self.contains(number, ends.destination.node)) {
+                (true, false) => (Side::Inside, ends.source, ends.destination),
+                (false, true) => (Side::Outside, ends.destination, ends.source),
+                _ => return true,
+            };
+        let inside = self.seen(host, flags, |other| other < number);
+        let remote = self.seen(remote, flags, |other| !self.contains(other, host.node));
+        self.translators[number].pass(now, side, inside, remote, flags)
+    }
+
+    fn counters(&self, router: NodeId, now: Instant) -> Option<NatCounters> {
+        let translator = &self.translators[*self.at.get(&router)?];
+        let mappings = translator.udp.made + translator.tcp.made;
+        let expired = mappings - translator.udp.alive(now) - translator.tcp.alive(now);
+        Some(NatCounters { mappings, expired, ..translator.counters })
+    }
+}
+
+impl<O: Observer> Network<O> {
+    /// Makes a router translate addresses. Conversations across it must be introduced to [`Network::directory`].
+    pub fn add_nat(&mut self, specification: NatSpecification) {
+        self.translators.add(specification);
+    }
+
+    /// What the translator at this router has done so far; `None` if there is none.
+    pub fn nat_counters(&self, router: NodeId) -> Option<NatCounters> {
+        self.translators.counters(router, self.now())
+    }
+
+    /// A translator and two nodes with a declared conversation that should pass it and does not, if there are any. Ask
+    /// after [`Network::finish`].
+    pub fn bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
+        let ways = self.declared_pairs().flat_map(|(a, b)| [(a, b), (b, a)]);
+        for (from, to) in ways {
+            let mut passed = BTreeSet::new();
+            let mut at = from;
+            for hop in self.path(from, to) {
+                at = self.hop_end(hop).unwrap_or(at);
+                passed.insert(at);
+            }
+            for translator in &self.translators.translators {
+                let router = translator.rules.router;
+                if translator.inside.contains(&from) != translator.inside.contains(&to) && !passed.contains(&router) {
+                    return Some((router, from, to));
+                }
+            }
+        }
+        None
+    }
+
+    /// A packet has come to a router that translates.
+    #[cold]
+    pub(crate) fn translate(&mut self, router: NodeId, handle: Handle) {
+        let packet = self.arena.get(handle);
+        let (flow, destination) = (packet.flow, packet.destination);
+        let flags = self.transport_flags(handle);
+        let passes = match self.directory.ends(flow) {
+            _ if packet.version == IpVersion::V6 => true,
+            Some(ends) => self.translators.pass(self.now, router, ends, flags),
+            None => false,
+        };
+        if !passes {
+            return self.drop_packet(self.now, handle, None, DropReason::Nat);
+        }
+        let attachment = self.beyond(router, destination);
+        debug_assert_ne!(attachment, Attachment::Translation, "a packet is translated once per router");
+        self.route_elsewhere(router, attachment, handle);
+    }
+
+    /// Flags of a TCP segment; `None` for UDP and its fragments.
+    pub(crate) fn transport_flags(&self, handle: Handle) -> Flags {
+        match &self.arena.get(handle).content {
+            Content::Tcp(header) => Some(header.flags),
+            _ => None,
+        }
+    }
+}

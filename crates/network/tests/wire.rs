@@ -1,0 +1,395 @@
+//! Bytes of packets: by hand, by an independent reader, and there and back.
+
+#![allow(missing_docs, reason = "a test")]
+
+use bytes::Bytes;
+use etherparse::{IpSlice, TcpHeaderSlice, UdpHeaderSlice};
+use fullpipe_network::packet::{MAX_SACK_BLOCKS, flags, options};
+use fullpipe_network::wire::{Malformed, ParsedContent, Unwritable, parse, write};
+use fullpipe_network::{
+    AccurateEcn, Captured, Content, Endpoint, Ends, Envelope, IpVersion, Packet, SackBlock, SegmentOptions, TcpHeader,
+};
+use fullpipe_units::{Codepoint, FlowId, NodeId};
+use proptest::prelude::*;
+
+const ENDS: Ends =
+    Ends { source: Endpoint { node: NodeId(0), port: 49_152 }, destination: Endpoint { node: NodeId(1), port: 443 } };
+
+const ENVELOPE: Envelope = Envelope { ends: ENDS, hop_limit: 63, identification: 0x1_2345 };
+
+fn packet(content: Content, version: IpVersion) -> Packet {
+    let header_bytes = version.header_bytes()
+        + match &content {
+            Content::Tcp(header) => header.header_bytes() + u32::from(header.payload_bytes),
+            Content::Udp { payload_bytes } => 8 + payload_bytes,
+            _ => 0,
+        };
+    Packet { version, ..Packet::new(FlowId(0), NodeId(1), header_bytes, content) }
+}
+
+fn captured<'a>(packet: &'a Packet, side: Option<&'a SegmentOptions>, payload: Option<&'a Bytes>) -> Captured<'a> {
+    Captured { packet, whole: packet, options: side, payload, envelope: ENVELOPE }
+}
+
+fn bytes_of(captured: &Captured<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    assert_eq!(write(captured, usize::MAX, &mut out), Ok(captured.packet.ip_bytes));
+    assert_eq!(out.len() as u32, captured.packet.ip_bytes);
+    out
+}
+
+/// TCP options as they stand in the header.
+fn options_of(header: TcpHeader, side: SegmentOptions) -> Vec<u8> {
+    let packet = packet(Content::Tcp(header), IpVersion::V4);
+    bytes_of(&captured(&packet, Some(&side), None))[40..].to_vec()
+}
+
+/// A SYN as Linux sends it, checksums by hand: sums of the sixteen-bit words in hexadecimal.
+#[test]
+fn a_syn_by_hand() {
+    let header = TcpHeader {
+        sequence: 0x0102_0304,
+        timestamp: 0x0a0b_0c0d,
+        flags: flags::SYN,
+        window: 0xfaf0,
+        mss: 1460,
+        window_scale: 7,
+        options: options::MSS | options::SACK_PERMITTED | options::TIMESTAMPS | options::WINDOW_SCALE,
+        ..TcpHeader::default()
+    };
+    let packet = packet(Content::Tcp(header), IpVersion::V4);
+    let bytes = bytes_of(&captured(&packet, None, None));
+    // 4500 + 003c + 2345 + 4000 + 3f06 + 0a00 + 0001 + 0a00 + 0002 = fb8a, complement 0475.
+    let ip = [
+        0x45, 0, 0, 60, 0x23, 0x45, 0x40, 0, 63, 6, 0x04, 0x75, // 10.0.0.1, 10.0.0.2
+        10, 0, 0, 1, 10, 0, 0, 2,
+    ];
+    // Pseudo-header 0a00 + 0001 + 0a00 + 0002 + 0006 + 0028 = 1431; ports c000 + 01bb; numbers 0102 + 0304; a002 + faf0;
+    // options 0204 + 05b4 + 0402 + 080a + 0a0b + 0c0d + 0000 + 0000 + 0103 + 0307: together 2a2ca; folded a2cc;
+    // complement 5d33.
+    let tcp = [
+        0xc0, 0, 0x01, 0xbb, 1, 2, 3, 4, 0, 0, 0, 0, 0xa0, 0x02, 0xfa, 0xf0, 0x5d, 0x33, 0,
+        0, // MSS, SACK permitted
+        2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0x0a, 0x0b, 0x0c, 0x0d, 0, 0, 0, 0, // no-operation, window scale
+        1, 3, 3, 7,
+    ];
+    assert_eq!(bytes[..20], ip);
+    assert_eq!(bytes[20..], tcp);
+}
+
+/// Layouts as stacks have them; kinds and lengths from the RFCs named in `wire/options.rs`.
+#[test]
+fn options_stand_where_stacks_put_them() {
+    let nothing = SegmentOptions::default();
+    let with = |options| TcpHeader {
+        options,
+        mss: 1460,
+        window_scale: 7,
+        timestamp: 1,
+        timestamp_echo: 2,
+        ..TcpHeader::default()
+    };
+    let stamp = [8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    assert_eq!(options_of(with(options::TIMESTAMPS), nothing), [&[1, 1][..], &stamp].concat());
+    assert_eq!(
+        options_of(with(options::MSS | options::SACK_PERMITTED | options::WINDOW_SCALE), nothing),
+        [2, 4, 0x05, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7]
+    );
+    assert_eq!(
+        options_of(with(options::MSS | options::TIMESTAMPS | options::WINDOW_SCALE), nothing),
+        [&[2, 4, 0x05, 0xb4, 1, 1][..], &stamp, &[1, 3, 3, 7]].concat()
+    );
+    let mut side = nothing;
+    side.sacks[0] = SackBlock { start: 0x0101_0101, end: 0x0202_0202 };
+    let sack = [5, 10, 1, 1, 1, 1, 2, 2, 2, 2];
+    let one = TcpHeader { sack_count: 1, ..TcpHeader::default() };
+    assert_eq!(options_of(one, side), [&[1, 1][..], &sack].concat());
+    let both = TcpHeader { sack_count: 1, ..with(options::TIMESTAMPS) };
+    assert_eq!(options_of(both, side), [&stamp[..], &sack].concat());
+}
+
+#[test]
+fn options_of_accurate_ecn_and_fast_open() {
+    let accurate_ecn =
+        AccurateEcn { ect0_bytes: 0x01_0203, ce_bytes: 0x04_0506, ect1_bytes: 0x07_0809, fields: 3, ect1_first: false };
+    let side = |accurate_ecn| SegmentOptions { accurate_ecn, ..SegmentOptions::default() };
+    let header =
+        |bytes| TcpHeader { options: options::ACCURATE_ECN, other_option_bytes: bytes, ..TcpHeader::default() };
+    assert_eq!(options_of(header(11), side(accurate_ecn)), [172, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1]);
+    let first = AccurateEcn { ect1_first: true, ..accurate_ecn };
+    assert_eq!(options_of(header(11), side(first)), [174, 11, 7, 8, 9, 4, 5, 6, 1, 2, 3, 1]);
+    let one = AccurateEcn { fields: 1, ..first };
+    assert_eq!(options_of(header(5), side(one)), [174, 5, 7, 8, 9, 1, 1, 1]);
+    let mut cookie = SegmentOptions { fast_open_bytes: 8, ..SegmentOptions::default() };
+    cookie.fast_open_cookie[..8].copy_from_slice(b"ABCDEFGH");
+    let header = TcpHeader { options: options::FAST_OPEN, other_option_bytes: 10, ..TcpHeader::default() };
+    assert_eq!(options_of(header, cookie), *b"\x22\x0aABCDEFGH\x01\x01");
+    let request = TcpHeader { options: options::FAST_OPEN, other_option_bytes: 2, ..TcpHeader::default() };
+    assert_eq!(options_of(request, SegmentOptions::default()), [34, 2, 1, 1]);
+}
+
+/// RFC 3168 figure 1, RFC 8200 section 3: version 6, traffic class 03, flow label 0.
+#[test]
+fn an_ipv6_datagram_by_hand() {
+    let mut packet = packet(Content::Udp { payload_bytes: 3 }, IpVersion::V6);
+    packet.codepoint = Codepoint::Ce;
+    let payload = Bytes::from_static(&[1, 2, 3]);
+    let bytes = bytes_of(&captured(&packet, None, Some(&payload)));
+    assert_eq!(bytes[..8], [0x60, 0x30, 0, 0, 0, 11, 17, 63]);
+    let address = |last| [0xfd, 0x66, 0x75, 0x6c, 0x6c, 0x70, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+    assert_eq!((&bytes[8..24], &bytes[24..40]), (&address(1)[..], &address(2)[..]));
+    // Twice fd66 + 756c + 6c70 = 3be84; + 1 + 2 + 000b + 0011; ports c000 + 01bb; length 000b; 0102 + 0300:
+    // 3be84 + 1f + c1bb + b + 402 = 4846b; folded 846f; complement 7b90.
+    assert_eq!(bytes[40..], [0xc0, 0, 0x01, 0xbb, 0, 11, 0x7b, 0x90, 1, 2, 3]);
+}
+
+#[test]
+fn a_checksum_of_zero_is_sent_as_ones() {
+    // 0a00 + 0001 + 0a00 + 0002 + 0011 + 000a + c000 + 01bb + 000a = d5e3; + 2a1c = ffff, whose complement is zero.
+    let packet = packet(Content::Udp { payload_bytes: 2 }, IpVersion::V4);
+    let payload = Bytes::from_static(&[0x2a, 0x1c]);
+    let bytes = bytes_of(&captured(&packet, None, Some(&payload)));
+    assert_eq!(bytes[26..28], [0xff, 0xff]);
+    assert_eq!(parse(&bytes).map(|parsed| parsed.content), Ok(ParsedContent::Udp));
+}
+
+/// The fragments' payloads, put together, are the datagram that would have been sent whole.
+#[test]
+fn fragments_make_the_whole() {
+    let bytes: Vec<u8> = (0..100).map(|n| n as u8 + 1).collect();
+    let payload = Bytes::from(bytes);
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let whole = packet(Content::Udp { payload_bytes: 100 }, version);
+        let expected = bytes_of(&captured(&whole, None, Some(&payload)));
+        let expected = &expected[version.header_bytes() as usize..];
+        let mut arena = fullpipe_network::packet::Arena::default();
+        let handle = arena.insert(whole);
+        let mut got = Vec::new();
+        for (offset_bytes, length, last) in [(0, 48, false), (48, 48, false), (96, 12, true)] {
+            let fragment = Packet {
+                content: Content::Fragment { whole: handle, offset_bytes, last },
+                ip_bytes: version.fragment_header_bytes() + length,
+                ..whole
+            };
+            let captured = Captured { packet: &fragment, ..captured(&whole, None, Some(&payload)) };
+            let bytes = bytes_of(&captured);
+            let parsed = parse(&bytes).unwrap();
+            assert_eq!(parsed.content, ParsedContent::Fragment { offset_bytes, last, protocol: 17 });
+            assert_eq!(parsed.identification, if version == IpVersion::V4 { 0x2345 } else { 0x1_2345 });
+            got.extend_from_slice(parsed.payload);
+        }
+        assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let error = |content| {
+        let packet = packet(content, IpVersion::V4);
+        write(&captured(&packet, None, None), usize::MAX, &mut Vec::new()).unwrap_err()
+    };
+    // 65 535 - 20 - 8 = 65 507 bytes are the most.
+    assert_eq!(error(Content::Udp { payload_bytes: 65_508 }), Unwritable::TooLong);
+    assert_eq!(error(Content::Udp { payload_bytes: u32::MAX - 28 }), Unwritable::TooLong);
+    assert_eq!(error(Content::Arp { request: true }), Unwritable::NotIp);
+    // 10 + 34 bytes: more than 40.
+    let full = TcpHeader { options: options::TIMESTAMPS, sack_count: 4, ..TcpHeader::default() };
+    assert_eq!(error(Content::Tcp(full)), Unwritable::Options);
+    assert_eq!(error(Content::Tcp(TcpHeader { sack_count: 9, ..TcpHeader::default() })), Unwritable::Options);
+}
+
+#[test]
+fn a_snap_length_keeps_the_beginning() {
+    let header = TcpHeader { payload_bytes: 1000, ..TcpHeader::default() };
+    let packet = packet(Content::Tcp(header), IpVersion::V4);
+    let payload = Bytes::from(vec![7; 1000]);
+    let captured = captured(&packet, None, Some(&payload));
+    let whole = bytes_of(&captured);
+    for snap_bytes in [0, 10, 40, 41, 500, 1039, 1040, 2000] {
+        let mut out = vec![9];
+        assert_eq!(write(&captured, snap_bytes, &mut out), Ok(1040));
+        assert_eq!(out[1..], whole[..snap_bytes.min(1040)]);
+    }
+}
+
+#[test]
+fn flipped_bits_show_in_the_checksum() {
+    for content in
+        [Content::Tcp(TcpHeader::default()), Content::Udp { payload_bytes: 0 }, Content::Udp { payload_bytes: 7 }]
+    {
+        let packet = Packet { corrupted: true, ..packet(content, IpVersion::V4) };
+        assert_eq!(parse(&bytes_of(&captured(&packet, None, None))), Err(Malformed::Checksum));
+    }
+}
+
+fn tcp_header() -> impl Strategy<Value = (TcpHeader, SegmentOptions)> {
+    let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>(), any::<u16>());
+    let present = (0..0x40_u8, 0..=MAX_SACK_BLOCKS, 0..=3_u8, 0..=16_u8, 0..0x200_u16, 0..2000_u16, any::<u8>());
+    let side = (any::<[u32; 8]>(), any::<[u8; 16]>(), 0..1_u32 << 24, 0..1_u32 << 24, 0..1_u32 << 24, any::<bool>());
+    (numbers, present, side).prop_filter_map("the options fit", |(numbers, present, side)| {
+        let (sequence, acknowledgement, timestamp, timestamp_echo, window, mss, _) = numbers;
+        let (options, sack_count, fields, fast_open_bytes, flags, payload_bytes, window_scale) = present;
+        let (edges, fast_open_cookie, ect0_bytes, ce_bytes, ect1_bytes, ect1_first) = side;
+        let has = |option| options & option != 0;
+        let mut segment = SegmentOptions::default();
+        for (number, block) in segment.sacks.iter_mut().take(sack_count).enumerate() {
+            *block = SackBlock { start: edges[2 * number], end: edges[2 * number + 1] };
+        }
+        let mut other_option_bytes = 0;
+        if has(options::ACCURATE_ECN) {
+            // Counters that are not on the wire cannot come back; which these are depends on the order.
+            let sent = |place: u8, counter| if place < fields { counter } else { 0 };
+            let (ect0_place, ect1_place) = if ect1_first { (2, 0) } else { (0, 2) };
+            segment.accurate_ecn = AccurateEcn {
+                ect0_bytes: sent(ect0_place, ect0_bytes),
+                ce_bytes: sent(1, ce_bytes),
+                ect1_bytes: sent(ect1_place, ect1_bytes),
+                fields,
+                ect1_first,
+            };
+            other_option_bytes += 2 + 3 * fields;
+        }
+        if has(options::FAST_OPEN) {
+            segment.fast_open_bytes = fast_open_bytes;
+            let length = usize::from(fast_open_bytes);
+            segment.fast_open_cookie[..length].copy_from_slice(&fast_open_cookie[..length]);
+            other_option_bytes += 2 + fast_open_bytes;
+        }
+        let given = |option, value| if has(option) { value } else { 0 };
+        let header = TcpHeader {
+            sequence,
+            acknowledgement,
+            timestamp: given(options::TIMESTAMPS, timestamp),
+            timestamp_echo: given(options::TIMESTAMPS, timestamp_echo),
+            flags,
+            window,
+            payload_bytes,
+            mss: given(options::MSS, u32::from(mss)) as u16,
+            options,
+            window_scale: given(options::WINDOW_SCALE, u32::from(window_scale)) as u8,
+            sack_count: sack_count as u8,
+            other_option_bytes,
+        };
+        (header.header_bytes() <= 60).then_some((header, segment))
+    })
+}
+
+fn version() -> impl Strategy<Value = IpVersion> {
+    prop_oneof![Just(IpVersion::V4), Just(IpVersion::V6)]
+}
+
+/// Checksums as another library computes them.
+fn check_checksums(bytes: &[u8]) {
+    let (header, payload) = match IpSlice::from_slice(bytes).unwrap() {
+        IpSlice::Ipv4(v4) => {
+            let header = v4.header().to_header();
+            assert_eq!(header.calc_header_checksum(), header.header_checksum);
+            (None, (header, v4.payload().payload))
+        }
+        IpSlice::Ipv6(v6) => (Some(v6.header().to_header()), (Default::default(), v6.payload().payload)),
+    };
+    let (v4, payload) = payload;
+    match (header, bytes[if bytes[0] >> 4 == 4 { 9 } else { 6 }]) {
+        (None, 6) => {
+            let tcp = TcpHeaderSlice::from_slice(payload).unwrap();
+            let rest = &payload[tcp.slice().len()..];
+            assert_eq!(tcp.calc_checksum_ipv4_raw(v4.source, v4.destination, rest), Ok(tcp.checksum()));
+        }
+        (Some(v6), 6) => {
+            let tcp = TcpHeaderSlice::from_slice(payload).unwrap();
+            let rest = &payload[tcp.slice().len()..];
+            assert_eq!(tcp.calc_checksum_ipv6_raw(v6.source, v6.destination, rest), Ok(tcp.checksum()));
+        }
+        (None, _) => {
+            let udp = UdpHeaderSlice::from_slice(payload).unwrap().to_header();
+            assert_eq!(udp.calc_checksum_ipv4_raw(v4.source, v4.destination, &payload[8..]), Ok(udp.checksum));
+        }
+        (Some(v6), _) => {
+            let udp = UdpHeaderSlice::from_slice(payload).unwrap().to_header();
+            assert_eq!(udp.calc_checksum_ipv6_raw(v6.source, v6.destination, &payload[8..]), Ok(udp.checksum));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_segment_comes_back((header, side) in tcp_header(), version in version(), bits in 0..4_u8, fill in any::<u8>()) {
+        let packet = Packet { codepoint: Codepoint::from_bits(bits), ..packet(Content::Tcp(header), version) };
+        let payload = Bytes::from(vec![fill; usize::from(header.payload_bytes)]);
+        // Zeros as bytes and as a mere length are the same.
+        let bytes = bytes_of(&captured(&packet, Some(&side), (fill != 0).then_some(&payload)));
+        check_checksums(&bytes);
+        let parsed = parse(&bytes).unwrap();
+        prop_assert_eq!(parsed.content, ParsedContent::Tcp(header, Box::new(side)));
+        prop_assert_eq!(parsed.payload, &payload[..]);
+        prop_assert_eq!(parsed.source, ENDS.source.socket(version));
+        prop_assert_eq!(parsed.destination, ENDS.destination.socket(version));
+        prop_assert_eq!((parsed.codepoint, parsed.hop_limit), (packet.codepoint, 63));
+    }
+
+    #[test]
+    fn a_datagram_comes_back(payload in prop::collection::vec(any::<u8>(), 0..1500), version in version()) {
+        let packet = packet(Content::Udp { payload_bytes: payload.len() as u32 }, version);
+        let payload = Bytes::from(payload);
+        let bytes = bytes_of(&captured(&packet, None, Some(&payload)));
+        check_checksums(&bytes);
+        let parsed = parse(&bytes).unwrap();
+        prop_assert_eq!((parsed.content, parsed.payload), (ParsedContent::Udp, &payload[..]));
+    }
+
+    /// Whatever comes from outside, reading it ends in a packet or an error.
+    #[test]
+    fn noise_is_no_danger(
+        (header, side) in tcp_header(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+        noise in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let packet = packet(Content::Tcp(header), IpVersion::V4);
+        let mut bytes = bytes_of(&captured(&packet, Some(&side), None));
+        let _ = parse(&bytes[..cut.index(bytes.len())]);
+        for (place, value) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = value;
+        }
+        let _ = parse(&bytes);
+        let _ = parse(&noise);
+        // Options behind a right checksum.
+        let mut options = noise;
+        options.truncate(40);
+        options.resize(options.len().next_multiple_of(4), 0);
+        let mut raw = etherparse::TcpHeader::new(1, 2, 3, 4);
+        raw.set_options_raw(&options).unwrap();
+        let mut ip = etherparse::Ipv4Header::new(raw.header_len_u16(), 64, etherparse::IpNumber::TCP, [1; 4], [2; 4]).unwrap();
+        ip.header_checksum = ip.calc_header_checksum();
+        raw.checksum = raw.calc_checksum_ipv4(&ip, &[]).unwrap();
+        let whole = [ip.to_bytes().to_vec(), raw.to_bytes().to_vec()].concat();
+        prop_assert!(matches!(parse(&whole), Ok(_) | Err(Malformed::Options)), "{:?}", parse(&whole));
+    }
+}
+
+#[test]
+fn options_that_lie_about_their_length_are_refused_and_unknown_ones_passed_over() {
+    let parsed = |options: &[u8]| {
+        let mut raw = etherparse::TcpHeader::new(1, 2, 3, 4);
+        raw.set_options_raw(options).unwrap();
+        let mut ip =
+            etherparse::Ipv4Header::new(raw.header_len_u16(), 64, etherparse::IpNumber::TCP, [1; 4], [2; 4]).unwrap();
+        ip.header_checksum = ip.calc_header_checksum();
+        raw.checksum = raw.calc_checksum_ipv4(&ip, &[]).unwrap();
+        let whole = [ip.to_bytes().to_vec(), raw.to_bytes().to_vec()].concat();
+        parse(&whole).map(|parsed| match parsed.content {
+            ParsedContent::Tcp(header, _) => (header.options, header.mss, header.sack_count),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(parsed(&[2, 0, 1, 1]), Err(Malformed::Options));
+    assert_eq!(parsed(&[2, 1, 1, 1]), Err(Malformed::Options));
+    assert_eq!(parsed(&[1, 1, 2, 4]), Err(Malformed::Options));
+    assert_eq!(parsed(&[1, 1, 1, 2]), Err(Malformed::Options));
+    // An unknown kind of four bytes, then an MSS; after the end of the list nothing counts.
+    assert_eq!(parsed(&[200, 4, 9, 9, 2, 4, 5, 0xb4]), Ok((options::MSS, 1460, 0)));
+    assert_eq!(parsed(&[0, 2, 4, 5, 2, 4, 5, 0xb4]), Ok((0, 0, 0)));
+    // MSS of three bytes, SACK of half a block.
+    assert_eq!(parsed(&[2, 3, 5, 1, 5, 6, 0, 0, 0, 0, 1, 1]), Ok((0, 0, 0)));
+}
