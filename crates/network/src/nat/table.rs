@@ -269,3 +269,209 @@ fn gap(ports: &BTreeMap<u16, Port>, from: u16, to: u16, over: impl Fn(&Port) -> 
     }
     (candidate <= to).then_some(candidate)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_units::{Duration, Stream};
+    use std::collections::BTreeSet;
+
+    const SYN: u16 = flags::SYN;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO.saturating_add(Duration::from_secs(seconds))
+    }
+
+    fn host(node: u32, port: u16) -> Endpoint {
+        Endpoint { node: NodeId(node), port }
+    }
+
+    fn rules(first_port: u16, last_port: u16, allocation: PortAllocation) -> NatSpecification {
+        NatSpecification { first_port, last_port, allocation, ..NatSpecification::new(NodeId(0), Vec::new()) }
+    }
+
+    const SERVER: Endpoint = Endpoint { node: NodeId(99), port: 443 };
+
+    /// Datagrams from these endpoints, one per second; the ports they get.
+    fn ports(rules: &mut NatSpecification, inside: &[Endpoint]) -> Vec<Result<u16, Refusal>> {
+        let mut table = Table::default();
+        let each = inside.iter().enumerate();
+        each.map(|(second, inside)| table.outbound(at(second as u64), *inside, SERVER, None, rules)).collect()
+    }
+
+    #[test]
+    fn ports_are_preserved_where_they_are_free() {
+        let mut rules = rules(2000, 2003, PortAllocation::Preserve);
+        let inside = [host(1, 2002), host(2, 2002), host(1, 80), host(3, 2002), host(4, 2002), host(1, 2002)];
+        let exhausted = Err(Refusal::Exhausted);
+        assert_eq!(ports(&mut rules, &inside), [Ok(2002), Ok(2003), Ok(2000), Ok(2001), exhausted, Ok(2002)]);
+    }
+
+    #[test]
+    fn ports_in_sequence_go_round_the_pool() {
+        let mut rules = rules(65_533, 65_535, PortAllocation::Sequential);
+        rules.udp_timeout = Duration::from_secs(2);
+        // At second 3 the first two have ended, at 4 three; the one taken at 3 holds 65 533.
+        let inside: Vec<Endpoint> = (0..5).map(|n| host(n, 7)).collect();
+        assert_eq!(ports(&mut rules, &inside), [Ok(65_533), Ok(65_534), Ok(65_535), Ok(65_533), Ok(65_534)]);
+    }
+
+    #[test]
+    fn random_ports_fill_the_pool_and_differ() {
+        let mut rules = rules(1000, 1099, PortAllocation::Random(Stream::new(1, "nat", "ports")));
+        let inside: Vec<Endpoint> = (0..100).map(|n| host(n, 7)).collect();
+        let given: Vec<u16> = ports(&mut rules, &inside).into_iter().map(Result::unwrap).collect();
+        assert_eq!(given.iter().copied().collect::<BTreeSet<_>>(), (1000..=1099).collect());
+        assert!(!given.is_sorted());
+    }
+
+    #[test]
+    fn an_empty_pool_gives_nothing() {
+        let mut rules = rules(2, 1, PortAllocation::Sequential);
+        assert_eq!(ports(&mut rules, &[host(1, 1)]), [Err(Refusal::Exhausted)]);
+    }
+
+    #[test]
+    fn one_endpoint_has_one_port_whomever_it_sends_to_and_udp_and_tcp_their_own() {
+        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let (mut udp, mut tcp) = (Table::default(), Table::default());
+        let first = udp.outbound(at(0), host(1, 5), SERVER, None, &mut rules);
+        assert_eq!(udp.outbound(at(0), host(1, 5), host(98, 53), None, &mut rules), first);
+        assert_eq!(tcp.outbound(at(0), host(1, 5), SERVER, Some(SYN), &mut rules), first);
+        assert_eq!(udp.made, 1);
+    }
+
+    #[test]
+    fn a_mapping_lives_two_minutes_from_its_last_packet() {
+        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let mut table = Table::default();
+        let inside = host(1, 5);
+        table.outbound(at(0), inside, SERVER, None, &mut rules).unwrap();
+        table.outbound(at(100), inside, SERVER, None, &mut rules).unwrap();
+        let just_before = Instant::from_nanos(at(220).as_nanos() - 1);
+        assert_eq!(table.inbound(just_before, inside, SERVER, None, &rules), Ok(()));
+        assert_eq!((table.alive(just_before), table.alive(at(220))), (1, 0));
+        assert_eq!(table.inbound(at(220), inside, SERVER, None, &rules), Err(Refusal::Unsolicited));
+        // The next from inside makes a new one, with another port.
+        assert_eq!(table.outbound(at(221), inside, SERVER, None, &mut rules), Ok(1025));
+        assert_eq!(table.made, 2);
+    }
+
+    /// The mapping outlives a session as long as another lives, and lasts no longer than the last of them.
+    #[test]
+    fn a_mapping_lasts_as_long_as_its_longest_session() {
+        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let mut table = Table::default();
+        let (inside, other) = (host(1, 5), host(98, 80));
+        let syn_ack = SYN | flags::ACK;
+        table.outbound(at(0), inside, SERVER, Some(SYN), &mut rules).unwrap();
+        table.inbound(at(1), inside, SERVER, Some(syn_ack), &rules).unwrap();
+        table.outbound(at(10), inside, other, Some(SYN), &mut rules).unwrap();
+        // A reset leaves the first 240 s from 20 s on; the second has its SYN's 240 s, from 10 s on.
+        table.inbound(at(20), inside, SERVER, Some(flags::RST), &rules).unwrap();
+        assert_eq!((table.alive(at(259)), table.alive(at(260))), (1, 0));
+        // At 255 s the second is over: from there nothing is let in.
+        assert_eq!(table.inbound(at(255), inside, other, Some(flags::ACK), &rules), Err(Refusal::Unsolicited));
+        assert_eq!(table.inbound(at(255), inside, SERVER, Some(flags::RST), &rules), Ok(()));
+    }
+
+    #[test]
+    fn tcp_needs_a_syn_from_inside() {
+        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let mut table = Table::default();
+        let ack = Some(flags::ACK);
+        assert_eq!(table.outbound(at(0), host(1, 5), SERVER, ack, &mut rules), Err(Refusal::Unopened));
+        assert_eq!(table.inbound(at(0), host(1, 5), SERVER, Some(SYN), &rules), Err(Refusal::Unsolicited));
+        assert_eq!(table.made, 0);
+    }
+
+    #[test]
+    fn filters() {
+        let inside = host(1, 5);
+        for (filter, let_in) in [
+            (NatFilter::EndpointIndependent, [true, true, true]),
+            (NatFilter::AddressDependent, [true, true, false]),
+            (NatFilter::AddressAndPortDependent, [true, false, false]),
+        ] {
+            let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+            rules.filter = filter;
+            let mut table = Table::default();
+            table.outbound(at(0), inside, host(98, 53), None, &mut rules).unwrap();
+            let from = [host(98, 53), host(98, 54), host(97, 53)];
+            let got = from.map(|remote| table.inbound(at(1), inside, remote, None, &rules).is_ok());
+            assert_eq!(got, let_in, "{filter:?}");
+            // What came from outside prolongs nothing.
+            assert_eq!((table.alive(at(119)), table.alive(at(120))), (1, 0));
+        }
+    }
+
+    #[test]
+    fn a_host_has_its_share_and_gets_it_back() {
+        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        rules.ports_per_host = Some(2);
+        let mut table = Table::default();
+        let mut send = |second, node, port| table.outbound(at(second), host(node, port), SERVER, None, &mut rules);
+        assert_eq!(send(0, 1, 1), Ok(1024));
+        assert_eq!(send(50, 1, 2), Ok(1025));
+        assert_eq!(send(119, 1, 3), Err(Refusal::Exhausted));
+        assert_eq!(send(119, 2, 3), Ok(1026));
+        // The first has ended at 120.
+        assert_eq!(send(120, 1, 3), Ok(1027));
+        assert_eq!(send(121, 1, 4), Err(Refusal::Exhausted));
+    }
+
+    #[test]
+    fn ports_rest() {
+        let mut rules = rules(7, 7, PortAllocation::Preserve);
+        rules.port_rest = Duration::from_secs(120);
+        let mut table = Table::default();
+        let mut send = |second, node| table.outbound(at(second), host(node, 9), SERVER, None, &mut rules);
+        assert_eq!(send(0, 1), Ok(7));
+        // Over at 120, rested at 240; also for its old owner, whose packet shows that it is over.
+        assert_eq!(send(130, 2), Err(Refusal::Exhausted));
+        assert_eq!(send(140, 1), Err(Refusal::Exhausted));
+        assert_eq!(send(239, 2), Err(Refusal::Exhausted));
+        assert_eq!(send(240, 2), Ok(7));
+    }
+
+    /// A table of few ports under many packets, beside a list of what should hold, looked through from end to end.
+    #[test]
+    fn a_full_table_agrees_with_a_list() {
+        let mut rules = rules(100, 109, PortAllocation::Random(Stream::new(3, "nat", "ports")));
+        rules.port_rest = Duration::from_secs(15);
+        let mut draw = Stream::new(5, "test", "packets");
+        let mut table = Table::default();
+        // Who, port, when over.
+        let mut list: Vec<(Endpoint, u16, Instant)> = Vec::new();
+        let (mut refused, mut given) = (0, 0);
+        for step in 0..20_000 {
+            let now = at(step * 3);
+            let inside = host(draw.below(30) as u32, 1);
+            let rested = |over: Instant| over.saturating_add(Duration::from_secs(15)) <= now;
+            let alive = list.iter().position(|(who, _, over)| *who == inside && *over > now);
+            let got = table.outbound(now, inside, SERVER, None, &mut rules);
+            let over = now.saturating_add(Duration::from_secs(120));
+            match (alive, got) {
+                (Some(place), Ok(port)) => {
+                    assert_eq!(port, list[place].1);
+                    list[place].2 = over;
+                }
+                (None, Ok(port)) => {
+                    assert!((100..=109).contains(&port));
+                    assert!(list.iter().all(|(_, taken, over)| *taken != port || rested(*over)), "{port} is taken");
+                    list.retain(|(_, taken, _)| *taken != port);
+                    list.push((inside, port, over));
+                    given += 1;
+                }
+                (None, Err(Refusal::Exhausted)) => {
+                    assert_eq!(list.iter().filter(|(_, _, over)| !rested(*over)).count(), 10, "a port was free");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(table.alive(now), list.iter().filter(|(_, _, over)| *over > now).count() as u64);
+        }
+        assert!(refused > 1000 && given > 100, "{refused} {given}");
+        assert_eq!(table.made, given);
+    }
+}
