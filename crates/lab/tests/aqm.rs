@@ -1,0 +1,141 @@
+//! Active queue management under real TCP: the delay that the discipline's source promises, at a load named beside it.
+//!
+//! How many drops a second a load asks for: N flows in congestion avoidance share a link of C packets/s at a round trip
+//! of R (queue included) with windows of W = C R / N. By the law of TCP (Mathis et al. 1997) W = sqrt(3 / (2 b p)), b
+//! segments to an acknowledgement: 2 for Reno; CUBIC grows in its Reno-friendly region as if b were 1 (RFC 9438 section
+//! 4.3). So p C = 3 C / (2 b W^2) drops a second.
+
+mod common;
+
+use common::{mean, outcome};
+
+/// Bulk flows of a round trip of `round_trip_ms` through one link; a call of 50 packets a second from 10 s on.
+fn scenario(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> String {
+    format!(
+        "duration = '80s'
+        [topology]
+        kind = 'chain'
+        [[topology.link]]
+        rate = '1Gbit/s'
+        delay = '1ms'
+        queue = 'unlimited'
+        [[topology.link]]
+        rate = '{megabits}Mbit/s'
+        delay = '{}ms'
+        discipline = {discipline}
+        [tcp]
+        preset = 'linux'
+        congestion = '{congestion}'
+        [[flow]]
+        name = 'bulk'
+        count = {flows}
+        from = 'source'
+        to = 'sink'
+        workload = 'bulk'
+        [[flow]]
+        name = 'call'
+        from = 'source'
+        to = 'sink'
+        start = '10s'
+        workload = 'voice'
+        silence_suppression = false
+        both_ways = false
+        [[probe]]
+        link = 'link2'
+        metrics = ['queue_delay_s', 'throughput_bps']",
+        round_trip_ms / 2 - 1
+    )
+}
+
+/// Mean queue delay in ms and use of the link, from 20 s on.
+fn steady(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> (f64, f64) {
+    let outcome = outcome(&scenario(discipline, congestion, flows, megabits, round_trip_ms));
+    let throughput = mean(&outcome, "throughput_bps", 20.0);
+    (1e3 * mean(&outcome, "queue_delay_s", 20.0), throughput / (f64::from(megabits) * 1e6))
+}
+
+#[test]
+fn codel_holds_five_milliseconds() {
+    // RFC 8289 section 4.3: TARGET, 5 ms, is the delay that may persist. The law's first step is a drop per INTERVAL, 10
+    // a second; loads that need about half of that keep the controller at its target without the later, faster steps,
+    // which overshoot. At 50 Mbit/s (C = 4161 packets of 1502 bytes a second) and R = 50 + 5 ms, 10 Reno flows have W =
+    // 22.9 packets and need 6.0 drops a second, 7 CUBIC flows W = 32.7 and 5.8; at 10 Mbit/s and 100 + 5 ms 5 CUBIC
+    // flows have W = 17.5 and need 4.1.
+    for (congestion, flows, megabits, round_trip_ms) in
+        [("newreno", 10, 50, 50), ("cubic", 7, 50, 50), ("cubic", 5, 10, 100)]
+    {
+        let (delay, used) = steady("{ kind = 'codel' }", congestion, flows, megabits, round_trip_ms);
+        assert!((delay - 5.0).abs() < 0.2 * 5.0, "{congestion} {flows}: {delay}");
+        assert!(used > 0.95, "{congestion} {flows}: {used}");
+    }
+}
+
+#[test]
+fn pie_holds_fifteen_milliseconds() {
+    // RFC 8033 section 4.2: QDELAY_REF is 15 ms, and the integral leaves no steady error at any load. R = 50 + 15 ms: 5
+    // flows at 10 Mbit/s have W = 10.8 packets (p = 0.64 % for Reno, 1.3 % for CUBIC), 10 at 50 Mbit/s 27 (0.1 %, 0.2 %),
+    // 50 at 50 Mbit/s 5.4 (2.6 %, 5.1 %).
+    for congestion in ["newreno", "cubic"] {
+        for (flows, megabits) in [(5, 10), (10, 50), (50, 50)] {
+            let (delay, used) = steady("{ kind = 'pie' }", congestion, flows, megabits, 50);
+            assert!((delay - 15.0).abs() < 0.1 * 15.0, "{congestion} {flows}: {delay}");
+            assert!(used > 0.98, "{congestion} {flows}: {used}");
+        }
+    }
+}
+
+#[test]
+fn adaptive_red_holds_its_target() {
+    // Floyd, Gummadi and Shenker 2001, section 5: thresholds of half and one and a half times what leaves in the target
+    // delay, the average in between: 5 ms, once the load is enough to reach it (50 flows at 50 Mbit/s).
+    for congestion in ["newreno", "cubic"] {
+        let (delay, _) = steady("{ kind = 'ared', target = '5ms' }", congestion, 50, 50, 50);
+        assert!((delay - 5.0).abs() < 0.2 * 5.0, "{congestion}: {delay}");
+    }
+}
+
+/// Mean wait in ms of the call's packets at the bottleneck, its way (half a round trip of propagation, 202 bytes at 1
+/// Gbit/s and at the bottleneck's rate: 172 payload, 28 headers, 2 framing) taken off; and the link's use.
+fn call_wait(congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> (f64, f64) {
+    let outcome = outcome(&scenario("{ kind = 'fq-codel' }", congestion, flows, megabits, round_trip_ms));
+    let call = outcome.flow_rows().find(|row| row.flow == "call").unwrap().counters;
+    assert!(call.rx_packets > 3400 && call.lost_packets == 0);
+    let way = f64::from(round_trip_ms) / 2.0 + 0.001_616 + 1.616 / f64::from(megabits);
+    let used = mean(&outcome, "throughput_bps", 20.0) / (f64::from(megabits) * 1e6);
+    (1e3 * call.delay_sum.as_secs_f64() / call.rx_packets as f64 - way, used)
+}
+
+#[test]
+fn a_call_beside_downloads_waits_for_half_a_packet_under_fq_codel() {
+    // RFC 8290 section 3.1: a flow that sends less than a quantum per round is new each time and goes first. A packet of
+    // the call comes every 20 ms, when the round of the others (N packets) is over; it waits for the rest of the packet
+    // in transmission, on average half of what 1502 bytes take: 1.2016 ms at 10 Mbit/s, 0.2403 at 50. The round trips are
+    // short, so that no bulk flow runs empty (and comes back as a new one): windows of few packets need queues.
+    for (congestion, flows, megabits, round_trip_ms) in [
+        ("newreno", 5, 10, 4),
+        ("newreno", 10, 50, 4),
+        ("cubic", 2, 10, 10),
+        ("cubic", 5, 10, 10),
+        ("cubic", 5, 50, 10),
+        ("cubic", 20, 50, 10),
+    ] {
+        let (wait, used) = call_wait(congestion, flows, megabits, round_trip_ms);
+        let expected = 12.016 / f64::from(megabits) / 2.0;
+        assert!((wait - expected).abs() < 0.05 * expected, "{congestion} {flows} {megabits}: {wait} for {expected}");
+        assert!(used > 0.99, "{congestion} {flows} {megabits}: {used}");
+    }
+}
+
+#[test]
+fn a_call_that_comes_within_a_round_waits_for_its_end_under_fq_codel() {
+    // 20 flows at 10 Mbit/s: a round takes longer than the 20 ms between the call's packets. Served as new, the call
+    // goes to the end of the old flows; the flow served just before has used up its quantum and goes behind it, so 19
+    // flows come first, each with a packet (and with quanta of 1514 bytes for packets of 1500 now and then another):
+    // 19 * 1.2016 * 1514 / 1500 + 0.16 (its own) = 23.2 ms. The next packet, 20 ms after the first, thus waits 3.2 ms
+    // longer than the first, which waits for half a packet. It leaves the call's queue empty in its turn: the call leaves
+    // the lists, and is new again. On average 0.601 + 3.2 / 2 = 2.2 ms.
+    for congestion in ["newreno", "cubic"] {
+        let (wait, _) = call_wait(congestion, 20, 10, 10);
+        assert!((wait - 2.2).abs() < 0.1 * 2.2, "{congestion}: {wait}");
+    }
+}
