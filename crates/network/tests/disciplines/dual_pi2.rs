@@ -1,6 +1,7 @@
 //! DualPI2.
 
 use crate::drive::{Fate, Item, Step, phases, run, script};
+use crate::fluid;
 use fullpipe_network::{DualPi2, DualPi2Specification, Limit, Scheduler};
 use fullpipe_units::{Codepoint, Duration, Rate};
 use proptest::prelude::*;
@@ -419,5 +420,33 @@ fn a_step_in_load_is_answered_as_the_controller_is_written() {
         let found = at(15 * update + 1);
         // The head's wait is known to half a millisecond: 3 * 0.0005.
         assert!((found - expected).abs() < 0.0016, "update {update}: {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn a_step_in_load_takes_the_course_of_the_fluid() {
+    // From idle to 1.1 times the link's rate of classic packets; drops are p'^2.
+    let fluid =
+        fluid::waits(1.1, 15, 20, |p, _| p * p, |_, delay, before| 0.15 * (delay - 0.015) + 3.0 * (delay - before));
+    let expected = fluid::tenths(fluid.iter().enumerate().map(|(n, wait)| (n as f64 * 1e-3, *wait)), 20);
+    let steps = mixed(&[(909_091, Codepoint::NotEct)], 20);
+    let fates = run(&mut DualPi2::new(DualPi2Specification::default()), &steps, |_| ());
+    let items: Vec<Item> =
+        steps.iter().filter_map(|(_, step)| if let Step::Arrive(item) = step { Some(*item) } else { None }).collect();
+    let leaves = steps.iter().filter(|(_, step)| matches!(step, Step::Leave)).map(|(now, _)| *now);
+    let outcomes = fates.iter().filter(|fate| matches!(fate, Fate::Sent(..) | Fate::Nothing));
+    let waits = leaves.zip(outcomes).filter_map(|(now, fate)| match fate {
+        Fate::Sent(number, _) => Some((now as f64 * 1e-9, (now - items[*number].since) as f64 * 1e-9)),
+        _ => None,
+    });
+    let found = fluid::tenths(waits, 20);
+    let (peak_at, peak) = fluid::highest(&found);
+    let (expected_at, expected_peak) = fluid::highest(&expected);
+    assert!((peak - expected_peak).abs() < 0.07 * expected_peak, "{peak} for {expected_peak}");
+    assert!((peak_at - expected_at).abs() < 0.15, "{peak_at} for {expected_at}");
+    for (n, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        // A packet is a millisecond; what leaves is seen half a millisecond late.
+        let tolerance = if n < 50 { 0.005 } else { 0.0006 };
+        assert!((found - expected).abs() < tolerance, "{} s: {found} for {expected}", n as f64 / 10.0);
     }
 }

@@ -9,6 +9,7 @@
 mod codel;
 mod drive;
 mod dual_pi2;
+mod fluid;
 mod loops;
 mod network;
 mod pie;

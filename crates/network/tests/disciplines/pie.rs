@@ -1,6 +1,7 @@
 //! PIE.
 
 use crate::drive::{Fate, Item, Phase, Step, phases, run, script, tally};
+use crate::fluid;
 use fullpipe_network::{Limit, Pie, PieDelay, PieSpecification};
 use fullpipe_units::{Codepoint, Duration, Stream};
 use proptest::prelude::*;
@@ -390,4 +391,51 @@ fn rests_until_a_third_is_filled() {
         let fates = run(&mut Pie::new(settings, stream(6)), &steps, |_| ());
         assert_eq!(tally(&fates, &steps).1 > 0, wakes);
     }
+}
+
+#[test]
+fn a_step_in_load_takes_the_course_of_the_fluid() {
+    // From idle to 1.1 times the link's rate, every drop drawn for itself (p is then the share of drops).
+    let settings = PieSpecification {
+        derandomise: false,
+        max_burst: Duration::ZERO,
+        cap_increase: false,
+        ..PieSpecification::default()
+    };
+    let fluid = fluid::waits(
+        1.1,
+        15,
+        20,
+        |p, before| if before < 0.0075 && p < 0.2 { 0.0 } else { p },
+        |p, delay, before| {
+            let scale = match p {
+                p if p < 1e-6 => 2048.0,
+                p if p < 1e-5 => 512.0,
+                p if p < 1e-4 => 128.0,
+                p if p < 1e-3 => 32.0,
+                p if p < 1e-2 => 8.0,
+                p if p < 0.1 => 2.0,
+                _ => 1.0,
+            };
+            (0.125 * (delay - 0.015) + 1.25 * (delay - before)) / scale
+        },
+    );
+    let expected = fluid::tenths(fluid.iter().enumerate().map(|(n, wait)| (n as f64 * 1e-3, *wait)), 20);
+    // The mean of 20 courses.
+    let steps = steady(22_000, 909_091);
+    let mut found = vec![0.0; 200];
+    for seed in 0..20 {
+        let fates = run(&mut Pie::new(settings, stream(seed)), &steps, |_| ());
+        for (sum, wait) in found.iter_mut().zip(fluid::tenths(waits(&steps, &fates).into_iter(), 20)) {
+            *sum += wait / 20.0;
+        }
+    }
+    let (peak_at, peak) = fluid::highest(&found);
+    let (expected_at, expected_peak) = fluid::highest(&expected);
+    assert!((peak - expected_peak).abs() < 0.05 * expected_peak, "{peak} for {expected_peak}");
+    assert!((peak_at - expected_at).abs() < 0.15, "{peak_at} for {expected_at}");
+    // Down at 1.5 s, up to a lower peak about 5 s, then at the target.
+    assert!((found[15] - expected[15]).abs() < 0.003, "{} for {}", found[15], expected[15]);
+    let late = found[100..].iter().sum::<f64>() / 100.0;
+    assert!((late - 0.015).abs() < 0.05 * 0.015, "{late}");
 }
