@@ -11,16 +11,15 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-#[derive(Clone, Copy)]
 struct Wire {
     at: Instant,
     header: TcpHeader,
-    options: SegmentOptions,
+    options: Option<Box<SegmentOptions>>,
 }
 
 impl Wire {
     fn segment(&self) -> Segment<'_> {
-        Segment { options: self.header.has_side_options().then_some(&self.options), ..Segment::bare(&self.header) }
+        Segment { options: self.options.as_deref(), ..Segment::bare(&self.header) }
     }
 }
 
@@ -36,7 +35,8 @@ fn output(
         data += u64::from(transmit.header.payload_bytes > 0);
         let previous = wire.back().map_or(Instant::ZERO, |last| last.at);
         let at = (now + Duration::from_millis(10)).max(previous + gap);
-        wire.push_back(Wire { at, header: transmit.header, options: transmit.options });
+        let options = transmit.header.has_side_options().then(|| Box::new(transmit.options));
+        wire.push_back(Wire { at, header: transmit.header, options });
     }
     data
 }

@@ -140,11 +140,17 @@ pub struct Connection {
     last_heard_at: Instant,
     /// When one of the timers in `life` is due.
     life_at: Instant,
-    life: Option<Box<Life>>,
-    fast_open: Option<Box<FastOpen>>,
+    rare: Option<Box<Rare>>,
     opening: Option<Box<Opening>>,
+}
+
+/// What few connections need, or only now and then.
+#[derive(Debug, Default)]
+struct Rare {
+    life: Life,
+    fast_open: FastOpen,
     /// A reset to send.
-    reply: Option<Box<TcpHeader>>,
+    reply: TcpHeader,
 }
 
 impl Connection {
@@ -197,12 +203,14 @@ impl Connection {
             challenge_from: Instant::ZERO,
             last_heard_at: Instant::ZERO,
             life_at: Instant::NEVER,
-            life: None,
-            fast_open: None,
+            rare: None,
             opening: Some(Box::default()),
-            reply: None,
             config,
         }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// A segment has arrived.
@@ -521,7 +529,7 @@ impl Connection {
             reply.flags |= flags::ACK;
             reply.acknowledgement = header.sequence_end();
         }
-        self.reply = Some(Box::new(reply));
+        self.rare().reply = reply;
         self.pending |= pending::RESET;
     }
 
@@ -540,6 +548,20 @@ impl Connection {
         self.clock = timestamp(&self.config, now);
         let begun = Instant::from_nanos(now.as_nanos() / tick * tick);
         self.clock_until = begun.saturating_add(Duration::from_nanos(tick));
+    }
+
+    /// A router says that a packet of ours was too big to be forwarded (RFC 1191, RFC 8201): `segment_bytes` is its
+    /// MTU less the IP header, and `sequence` the number of the segment that the message quotes. It counts only if that
+    /// is outstanding (RFC 5927 section 4.1).
+    pub fn on_packet_too_big(&mut self, now: Instant, segment_bytes: u32, sequence: u32) {
+        let offset = self.numbering.to_offset(sequence, self.sender.una);
+        let outstanding = self.sender.una as i64..self.sender.next as i64;
+        if !self.open || !outstanding.contains(&offset) {
+            return;
+        }
+        let header = TcpHeader { options: self.options, ..TcpHeader::default() };
+        let payload_bytes = u64::from(segment_bytes).saturating_sub(u64::from(header.header_bytes()));
+        self.sender.on_too_big(&self.config, now, payload_bytes.max(handshake::SMALLEST_MSS));
     }
 
     /// Does what is due; harmless if nothing is.
@@ -619,7 +641,7 @@ impl Connection {
     fn poll_unusual(&mut self, now: Instant, out: &mut Transmit) -> bool {
         if self.pending & pending::RESET != 0 {
             self.pending &= !pending::RESET;
-            out.header = self.reply.take().map_or_else(TcpHeader::default, |reply| *reply);
+            out.header = self.rare().reply;
             out.payload = None;
             return true;
         }
@@ -745,7 +767,7 @@ impl Connection {
             read_bytes: self.receiver.read,
             acknowledged_bytes: self.sender.una.min(self.sender.written),
             duplicate_segments_received: u64::from(self.receiver.duplicates),
-            syn_payload_bytes: self.fast_open.as_ref().map_or(0, |fast_open| fast_open.accepted_bytes),
+            syn_payload_bytes: self.rare.as_ref().map_or(0, |rare| rare.fast_open.accepted_bytes),
         }
     }
 
@@ -810,12 +832,12 @@ impl Stream for Connection {
     fn abort(&mut self) {
         let synchronized = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
         if synchronized {
-            self.reply = Some(Box::new(TcpHeader {
+            self.rare().reply = TcpHeader {
                 sequence: self.numbering.to_wire(self.sender.next),
                 acknowledgement: self.peer_numbering.to_wire(self.receiver.next),
                 flags: flags::RST | flags::ACK,
                 ..TcpHeader::default()
-            }));
+            };
             self.pending |= pending::RESET;
         }
         if self.state != State::Closed {

@@ -3,7 +3,8 @@
 //!
 //! Read [`connection`](Connection) first: it opens, checks and closes. The sending half says what may leave
 //! (`sender.rs`) and what an acknowledgement changes (`acknowledge.rs`), with what is outstanding in `scoreboard.rs`
-//! and how losses are found and answered in `recovery.rs`. The receiving half is `receiver.rs`, and
+//! how losses are found and answered in `recovery.rs`, and how large
+//! segments may be in `path_mtu.rs`. The receiving half is `receiver.rs`, and
 //! how its buffer grows `tuning.rs`. Offsets in the stream
 //! are 64 bits wide inside; `sequence.rs` turns them into numbers on the wire.
 
@@ -13,6 +14,7 @@ mod config;
 mod connection;
 #[cfg(test)]
 mod fuzz;
+mod path_mtu;
 mod ranges;
 mod receiver;
 mod recovery;

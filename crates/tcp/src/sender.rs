@@ -9,6 +9,7 @@
 use crate::Config;
 use crate::buffers::ByteStore;
 use crate::config::LossDetection;
+use crate::path_mtu::PathSearch;
 use crate::recovery::{self, Phase, Prr, Rack};
 use crate::scoreboard::{Scoreboard, Segment, flag};
 use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
@@ -35,6 +36,8 @@ mod pending {
     pub(super) const TAIL_PROBE: u8 = 2;
     /// A window probe.
     pub(super) const WINDOW_PROBE: u8 = 4;
+    /// See to the search for the largest segment that passes.
+    pub(super) const PATH_PROBE: u8 = 8;
 }
 
 /// A segment to send.
@@ -133,6 +136,8 @@ pub(crate) struct Sender {
     /// Without SACK: bytes that duplicate acknowledgements say have arrived, whichever they are.
     pub(crate) presumed_bytes: u64,
 
+    /// The search for the largest segment that passes, where one is going on.
+    pub(crate) search: Option<Box<PathSearch>>,
     pub(crate) pacer: Option<Box<Pacer>>,
     pub(crate) bytes: Option<Box<ByteStore>>,
     pub(crate) counts: Counts,
@@ -191,6 +196,7 @@ impl Sender {
             tail_probe_end: 0,
             tail_probe_was_retransmission: false,
             presumed_bytes: 0,
+            search: None,
             pacer: paced.then(|| Box::new(Pacer::new(0))),
             bytes: None,
             counts: Counts::default(),
@@ -286,6 +292,7 @@ impl Sender {
         self.pending = 0;
         self.board = Scoreboard::new(self.control.mss_bytes);
         self.presumed_bytes = 0;
+        self.search = None;
         self.bytes = None;
         self.written = self.written.min(self.una);
         self.next = self.una;
@@ -458,6 +465,12 @@ impl Sender {
     #[cold]
     fn poll_out_of_turn(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
         let pending = std::mem::take(&mut self.pending);
+        if pending & pending::PATH_PROBE != 0
+            && let Some(outgoing) = self.poll_search(config, now)
+        {
+            self.pending |= pending & !pending::PATH_PROBE;
+            return Some(outgoing);
+        }
         let unsent = self.next < self.written || self.next == self.written && self.finished;
         let length = (self.written.saturating_sub(self.next)).min(self.control.mss_bytes);
         let fin = self.finished && self.next + length == self.written;
@@ -490,8 +503,13 @@ impl Sender {
         None
     }
 
+    /// The search has something to do whenever there may be output.
+    pub(crate) fn seek_path_probe(&mut self) {
+        self.pending |= pending::PATH_PROBE;
+    }
+
     #[inline]
-    fn send_new(&mut self, now: Instant, length: u64, fin: bool) -> Outgoing {
+    pub(crate) fn send_new(&mut self, now: Instant, length: u64, fin: bool) -> Outgoing {
         let start = self.next;
         let bytes = length + u64::from(fin);
         let state = self.rate.on_sent(now, bytes, self.board.in_flight_bytes);
@@ -628,6 +646,7 @@ impl Sender {
             return false;
         }
         self.on_timeout(config, now);
+        self.suspect_black_hole(config, now);
         self.rto_at = self.rto_at.min(give_up_at);
         false
     }

@@ -88,6 +88,8 @@ pub struct Inspect {
     pub send_buffer_bytes: u64,
     /// Whether fast recovery is going on.
     pub in_recovery: bool,
+    /// Payload of a full segment in bytes.
+    pub mss_bytes: u64,
 }
 
 impl Inspect {
@@ -110,6 +112,7 @@ impl Inspect {
             peer_window_bytes: sender.window_end.saturating_sub(sender.una),
             send_buffer_bytes: sender.buffered_bytes(),
             in_recovery: sender.phase == Phase::FastRecovery,
+            mss_bytes: sender.control.mss_bytes,
         }
     }
 }

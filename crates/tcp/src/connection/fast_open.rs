@@ -83,31 +83,31 @@ impl Connection {
     /// Gives a client what it remembers of the server, before its SYN leaves. Without it a client with
     /// [`crate::Config::fast_open`] asks for a cookie.
     pub fn set_fast_open_entry(&mut self, entry: FastOpenEntry) {
-        self.fast_open.get_or_insert_default().entry = Some(entry);
+        self.rare().fast_open.entry = Some(entry);
     }
 
     /// Gives a server the cookie that is right for this client, before the SYN arrives.
     pub fn set_fast_open_cookie(&mut self, cookie: Cookie) {
-        self.fast_open.get_or_insert_default().entry = Some(FastOpenEntry { cookie, mss_bytes: None });
+        self.rare().fast_open.entry = Some(FastOpenEntry { cookie, mss_bytes: None });
     }
 
     /// What the server granted in this handshake, for a client to remember.
     pub fn fast_open_entry(&self) -> Option<FastOpenEntry> {
-        self.fast_open.as_ref()?.granted
+        self.rare.as_ref()?.fast_open.granted
     }
 
     /// Whether data flow though the handshake is not over.
     pub(super) fn is_early(&self) -> bool {
-        self.fast_open.as_ref().is_some_and(|fast_open| fast_open.early)
+        self.rare.as_ref().is_some_and(|rare| rare.fast_open.early)
     }
 
     pub(super) fn syn_bytes(&self) -> u64 {
-        self.fast_open.as_ref().map_or(0, |fast_open| fast_open.syn_bytes)
+        self.rare.as_ref().map_or(0, |rare| rare.fast_open.syn_bytes)
     }
 
     /// A client's SYN leaves for the first time, with the option, and with data if it has a cookie.
     pub(super) fn add_fast_open(&mut self, out: &mut Transmit) {
-        let entry = self.fast_open.get_or_insert_default().entry;
+        let entry = self.rare().fast_open.entry;
         put_option(entry.map(|entry| entry.cookie), out);
         let Some(entry) = entry else { return };
         // A segment without options holds so much, here and there; the options of a SYN take their share of it.
@@ -120,20 +120,20 @@ impl Connection {
         if self.sender.bytes.is_some() && length > 0 {
             self.fill_bytes(&Outgoing { start: 0, payload_bytes: length, fin: false }, out);
         }
-        self.fast_open.get_or_insert_default().syn_bytes = length;
+        self.rare().fast_open.syn_bytes = length;
     }
 
     /// A server's answer leaves, with the cookie if one was asked for or a wrong one came.
     pub(super) fn grant_fast_open(&self, out: &mut Transmit) {
-        if let Some(fast_open) = self.fast_open.as_ref().filter(|fast_open| fast_open.grants) {
-            put_option(fast_open.entry.map(|entry| entry.cookie), out);
+        if let Some(rare) = self.rare.as_ref().filter(|rare| rare.fast_open.grants) {
+            put_option(rare.fast_open.entry.map(|entry| entry.cookie), out);
         }
     }
 
     /// A SYN has reached LISTEN (RFC 7413 section 4.2.2). Returns whether its cookie is right.
     pub(super) fn judge_cookie(&mut self, segment: &Segment<'_>) -> bool {
         let Some(found) = option_of(segment).filter(|_| self.config.fast_open) else { return false };
-        let Some(fast_open) = &mut self.fast_open else { return false };
+        let fast_open = &mut self.rare().fast_open;
         let right = fast_open.entry.map(|entry| entry.cookie);
         let recognised = found.is_some() && found == right;
         fast_open.grants = right.is_some() && !recognised;
@@ -155,9 +155,7 @@ impl Connection {
             self.receiver.on_ack_sent();
             self.events |= event::READABLE;
         }
-        if let Some(fast_open) = &mut self.fast_open {
-            fast_open.accepted_bytes = self.receiver.in_order_bytes();
-        }
+        self.rare().fast_open.accepted_bytes = self.receiver.in_order_bytes();
     }
 
     /// Data before the handshake is over. A FIN waits for it.
@@ -178,9 +176,7 @@ impl Connection {
 
     /// The handshake of a server that let data flow before is over.
     pub(super) fn end_early(&mut self) {
-        if let Some(fast_open) = &mut self.fast_open {
-            fast_open.early = false;
-        }
+        self.rare().fast_open.early = false;
     }
 
     /// A client's SYN was answered: what of its data was taken, and whether a cookie was granted.
@@ -189,7 +185,7 @@ impl Connection {
             return;
         }
         let mss_bytes = mss_of(segment.header);
-        let fast_open = self.fast_open.get_or_insert_default();
+        let fast_open = &mut self.rare().fast_open;
         fast_open.accepted_bytes = taken_bytes;
         if let Some(Some(cookie)) = option_of(segment) {
             fast_open.granted = Some(FastOpenEntry { cookie, mss_bytes });

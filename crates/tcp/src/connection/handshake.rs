@@ -12,7 +12,7 @@ use fullpipe_units::Instant;
 /// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u64 = 536;
 /// No peer gets segments smaller than this by announcing a small MSS (Linux `TCP_MIN_SND_MSS`).
-const SMALLEST_MSS: u64 = 48;
+pub(super) const SMALLEST_MSS: u64 = 48;
 /// Bytes that timestamps take in every segment.
 const TIMESTAMP_BYTES: u64 = 12;
 

@@ -33,7 +33,7 @@ impl Connection {
     pub(super) fn begin_life(&mut self, now: Instant) {
         self.last_heard_at = now;
         if let Some(keep_alive) = self.config.keep_alive {
-            self.life.get_or_insert_default().keep_alive_at = now.saturating_add(keep_alive.idle);
+            self.rare().life.keep_alive_at = now.saturating_add(keep_alive.idle);
             self.arm_life();
         }
     }
@@ -41,28 +41,31 @@ impl Connection {
     /// FIN-WAIT-2 begins.
     pub(super) fn limit_half_close(&mut self, now: Instant) {
         if let Some(longest) = self.config.fin_wait_2_timeout {
-            self.life.get_or_insert_default().half_close_at = now.saturating_add(longest);
+            self.rare().life.half_close_at = now.saturating_add(longest);
             self.arm_life();
         }
     }
 
     /// Neither matters any longer.
     pub(super) fn end_life(&mut self) {
-        self.life = None;
+        if let Some(rare) = &mut self.rare {
+            rare.life = Life::default();
+        }
         self.life_at = Instant::NEVER;
     }
 
     fn arm_life(&mut self) {
-        self.life_at = self.life.as_ref().map_or(Instant::NEVER, |life| life.keep_alive_at.min(life.half_close_at));
+        self.life_at =
+            self.rare.as_ref().map_or(Instant::NEVER, |rare| rare.life.keep_alive_at.min(rare.life.half_close_at));
     }
 
     #[cold]
     pub(super) fn on_life_timer(&mut self, now: Instant) {
-        let Some(life) = &self.life else { return self.end_life() };
-        if life.half_close_at <= now && self.state == State::FinWait2 {
+        let Life { keep_alive_at, half_close_at, .. } = self.rare().life;
+        if half_close_at <= now && self.state == State::FinWait2 {
             return self.close(CloseReason::TimedOut);
         }
-        if life.keep_alive_at <= now
+        if keep_alive_at <= now
             && let Some(keep_alive) = self.config.keep_alive
         {
             self.look_for_life(now, keep_alive);
@@ -73,7 +76,7 @@ impl Connection {
     fn look_for_life(&mut self, now: Instant, keep_alive: KeepAlive) {
         let heard_at = self.last_heard_at;
         let watched = self.sender.is_outstanding();
-        let Some(life) = &mut self.life else { return };
+        let life = &mut self.rare().life;
         let silent = now.saturating_since(heard_at);
         if watched || silent < keep_alive.idle {
             life.unanswered = 0;

@@ -21,6 +21,7 @@
 //! +10ms  < S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, TS val 7 ecr 1, wscale 7>     a packet comes in
 //! 20ms   > [ect0] . 1:1001(1000) ack 1 win 500                                        a packet must go out
 //! +1ms   write 5000 | write 5000 takes 3000 | read 1000 | read all | finish | abort   calls
+//! +0     toobig 1400 seq 1              a router with an MTU of 1400 for IPv4 could not forward the packet with this number
 //! +0     assert state FIN-WAIT-2, cwnd 14480, ssthresh >= 2000, rto 1s                values, see `measure`
 //! +0     events connected readable          exactly these events came since the last such line
 //! +0     handshake 10ms win 8000 <mss 1460> the usual handshake, so long; window and options as of the peer's SYN

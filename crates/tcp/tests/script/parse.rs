@@ -54,6 +54,7 @@ pub enum What {
     Read(u64),
     Finish,
     Abort,
+    TooBig { mtu: u32, sequence: u32 },
     Assert(Vec<Check>),
     Events(Vec<String>),
 }
@@ -103,6 +104,7 @@ fn line(text: &str) -> Parsed<(When, What)> {
         ("read", [bytes]) => What::Read(number(bytes)?),
         ("finish", []) => What::Finish,
         ("abort", []) => What::Abort,
+        ("toobig", [mtu, "seq", sequence]) => What::TooBig { mtu: number(mtu)?, sequence: sequence_number(sequence)? },
         ("assert", _) => What::Assert(rest.split(',').map(check).collect::<Parsed<_>>()?),
         ("events", _) => What::Events(words.iter().map(|word| (*word).to_owned()).collect()),
         _ => return Err(format!("not understood: {text}")),

@@ -319,6 +319,9 @@ impl Run {
             }
             What::Finish => self.connection.finish(),
             What::Abort => self.connection.abort(),
+            What::TooBig { mtu, sequence } => {
+                self.connection.on_packet_too_big(self.now, mtu - 20, INITIAL.wrapping_add(*sequence));
+            }
             What::Assert(checks) => {
                 for check in checks {
                     settings::compare(&self.connection, check)?;

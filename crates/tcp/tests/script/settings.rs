@@ -85,7 +85,7 @@ pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
         initial_rto max_rto loss_detection tail_loss_probe pacing pacing_quantum_segments idle_restart
         max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once
         fin_with_data_acknowledged_twice keep_alive user_timeout fin_wait_2_timeout initial_receive_window_bytes
-        fast_open
+        fast_open black_hole_timeouts
     );
     Ok(())
 }
@@ -147,6 +147,7 @@ fn measure(connection: &Connection, key: &str) -> Option<Measured> {
         "cwnd" => Measured::Count(inspect.cwnd_bytes),
         "ssthresh" => Measured::Count(inspect.ssthresh_bytes),
         "in_flight" => Measured::Count(inspect.in_flight_bytes),
+        "mss" => Measured::Count(inspect.mss_bytes),
         "peer_window" => Measured::Count(inspect.peer_window_bytes),
         "send_buffer" => Measured::Count(inspect.send_buffer_bytes),
         "readable" => Measured::Count(connection.readable_bytes()),

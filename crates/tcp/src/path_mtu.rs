@@ -1,0 +1,206 @@
+//! How large a segment the path lets through: what a router's "packet too big" says, black holes, and the search upward.
+//!
+//! **Model.** A report of a packet too big (RFC 1191, RFC 8201) counts if the number of the packet that it quotes is
+//! outstanding (RFC 5927 section 4): whoever forges one must know it. Segments become smaller at once; what is
+//! outstanding and larger is cut up and sent again. That is no sign of congestion: the window stays (Linux
+//! `tcp_simple_retransmit`).
+//!
+//! A path that drops large packets without a word is a black hole: time-out follows time-out. After a number of them for
+//! the same full-sized segment the segment's size is halved, at first to 1024 bytes at most, and by every further one, down
+//! to 512 (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, whose bound is 48). From there it is searched upward (RFC 4821
+//! section 7): while nothing is missing, a segment of the size midway between what is known to pass and what is not leaves
+//! with new data; if it arrives, that is the size; if it gets lost, it was too large, and nothing else is concluded: the
+//! congestion control's reduction is undone. The search ends when the two are less than 8 bytes apart.
+
+use crate::Config;
+use crate::recovery::Phase;
+use crate::scoreboard::{Scoreboard, flag};
+use crate::sender::{Outgoing, Sender};
+use fullpipe_congestion::RecoveryExit;
+use fullpipe_units::Instant;
+
+/// First size in a black hole (Linux `tcp_base_mss`), and the smallest.
+const BASE_BYTES: u64 = 1024;
+const SMALLEST_BYTES: u64 = 512;
+/// The search ends within so many bytes (Linux `tcp_probe_threshold`).
+const CLOSE_ENOUGH_BYTES: u64 = 8;
+/// Segments of window and of data waiting that a probe needs, so that its loss is found soon (Linux `tcp_mtu_probe`).
+const WINDOW_SEGMENTS: u64 = 11;
+const WAITING_SEGMENTS: u64 = 4;
+
+/// The search for the largest segment that passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathSearch {
+    /// Nothing larger than this will pass.
+    high_bytes: u64,
+    /// The probe that is out.
+    probe: Option<Probe>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    start: u64,
+    end: u64,
+    /// Window and threshold when it left.
+    cwnd_bytes: u64,
+    ssthresh_bytes: u64,
+}
+
+/// Cuts what is marked lost into segments of at most this size.
+fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
+    let whole = std::mem::take(&mut board.segments);
+    for segment in whole {
+        if !segment.has(flag::LOST) || segment.payload_bytes() <= mss_bytes {
+            board.segments.push_back(segment);
+            continue;
+        }
+        let end = segment.end();
+        let data_end = segment.start + segment.payload_bytes();
+        let mut start = segment.start;
+        while start < end {
+            // The FIN goes with the last byte.
+            let piece_end = if data_end - start <= mss_bytes { end } else { start + mss_bytes };
+            let fin = if piece_end == end { flag::FIN } else { 0 };
+            let flags = segment.flags & (!flag::FIN | fin);
+            let mut piece = segment;
+            (piece.start, piece.length, piece.flags) = (start, (piece_end - start) as u16, flags);
+            board.segments.push_back(piece);
+            start = piece_end;
+        }
+    }
+    board.queue_lost_in_order();
+}
+
+impl Sender {
+    /// A router could not forward the packet with this offset: only so much payload passes.
+    pub(crate) fn on_too_big(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
+        let payload_bytes = payload_bytes.max(1);
+        if payload_bytes >= self.control.mss_bytes {
+            return;
+        }
+        if let Some(search) = &mut self.search {
+            search.high_bytes = search.high_bytes.min(payload_bytes);
+        }
+        self.settle_presumed();
+        for index in 0..self.board.segments.len() {
+            let segment = self.board.segments[index];
+            if segment.in_flight() && segment.payload_bytes() > payload_bytes {
+                self.board.mark_lost(index);
+            }
+        }
+        self.repair_without_reduction();
+        self.set_segment_size(config, now, payload_bytes);
+    }
+
+    /// What is lost is sent again, and no congestion is concluded from it.
+    fn repair_without_reduction(&mut self) {
+        if self.board.lost_bytes() > 0 && self.phase == Phase::Open {
+            self.phase = Phase::Loss;
+            self.recovery_end = self.next;
+            self.duplicates = 0;
+            self.tail_probe_end = 0;
+            self.probe_at = Instant::NEVER;
+            self.reorder_at = Instant::NEVER;
+        }
+    }
+
+    /// Segments have this size from now on; larger ones that are to be sent again are cut up.
+    fn set_segment_size(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
+        self.control.mss_bytes = payload_bytes;
+        self.board.set_mss(payload_bytes);
+        if self.board.lost_bytes() > 0 {
+            cut_lost(&mut self.board, payload_bytes);
+        }
+        self.controller.on_path_change(&mut self.control, now);
+        self.update_pacing(config);
+    }
+
+    /// After a time-out: is the path a black hole for segments of this size?
+    pub(crate) fn suspect_black_hole(&mut self, config: &Config, now: Instant) {
+        let Some(most) = config.black_hole_timeouts else { return };
+        let mss_bytes = self.control.mss_bytes;
+        let full = self.board.segments.front().is_some_and(|head| head.payload_bytes() >= mss_bytes);
+        let smaller = (mss_bytes / 2).clamp(SMALLEST_BYTES, BASE_BYTES);
+        if self.timeouts_in_row < most || !full || smaller >= mss_bytes {
+            return;
+        }
+        let high_bytes = self.search.as_ref().map_or(mss_bytes, |search| search.high_bytes);
+        self.search = Some(Box::new(PathSearch { high_bytes, probe: None }));
+        self.set_segment_size(config, now, smaller);
+        if !self.own_recovery {
+            self.control.cwnd_bytes = smaller;
+        }
+        self.seek_path_probe();
+    }
+
+    /// What the search has to do now: judge the probe that is out, or send the next one.
+    pub(crate) fn poll_search(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
+        let search = **self.search.as_ref()?;
+        let outgoing = match search.probe {
+            Some(probe) => {
+                self.judge_path_probe(config, now, &probe);
+                None
+            }
+            None => self.send_path_probe(now, search.high_bytes),
+        };
+        if self.search.is_some() {
+            self.seek_path_probe();
+        }
+        outgoing
+    }
+
+    fn judge_path_probe(&mut self, config: &Config, now: Instant, probe: &Probe) {
+        let Some(search) = &mut self.search else { return };
+        let size_bytes = probe.end - probe.start;
+        if self.una >= probe.end {
+            search.probe = None;
+            self.set_segment_size(config, now, size_bytes);
+            return;
+        }
+        let lost = self.board.segments.get(self.board.position(probe.start)).is_some_and(|segment| {
+            segment.start == probe.start && segment.end() == probe.end && segment.has(flag::LOST)
+        });
+        if !lost {
+            return;
+        }
+        search.probe = None;
+        search.high_bytes = search.high_bytes.min(size_bytes - 1);
+        if self.phase == Phase::FastRecovery && self.board.lost_bytes() == size_bytes {
+            // Nothing but the probe is missing.
+            self.phase = Phase::Open;
+            self.repair_without_reduction();
+            self.control.cwnd_bytes = probe.cwnd_bytes;
+            self.control.ssthresh_bytes = probe.ssthresh_bytes;
+            let exit = RecoveryExit { now, in_flight_bytes: self.board.in_flight_bytes, undone: true };
+            self.controller.on_recovery_exit(&mut self.control, &exit);
+        }
+        cut_lost(&mut self.board, self.control.mss_bytes);
+    }
+
+    /// A segment larger than the usual, if there is need of one and it would do no harm.
+    fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<Outgoing> {
+        let mss_bytes = self.control.mss_bytes;
+        if high_bytes < mss_bytes + CLOSE_ENOUGH_BYTES {
+            self.search = None;
+            return None;
+        }
+        let size_bytes = (mss_bytes + high_bytes).div_ceil(2);
+        let waiting_bytes = self.written.saturating_sub(self.next);
+        let calm = self.phase == Phase::Open && !self.board.is_troubled() && self.duplicates == 0;
+        let room = self.control.cwnd_bytes >= WINDOW_SEGMENTS * mss_bytes
+            && self.board.in_flight_bytes + size_bytes <= self.control.cwnd_bytes
+            && self.next + size_bytes + WAITING_SEGMENTS * mss_bytes <= self.window_end
+            && waiting_bytes >= size_bytes + WAITING_SEGMENTS * mss_bytes;
+        if !calm || !room {
+            return None;
+        }
+        let probe = Probe {
+            start: self.next,
+            end: self.next + size_bytes,
+            cwnd_bytes: self.control.cwnd_bytes,
+            ssthresh_bytes: self.control.ssthresh_bytes,
+        };
+        self.search = Some(Box::new(PathSearch { high_bytes, probe: Some(probe) }));
+        Some(self.send_new(now, size_bytes, false))
+    }
+}
