@@ -335,6 +335,7 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         pacing: tree.boolean("pacing"),
         pacing_quantum_segments: integer("pacing_quantum"),
         fast_open: tree.choice("fast_open") != "off",
+        black_hole_timeouts: None,
     };
     Tcp {
         congestion: tree.choice("congestion").to_string(),
