@@ -437,6 +437,24 @@ fn each_setting_reaches_its_own_place() {
 }
 
 #[test]
+fn a_pattern_asks_each_flow_for_what_it_has() {
+    let text = format!(
+        "{PAIR}[[flow]]\nname = 'a'\nfrom = 'source'\nto = 'sink'\n[[flow]]\nname = 'b'\nfrom = 'source'\nto = 'sink'\n\
+         workload = 'voice'\n[[probe]]\nflow = '*'\nmetrics = ['cwnd_bytes', 'drops']\n[[probe]]\nflow = '*'\n\
+         metrics = ['srtt_s']\n"
+    );
+    let probes: Vec<(Subject, Vec<String>)> =
+        good(&text).scenario.probes.into_iter().map(|probe| (probe.subject, probe.metrics)).collect();
+    let metrics = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let expected = [
+        (Subject::Flow(0), metrics(&["cwnd_bytes", "drops"])),
+        (Subject::Flow(1), metrics(&["drops"])),
+        (Subject::Flow(0), metrics(&["srtt_s"])),
+    ];
+    assert_eq!(probes, expected);
+}
+
+#[test]
 fn one_value_has_one_spelling_when_written_out() {
     let resolved = |probability: &str, rate: &str| {
         let loss = format!("{{ kind = 'bernoulli', probability = {probability} }}");

@@ -70,7 +70,8 @@ pub(crate) static PROBE: Table = Table {
             "flow",
             Kind::Text,
             "one of the three",
-            "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for.",
+            "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means flows of \
+             both kinds, UDP flows are asked for what they have.",
         ),
         Field::optional(
             "link",
@@ -124,8 +125,17 @@ pub(crate) fn probes(
                 vec!["at least one metric".into()],
             );
         }
-        for subject in subjects(tree, key, &path, network, flows, check) {
-            if check.full() || !fits(&subject, metrics, &path, flows, &mut watched, check) {
+        let subjects = subjects(tree, key, &path, network, flows, check);
+        // A pattern may mean flows of both kinds: each is asked for what it has.
+        let some_tcp = is_pattern(tree.text(key)) && subjects.iter().any(|subject| is_tcp(subject, flows));
+        for subject in subjects {
+            let lenient = some_tcp && !is_tcp(&subject, flows);
+            let asked = |metric: &&Value| !lenient || METRICS_OF_UDP_FLOWS.contains(&metric.choice());
+            let metrics: Vec<&Value> = metrics.iter().filter(asked).collect();
+            if metrics.is_empty() {
+                continue;
+            }
+            if check.full() || !fits(&subject, &metrics, &path, flows, &mut watched, check) {
                 break;
             }
             samples += metrics.len() as u128 * u128::from(duration.as_nanos())
@@ -185,10 +195,14 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
+fn is_tcp(subject: &Subject, flows: &Flows) -> bool {
+    matches!(subject, Subject::Flow(flow) if matches!(flows.list[*flow].transport, Transport::Tcp(_)))
+}
+
 /// Whether each metric exists for the subject and is sampled only once.
 fn fits(
     subject: &Subject,
-    metrics: &[Value],
+    metrics: &[&Value],
     path: &str,
     flows: &Flows,
     watched: &mut BTreeSet<(u8, usize, &'static str)>,
