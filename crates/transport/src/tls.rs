@@ -1,0 +1,522 @@
+//! A modelled TLS 1.3 (RFC 8446) over any stream: what it adds in round trips and bytes, without any cryptography.
+//!
+//! **Model.** The client's hello, the server's flight from its hello to its Finished and the client's Finished have lengths
+//! and cost what they cost in round trips: one before the first request (section 2, figure 1), none where a client that
+//! was there before sends early data (0-RTT, section 2.3). Application data travel in records of at most 2^14 bytes,
+//! 22 bytes larger than what they hold: header 5, content type 1, tag 16 (section 5.2, AES-GCM). A record counts when all
+//! of it has arrived. The end is announced by a close_notify alert (section 6.1).
+//!
+//! On the stream stand real record headers, and the first byte of a handshake message is its type; everything else is mere
+//! length where the application writes lengths. Two simplifications: the type of a record is that of its content, though
+//! encrypted records all call themselves application data; and what a ticket would tell the server (resumption, early
+//! data) stands in the byte after the type of the client's hello. New tickets are not sent, nothing is computed, and a
+//! server accepts what it is offered.
+//!
+//! **Lengths.** Server hello 4 + 2 + 32 + 1 + 32 + 2 + 1 + 2 and extensions supported_versions 6, key_share (X25519) 40,
+//! with a pre-shared key 6 more (sections 4.1.3 and 4.2); change_cipher_spec 1 (appendix D.4); encrypted extensions 6;
+//! certificate 8 and the chain; certificate verify 8 and a signature of 256 (RSA 2048); Finished 4 + 48 (SHA-384), with
+//! its record 74; end of early data 4, with its record 26.
+
+use crate::{Event, Payload, Stream};
+use bytes::BytesMut;
+use std::collections::VecDeque;
+
+/// Most application bytes in a record (RFC 8446 section 5.1).
+pub const MAX_RECORD_BYTES: u64 = 1 << 14;
+/// What a record is larger than its content (section 5.2).
+pub const RECORD_OVERHEAD_BYTES: u64 = HEADER_BYTES + TRAILER_BYTES;
+
+const HEADER_BYTES: u64 = 5;
+/// Inner content type and tag.
+const TRAILER_BYTES: u64 = 17;
+
+/// Content types (section 5.1).
+mod content {
+    pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
+    pub(super) const ALERT: u8 = 21;
+    pub(super) const HANDSHAKE: u8 = 22;
+    pub(super) const APPLICATION_DATA: u8 = 23;
+}
+
+/// Handshake types (section 4).
+mod message {
+    pub(super) const CLIENT_HELLO: u8 = 1;
+    pub(super) const SERVER_HELLO: u8 = 2;
+    pub(super) const END_OF_EARLY_DATA: u8 = 5;
+    pub(super) const ENCRYPTED_EXTENSIONS: u8 = 8;
+    pub(super) const FINISHED: u8 = 20;
+}
+
+const SERVER_HELLO_BYTES: u64 = 4 + 2 + 32 + 1 + 32 + 2 + 1 + 2 + 6 + 40;
+const PRE_SHARED_KEY_BYTES: u64 = 6;
+const ENCRYPTED_EXTENSIONS_BYTES: u64 = 6;
+const CERTIFICATE_MESSAGE_BYTES: u64 = 8;
+const CERTIFICATE_VERIFY_BYTES: u64 = 8 + 256;
+const FINISHED_BYTES: u64 = 4 + 48;
+const END_OF_EARLY_DATA_BYTES: u64 = 4;
+const ALERT_BYTES: u64 = 2;
+
+/// What a client begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Certificate and all.
+    #[default]
+    Full,
+    /// A key from an earlier connection instead of a certificate (section 2.2).
+    Resumed,
+    /// That, and data with the first flight (section 2.3).
+    EarlyData,
+}
+
+/// Settings of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What the client begins with; a server goes along.
+    pub mode: Mode,
+    /// The client's hello with its record header, in bytes. At least 7.
+    pub client_hello_bytes: u64,
+    /// The server's certificate chain in bytes.
+    pub certificate_bytes: u64,
+    /// Application bytes that a client may send before the server has answered.
+    pub max_early_data_bytes: u64,
+}
+
+impl Default for Settings {
+    /// A hello of 512 bytes (browsers pad to that, RFC 7685), a chain of 3000, early data of one record.
+    fn default() -> Settings {
+        Settings {
+            mode: Mode::Full,
+            client_hello_bytes: 512,
+            certificate_bytes: 3000,
+            max_early_data_bytes: MAX_RECORD_BYTES,
+        }
+    }
+}
+
+impl Settings {
+    /// Bytes of the server's first flight on the stream.
+    pub fn server_flight_bytes(&self) -> u64 {
+        let (hello, sealed) = self.server_flight(self.mode);
+        let records = sealed.div_ceil(MAX_RECORD_BYTES);
+        HEADER_BYTES + hello + HEADER_BYTES + 1 + sealed + records * RECORD_OVERHEAD_BYTES
+    }
+
+    /// Bytes of the server's hello, and of the messages that follow it encrypted.
+    fn server_flight(&self, mode: Mode) -> (u64, u64) {
+        let resumed = ENCRYPTED_EXTENSIONS_BYTES + FINISHED_BYTES;
+        match mode {
+            Mode::Full => {
+                let proof = CERTIFICATE_MESSAGE_BYTES + self.certificate_bytes + CERTIFICATE_VERIFY_BYTES;
+                (SERVER_HELLO_BYTES, resumed + proof)
+            }
+            Mode::Resumed | Mode::EarlyData => (SERVER_HELLO_BYTES + PRE_SHARED_KEY_BYTES, resumed),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A client has sent its hello.
+    HelloSent,
+    /// A server waits for one.
+    Waiting,
+    /// A server has answered and waits for the client's Finished.
+    Answered,
+    /// Both have finished.
+    Open,
+}
+
+/// The record that is being read.
+#[derive(Debug, Default)]
+struct Reading {
+    header: Vec<u8>,
+    /// Of the body: what is left, and the first two bytes.
+    left: u64,
+    first: Vec<u8>,
+    /// Application data of it.
+    body: VecDeque<Payload>,
+    body_left: u64,
+}
+
+/// One end's TLS state, beside the stream it protects. The host calls [`Session::start`] once, hands every event of the
+/// stream to [`Session::on_event`], fetches the application's events with [`Session::poll_event`], and gives the
+/// application [`Session::over`] the stream.
+#[derive(Debug)]
+pub struct Session {
+    settings: Settings,
+    client: bool,
+    state: State,
+    mode: Mode,
+    early_bytes: u64,
+    reading: Reading,
+    /// Plain text of whole records, not read yet.
+    plain: VecDeque<Payload>,
+    plain_bytes: u64,
+    /// What the stream had no room for.
+    unsent: VecDeque<Payload>,
+    finish: Finish,
+    events: VecDeque<Event>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finish {
+    No,
+    Asked,
+    Announced,
+    Done,
+}
+
+impl Session {
+    /// The client's end.
+    pub fn client(settings: Settings) -> Session {
+        Session::new(settings, true)
+    }
+
+    /// The server's end; of its settings only the certificate counts.
+    pub fn server(settings: Settings) -> Session {
+        Session::new(settings, false)
+    }
+
+    fn new(settings: Settings, client: bool) -> Session {
+        Session {
+            settings,
+            client,
+            state: if client { State::HelloSent } else { State::Waiting },
+            mode: settings.mode,
+            early_bytes: 0,
+            reading: Reading::default(),
+            plain: VecDeque::new(),
+            plain_bytes: 0,
+            unsent: VecDeque::new(),
+            finish: Finish::No,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The stream exists: a client writes its hello, and may write early data from here on.
+    pub fn start(&mut self, stream: &mut dyn Stream) {
+        if self.client {
+            let length = self.settings.client_hello_bytes.saturating_sub(HEADER_BYTES).max(2);
+            self.put_record(content::HANDSHAKE, &[message::CLIENT_HELLO, self.mode as u8], length);
+            if self.mode == Mode::EarlyData {
+                self.events.push_back(Event::Connected);
+            }
+            self.flush(stream);
+        }
+    }
+
+    /// The stream has something to tell.
+    pub fn on_event(&mut self, stream: &mut dyn Stream, event: Event) {
+        match event {
+            // The application hears of it when TLS is ready.
+            Event::Connected => self.flush(stream),
+            Event::Writable => {
+                self.flush(stream);
+                if self.room(stream) > 0 {
+                    self.events.push_back(Event::Writable);
+                }
+            }
+            Event::Readable => {
+                let before = self.plain_bytes;
+                self.pump(stream);
+                if self.plain_bytes > before {
+                    self.events.push_back(Event::Readable);
+                }
+            }
+            Event::PeerFinished | Event::Closed(_) => {
+                self.pump(stream);
+                self.events.push_back(event);
+            }
+        }
+    }
+
+    /// The next thing the application ought to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Whether the handshake is over at this end.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// The stream as the application sees it.
+    pub fn over<'a>(&'a mut self, stream: &'a mut dyn Stream) -> Secured<'a> {
+        Secured { session: self, stream }
+    }
+
+    // Writing ----------------------------------------------------------------------------------------------------
+
+    /// A record without encryption: header and body, whose first bytes are given.
+    fn put_record(&mut self, kind: u8, first: &[u8], body_bytes: u64) {
+        self.put_header(kind, first, body_bytes);
+        self.put_length(body_bytes - first.len() as u64);
+    }
+
+    /// A record's header, and the first bytes of its body.
+    fn put_header(&mut self, kind: u8, first: &[u8], body_bytes: u64) {
+        let mut head = BytesMut::with_capacity(first.len() + 5);
+        head.extend_from_slice(&[kind, 3, 3]);
+        head.extend_from_slice(&(body_bytes as u16).to_be_bytes());
+        head.extend_from_slice(first);
+        self.unsent.push_back(Payload::Bytes(head.freeze()));
+    }
+
+    /// An encrypted record with a message or a part of one.
+    fn put_sealed(&mut self, kind: u8, first: &[u8], content_bytes: u64) {
+        self.put_record(kind, first, content_bytes + TRAILER_BYTES);
+    }
+
+    fn put_length(&mut self, length: u64) {
+        if length > 0 {
+            self.unsent.push_back(Payload::Length(length));
+        }
+    }
+
+    fn flush(&mut self, stream: &mut dyn Stream) {
+        while let Some(payload) = self.unsent.pop_front() {
+            let length = payload.len();
+            let taken = stream.write(payload.clone());
+            if taken < length {
+                self.unsent.push_front(rest(payload, taken));
+                return;
+            }
+        }
+        if self.finish == Finish::Announced {
+            self.finish = Finish::Done;
+            stream.finish();
+        }
+    }
+
+    /// Application bytes that may be written now.
+    fn room(&self, stream: &dyn Stream) -> u64 {
+        let most = match self.state {
+            _ if self.finish != Finish::No || !self.unsent.is_empty() => 0,
+            State::Open => u64::MAX,
+            State::HelloSent if self.mode == Mode::EarlyData => {
+                self.settings.max_early_data_bytes.saturating_sub(self.early_bytes)
+            }
+            State::Answered if self.mode == Mode::EarlyData => u64::MAX,
+            _ => 0,
+        };
+        let space = stream.writable_bytes();
+        let whole = MAX_RECORD_BYTES + RECORD_OVERHEAD_BYTES;
+        let fits = space / whole * MAX_RECORD_BYTES + (space % whole).saturating_sub(RECORD_OVERHEAD_BYTES);
+        fits.min(most)
+    }
+
+    fn write(&mut self, stream: &mut dyn Stream, payload: Payload) -> u64 {
+        let taken = payload.len().min(self.room(stream));
+        let mut left = taken;
+        let mut payload = payload;
+        while left > 0 {
+            let length = left.min(MAX_RECORD_BYTES);
+            let (piece, others) = (first(&payload, length), rest(payload, length));
+            self.put_header(content::APPLICATION_DATA, &[], length + TRAILER_BYTES);
+            self.unsent.push_back(piece);
+            self.put_length(TRAILER_BYTES);
+            payload = others;
+            left -= length;
+        }
+        if self.client && self.state == State::HelloSent {
+            self.early_bytes += taken;
+        }
+        self.flush(stream);
+        taken
+    }
+
+    fn ask_finish(&mut self, stream: &mut dyn Stream) {
+        if self.finish == Finish::No {
+            self.finish = Finish::Asked;
+        }
+        self.announce_finish(stream);
+    }
+
+    /// The alert, once the handshake is over.
+    fn announce_finish(&mut self, stream: &mut dyn Stream) {
+        if self.finish == Finish::Asked && self.state == State::Open {
+            self.put_sealed(content::ALERT, &[], ALERT_BYTES);
+            self.finish = Finish::Announced;
+        }
+        self.flush(stream);
+    }
+
+    // Reading ----------------------------------------------------------------------------------------------------
+
+    /// Takes records off the stream until one with application data is whole, or there is no more.
+    fn pump(&mut self, stream: &mut dyn Stream) {
+        while self.plain_bytes == 0 {
+            let wanted = match self.reading.left {
+                0 => HEADER_BYTES - self.reading.header.len() as u64,
+                left => left,
+            };
+            let Some(piece) = stream.read(wanted) else { return };
+            if self.reading.left == 0 {
+                self.read_header(&piece);
+            } else {
+                self.read_body(stream, piece);
+            }
+        }
+    }
+
+    fn read_header(&mut self, piece: &Payload) {
+        let reading = &mut self.reading;
+        match piece {
+            Payload::Bytes(bytes) => reading.header.extend_from_slice(bytes),
+            Payload::Length(length) => reading.header.resize(reading.header.len() + *length as usize, 0),
+        }
+        if let [kind, _, _, high, low] = reading.header[..] {
+            reading.left = u64::from(high) << 8 | u64::from(low);
+            reading.first.clear();
+            reading.body.clear();
+            reading.body_left =
+                if kind == content::APPLICATION_DATA { reading.left.saturating_sub(TRAILER_BYTES) } else { 0 };
+        }
+    }
+
+    fn read_body(&mut self, stream: &mut dyn Stream, piece: Payload) {
+        let reading = &mut self.reading;
+        reading.left -= piece.len();
+        if reading.body_left > 0 {
+            let data = piece.len().min(reading.body_left);
+            reading.body_left -= data;
+            reading.body.push_back(first(&piece, data));
+        } else if let Payload::Bytes(bytes) = &piece {
+            let missing = 2usize.saturating_sub(reading.first.len());
+            reading.first.extend(bytes.iter().take(missing));
+        }
+        if reading.left == 0 {
+            let kind = reading.header[0];
+            reading.header.clear();
+            let body = std::mem::take(&mut reading.body);
+            self.plain_bytes += body.iter().map(Payload::len).sum::<u64>();
+            self.plain.extend(body);
+            if kind == content::HANDSHAKE {
+                let mark = [0, 1].map(|place| self.reading.first.get(place).copied().unwrap_or(0));
+                self.on_message(stream, mark);
+            }
+        }
+    }
+
+    /// A handshake message, or the last of several in a record, has arrived: its type, and the byte after.
+    fn on_message(&mut self, stream: &mut dyn Stream, [kind, mode]: [u8; 2]) {
+        match (self.state, kind) {
+            (State::Waiting, message::CLIENT_HELLO) => {
+                self.mode = match mode {
+                    1 => Mode::Resumed,
+                    2 => Mode::EarlyData,
+                    _ => Mode::Full,
+                };
+                self.state = State::Answered;
+                self.put_server_flight();
+                if self.mode == Mode::EarlyData {
+                    self.events.push_back(Event::Connected);
+                }
+            }
+            (State::HelloSent, message::FINISHED) => {
+                if self.mode == Mode::EarlyData {
+                    self.put_sealed(content::HANDSHAKE, &[message::END_OF_EARLY_DATA], END_OF_EARLY_DATA_BYTES);
+                } else {
+                    self.events.push_back(Event::Connected);
+                }
+                self.put_sealed(content::HANDSHAKE, &[message::FINISHED], FINISHED_BYTES);
+                self.state = State::Open;
+            }
+            (State::Answered, message::FINISHED) => {
+                if self.mode != Mode::EarlyData {
+                    self.events.push_back(Event::Connected);
+                }
+                self.state = State::Open;
+            }
+            _ => return,
+        }
+        self.flush(stream);
+        self.announce_finish(stream);
+    }
+
+    /// From the server's hello to its Finished.
+    fn put_server_flight(&mut self) {
+        let (hello, sealed) = self.settings.server_flight(self.mode);
+        self.put_record(content::HANDSHAKE, &[message::SERVER_HELLO], hello);
+        self.put_record(content::CHANGE_CIPHER_SPEC, &[1], 1);
+        let mut left = sealed;
+        while left > MAX_RECORD_BYTES {
+            self.put_sealed(content::HANDSHAKE, &[message::ENCRYPTED_EXTENSIONS], MAX_RECORD_BYTES);
+            left -= MAX_RECORD_BYTES;
+        }
+        self.put_sealed(content::HANDSHAKE, &[message::FINISHED], left);
+    }
+
+    fn read(&mut self, stream: &mut dyn Stream, max_bytes: u64) -> Option<Payload> {
+        if max_bytes == 0 {
+            return None;
+        }
+        self.pump(stream);
+        let piece = self.plain.pop_front()?;
+        let taken = piece.len().min(max_bytes);
+        self.plain_bytes -= taken;
+        let part = first(&piece, taken);
+        if taken < piece.len() {
+            self.plain.push_front(rest(piece, taken));
+        }
+        // So that what can be read next shows.
+        self.pump(stream);
+        Some(part)
+    }
+}
+
+/// The first so many bytes.
+fn first(payload: &Payload, length: u64) -> Payload {
+    match payload {
+        Payload::Length(_) => Payload::Length(length),
+        Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..length as usize)),
+    }
+}
+
+/// All but the first so many bytes.
+fn rest(payload: Payload, length: u64) -> Payload {
+    match payload {
+        Payload::Length(whole) => Payload::Length(whole - length),
+        Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(length as usize..)),
+    }
+}
+
+/// A stream under TLS.
+pub struct Secured<'a> {
+    session: &'a mut Session,
+    stream: &'a mut dyn Stream,
+}
+
+impl std::fmt::Debug for Secured<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Secured").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl Stream for Secured<'_> {
+    fn writable_bytes(&self) -> u64 {
+        self.session.room(self.stream)
+    }
+
+    /// Each call makes records of its own.
+    fn write(&mut self, payload: Payload) -> u64 {
+        self.session.write(self.stream, payload)
+    }
+
+    /// Of the records that are whole and were taken off the stream; more may follow when these are read.
+    fn readable_bytes(&self) -> u64 {
+        self.session.plain_bytes
+    }
+
+    fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        self.session.read(self.stream, max_bytes)
+    }
+
+    fn finish(&mut self) {
+        self.session.ask_finish(self.stream);
+    }
+
+    fn abort(&mut self) {
+        self.stream.abort();
+    }
+}
