@@ -15,7 +15,7 @@ use crate::scoreboard::{Scoreboard, Segment, flag};
 use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::rtt::RttEstimator;
-use fullpipe_congestion::{Codepoint, Control, Controller, Timeout};
+use fullpipe_congestion::{Codepoint, Control, Controller, PacketState, Timeout};
 use fullpipe_units::{Duration, Instant};
 
 /// Longest that a receiver is believed to hold back an acknowledgement (RFC 8985 section 7.2, TLP.max_ack_delay).
@@ -517,7 +517,7 @@ impl Sender {
         self.next += bytes;
         self.after_send(now, bytes);
         if self.on_sent {
-            self.controller.on_sent(&mut self.control, &state);
+            self.tell_sent(&state);
         }
         if self.tail_loss_probe {
             self.arm_tail_probe(now);
@@ -532,7 +532,7 @@ impl Sender {
         self.board.retransmit(index, &state);
         self.after_send(now, segment.bytes());
         if self.on_sent {
-            self.controller.on_sent(&mut self.control, &state);
+            self.tell_sent(&state);
         }
         if config.loss_detection == LossDetection::DuplicateAcks {
             // Nobody looks at the queue of retransmissions: keep it from growing.
@@ -607,6 +607,17 @@ impl Sender {
 
     fn probe_interval(&self, config: &Config) -> Duration {
         self.rtt.rto().saturating_mul(1 << self.probe_backoff.min(16)).min(config.max_rto)
+    }
+
+    /// A control that asked for it learns of a departure; its answer to the end of an idle time is another rate, which must
+    /// not wait for the next acknowledgement.
+    fn tell_sent(&mut self, state: &PacketState) {
+        self.controller.on_sent(&mut self.control, state);
+        if let Some(pacer) = &mut self.pacer
+            && self.control.pacing_bps > 0
+        {
+            pacer.set_rate_bps(self.control.pacing_bps);
+        }
     }
 
     pub(crate) fn note_lost(&mut self, now: Instant, segment: &Segment) {

@@ -1,0 +1,84 @@
+//! Controls that set their own rate: it holds from the departure on with which it was set, and everything arrives.
+
+mod common;
+
+use common::*;
+use fullpipe_congestion::catalogue::{Options, create};
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, Signals, Timeout};
+use fullpipe_tcp::{Config, Connection};
+use fullpipe_units::{Duration, Instant, Rate};
+use std::sync::Arc;
+
+/// Paces at 8 Mbit/s, and after an idle time at 4.
+#[derive(Debug)]
+struct Slower;
+
+impl Controller for Slower {
+    fn name(&self) -> &'static str {
+        "slower"
+    }
+
+    fn signals(&self) -> Signals {
+        Signals { pacing: true, on_sent: true, own_recovery: true, ..Signals::default() }
+    }
+
+    fn on_established(&mut self, control: &mut Control, _now: Instant, _rtt: Option<Duration>) {
+        control.pacing_bps = 8_000_000;
+        control.send_quantum_bytes = 1;
+    }
+
+    fn on_sent(&mut self, control: &mut Control, packet: &PacketState) {
+        if packet.in_flight_bytes == packet.bytes && packet.delivered_bytes > 0 {
+            control.pacing_bps = 4_000_000;
+        }
+    }
+
+    fn on_ack(&mut self, _control: &mut Control, _ack: &Ack) {}
+
+    fn on_congestion(&mut self, _control: &mut Control, _congestion: &Congestion) {}
+
+    fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+}
+
+#[test]
+fn a_rate_set_with_a_departure_holds_for_the_next() {
+    let config = Config { mss_bytes: 1000, nagle: false, tail_loss_probe: false, ..Config::linux() };
+    let mut script = Script::client_with(config, Box::new(Slower), ms(100));
+    script.write(1_000);
+    assert_eq!(script.sent().len(), 1);
+    script.advance(ms(100));
+    script.ack(1_000, &[]);
+    assert_eq!(script.connection.inspect().pacing_bps, 8_000_000);
+    script.advance(Duration::from_secs(10));
+    script.write(3_000);
+    // The first packet takes its millisecond at the rate that held when it left, the second two.
+    assert_eq!(script.connection.inspect().pacing_bps, 8_000_000);
+    let idle_end = script.now;
+    assert_eq!(script.sent().len(), 1);
+    assert_eq!(script.connection.inspect().pacing_bps, 4_000_000);
+    for milliseconds in [1, 3] {
+        script.timer();
+        assert_eq!(script.now, idle_end + ms(milliseconds));
+        assert_eq!(script.sent().len(), 1);
+    }
+}
+
+#[test]
+fn every_control_gets_everything_across_a_lossy_path() {
+    // 10 Mbit/s, 20 ms, a short queue, 3 % lost both ways.
+    for name in ["vegas", "dctcp", "bbr1", "bbr3"] {
+        let config = Config::linux();
+        let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 1);
+        let control = create(name, &Options::default()).expect("a name of the catalogue");
+        pair.ends[0] = Connection::client(Arc::new(config), control, 1, Instant::ZERO);
+        for path in &mut pair.paths {
+            path.rate = Some(Rate::from_megabits_per_second(10));
+            path.queue = ms(10);
+            path.loss = 0.03;
+        }
+        pair.applications[0] = Application::new(2_000_000);
+        assert!(pair.run(Duration::from_secs(500)), "{name}");
+        assert_eq!(pair.applications[1].read, 2_000_000, "{name}");
+        assert!(pair.applications[1].peer_finished, "{name}");
+    }
+}
