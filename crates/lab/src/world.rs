@@ -10,7 +10,8 @@ use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
 use fullpipe_network::{Content, Handle, Hosts, Network, Packet, Side, TcpHeader};
 use fullpipe_tcp::{Connection, Cookie, FastOpenEntry, Segment, Statistics, Transmit};
-use fullpipe_transport::{Event, Stream};
+use fullpipe_transport::tls::{self, Session};
+use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Application, Io, Progress, StreamId};
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub(crate) struct TcpMaker {
     control: Arc<str>,
     options: catalogue::Options,
     fast_open_known: bool,
+    tls: Option<tls::Settings>,
 }
 
 impl TcpMaker {
@@ -39,6 +41,7 @@ impl TcpMaker {
             control: settings.congestion.as_str().into(),
             options,
             fast_open_known: settings.fast_open_known,
+            tls: settings.tls,
         })
     }
 
@@ -53,6 +56,8 @@ impl TcpMaker {
 #[derive(Debug)]
 struct Endpoint {
     connection: Connection,
+    /// What protects its stream, if anything does.
+    tls: Option<Box<Session>>,
     /// Flow of the packets it sends.
     flow: FlowId,
     application: u32,
@@ -223,10 +228,83 @@ impl World {
             if event == Event::Connected {
                 self.core.note_fast_open(number);
             }
+            if self.core.endpoints[number as usize].as_ref().is_some_and(|endpoint| endpoint.tls.is_some()) {
+                self.tell_secured(network, number, event);
+                continue;
+            }
             let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
             self.applications[application as usize].on_stream(StreamId(number), event, &mut io);
         }
         self.core.output(network, number, now);
+    }
+}
+
+impl World {
+    /// An event of a stream under TLS: the session hears of it, and tells the application what it makes of it.
+    #[cold]
+    fn tell_secured(&mut self, network: &mut Network<Witness>, number: u32, event: Event) {
+        let Some(Some(Endpoint { connection, tls: Some(session), .. })) = self.core.endpoints.get_mut(number as usize)
+        else {
+            return;
+        };
+        session.on_event(connection, event);
+        loop {
+            let Some(Some(Endpoint { tls: Some(session), application, .. })) =
+                self.core.endpoints.get_mut(number as usize)
+            else {
+                return;
+            };
+            let application = *application;
+            let Some(event) = session.poll_event() else { return };
+            let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
+            self.applications[application as usize].on_stream(StreamId(number), event, &mut io);
+        }
+    }
+}
+
+/// The stream as its application sees it: the connection's, or what TLS makes of it.
+impl Stream for Endpoint {
+    #[inline]
+    fn writable_bytes(&self) -> u64 {
+        match &self.tls {
+            None => self.connection.writable_bytes(),
+            Some(session) => session.writable_bytes(&self.connection),
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, payload: Payload) -> u64 {
+        match &mut self.tls {
+            None => self.connection.write(payload),
+            Some(session) => session.over(&mut self.connection).write(payload),
+        }
+    }
+
+    #[inline]
+    fn readable_bytes(&self) -> u64 {
+        match &self.tls {
+            None => self.connection.readable_bytes(),
+            Some(session) => session.readable_bytes(),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        match &mut self.tls {
+            None => self.connection.read(max_bytes),
+            Some(session) => session.over(&mut self.connection).read(max_bytes),
+        }
+    }
+
+    fn finish(&mut self) {
+        match &mut self.tls {
+            None => self.connection.finish(),
+            Some(session) => session.over(&mut self.connection).finish(),
+        }
+    }
+
+    fn abort(&mut self) {
+        self.connection.abort();
     }
 }
 
@@ -312,10 +390,15 @@ impl Core {
         let described = &self.flows[flow as usize];
         let Some(tcp) = &described.tcp else { return NONE };
         let connection = Connection::client(tcp.config.clone(), tcp.controller(seed), initial_sequence, network.now());
-        let connection = self.with_fast_open_entry(connection, flow);
+        let mut connection = self.with_fast_open_entry(connection, flow);
         let described = &self.flows[flow as usize];
+        let mut tls = tcp.tls.map(|settings| Box::new(Session::client(settings)));
+        if let Some(session) = &mut tls {
+            session.start(&mut connection);
+        }
         let number = self.insert(Endpoint {
             connection,
+            tls,
             flow: FlowId(2 * conversation as u32),
             application: 2 * flow,
             node: described.from,
@@ -379,9 +462,13 @@ impl Core {
         {
             connection.set_fast_open_cookie(cookie);
         }
-        let flow_of = &self.flows[described as usize];
+        let mut tls = tcp.tls.map(|settings| Box::new(Session::server(settings)));
+        if let Some(session) = &mut tls {
+            session.start(&mut connection);
+        }
         let number = self.insert(Endpoint {
             connection,
+            tls,
             flow: flow.reverse(),
             application: 2 * described + 1,
             node: flow_of.to,
@@ -507,7 +594,7 @@ impl Io for AtHost<'_> {
             self.core.touched.push(stream.0);
         }
         let endpoint = self.core.endpoints.get_mut(stream.0 as usize)?.as_mut()?;
-        (endpoint.application == self.application).then_some(&mut endpoint.connection as &mut dyn Stream)
+        (endpoint.application == self.application).then_some(endpoint as &mut dyn Stream)
     }
 
     fn connection_number(&self, stream: StreamId) -> Option<u32> {

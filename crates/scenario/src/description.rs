@@ -8,6 +8,7 @@ use fullpipe_network::discipline::{
 };
 use fullpipe_network::{IpVersion, Limit};
 use fullpipe_tcp::Config;
+use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
     GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, VideoAbrSpec, VideoCbrSpec,
@@ -298,6 +299,8 @@ pub struct Tcp {
     pub hystart: bool,
     /// Whether the client holds a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
+    /// What protects the stream (RFC 8446); `None`: nothing.
+    pub tls: Option<tls::Settings>,
     /// Whether a full receiver closes its side when the sender has closed.
     pub receiver_closes: bool,
     /// Settings of the connections.

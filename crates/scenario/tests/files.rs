@@ -309,6 +309,7 @@ fn the_presets_value_by_value() {
         congestion: "cubic".into(),
         hystart: true,
         fast_open_known: false,
+        tls: None,
         receiver_closes: true,
         connection: Config {
             mss_bytes: 1448,

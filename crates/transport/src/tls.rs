@@ -212,7 +212,7 @@ impl Session {
             Event::Connected => self.flush(stream),
             Event::Writable => {
                 self.flush(stream);
-                if self.room(stream) > 0 {
+                if self.writable_bytes(stream) > 0 {
                     self.events.push_back(Event::Writable);
                 }
             }
@@ -288,8 +288,13 @@ impl Session {
         }
     }
 
-    /// Application bytes that may be written now.
-    fn room(&self, stream: &dyn Stream) -> u64 {
+    /// Application bytes that can be read now.
+    pub fn readable_bytes(&self) -> u64 {
+        self.plain_bytes
+    }
+
+    /// Application bytes that may be written now to the stream that this session protects.
+    pub fn writable_bytes(&self, stream: &dyn Stream) -> u64 {
         let most = match self.state {
             _ if self.finish != Finish::No || !self.unsent.is_empty() => 0,
             State::Open => u64::MAX,
@@ -306,7 +311,7 @@ impl Session {
     }
 
     fn write(&mut self, stream: &mut dyn Stream, payload: Payload) -> u64 {
-        let taken = payload.len().min(self.room(stream));
+        let taken = payload.len().min(self.writable_bytes(stream));
         let mut left = taken;
         let mut payload = payload;
         while left > 0 {
@@ -495,7 +500,7 @@ impl std::fmt::Debug for Secured<'_> {
 
 impl Stream for Secured<'_> {
     fn writable_bytes(&self) -> u64 {
-        self.session.room(self.stream)
+        self.session.writable_bytes(self.stream)
     }
 
     /// Each call makes records of its own.
@@ -505,7 +510,7 @@ impl Stream for Secured<'_> {
 
     /// Of the records that are whole and were taken off the stream; more may follow when these are read.
     fn readable_bytes(&self) -> u64 {
-        self.session.plain_bytes
+        self.session.readable_bytes()
     }
 
     fn read(&mut self, max_bytes: u64) -> Option<Payload> {

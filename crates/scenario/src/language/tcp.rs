@@ -8,6 +8,7 @@ use crate::description::Tcp;
 use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, default_data};
 use fullpipe_congestion::catalogue::{ENTRIES, LATER};
 use fullpipe_tcp::{Config, KeepAlive, LossDetection};
+use fullpipe_transport::tls;
 use fullpipe_units::Duration;
 
 const CONTROLS: usize = ENTRIES.len() + LATER.len();
@@ -159,6 +160,23 @@ pub(crate) static TCP: Table = Table {
             ]),
             "off",
             "TCP Fast Open (RFC 7413): data with the SYN.",
+        ),
+        Field::default(
+            "tls",
+            Kind::Choice(&[
+                Choice::new("none", "the stream is not protected."),
+                Choice::new("full", "TLS 1.3 with a certificate: one round trip more (RFC 8446)."),
+                Choice::new("resumed", "a key from an earlier connection instead of a certificate."),
+                Choice::new("early-data", "that, and data with the first flight."),
+            ]),
+            "none",
+            "A model of TLS 1.3 above the connection: flights and records, no cryptography.",
+        ),
+        Field::default(
+            "tls_certificates",
+            Kind::Size { min: 0, max: 1 << 20 },
+            "3000B",
+            "Size of the server's certificate chain.",
         ),
         field("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start."),
         field("receiver_closes", Kind::Boolean, "Whether the receiver closes its side when the sender has closed."),
@@ -341,9 +359,20 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         congestion: tree.choice("congestion").to_string(),
         hystart: tree.boolean("hystart"),
         fast_open_known: tree.choice("fast_open") == "known",
+        tls: tls(tree),
         receiver_closes: tree.boolean("receiver_closes"),
         connection,
     }
+}
+
+fn tls(tree: &Tree) -> Option<tls::Settings> {
+    let mode = match tree.choice("tls") {
+        "full" => tls::Mode::Full,
+        "resumed" => tls::Mode::Resumed,
+        "early-data" => tls::Mode::EarlyData,
+        _ => return None,
+    };
+    Some(tls::Settings { mode, certificate_bytes: tree.size("tls_certificates"), ..tls::Settings::default() })
 }
 
 /// The presets side by side, for the reference page.
