@@ -104,7 +104,7 @@ pub struct Config {
     pub initial_receive_window_bytes: Option<u64>,
     /// Fast Open (RFC 7413): a client asks for a cookie or uses the one it was given, a server grants and recognises it.
     pub fast_open: bool,
-    /// Time-outs in a row of a full-sized segment from which on the path is taken for a black hole of large packets, and
+    /// Time-outs in a row of a large segment from which on the path is taken for a black hole of large packets, and
     /// smaller ones are tried (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, as is Linux's default.
     pub black_hole_timeouts: Option<u32>,
 }

@@ -799,7 +799,9 @@ impl Stream for Connection {
     #[inline]
     fn write(&mut self, payload: Payload) -> u64 {
         let taken = payload.len().min(self.writable_bytes());
-        if let Payload::Bytes(bytes) = payload {
+        if let Payload::Bytes(bytes) = payload
+            && taken > 0
+        {
             let store = self.sender.bytes.get_or_insert_with(|| Box::new(ByteStore::default()));
             store.push(self.sender.written, bytes.slice(..taken as usize));
         }

@@ -1,7 +1,7 @@
 //! Random segments, calls and times against one connection: nothing panics, nothing is sent without end, and the
 //! scoreboard's counts always equal a recount.
 
-use crate::{Config, Connection, LossDetection, Segment, State, Transmit};
+use crate::{Config, Connection, Cookie, FastOpenEntry, KeepAlive, LossDetection, Segment, State, Transmit};
 use bytes::Bytes;
 use fullpipe_congestion::newreno::NewReno;
 use fullpipe_network::packet::{SackBlock, SegmentOptions, TcpHeader, flags, options};
@@ -29,6 +29,8 @@ enum Step {
     Deadline,
     Write(u64, bool),
     Read(u64),
+    /// A router's report: largest segment, and the offset of what it quotes.
+    TooBig(u32, i64),
     Finish,
     Abort,
 }
@@ -48,7 +50,7 @@ fn segment() -> impl Strategy<Value = Step> {
     let wild = (number(), number());
     (
         (number(), number(), prop_oneof![8 => Just(flags::ACK), 1 => Just(flags::ACK | flags::FIN), 1 => 0u16..512]),
-        (prop_oneof![8 => Just(options::TIMESTAMPS), 1 => 0u8..16], prop_oneof![6 => Just(60_000u16), 1 => 0u16..20]),
+        (prop_oneof![8 => Just(options::TIMESTAMPS), 1 => 0u8..64], prop_oneof![6 => Just(60_000u16), 1 => 0u16..20]),
         (prop_oneof![Just(0u16), Just(1000), any::<u16>()], any::<bool>()),
         (prop_oneof![8 => Just(0i32), 1 => any::<i32>()], prop_oneof![8 => Just(0i32), 1 => any::<i32>()]),
         prop::collection::vec(prop_oneof![4 => block, 1 => wild], 0..5),
@@ -79,6 +81,7 @@ fn steps(rare: u32) -> impl Strategy<Value = Vec<Step>> {
             4 => Just(Step::Deadline),
             4 => (0u64..20_000, any::<bool>()).prop_map(|(bytes, content)| Step::Write(bytes, content)),
             4 => (1u64..100_000).prop_map(Step::Read),
+            1 => (0u32..2000, number()).prop_map(|(bytes, offset)| Step::TooBig(bytes, offset)),
             rare => prop_oneof![Just(Step::Finish), Just(Step::Finish), Just(Step::Finish), Just(Step::Abort)],
         ],
         1..120,
@@ -161,6 +164,7 @@ impl Bench {
         assert!(self.connection.readable_bytes() <= self.connection.config().receive_buffer_bytes);
         if self.connection.state() == State::Closed {
             assert!(self.connection.far_deadline().is_never() && self.connection.near_deadline().is_never());
+            assert!(sender.board.segments.is_empty() && sender.bytes.is_none() && sender.buffered_bytes() == 0);
         }
     }
 
@@ -205,9 +209,12 @@ impl Bench {
                 let payload = content.then(|| Bytes::from(vec![7; usize::from(*length)]));
                 let mut options = SegmentOptions::default();
                 options.sacks.iter_mut().zip(&blocks).for_each(|(to, from)| *to = *from);
+                // Right, wrong and of any length.
+                options.fast_open_cookie = [1; 16];
+                options.fast_open_bytes = if *length % 3 == 0 { 8 } else { *length as u8 };
                 let segment = Segment {
                     header: &header,
-                    options: (!blocks.is_empty()).then_some(&options),
+                    options: header.has_side_options().then_some(&options),
                     payload: payload.as_ref(),
                     codepoint: Codepoint::from_bits(*length as u8),
                 };
@@ -237,6 +244,11 @@ impl Bench {
             Step::Read(bytes) => {
                 self.connection.read(*bytes);
             }
+            Step::TooBig(bytes, offset) => {
+                let una = self.connection.sender.una as u32;
+                let sequence = self.initial.wrapping_add(1).wrapping_add(una).wrapping_add(*offset as u32);
+                self.connection.on_packet_too_big(self.now, *bytes, sequence);
+            }
             Step::Finish => self.connection.finish(),
             Step::Abort => self.connection.abort(),
         }
@@ -244,7 +256,7 @@ impl Bench {
     }
 }
 
-fn config(bits: u8) -> Config {
+fn config(bits: u8, more: u8) -> Config {
     let mut config = if bits & 1 == 0 { Config::linux() } else { Config::ns3() };
     config.mss_bytes = 1000;
     config.mss_option = false;
@@ -256,14 +268,23 @@ fn config(bits: u8) -> Config {
     if bits & 128 != 0 {
         config.loss_detection = LossDetection::Rack;
     }
+    config.initial_receive_window_bytes = (more & 1 != 0).then_some(5_000);
+    config.fast_open = more & 2 != 0;
+    config.black_hole_timeouts = (more & 4 != 0).then_some(1);
+    if more & 8 != 0 {
+        let second = Duration::from_secs(1);
+        config.keep_alive = Some(KeepAlive { idle: second, interval: second, probes: 3 });
+        config.fin_wait_2_timeout = Some(second);
+    }
+    config.user_timeout = (more & 16 != 0).then_some(Duration::from_secs(3));
     config
 }
 
 // Also with many more cases by hand: `PROPTEST_CASES=100000 cargo test -p fullpipe-tcp fuzz`.
 proptest! {
     #[test]
-    fn an_open_connection_survives_anything(bits in any::<u8>(), initial in any::<u32>(), steps in steps(1)) {
-        let mut bench = Bench::open(config(bits), initial);
+    fn an_open_connection_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(1)) {
+        let mut bench = Bench::open(config(bits.0, bits.1), initial);
         bench.handshake();
         for step in &steps {
             bench.step(step);
@@ -271,8 +292,8 @@ proptest! {
     }
 
     #[test]
-    fn a_connection_with_data_outstanding_survives_anything(bits in any::<u8>(), initial in any::<u32>(), steps in steps(0)) {
-        let mut bench = Bench::open(Config { initial_window_segments: 30, ..config(bits) }, initial);
+    fn a_connection_with_data_outstanding_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(0)) {
+        let mut bench = Bench::open(Config { initial_window_segments: 30, ..config(bits.0, bits.1) }, initial);
         bench.handshake();
         bench.step(&Step::Write(60_000, false));
         for step in &steps {
@@ -281,18 +302,36 @@ proptest! {
     }
 
     #[test]
-    fn a_connection_half_open_survives_anything(bits in any::<u8>(), initial in any::<u32>(), passive in any::<bool>(), steps in steps(1)) {
-        let mut bench = Bench::open(config(bits), initial);
+    fn a_connection_half_open_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), passive in any::<bool>(), steps in steps(1)) {
+        let mut bench = Bench::open(config(bits.0, bits.1), initial);
         if passive {
-            bench.connection = Connection::server(Arc::new(config(bits)), Box::new(NewReno::new(None)), initial, Instant::ZERO);
+            bench.connection =
+                Connection::server(Arc::new(config(bits.0, bits.1)), Box::new(NewReno::new(None)), initial, Instant::ZERO);
+        }
+        let cookie = Cookie::new(&[1; 8]).unwrap();
+        if passive {
+            bench.connection.set_fast_open_cookie(cookie);
+        } else {
+            bench.connection.set_fast_open_entry(FastOpenEntry { cookie, mss_bytes: None });
+            bench.connection.write(Payload::Length(3000));
         }
         bench.settle();
         for step in &steps {
             bench.step(step);
             // A SYN that fits, now and then.
             if bench.connection.state() == State::Listen {
-                let header = TcpHeader { sequence: 9, flags: flags::SYN, options: bits & 15, ..TcpHeader::default() };
-                bench.connection.handle_segment(bench.now, &Segment::bare(&header));
+                let header = TcpHeader {
+                    sequence: 9,
+                    flags: flags::SYN,
+                    options: bits.0 & 15 | if bits.1 & 32 != 0 { options::FAST_OPEN } else { 0 },
+                    window: 5000,
+                    payload_bytes: u16::from(bits.1) * 8,
+                    ..TcpHeader::default()
+                };
+                let side =
+                    SegmentOptions { fast_open_cookie: [1; 16], fast_open_bytes: 8, ..SegmentOptions::default() };
+                let segment = Segment { options: Some(&side), ..Segment::bare(&header) };
+                bench.connection.handle_segment(bench.now, &segment);
                 bench.settle();
             }
         }

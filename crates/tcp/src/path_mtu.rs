@@ -6,7 +6,7 @@
 //! `tcp_simple_retransmit`).
 //!
 //! A path that drops large packets without a word is a black hole: time-out follows time-out. After a number of them for
-//! the same full-sized segment the segment's size is halved, at first to 1024 bytes at most, and by every further one, down
+//! the same segment, if that would help, the size of segments is halved, at first to 1024 bytes at most, and by every further one, down
 //! to 512 (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, whose bound is 48). From there it is searched upward (RFC 4821
 //! section 7): while nothing is missing, a segment of the size midway between what is known to pass and what is not leaves
 //! with new data; if it arrives, that is the size; if it gets lost, it was too large, and nothing else is concluded: the
@@ -119,9 +119,9 @@ impl Sender {
     pub(crate) fn suspect_black_hole(&mut self, config: &Config, now: Instant) {
         let Some(most) = config.black_hole_timeouts else { return };
         let mss_bytes = self.control.mss_bytes;
-        let full = self.board.segments.front().is_some_and(|head| head.payload_bytes() >= mss_bytes);
         let smaller = (mss_bytes / 2).clamp(SMALLEST_BYTES, BASE_BYTES);
-        if self.timeouts_in_row < most || !full || smaller >= mss_bytes {
+        let large = self.board.segments.front().is_some_and(|head| head.payload_bytes() > smaller);
+        if self.timeouts_in_row < most || !large || smaller >= mss_bytes {
             return;
         }
         let high_bytes = self.search.as_ref().map_or(mss_bytes, |search| search.high_bytes);

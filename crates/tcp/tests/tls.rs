@@ -63,8 +63,7 @@ impl Exchange {
         while let Some(event) = connection.poll_event() {
             session.on_event(connection, event);
         }
-        loop {
-            let Some(event) = session.poll_event() else { break };
+        while let Some(event) = session.poll_event() {
             match event {
                 Event::Connected => self.may_write[end] = true,
                 Event::PeerFinished => self.peer_finished[end] = true,

@@ -253,6 +253,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 fast_open,
                 initial_receive_window_bytes,
                 // Often enough to come between; never so often that it gives up.
+                black_hole_timeouts: Some(3),
                 keep_alive: alive.then_some(KeepAlive { idle: ms(300), interval: ms(300), probes: 1000 }),
                 max_retransmissions: 1000,
                 max_syn_retransmissions: 100,
@@ -276,7 +277,9 @@ fn paths() -> impl Strategy<Value = Path> {
 }
 
 fn applications() -> impl Strategy<Value = Application> {
-    let slow = prop_oneof![3 => Just(None), 1 => (500u64..20_000, 1u64..500).prop_map(|(n, t)| Some((n, ms(t))))];
+    // Readers that stall now and then, for milliseconds or for minutes, so that windows close and are probed.
+    let stalls = prop_oneof![6 => 1u64..500, 1 => 5_000u64..100_000];
+    let slow = prop_oneof![3 => Just(None), 1 => (500u64..20_000, stalls).prop_map(|(n, t)| Some((n, ms(t))))];
     (0u64..200_000, 1u64..10_000, any::<bool>(), slow).prop_map(|(to_write, piece, bytes, slow)| Application {
         piece,
         bytes,
@@ -294,11 +297,18 @@ proptest! {
         applications in (applications(), applications()),
         initial in any::<(u32, u32)>(),
         seed in any::<u64>(),
+        mtu in prop::option::weighted(0.2, 640u32..1600),
     ) {
         let mut pair = Pair::new([configs.0, configs.1], [initial.0, initial.1], seed);
         pair.paths = [paths.0, paths.1];
         let expected = [applications.1.to_write, applications.0.to_write];
         pair.applications = [applications.0, applications.1];
+        if let Some(mtu) = mtu {
+            // A black hole for large packets, both ways; 512 bytes of payload, 32 of header and 20 of IPv4 pass.
+            pair.filter = Box::new(move |_, _, segment| {
+                20 + segment.header.header_bytes() + u32::from(segment.header.payload_bytes) > mtu
+            });
+        }
         prop_assert!(pair.run(Duration::from_secs(200_000)), "no rest: {:?} {:?}", pair.applications, pair.ends);
         for (end, expected) in expected.into_iter().enumerate() {
             let application = &pair.applications[end];
