@@ -194,6 +194,12 @@ fn the_first_round_of_recovery_conserves_packets_and_the_window_comes_back() {
     assert_eq!(script.window(), 51, "what is in flight and what was delivered");
     script.ack(Step { wait: NOTHING, in_flight: 52 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 53);
+    // A packet that was sent before the recovery, though after the last round began, does not end its first round.
+    let sent_after = Some(script.delivered - 3 * MSS);
+    script.ack(Step { wait: NOTHING, in_flight: 51 * MSS, sent_after, new_round: false, ..STEP });
+    script.ack(Step { wait: NOTHING, in_flight: 60 * MSS, new_round: false, ..STEP });
+    assert_eq!(script.window(), 61);
+    script.control.cwnd_bytes = 53 * MSS;
     // A loss takes its segment, but what is conserved remains.
     script.ack(Step { wait: NOTHING, lost: 5 * MSS, in_flight: 47 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 48);
@@ -393,6 +399,21 @@ fn the_schedule_of_probe_rtt() {
     }
     // Four, less the one just acknowledged.
     assert_eq!(most_in_flight, 3 * MSS);
+}
+
+#[test]
+fn the_low_rates_of_probe_rtt_are_not_the_paths() {
+    // At 5 ms PROBE_RTT lasts forty rounds at four segments each, 9.3 Mbit/s: long enough to forget the rates of before.
+    let mut pipe = Pipe::new(100_000_000, 250_000, 1);
+    pipe.add("bbr1", Duration::from_millis(5), Instant::ZERO, 1);
+    let mut least = f64::INFINITY;
+    pipe.run_watching(instant(25.0), |now, sender, _| {
+        if now > instant(5.0) {
+            least = least.min(sender.value("bw_bps"));
+        }
+    });
+    assert_eq!(pipe.senders[0].stays(PROBE_RTT).len(), 2);
+    assert!(least > 0.99 * 100e6, "{least}");
 }
 
 #[test]

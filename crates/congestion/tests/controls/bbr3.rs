@@ -95,6 +95,21 @@ fn startup_ends_after_a_round_with_six_losses_and_two_percent() {
 }
 
 #[test]
+fn losses_are_counted_round_by_round() {
+    let mut script = startup_with_losses(4, 21);
+    for round in 0..5 {
+        for _ in 0..4 {
+            script.lose(1_000 * MSS, 0);
+            script.ack(Step { lost: MSS, ..AT_ONCE });
+        }
+        // Always a quarter more, so that the rate does not end it.
+        let rate_bps = 25_000_000 << round;
+        script.ack(Step { rate_bps, lost_since: 30 * MSS, ..STEP });
+        assert_eq!(script.state(), STARTUP);
+    }
+}
+
+#[test]
 fn losses_outside_recovery_do_not_end_startup() {
     let mut script = Script::new("bbr3", 0);
     script.ack(STEP);
@@ -209,6 +224,16 @@ fn refill_lasts_a_round_and_the_probe_three_without_growth() {
 }
 
 #[test]
+fn a_probe_may_have_two_and_a_quarter_bandwidth_delay_products_and_two_segments_in_flight() {
+    let mut script = probing();
+    // A segment takes 1.1584 ms: acknowledgements are in time.
+    script.rounds(400, Step { wait: Duration::from_nanos(1_158_400), in_flight: 80 * MSS, ..AT_ONCE });
+    assert_eq!(script.state(), UP);
+    let aggregated = script.value("extra_acked_bytes");
+    assert_eq!(script.control.cwnd_bytes as f64, 281_250.0 + aggregated + 2.0 * MSS as f64);
+}
+
+#[test]
 fn a_probe_that_the_application_limits_goes_on() {
     let mut script = probing();
     script.rounds(30, Step { app_limited: true, ..CALM });
@@ -233,6 +258,7 @@ fn losses_outside_probes_lower_the_short_term_bounds_once_per_round_by_no_more_t
         (0.7 * (window + MSS as f64)).round(),
         "and a segment acknowledged"
     );
+    assert_eq!(script.control.cwnd_bytes as f64, script.value("inflight_shortterm_bytes"));
     // The next round begins with 9.9.
     script.lose(90 * MSS, MSS);
     script.ack(Step { rate_bps: 9_800_000, ..CALM });
@@ -247,6 +273,21 @@ fn losses_outside_probes_lower_the_short_term_bounds_once_per_round_by_no_more_t
     // The next probe forgets them.
     script.until(REFILL, true, CALM);
     assert_eq!((script.value("bw_shortterm_bps"), script.value("inflight_shortterm_bytes")), (0.0, 0.0));
+}
+
+#[test]
+fn the_round_of_a_loss_begins_with_it() {
+    let mut script = cruising();
+    script.ack(CALM);
+    let begun = script.delivered;
+    script.rounds(5, Step { in_flight: 80 * MSS, ..AT_ONCE });
+    script.lose(90 * MSS, 0);
+    script.enter_recovery(90 * MSS);
+    // Sent in the round that was under way, but before the loss was known.
+    script.ack(Step { lost: MSS, sent_after: Some(begun + 2 * MSS), in_flight: 80 * MSS, ..AT_ONCE });
+    assert_eq!(script.value("bw_shortterm_bps"), 0.0);
+    script.ack(Step { sent_after: Some(begun + 5 * MSS), in_flight: 80 * MSS, ..AT_ONCE });
+    assert!(script.value("bw_shortterm_bps") > 0.0);
 }
 
 #[test]
@@ -373,6 +414,28 @@ fn a_recovery_for_nothing_gives_the_bounds_and_the_probe_back() {
     script.leave_recovery(true);
     assert_eq!((script.state(), script.value("inflight_longterm_bytes")), (STARTUP, 0.0));
     assert_eq!(script.value("full_bw_reached"), 0.0);
+}
+
+#[test]
+fn a_recovery_for_nothing_lifts_the_short_term_bounds() {
+    let mut script = cruising();
+    script.lose(90 * MSS, 0);
+    script.enter_recovery(90 * MSS);
+    script.rounds(2, Step { lost: MSS, ..CALM });
+    assert!(script.value("bw_shortterm_bps") > 0.0 && script.value("inflight_shortterm_bytes") > 0.0);
+    script.leave_recovery(true);
+    assert_eq!((script.value("bw_shortterm_bps"), script.value("inflight_shortterm_bytes")), (0.0, 0.0));
+    assert_eq!(script.state(), CRUISE);
+}
+
+#[test]
+fn a_recovery_for_nothing_does_not_undo_the_one_before() {
+    let mut script = bounded();
+    script.ack(Step { in_flight: 80 * MSS, ..AT_ONCE });
+    script.lose(80 * MSS, 3 * MSS);
+    script.enter_recovery(80 * MSS);
+    script.leave_recovery(true);
+    assert_eq!(script.value("inflight_longterm_bytes"), (99 * MSS) as f64);
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Step {
     pub(crate) rate_bps: u64,
     /// Whether its packet was sent after the acknowledgement before, so that a round begins.
     pub(crate) new_round: bool,
+    /// What had been delivered when its packet was sent, if not as `new_round` says.
+    pub(crate) sent_after: Option<u64>,
     pub(crate) acked: u64,
     /// In flight afterwards.
     pub(crate) in_flight: u64,
@@ -34,6 +36,7 @@ pub(crate) const STEP: Step = Step {
     wait: RTT,
     rate_bps: 10_000_000,
     new_round: true,
+    sent_after: None,
     acked: MSS,
     in_flight: 1_000 * MSS,
     lost: 0,
@@ -48,7 +51,7 @@ pub(crate) struct Script {
     pub(crate) control: Control,
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) now: Instant,
-    delivered: u64,
+    pub(crate) delivered: u64,
     /// Delivered when the present round began, less one: what packets of the round before had seen.
     before_round: u64,
     in_recovery: bool,
@@ -64,7 +67,7 @@ impl Script {
 
     pub(crate) fn ack(&mut self, step: Step) {
         self.now += step.wait;
-        let prior = if step.new_round { self.delivered } else { self.before_round };
+        let prior = step.sent_after.unwrap_or(if step.new_round { self.delivered } else { self.before_round });
         self.delivered += step.acked;
         if step.new_round {
             self.before_round = self.delivered - 1;
