@@ -107,15 +107,29 @@ pub(crate) struct RunArguments {
     pub(crate) scenario: String,
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Write packets (not in this version)
-    #[arg(long)]
-    pub(crate) pcap: bool,
+    /// Write the packets of each host to HOST.pcapng: the first BYTES of each, `all` for whole packets [default: 128,
+    /// which all headers fit]
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "128",
+        value_parser = snap_bytes)]
+    pub(crate) pcap: Option<u32>,
     /// Write qlog (not in this version)
     #[arg(long)]
     pub(crate) qlog: bool,
     /// Run in real time (not in this version)
     #[arg(long)]
     pub(crate) real_time: bool,
+}
+
+/// Bytes kept of a packet; 0 for all.
+fn snap_bytes(text: &str) -> Result<u32, String> {
+    match text {
+        "all" => Ok(0),
+        text => text
+            .parse()
+            .ok()
+            .filter(|bytes| (1..=65_535).contains(bytes))
+            .ok_or_else(|| "expected 1 to 65535, or all".to_string()),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -42,8 +42,7 @@ fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failur
 
 /// `fullpipe run`.
 pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
-    for (asked, flag) in [(arguments.pcap, "--pcap"), (arguments.qlog, "--qlog"), (arguments.real_time, "--real-time")]
-    {
+    for (asked, flag) in [(arguments.qlog, "--qlog"), (arguments.real_time, "--real-time")] {
         if asked {
             return Err(Failure::usage(format!("{flag} is not in this version")));
         }
@@ -64,7 +63,8 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
     let study = study::single(&stem.replace('/', "-"), &title, source, seed);
     let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
-    make(&study, &laboratory, common, 1, &Path::new("fullpipe-out").join(&stem))
+    let options = study::Options { audit: common.audit, pcap: arguments.pcap, ..study::Options::default() };
+    make(&study, &laboratory, common, &options, &Path::new("fullpipe-out").join(&stem))
 }
 
 /// The study in a file, or the embedded one of this name.
@@ -108,7 +108,8 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
-    make(&study, &laboratory, common, jobs, &Path::new("fullpipe-out").join(&study.name))
+    let options = study::Options { jobs, audit: common.audit, ..study::Options::default() };
+    make(&study, &laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
 }
 
 /// Runs a study, writes its report, prints its summary.
@@ -116,7 +117,7 @@ fn make(
     study: &Study,
     laboratory: &dyn Laboratory,
     common: &Common,
-    jobs: usize,
+    options: &study::Options,
     default_folder: &Path,
 ) -> Result<(), Failure> {
     let folder = common.out.as_deref().unwrap_or(default_folder);
@@ -128,8 +129,7 @@ fn make(
             .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
     }
     let mut progress = Shown::new(common.quiet);
-    let options = study::Options { jobs, audit: common.audit, ..study::Options::default() };
-    let outcome = study::run(study, laboratory, folder, &Files::new(), &options, &mut progress, &stop);
+    let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
     let built = if outcome.failed.is_empty() {

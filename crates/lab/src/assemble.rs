@@ -1,16 +1,17 @@
 //! Builds a world from a description.
 
 use crate::applications;
+use crate::capture::{Captures, server_port};
 use crate::disciplines::discipline;
 use crate::probes::Sampler;
 use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{Attachment, LinkSpecification, Network};
+use fullpipe_network::{Attachment, Endpoint, LinkSpecification, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
-use fullpipe_units::{Instant, LinkId, NodeId};
+use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::Application;
 use std::sync::Arc;
 
@@ -50,6 +51,10 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
     for flow in &scenario.flows {
         network.declare_conversation(flow.from, flow.to);
     }
+    if let Some(capture) = &options.capture {
+        network.tap = Some(Box::new(Captures::new(capture, scenario)));
+        introduce(scenario, &mut network);
+    }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
     for link in probes.links() {
         network.observe_link(link);
@@ -74,6 +79,14 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
     }
     let world = World::new(flows, applications, scenario.seed, lie_from);
     Ok(Prepared { world, network, probes, scenario: shared })
+}
+
+/// Gives the first conversation of each flow its ports.
+fn introduce(scenario: &Scenario, network: &mut Network<Witness>) {
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        let acceptor = Endpoint { node: flow.to, port: server_port(&flow.workload) };
+        network.directory.introduce(FlowId(2 * number as u32), flow.from, acceptor);
+    }
 }
 
 /// The links of the way from one node to another.

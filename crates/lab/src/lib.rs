@@ -25,6 +25,7 @@
 mod applications;
 mod archive;
 mod assemble;
+mod capture;
 mod disciplines;
 mod outcome;
 mod probes;
@@ -33,6 +34,7 @@ mod witness;
 mod world;
 
 pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_series};
+pub use capture::{Append, Capture};
 pub use outcome::{CompletionRow, FigureRow, FlowRow, LinkRow, Outcome, SeriesRow, Totals};
 
 use fullpipe_network::Fault;
@@ -50,11 +52,13 @@ pub struct Options {
     pub fusion: bool,
     /// Faults to put into the world on purpose (these do change results: the auditor must notice).
     pub faults: Vec<Sabotage>,
+    /// Capture packets at every host.
+    pub capture: Option<Capture>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { audit_packets: false, fusion: true, faults: Vec::new() }
+        Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None }
     }
 }
 

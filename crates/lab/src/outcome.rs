@@ -13,6 +13,7 @@ use fullpipe_scenario::description::{Transport, Workload};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::{Completion, Figure};
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 /// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
@@ -120,16 +121,18 @@ pub struct Outcome {
     verdict: Verdict,
     ended: Instant,
     totals: Totals,
+    captured: io::Result<()>,
 }
 
 impl Outcome {
     pub(crate) fn new(
         scenario: Arc<Scenario>,
         world: World,
-        network: Network<Witness>,
+        mut network: Network<Witness>,
         probes: Sampler,
         drained: bool,
     ) -> Self {
+        let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining();
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
@@ -148,7 +151,7 @@ impl Outcome {
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let ended = if drained { last } else { end };
         let verdict = witness.judge(&scenario, &remaining);
-        Outcome { scenario, world, probes, witness, links, verdict, ended, totals }
+        Outcome { scenario, world, probes, witness, links, verdict, ended, totals, captured }
     }
 
     /// The scenario that was run.
@@ -164,6 +167,14 @@ impl Outcome {
     /// When the run ended: with its last packet if nothing was left to do, else after the scenario's duration.
     pub fn ended(&self) -> Instant {
         self.ended
+    }
+
+    /// Whether all packet captures that were asked for are written.
+    ///
+    /// # Errors
+    /// The first that writing them met.
+    pub fn captured(&self) -> Result<(), &io::Error> {
+        self.captured.as_ref().map(|_| ())
     }
 
     /// Sums.

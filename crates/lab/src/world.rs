@@ -383,7 +383,12 @@ impl Core {
         } else {
             self.conversations.push(Conversation { flow, number: opened, endpoints: [NONE; 2], gone: [None, None] });
             network.observer.grow(self.conversations.len(), flow as usize);
-            self.conversations.len() - 1
+            let conversation = self.conversations.len() - 1;
+            // Where anybody asks for ports, the flow's first conversation has them.
+            if let Some(like) = network.directory.ends(FlowId(2 * flow)) {
+                network.directory.introduce(FlowId(2 * conversation as u32), like.source.node, like.destination);
+            }
+            conversation
         };
         let initial_sequence = self.draw(conversation, "initiator", "initial-sequence") as u32;
         let seed = self.draw(conversation, "initiator", "congestion");

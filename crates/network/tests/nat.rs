@@ -85,7 +85,10 @@ impl Home {
 
 /// What each host sees.
 #[derive(Clone, Debug, Default)]
-struct Seen(Arc<Mutex<Vec<(NodeId, Direction, SocketAddr, SocketAddr, u8)>>>);
+struct Seen(Arc<Mutex<Vec<Sight>>>);
+
+/// Where, which way, from, to, hop limit.
+type Sight = (NodeId, Direction, SocketAddr, SocketAddr, u8);
 
 impl Tap for Seen {
     fn packet(&mut self, _: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {

@@ -12,7 +12,7 @@
 
 use crate::error::StudyError;
 use crate::files::{Files, Refused, UNFINISHED, names_in, read};
-use crate::port::{RunOptions, RunRecords};
+use crate::port::{Attach, RunOptions, RunRecords};
 use crate::resolved::FIRST_LINE;
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -76,9 +76,8 @@ impl Archive {
         if run.get("key").and_then(Value::as_str) != Some(key) {
             return Ok(None);
         }
-        let made_with =
-            |name: &str| run.get("options").and_then(|options| options.get(name)) == Some(&Value::Bool(true));
-        if wanted(options).iter().any(|(name, wanted)| *wanted && !made_with(name)) {
+        let made_with = |name: &str| run.get("options").and_then(|options| options.get(name)).unwrap_or(&Value::Null);
+        if wanted(options).iter().any(|(name, wanted)| !serves(made_with(name), wanted)) {
             return Ok(None);
         }
         let distrust = match run.get("distrust") {
@@ -86,6 +85,24 @@ impl Archive {
             _ => Vec::new(),
         };
         Ok(Some(Finished { flows, series: read(&folder.join("series.csv"))?, distrust }))
+    }
+
+    /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
+    /// [`Archive::discard`] does not.
+    pub(crate) fn begin(&self, key: &str, options: &RunOptions) -> Result<Attach, Refused> {
+        if !has_attachments(options) {
+            return Ok(Attach::default());
+        }
+        let place = self.files.begin(&self.run_folder(key))?;
+        let files = self.files.clone();
+        Ok(Attach::new(move |name, bytes| {
+            files.append(&place.join(name), bytes).map_err(|refused| std::io::Error::other(refused.to_string()))
+        }))
+    }
+
+    /// Removes what an unfinished run with this key has written.
+    pub(crate) fn discard(&self, key: &str) -> Result<(), Refused> {
+        self.files.discard(&self.run_folder(key))
     }
 
     /// Keeps a run.
@@ -101,8 +118,9 @@ impl Archive {
         run.insert("key".into(), key.into());
         run.insert("build".into(), build.into());
         run.insert("seed".into(), seed.into());
+        let run_options = options;
         let options: Map<String, Value> =
-            wanted(options).iter().map(|(name, wanted)| ((*name).to_owned(), Value::Bool(*wanted))).collect();
+            wanted(options).into_iter().map(|(name, wanted)| (name.to_owned(), wanted)).collect();
         run.insert("options".into(), Value::Object(options));
         for (name, value) in records.facts {
             if !run.contains_key(&name) {
@@ -116,7 +134,7 @@ impl Archive {
         content.extend(records.series.map(|series| ("series.csv".to_owned(), series)));
         content.extend(records.attachments);
         content.push(("run.json".to_owned(), text));
-        self.files.publish(&self.run_folder(key), &content)?;
+        self.files.publish(&self.run_folder(key), &content, has_attachments(run_options))?;
         let mut take = |name: &str| {
             let at = content.iter().position(|(known, _)| known == name)?;
             Some(std::mem::take(&mut content[at].1))
@@ -138,8 +156,28 @@ impl Archive {
     }
 }
 
-fn wanted(options: &RunOptions) -> [(&'static str, bool); 3] {
-    [("audit", options.audit), ("pcap", options.pcap), ("qlog", options.qlog)]
+/// What `run.json` says of the options: packets are kept up to a number of bytes each, or whole, or not.
+fn wanted(options: &RunOptions) -> [(&'static str, Value); 3] {
+    let pcap = match options.pcap {
+        None => Value::Bool(false),
+        Some(0) => Value::Bool(true),
+        Some(snap_bytes) => Value::from(snap_bytes),
+    };
+    [("audit", Value::Bool(options.audit)), ("pcap", pcap), ("qlog", Value::Bool(options.qlog))]
+}
+
+/// Whether what a run was made with is as much as is wanted now.
+fn serves(made_with: &Value, wanted: &Value) -> bool {
+    match (wanted, made_with) {
+        (Value::Bool(false), _) | (_, Value::Bool(true)) => true,
+        (Value::Number(wanted), Value::Number(made_with)) => made_with.as_u64() >= wanted.as_u64(),
+        _ => false,
+    }
+}
+
+/// Whether a run with these options writes further files while it runs.
+fn has_attachments(options: &RunOptions) -> bool {
+    options.pcap.is_some() || options.qlog
 }
 
 /// Refuses a folder that holds something else than the study with this resolved text.

@@ -146,12 +146,51 @@ impl Files {
         self.sync_folder(&folder)
     }
 
-    /// Makes a folder with these files appear at once. One that is already there is moved aside first and removed, so
-    /// that an interruption leaves the old, the new, or none, and never a mixture.
-    pub(crate) fn publish(&self, path: &Path, content: &[(String, Vec<u8>)]) -> Result<(), Refused> {
-        let (folder, temporary) = sibling(path);
+    /// Makes room for files that are written piece by piece before `publish` makes their folder appear; returns where.
+    pub(crate) fn begin(&self, path: &Path) -> Result<PathBuf, Refused> {
+        let (_, temporary) = sibling(path);
         self.remove(&temporary)?;
         self.create_folder(&temporary)?;
+        Ok(temporary)
+    }
+
+    /// Removes what was written since `begin`.
+    pub(crate) fn discard(&self, path: &Path) -> Result<(), Refused> {
+        self.remove(&sibling(path).1)
+    }
+
+    /// Appends to a file, which is created if there is none; not synced.
+    pub(crate) fn append(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
+        let open = || File::options().append(true).create(true).open(path);
+        let mut file = if path.exists() {
+            open().map_err(|reason| Refused { what: "open".to_owned(), path: path.to_owned(), reason })?
+        } else {
+            self.step("create", path, Step::CreateFile(path), open)?
+        };
+        for chunk in content.chunks(self.chunk_bytes.unwrap_or(usize::MAX)) {
+            self.step("write", path, Step::Write(path), || file.write_all(chunk))?;
+        }
+        Ok(())
+    }
+
+    /// Syncs files that were appended to.
+    fn sync_all(&self, folder: &Path) -> Result<(), Refused> {
+        for name in names_in(folder)? {
+            let path = folder.join(name);
+            self.step("sync", &path, Step::SyncFile(&path), || File::options().append(true).open(&path)?.sync_all())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a folder with these files appear at once, beside those written since `begin` if there was one. One that is already there is moved aside first and removed, so
+    /// that an interruption leaves the old, the new, or none, and never a mixture.
+    pub(crate) fn publish(&self, path: &Path, content: &[(String, Vec<u8>)], begun: bool) -> Result<(), Refused> {
+        let (folder, temporary) = sibling(path);
+        if begun {
+            self.sync_all(&temporary)?;
+        } else {
+            self.begin(path)?;
+        }
         for (name, bytes) in content {
             self.write(&temporary.join(name), bytes)?;
         }

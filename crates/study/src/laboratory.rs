@@ -1,9 +1,10 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-use fullpipe_lab::{Options, Sabotage, write_completions, write_figures, write_flows, write_series};
+use fullpipe_lab::{Capture, Options, Sabotage, write_completions, write_figures, write_flows, write_series};
 use fullpipe_scenario::Override;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Runs scenarios in virtual time.
@@ -41,10 +42,8 @@ impl Laboratory for VirtualLaboratory {
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
-        for (asked, what) in [(options.pcap, "packet captures"), (options.qlog, "qlog")] {
-            if asked {
-                return Err(RunError::Failed(format!("{what} are not in this version")));
-            }
+        if options.qlog {
+            return Err(RunError::Failed("qlog is not in this version".to_owned()));
         }
         if options.stop.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
@@ -53,8 +52,14 @@ impl Laboratory for VirtualLaboratory {
             .map_err(|errors| RunError::Failed(errors.to_string()))?
             .scenario;
         loaded.seed = seed;
-        let lab_options = Options { audit_packets: options.audit, faults: self.faults.clone(), ..Options::default() };
+        let capture = options.pcap.map(|snap_bytes| {
+            let attach = options.attach.clone();
+            Capture { snap_bytes, append: Arc::new(move |name, bytes| attach.append(name, bytes)) }
+        });
+        let faults = self.faults.clone();
+        let lab_options = Options { audit_packets: options.audit, faults, capture, ..Options::default() };
         let outcome = fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
+        outcome.captured().map_err(|reason| RunError::Machine(format!("packet captures: {reason}")))?;
         let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
         let mut records = RunRecords::default();
         write_flows(&outcome, &mut records.flows).map_err(memory)?;

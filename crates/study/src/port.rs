@@ -4,6 +4,8 @@
 
 use fullpipe_scenario::schema::Override;
 use serde_json::{Map, Value};
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,12 +41,46 @@ pub struct ResolvedScenario {
 pub struct RunOptions {
     /// Check packet by packet.
     pub audit: bool,
-    /// Write packets.
-    pub pcap: bool,
+    /// Write packets: how many bytes of each at most, 0 for all.
+    pub pcap: Option<u32>,
     /// Write qlog.
     pub qlog: bool,
+    /// Where files go that are too large for [`RunRecords::attachments`]; there is a place if packets or qlog are asked
+    /// for.
+    pub attach: Attach,
     /// Set from outside to end a run early; the run then returns [`RunError::Interrupted`].
     pub stop: Arc<AtomicBool>,
+}
+
+/// Takes further files of a run, piece by piece: appends bytes to the file of a name. They appear together with the
+/// run's records, or not at all.
+#[derive(Clone, Default)]
+pub struct Attach(Option<Arc<AppendTo>>);
+
+type AppendTo = dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync;
+
+impl Attach {
+    /// A place for files.
+    pub fn new(append: impl Fn(&str, &[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Attach(Some(Arc::new(append)))
+    }
+
+    /// Appends bytes to a file, which is created if there is none.
+    ///
+    /// # Errors
+    /// What the disk refused; [`io::ErrorKind::Unsupported`] if there is no place.
+    pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        match &self.0 {
+            Some(append) => append(name, bytes),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "there is no place for further files")),
+        }
+    }
+}
+
+impl fmt::Debug for Attach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_some() { "Attach" } else { "Attach(nowhere)" })
+    }
 }
 
 /// What a run leaves behind.

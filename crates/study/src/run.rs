@@ -20,15 +20,15 @@ pub struct Options {
     pub jobs: usize,
     /// Check packet by packet.
     pub audit: bool,
-    /// Keep packets.
-    pub pcap: bool,
+    /// Keep packets: how many bytes of each at most, 0 for all.
+    pub pcap: Option<u32>,
     /// Keep qlog.
     pub qlog: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { jobs: 1, audit: false, pcap: false, qlog: false }
+        Options { jobs: 1, audit: false, pcap: None, qlog: false }
     }
 }
 

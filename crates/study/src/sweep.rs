@@ -163,7 +163,12 @@ impl Sweep<'_> {
         {
             return Ok(result);
         }
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.laboratory.run(&run.scenario, run.seed, &self.options)));
+        let attach = self.archive.begin(&run.key, &self.options).map_err(machine)?;
+        let options = RunOptions { attach, ..self.options.clone() };
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.laboratory.run(&run.scenario, run.seed, &options)));
+        if !matches!(attempt, Ok(Ok(_))) {
+            self.archive.discard(&run.key).map_err(machine)?;
+        }
         let records = match attempt {
             Ok(Ok(records)) => records,
             Ok(Err(RunError::Failed(reason))) => return Ok(RunResult::Failed(reason)),

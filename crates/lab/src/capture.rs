@@ -1,0 +1,167 @@
+//! Packet captures of a run: one pcapng file per host, with the packets as its interface would have shown them.
+//!
+//! Each file is kept in memory a piece at a time and appended to its place, so that 10 000 hosts need neither 10 000
+//! open files nor the memory of all their packets.
+
+use fullpipe_network::{Captured, Direction, Tap, wire};
+use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::Workload;
+use fullpipe_units::{Instant, NodeId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::{fmt, io};
+
+/// Appends bytes to the file of this name, which it creates if there is none.
+pub type Append = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>;
+
+/// How to capture.
+#[derive(Clone)]
+pub struct Capture {
+    /// Most bytes kept of a packet; 0: all. All headers together have at most 108 bytes (IPv6 40, fragment 8, TCP 60).
+    pub snap_bytes: u32,
+    /// Where the files go: `HOST.pcapng`.
+    pub append: Append,
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Capture").field("snap_bytes", &self.snap_bytes).finish_non_exhaustive()
+    }
+}
+
+/// Bytes of a file that are kept in memory.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// One host's file.
+#[derive(Debug)]
+struct File {
+    name: String,
+    capture: PcapngWriter<Vec<u8>>,
+}
+
+/// Captures at every host.
+#[derive(Debug)]
+pub(crate) struct Captures {
+    settings: Capture,
+    /// By node; routers have none.
+    files: Vec<Option<File>>,
+    /// The packet that is being written.
+    bytes: Vec<u8>,
+    failed: io::Result<()>,
+}
+
+impl Captures {
+    pub(crate) fn new(settings: &Capture, scenario: &Scenario) -> Self {
+        let mut taken = BTreeSet::new();
+        let files = scenario.nodes.iter().map(|node| {
+            (!node.router).then(|| {
+                let name = file_name(&node.name, &mut taken);
+                File { name, capture: begin(&node.name, settings.snap_bytes) }
+            })
+        });
+        Captures { settings: settings.clone(), files: files.collect(), bytes: Vec::new(), failed: Ok(()) }
+    }
+
+    fn write(&mut self, now: Instant, node: NodeId, way: Way, captured: &Captured<'_>) -> io::Result<()> {
+        let Some(Some(file)) = self.files.get_mut(node.index()) else { return Ok(()) };
+        let snap_bytes = if self.settings.snap_bytes == 0 { usize::MAX } else { self.settings.snap_bytes as usize };
+        self.bytes.clear();
+        let original_bytes = wire::write(captured, snap_bytes, &mut self.bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", file.name)))?;
+        file.capture.packet(0, now, way, &self.bytes, original_bytes)?;
+        if file.capture.get_mut().len() >= PIECE_BYTES {
+            file.flush(&self.settings.append)?;
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn flush(&mut self, append: &Append) -> io::Result<()> {
+        let piece = self.capture.get_mut();
+        append(&self.name, piece)?;
+        piece.clear();
+        Ok(())
+    }
+}
+
+/// A file with its section header and its host's interface. Memory takes all that is written to it.
+fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
+    let section = Section {
+        hardware: "a simulated host",
+        system: "virtual time",
+        application: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
+    };
+    let interface =
+        Interface { name: host, description: "all interfaces of the host", link_type: LinkType::Raw, snap_bytes };
+    let mut capture = PcapngWriter::new(Vec::new(), &section).expect("memory takes bytes");
+    capture.interface(&interface).expect("memory takes bytes");
+    capture
+}
+
+/// A name for a host's file that every file system takes, and that no other host has.
+fn file_name(host: &str, taken: &mut BTreeSet<String>) -> String {
+    let harmless = |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
+    let plain: String = host.chars().take(60).map(harmless).collect();
+    // Neither hidden nor without a name.
+    let stem = if plain.is_empty() || plain.starts_with('.') { format!("_{plain}") } else { plain };
+    let numbered = (1_u64..).map(|number| if number == 1 { stem.clone() } else { format!("{stem}.{number}") });
+    // File systems exist that do not tell capitals from small letters.
+    let free = numbered.filter(|name| taken.insert(name.to_lowercase())).map(|name| format!("{name}.pcapng")).next();
+    free.unwrap_or_default()
+}
+
+impl Tap for Captures {
+    fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
+        let way = match direction {
+            Direction::Out => Way::Outbound,
+            Direction::In => Way::Inbound,
+        };
+        if self.failed.is_ok() {
+            self.failed = self.write(now, node, way, captured);
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        std::mem::replace(&mut self.failed, Ok(()))?;
+        self.files.iter_mut().flatten().try_for_each(|file| file.flush(&self.settings.append))
+    }
+}
+
+/// The port at which a flow's acceptor listens: the assigned one where there is such a service (RFC 863 discard, 80
+/// HTTP, 5004 RTP), else one of the user ports.
+pub(crate) fn server_port(workload: &Workload) -> u16 {
+    match workload {
+        Workload::Bulk { .. } | Workload::ConstantRate { .. } | Workload::OnOff(_) | Workload::PoissonPackets(_) => 9,
+        Workload::Transfers { .. } | Workload::PoissonTransfers(_) => 5001,
+        Workload::RequestResponse(_) | Workload::VideoAbr(_) => 80,
+        Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
+        Workload::Gaming(_) => 27_015,
+        Workload::Idle => 7000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_harmless_and_differ() {
+        let mut taken = BTreeSet::new();
+        let hosts = ["client", "a/b", "a_b", "A/B", "..", "", "näher", &"x".repeat(300)];
+        let names: Vec<String> = hosts.iter().map(|host| file_name(host, &mut taken)).collect();
+        let long = format!("{}.pcapng", "x".repeat(60));
+        let expected = [
+            "client.pcapng",
+            "a_b.pcapng",
+            "a_b.2.pcapng",
+            "A_B.3.pcapng",
+            "_...pcapng",
+            "_.pcapng",
+            "näher.pcapng",
+            &long,
+        ];
+        assert_eq!(names, expected);
+    }
+}
