@@ -4,7 +4,9 @@
 mod common;
 
 use common::{flows_csv, outcome_with};
-use fullpipe_lab::{Options, run};
+use fullpipe_lab::{Append, Capture, Options, run};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 /// A dumbbell with loss, short queues, TCP of three kinds, UDP, and a transfer that ends.
 const MIXED: &str = r#"
@@ -134,6 +136,62 @@ fn chains_computed_at_once_and_the_packet_auditor_change_nothing() {
             assert_eq!(other.ended(), plain.ended());
         }
     }
+}
+
+#[test]
+fn captures_change_nothing_and_are_the_same_each_time() {
+    for text in [MIXED, SHARED] {
+        let scenario = fullpipe_scenario::load(text, "mixed.toml", &[]).expect("it is right").scenario;
+        let plain = run(&scenario, &Options::default()).expect("it runs");
+        let captured = || {
+            let files: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
+            let kept = files.clone();
+            let append: Append = Arc::new(move |name, bytes| {
+                kept.lock().expect("no panic").entry(name.to_string()).or_default().extend_from_slice(bytes);
+                Ok(())
+            });
+            let capture = Some(Capture { snap_bytes: 128, append });
+            let other = run(&scenario, &Options { capture, ..Options::default() }).expect("it runs");
+            assert!(other.captured().is_ok());
+            assert_eq!(flows_csv(&other), flows_csv(&plain));
+            assert_eq!(
+                (other.totals().events, other.totals().packet_hops),
+                (plain.totals().events, plain.totals().packet_hops)
+            );
+            let files = files.lock().expect("no panic").clone();
+            files
+        };
+        let files = captured();
+        let hosts = scenario.nodes.iter().filter(|node| !node.router);
+        let expected: Vec<String> = hosts.map(|host| format!("{}.pcapng", host.name)).collect();
+        assert_eq!(files.keys().cloned().collect::<BTreeSet<_>>(), expected.into_iter().collect());
+        let received = plain.flow_rows().map(|row| row.counters.rx_packets).sum::<u64>();
+        let sent = plain.flow_rows().map(|row| row.counters.tx_packets).sum::<u64>();
+        assert_eq!(files.values().map(|file| blocks(file)).sum::<u64>(), sent + received);
+        assert_eq!(captured(), files);
+    }
+}
+
+/// Packets of a pcapng file, of which every block is whole and says its length at both ends.
+fn blocks(file: &[u8]) -> u64 {
+    let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+    let (mut at, mut packets) = (0, 0);
+    while at < file.len() {
+        let length = number(at + 4) as usize;
+        assert_eq!(number(at + length - 4) as usize, length);
+        packets += u64::from(number(at) == 6);
+        at += length;
+    }
+    packets
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_is_told() {
+    let scenario = fullpipe_scenario::load(MIXED, "mixed.toml", &[]).expect("it is right").scenario;
+    let append: Append = Arc::new(|_, _| Err(std::io::ErrorKind::StorageFull.into()));
+    let capture = Some(Capture { snap_bytes: 0, append });
+    let outcome = run(&scenario, &Options { capture, ..Options::default() }).expect("it runs");
+    assert_eq!(outcome.captured().map_err(std::io::Error::kind), Err(std::io::ErrorKind::StorageFull));
 }
 
 #[test]

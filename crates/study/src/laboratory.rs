@@ -59,7 +59,7 @@ impl Laboratory for VirtualLaboratory {
         let faults = self.faults.clone();
         let lab_options = Options { audit_packets: options.audit, faults, capture, ..Options::default() };
         let outcome = fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
-        outcome.captured().map_err(|reason| RunError::Machine(format!("packet captures: {reason}")))?;
+        outcome.captured().map_err(|reason| RunError::Machine(reason.to_string()))?;
         let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
         let mut records = RunRecords::default();
         write_flows(&outcome, &mut records.flows).map_err(memory)?;

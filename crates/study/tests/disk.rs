@@ -32,6 +32,11 @@ fn small() -> Study {
     study
 }
 
+/// Writes a further file while it runs, piece by piece.
+fn capturing() -> Fake {
+    Fake { captures: true, ..Fake::new() }
+}
+
 /// Counts steps and does something at one of them.
 fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'static) -> (Hook, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
@@ -44,7 +49,7 @@ fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'st
 /// Steps of an undisturbed run into an empty place.
 fn steps(study: &Study, folder: &Path) -> usize {
     let (hook, count) = hook(usize::MAX, |_| Ok(()));
-    run_with(study, &Fake::new(), folder, 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
+    run_with(study, &capturing(), folder, 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
     count.load(Ordering::SeqCst)
 }
 
@@ -60,7 +65,7 @@ fn victim() {
         std::thread::sleep(Duration::from_secs(600));
         Ok(())
     });
-    let laboratory = Fake { takes, ..Fake::new() };
+    let laboratory = Fake { takes, captures: number(STEP).is_some(), ..Fake::new() };
     let study = if number(STEP).is_some() { small() } else { study() };
     let jobs = if number(STEP).is_some() { 1 } else { 2 };
     run_with(&study, &laboratory, Path::new(&folder), jobs, &Files::with_hook(hook, CHUNK)).expect("a good study");
@@ -110,10 +115,10 @@ fn only_whole_runs(folder: &Path, whole: &BTreeMap<String, Vec<u8>>) -> usize {
 }
 
 /// Repeats the call and checks that finished runs were not touched and all is as in an undisturbed folder.
-fn repeat(study: &Study, folder: &Path, whole: &BTreeMap<String, Vec<u8>>, what: &str) {
+fn repeat(study: &Study, laboratory: &Fake, folder: &Path, whole: &BTreeMap<String, Vec<u8>>, what: &str) {
     let finished = only_whole_runs(folder, whole);
     let before = if folder.join("runs").exists() { stamps(folder) } else { BTreeMap::new() };
-    let outcome = run_into(study, &Fake::new(), folder, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let outcome = run_into(study, laboratory, folder, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(outcome.reused, finished, "{what}");
     let after = stamps(folder);
     for (name, stamp) in before.iter().filter(|(name, _)| name.len() > "runs/".len() && !name.contains(".unfinished-"))
@@ -124,17 +129,49 @@ fn repeat(study: &Study, folder: &Path, whole: &BTreeMap<String, Vec<u8>>, what:
 }
 
 #[test]
+fn what_is_written_during_a_run_appears_with_it_or_not_at_all() {
+    let folder = Temporary::new("attached");
+    let study = small();
+    let out = folder.join("out");
+    let captures = |out: &Path| -> Vec<Vec<u8>> {
+        tree(out).into_iter().filter(|(name, _)| name.ends_with("a.pcapng")).map(|(_, content)| content).collect()
+    };
+    // Without, with, without again: made, made again, and reused.
+    let plain = run_into(&study, &Fake::new(), &out, 1).expect("nothing disturbs");
+    assert_eq!((plain.made, captures(&out).len()), (4, 0));
+    let records = tree(&out);
+    let outcome = run_into(&study, &capturing(), &out, 2).expect("nothing disturbs");
+    assert_eq!((outcome.made, outcome.reused, captures(&out).len()), (4, 0, 4));
+    // 128 bytes, then 384.
+    for content in captures(&out) {
+        assert_eq!((content.len(), &content[..128]), (512, &[1; 128][..]));
+    }
+    let outcome = run_into(&study, &Fake::new(), &out, 1).expect("nothing disturbs");
+    assert_eq!((outcome.made, outcome.reused, captures(&out).len()), (0, 4, 4));
+    let others = |tree: BTreeMap<String, Vec<u8>>| -> BTreeMap<String, Vec<u8>> {
+        tree.into_iter().filter(|(name, _)| !name.ends_with("run.json") && !name.ends_with("a.pcapng")).collect()
+    };
+    assert_eq!(others(tree(&out)), others(records), "captures change no other record");
+    // A run that fails after its first pieces leaves nothing.
+    let failing = Fake { fails_at: Some(10), ..capturing() };
+    let out = folder.join("failing");
+    assert_eq!(run_into(&study, &failing, &out, 1).expect("a failed run is no error").failed.len(), 2);
+    assert!(tree(&out.join("runs")).keys().all(|name| !name.contains(".unfinished")));
+    assert_eq!(captures(&out).len(), 2);
+}
+
+#[test]
 fn killed_at_every_step_of_a_new_study() {
     let folder = Temporary::new("kill-new");
     let study = small();
     let total = steps(&study, &folder.join("whole"));
     let whole = tree(&folder.join("whole"));
-    // study.toml; per run a folder, three files, syncs, renames; two tables: each step is one kill.
+    // study.toml; per run a folder, four files, syncs, renames; two tables: each step is one kill.
     assert!(total > 60, "{total} steps");
     for step in 0..total {
         let out = folder.join(&step.to_string());
         assert!(kill_at(step, &out), "step {step} of {total} is reached");
-        repeat(&study, &out, &whole, &format!("killed at step {step} of {total}"));
+        repeat(&study, &capturing(), &out, &whole, &format!("killed at step {step} of {total}"));
         std::fs::remove_dir_all(&out).expect("it is ours");
     }
 }
@@ -144,12 +181,12 @@ fn killed_at_every_step_of_a_continued_study() {
     // The folder has one finished run of four, an unfinished run, and tables of another part of the study.
     let folder = Temporary::new("kill-continued");
     let study = small();
-    run_into(&study, &Fake::new(), &folder.join("whole"), 1).expect("nothing disturbs");
+    run_into(&study, &capturing(), &folder.join("whole"), 1).expect("nothing disturbs");
     let whole = tree(&folder.join("whole"));
     let prepare = |out: &Path| {
         let (mut part, _) = common::with(&["size=[40]", "experiments=sizes"], false).expect("good settings");
         part.experiments.iter_mut().for_each(|experiment| experiment.runs = 1);
-        run_into(&part, &Fake::new(), out, 1).expect("nothing disturbs");
+        run_into(&part, &capturing(), out, 1).expect("nothing disturbs");
         std::fs::create_dir_all(out.join("runs/.unfinished-0123")).expect("it is ours");
         std::fs::write(out.join("runs/.unfinished-0123/flows.csv"), "flow,so").expect("it is ours");
         std::fs::write(out.join(".unfinished-summary.csv"), "poi").expect("it is ours");
@@ -163,7 +200,7 @@ fn killed_at_every_step_of_a_continued_study() {
         let out = folder.join(&step.to_string());
         prepare(&out);
         assert!(kill_at(step, &out), "step {step} of {total} is reached");
-        repeat(&study, &out, &whole, &format!("killed at step {step} of {total}"));
+        repeat(&study, &capturing(), &out, &whole, &format!("killed at step {step} of {total}"));
         std::fs::remove_dir_all(&out).expect("it is ours");
     }
 }
@@ -191,7 +228,7 @@ fn killed_at_fifty_random_moments() {
         kill(child);
         let finished = if out.exists() { only_whole_runs(&out, &whole) } else { 0 };
         in_the_middle += usize::from((1..12).contains(&finished));
-        repeat(&study, &out, &whole, &format!("random moment {attempt}"));
+        repeat(&study, &Fake::new(), &out, &whole, &format!("random moment {attempt}"));
         std::fs::remove_dir_all(&out).expect("it is ours");
     }
     assert!(in_the_middle > 0, "no kill came between the first and the last run");
@@ -211,12 +248,12 @@ fn a_disk_that_refuses_at_every_step_gives_a_sentence_and_harms_nothing() {
         for step in 0..total {
             let out = folder.join("out");
             let (hook, _) = hook(step, move |_| Err(kind.into()));
-            let error = run_with(&study, &Fake::new(), &out, 1, &Files::with_hook(hook, CHUNK)).unwrap_err();
+            let error = run_with(&study, &capturing(), &out, 1, &Files::with_hook(hook, CHUNK)).unwrap_err();
             let StudyError::Machine(sentence) = &error else { panic!("step {step}: {error:?}") };
             assert_eq!(error.exit_status(), 1);
             assert!(sentence.starts_with("cannot ") && sentence.ends_with(words), "{sentence}");
             assert!(sentence.contains(&*out.to_string_lossy()), "{sentence}");
-            repeat(&study, &out, &whole, &format!("{kind} at step {step}"));
+            repeat(&study, &capturing(), &out, &whole, &format!("{kind} at step {step}"));
             std::fs::remove_dir_all(&out).expect("it is ours");
         }
     }
@@ -248,7 +285,7 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
         writer.lock().expect("no panic").push(line);
         Ok(())
     });
-    run_with(&small(), &Fake::new(), &folder.join("out"), 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
+    run_with(&small(), &capturing(), &folder.join("out"), 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
     let trace = trace.lock().expect("no panic");
     let mut renames = 0;
     for (at, (_, from, to)) in trace.iter().enumerate().filter(|(_, (what, _, _))| *what == "rename") {

@@ -28,6 +28,8 @@ pub(crate) struct Fake {
     pub(crate) panics_at: Option<u64>,
     /// Runs of scenarios with this `size` are not to be trusted.
     pub(crate) lies_at: Option<u64>,
+    /// Runs are asked to write packets while they run.
+    pub(crate) captures: bool,
     /// Every run says that the machine refused.
     pub(crate) broken: bool,
     /// Build.
@@ -63,7 +65,7 @@ impl Laboratory for Fake {
         Ok(ResolvedScenario { content: text.clone().into_bytes(), text, flows, folder: None })
     }
 
-    fn run(&self, scenario: &ResolvedScenario, seed: u64, _: &RunOptions) -> Result<RunRecords, RunError> {
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
         std::thread::sleep(self.takes);
         let made = self.made.fetch_add(1, Ordering::SeqCst) + 1;
         self.seeds.lock().expect("no test panics here").push(seed);
@@ -74,6 +76,12 @@ impl Laboratory for Fake {
         let size: u64 = values.get("size").and_then(|size| size.parse().ok()).unwrap_or(1);
         if self.broken {
             return Err(RunError::Machine("out of memory".into()));
+        }
+        if let Some(bytes) = options.pcap {
+            for piece in [vec![1; bytes as usize], vec![seed as u8; 3 * bytes as usize]] {
+                let refused = |error: std::io::Error| RunError::Machine(error.to_string());
+                options.attach.append("a.pcapng", &piece).map_err(refused)?;
+            }
         }
         if self.fails_at == Some(size) {
             return Err(RunError::Failed("it was told to".into()));
@@ -200,7 +208,7 @@ pub(crate) fn run_with(
     jobs: usize,
     files: &Files,
 ) -> Result<Outcome, StudyError> {
-    let options = Options { jobs, ..Options::default() };
+    let options = Options { jobs, pcap: laboratory.captures.then_some(128), ..Options::default() };
     run(study, laboratory, folder, files, &options, &mut (), &laboratory.stop)
 }
 
