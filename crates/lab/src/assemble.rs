@@ -40,6 +40,8 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
             queue: settings::limit(link.queue, link.rate),
             discipline: link.discipline.as_ref().map(|described| discipline(described, scenario, &link.name)),
             loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
+            course: fullpipe_network::Course::Constant,
+            impairments: None,
         });
     }
     for ethernet in &scenario.ethernets {

@@ -155,11 +155,16 @@ impl<O: Observer> Network<O> {
             // One marked fragment marks the whole (RFC 3168 section 5.3).
             self.arena.get_mut(whole).codepoint = Codepoint::Ce;
         }
+        // The transport's checksum is over all fragments.
+        self.arena.get_mut(whole).corrupted |= packet.corrupted;
         if let Some(state) = self.fragments.wholes.get_mut(&whole) {
             state.fill(offset_bytes, offset_bytes + packet.fragment_bytes(), last);
         }
         if self.end_fragment(handle, whole, None) {
             let packet = self.arena.get(whole);
+            if packet.corrupted {
+                return self.refuse_corrupted(whole);
+            }
             self.observer.delivered(self.now, &packet.view(), packet.sent);
             hosts.receive(self, node, whole);
         }

@@ -10,13 +10,18 @@ pub mod arp;
 pub mod discipline;
 pub mod ethernet;
 pub mod fragment;
+pub mod impairment;
 pub mod link;
 pub mod loss;
+pub mod mahimahi;
 pub mod nat;
 pub mod network;
 pub mod packet;
+pub mod processing;
 pub mod queue;
 pub mod routing;
+pub mod schedule;
+pub mod special;
 pub mod tap;
 pub mod wire;
 
@@ -28,11 +33,17 @@ pub use discipline::{
     StepMarkerSpecification, StepThreshold, StrictPriority,
 };
 pub use ethernet::{EthernetSpecification, StationCounters};
+pub use impairment::{
+    Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,
+};
 pub use link::LinkSpecification;
 pub use loss::LossModel;
+pub use mahimahi::Trace;
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{Fault, Hosts, Network};
 pub use packet::{AccurateEcn, Content, Handle, IpVersion, Packet, SackBlock, SegmentOptions, Side, TcpHeader};
 pub use queue::{Fifo, Limit, QueueDiscipline};
 pub use routing::Attachment;
+pub use schedule::{Schedule, Step};
+pub use special::Course;
 pub use tap::{Captured, Direction, Envelope, Tap};

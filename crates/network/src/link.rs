@@ -5,12 +5,16 @@
 //! propagation; the queue is a list of the starts still to come. With a discipline above the device queue, a packet's
 //! fate is open until the transmitter takes it, and each departure is an event of its own.
 //!
+//! Rates and delays that change, delivery opportunities and impairments are in [`crate::special`].
+//!
 //! The packet in transmission does not count against the queue's limit. A packet whose transmission begins at the very
 //! instant at which another comes has left the queue.
 
+use crate::impairment::Impairments;
 use crate::loss::LossModel;
 use crate::packet::InFlight;
 use crate::queue::{Interface, Limit, QueueDiscipline};
+use crate::special::{Course, Special};
 use fullpipe_engine::Lane;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
@@ -37,6 +41,10 @@ pub struct LinkSpecification {
     pub discipline: Option<Box<dyn QueueDiscipline>>,
     /// Loss after transmission.
     pub loss: Option<LossModel>,
+    /// Rate and delay over time; `rate` and `delay` hold before the first step.
+    pub course: Course,
+    /// What else goes wrong after transmission.
+    pub impairments: Option<Box<Impairments>>,
 }
 
 /// Packets and bytes that wait, computed from when each will begin.
@@ -92,6 +100,10 @@ pub struct LinkCounters {
     pub queue_drops: u64,
     /// Frames lost after transmission.
     pub losses: u64,
+    /// Frames of which bits were flipped.
+    pub corrupted: u64,
+    /// Copies made.
+    pub duplicates: u64,
     /// Frames that the queue discipline marked "congestion experienced" and that were transmitted.
     pub marks: u64,
     /// Sum over transmitted frames of the time between coming and beginning.
@@ -137,18 +149,34 @@ pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 #[derive(Debug)]
 pub(crate) struct Extras {
     pub(crate) loss: Option<LossModel>,
+    /// Whether there is more than loss.
+    pub(crate) rare: bool,
     pub(crate) driven: Option<Driven>,
+    pub(crate) special: Option<Box<Special>>,
 }
 
 impl Link {
     pub(crate) fn new(specification: LinkSpecification) -> Self {
-        let LinkSpecification { from, to, rate, delay, mtu_bytes, framing_bytes, queue, discipline, loss } =
-            specification;
+        let LinkSpecification {
+            from,
+            to,
+            rate,
+            delay,
+            mtu_bytes,
+            framing_bytes,
+            queue,
+            discipline,
+            loss,
+            course,
+            impairments,
+        } = specification;
         let driven = discipline.map(|discipline| Driven {
             interface: Interface::new(Some(discipline), queue, mtu_bytes + framing_bytes),
             transmitting: false,
         });
-        let extras = (loss.is_some() || driven.is_some()).then(|| Box::new(Extras { loss, driven }));
+        let special = Special::new(course, impairments, rate, delay);
+        let rare = driven.is_some() || special.is_some();
+        let extras = (loss.is_some() || rare).then(|| Box::new(Extras { loss, rare, driven, special }));
         Link {
             transmitter: Transmitter::new(rate),
             busy_until: Instant::ZERO,
@@ -182,6 +210,25 @@ impl Link {
         self.extras.as_ref()?.driven.as_ref()
     }
 
+    /// What few links have.
+    pub(crate) fn special(&self) -> Option<&Special> {
+        self.extras.as_ref()?.special.as_deref()
+    }
+
+    /// Whether what arrives is each transmitted frame at most once, in order.
+    pub(crate) fn keeps_order_and_number(&self) -> bool {
+        self.special().is_none_or(Special::keeps_order_and_number)
+    }
+
+    /// Least delay, and least nanoseconds per byte.
+    pub(crate) fn minimum(&self) -> (Duration, f64) {
+        let rate = self.transmitter.rate();
+        match self.special() {
+            Some(special) => special.minimum(rate, self.delay),
+            None => (self.delay, 8e9 / rate.bits_per_second() as f64),
+        }
+    }
+
     /// Its counters. Those of a link that is computed ahead are of a later instant; see [`crate::network`].
     pub fn counters(&self) -> LinkCounters {
         LinkCounters {
@@ -190,6 +237,8 @@ impl Link {
             queue_drops: self.queue_drops,
             losses: self.losses,
             marks: self.marks,
+            corrupted: self.special().map_or(0, |special| special.corrupted),
+            duplicates: self.special().map_or(0, |special| special.duplicates),
             queue_delay_sum: self.queue_delay_sum,
         }
     }
@@ -208,6 +257,8 @@ impl Link {
     /// Frames and bytes that were offered and neither reported as transmitted nor as dropped. A link without a
     /// discipline reports a transmission when the frame comes.
     pub(crate) fn queued(&self) -> (u64, u64) {
-        self.driven().map_or((0, 0), |driven| (driven.interface.packets(), driven.interface.bytes()))
+        let (frames, bytes) = self.special().map_or((0, 0), |special| special.stuck);
+        self.driven()
+            .map_or((frames, bytes), |driven| (frames + driven.interface.packets(), bytes + driven.interface.bytes()))
     }
 }

@@ -3,7 +3,8 @@
 //! **Chains computed at once.** If a link's packets come from one other link only, they come in the order in which
 //! that link was given them, so the second link can be booked at the moment the first is: a chain of links costs one
 //! event. [`Network::finish`] decides this once, from the declared conversations, before the run. It holds for
-//! drop-tail links of fixed rate and delay. What such a link counts belongs to a later instant than the clock's, so a
+//! drop-tail links that keep order and number of what they are given, also where their rate and delay change over time
+//! (see [`crate::special`]). What such a link counts belongs to a later instant than the clock's, so a
 //! link that is probed is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
 //! the run. Because simultaneous events are ordered by entity and not by insertion, results are the same with and
 //! without (`tests/fusion.rs`).
@@ -17,6 +18,7 @@ use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
 use crate::nat::Translators;
 use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet};
+use crate::processing::{self, Processing};
 use crate::queue::Queued;
 use crate::routing::{self, Attachment, Edge, Routes};
 use crate::tap::{Captured, Direction, Envelope, Tap};
@@ -60,9 +62,10 @@ const HOP_LIMIT: u8 = 64;
 
 /// A node: hosts end packets, routers pass them on.
 #[derive(Debug)]
-struct Node {
+pub(crate) struct Node {
     router: bool,
     routes: Routes,
+    pub(crate) processing: Option<Box<Processing>>,
 }
 
 /// What remains in the network at the end of a run.
@@ -97,7 +100,7 @@ pub struct Network<O> {
     /// Who talks to whom; needed where there is a tap or a translator.
     pub directory: Directory,
     pub(crate) translators: Translators,
-    nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
     conversations: BTreeSet<(NodeId, NodeId)>,
     observed: BTreeSet<LinkId>,
@@ -137,7 +140,7 @@ impl<O: Observer> Network<O> {
 
     /// Adds a node.
     pub fn add_node(&mut self, router: bool) -> NodeId {
-        self.nodes.push(Node { router, routes: Routes::Default(Attachment::None) });
+        self.nodes.push(Node { router, routes: Routes::Default(Attachment::None), processing: None });
         self.edges.push(Vec::new());
         NodeId(self.nodes.len() as u32 - 1)
     }
@@ -174,6 +177,7 @@ impl<O: Observer> Network<O> {
     /// Breaks something on purpose.
     pub fn inject(&mut self, fault: Fault) {
         match fault {
+            Fault::FastLink(link) if self.links.get_mut(link.index()).is_some_and(Link::exceed) => {}
             Fault::FastLink(link) => {
                 let transmitter = match self.links.get_mut(link.index()) {
                     Some(link) => &mut link.transmitter,
@@ -241,6 +245,7 @@ impl<O: Observer> Network<O> {
             if let Feeder::Only(before) = feeder
                 && !self.links[index].is_driven()
                 && !self.links[before.index()].is_driven()
+                && self.links[before.index()].keeps_order_and_number()
                 && !self.observed.contains(&LinkId(index as u32))
             {
                 self.links[index].feeder = before;
@@ -316,7 +321,15 @@ impl<O: Observer> Network<O> {
 
     /// A host hands a packet to the network, now.
     #[inline(always)]
-    pub fn send(&mut self, from: NodeId, mut packet: Packet) {
+    pub fn send(&mut self, from: NodeId, packet: Packet) {
+        if self.nodes[from.index()].processing.is_some() {
+            return self.hold(from, packet);
+        }
+        self.hand_over(from, packet);
+    }
+
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, from: NodeId, mut packet: Packet) {
         packet.sent = self.now;
         let Packet { flow, destination, ip_bytes, .. } = packet;
         self.observer.sent(self.now, &packet.view());
@@ -377,13 +390,15 @@ impl<O: Observer> Network<O> {
         loop {
             let l = &mut self.links[link.index()];
             let wire_bytes = ip_bytes + u32::from(l.framing_bytes);
-            if ip_bytes > u32::from(l.mtu_bytes) || self.silent_drop.is_some() {
-                return self.enqueue_with_care(link, at, handle);
-            }
-            if let Some(extras) = &l.extras
-                && extras.driven.is_some()
+            if ip_bytes > u32::from(l.mtu_bytes)
+                || self.silent_drop.is_some()
+                || l.extras.as_ref().is_some_and(|extras| extras.rare)
             {
-                return self.enqueue_with_care(link, at, handle);
+                match self.enqueue_with_care(link, at, handle) {
+                    Some(next) => (link, at) = next,
+                    None => return,
+                }
+                continue;
             }
             self.observer.offered(link, wire_bytes);
             let idle = l.busy_until <= at;
@@ -430,30 +445,48 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The rarer forms of a link: oversized packets, queue disciplines, faults.
+    /// The link on which a packet goes on, if that is to be booked when `link` is.
+    pub(crate) fn chained(&self, link: LinkId, destination: NodeId, arrival: Instant) -> Option<LinkId> {
+        let l = &self.links[link.index()];
+        if !l.to_router || arrival > self.horizon {
+            return None;
+        }
+        match self.nodes[l.to.index()].routes.toward(destination) {
+            Attachment::Link(next) if self.links[next.index()].feeder == link => Some(next),
+            _ => None,
+        }
+    }
+
+    /// The rarer forms of a link: oversized packets, queue disciplines, what few links do, faults. Gives the next link,
+    /// and when the packet comes there, if that is to be booked at once.
     #[inline(never)]
-    fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: Handle) {
+    fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let packet = self.arena.get(handle);
         let wire_bytes = packet.ip_bytes + u32::from(l.framing_bytes);
         if packet.ip_bytes > u32::from(l.mtu_bytes) {
             let mtu_bytes = u32::from(l.mtu_bytes);
             let from = l.from;
-            return self.fragment(at, handle, from, mtu_bytes, link, |network, piece| {
+            self.fragment(at, handle, from, mtu_bytes, link, |network, piece| {
                 let piece = network.arena.in_flight(piece);
                 network.enqueue(link, at, piece);
             });
+            return None;
         }
         if self.drops_silently(link, handle) {
-            return;
+            return None;
         }
         let l = &mut self.links[link.index()];
+        let special = l.special().is_some();
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else {
+            if special {
+                return self.book(link, at, handle);
+            }
             // Only a fault elsewhere brought us here.
             let fault = self.silent_drop.take();
             self.enqueue(link, at, self.arena.in_flight(handle));
             self.silent_drop = fault;
-            return;
+            return None;
         };
         self.observer.offered(link, wire_bytes);
         let queued = Queued::new(handle, self.arena.get(handle), wire_bytes, at);
@@ -465,6 +498,7 @@ impl<O: Observer> Network<O> {
         if !transmitting {
             self.depart(link);
         }
+        None
     }
 
     /// Whether the fault of that name takes the packet.
@@ -496,7 +530,18 @@ impl<O: Observer> Network<O> {
         let now = self.now;
         let mut dropped = std::mem::take(&mut self.dropped);
         let l = &mut self.links[link.index()];
+        let special = l.special().is_some();
+        let chance = if special { l.first_chance(now) } else { now };
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
+        if chance > now {
+            // Not before a trace's next opportunity.
+            driven.transmitting = driven.interface.packets() > 0;
+            if driven.transmitting && !chance.is_never() {
+                self.calendar.schedule(chance, EventId::new(EventClass::Departure, link.0));
+            }
+            self.dropped = dropped;
+            return;
+        }
         let next = driven.interface.take(now, &mut dropped);
         driven.transmitting = next.is_some();
         // What the discipline dropped stood before the packet that it gives.
@@ -504,6 +549,9 @@ impl<O: Observer> Network<O> {
         if let Some(frame) = next {
             let Queued { handle, wire_bytes, since, .. } = frame;
             self.note_mark(link, &frame);
+            if special {
+                return self.pass_queued(link, &frame);
+            }
             let l = &mut self.links[link.index()];
             let idle = l.busy_until < now;
             let finish = now + l.transmitter.transmit(wire_bytes, idle);
@@ -550,14 +598,21 @@ impl<O: Observer> Network<O> {
                     let link = &mut self.links[event.index() as usize];
                     let to = link.to;
                     let to_router = link.to_router;
-                    let Some((packet, next)) = link.flight.pop() else {
-                        self.calendar.pop();
-                        continue;
+                    let packet = match link.flight.pop() {
+                        Some((packet, Some(next))) => {
+                            self.calendar.replace(next, event);
+                            packet
+                        }
+                        Some((packet, None)) => {
+                            self.calendar.pop();
+                            packet
+                        }
+                        None => {
+                            self.calendar.pop();
+                            let Some(packet) = self.overtaken(LinkId(event.index())) else { continue };
+                            packet
+                        }
                     };
-                    match next {
-                        Some(next) => self.calendar.replace(next, event),
-                        None => self.calendar.pop(),
-                    }
                     if to_router {
                         self.route(to, packet);
                     } else {
@@ -574,7 +629,10 @@ impl<O: Observer> Network<O> {
                 }
                 EventClass::Host => {
                     self.calendar.pop();
-                    self.resolutions_due(event.index());
+                    match event.index() {
+                        node @ processing::FIRST_EVENT.. => self.processed(node),
+                        station => self.resolutions_due(station),
+                    }
                 }
                 EventClass::Transport | EventClass::Application => {
                     self.calendar.pop();
@@ -596,6 +654,12 @@ impl<O: Observer> Network<O> {
                 self.capture(node, Direction::In, handle);
             }
             return self.receive_fragment(hosts, node, handle);
+        }
+        if packet.corrupted {
+            if self.tap.is_some() {
+                self.capture(node, Direction::In, handle);
+            }
+            return self.refuse_corrupted(handle);
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
         if self.tap.is_some() {
@@ -694,15 +758,18 @@ impl<O: Observer> Network<O> {
         let mut fixed = Duration::ZERO;
         let mut per_byte = 0.0;
         for hop in self.path(from, to) {
-            let (delay, framing_bytes, rate) = match hop {
+            let (delay, framing_bytes, byte) = match hop {
                 Attachment::Link(link) => {
                     let link = &self.links[link.index()];
-                    (link.delay, u32::from(link.framing_bytes), link.transmitter.rate())
+                    let (delay, byte) = link.minimum();
+                    (delay, u32::from(link.framing_bytes), byte)
                 }
-                Attachment::Station { segment, .. } => self.segments[segment as usize].minimum(),
+                Attachment::Station { segment, .. } => {
+                    let (delay, framing_bytes, rate) = self.segments[segment as usize].minimum();
+                    (delay, framing_bytes, 8e9 / rate.bits_per_second() as f64)
+                }
                 Attachment::None | Attachment::Translation => continue,
             };
-            let byte = 8e9 / rate.bits_per_second() as f64;
             fixed += delay + Duration::from_nanos((f64::from(framing_bytes) * byte) as u64);
             per_byte += byte;
         }

@@ -383,6 +383,17 @@ impl Arena {
         &mut self.packets[handle.0 as usize]
     }
 
+    /// Stores a second packet just like this one, with side data of its own.
+    #[cold]
+    pub fn duplicate(&mut self, handle: Handle) -> Handle {
+        let mut packet = *self.get(handle);
+        if let Some(options) = self.options(packet.options).copied() {
+            packet.options = self.store_options(&options);
+        }
+        packet.payload = self.store_payload(self.payload(packet.payload).cloned());
+        self.insert(packet)
+    }
+
     /// Forgets a packet and its side data.
     #[inline(always)]
     pub fn release(&mut self, handle: Handle) {

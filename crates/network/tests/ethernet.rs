@@ -292,6 +292,8 @@ fn a_router_on_a_segment_is_resolved_like_any_station() {
             queue: Limit::Packets(10),
             discipline: None,
             loss: None,
+            course: fullpipe_network::Course::Constant,
+            impairments: None,
         });
     }
     let mut world = World::new(vec![send(0, 0, nodes[0], nodes[2], 28)]);

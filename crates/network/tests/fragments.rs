@@ -24,6 +24,8 @@ fn link(from: NodeId, to: NodeId, mtu_bytes: u32) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
+        course: fullpipe_network::Course::Constant,
+        impairments: None,
     }
 }
 

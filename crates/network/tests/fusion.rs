@@ -62,6 +62,8 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
                     .then(|| Box::new(Fifo::new(Limit::Packets(3))) as Box<dyn QueueDiscipline>),
                 loss: (properties.loss > 0.0)
                     .then(|| LossModel::Bernoulli { probability: properties.loss, stream: stream.clone() }),
+                course: fullpipe_network::Course::Constant,
+                impairments: None,
             });
             if properties.observed {
                 network.observe_link(link);

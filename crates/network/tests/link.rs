@@ -39,6 +39,8 @@ fn simulate(setting: &Setting, fault: Option<Fault>, loss: Option<LossModel>) ->
         queue: setting.limit,
         discipline,
         loss,
+        course: fullpipe_network::Course::Constant,
+        impairments: None,
     });
     if let Some(fault) = fault {
         network.inject(fault);

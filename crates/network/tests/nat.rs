@@ -30,6 +30,8 @@ fn link<O: Observer>(network: &mut Network<O>, a: NodeId, b: NodeId) {
             queue: Limit::Unlimited,
             discipline: None,
             loss: None,
+            course: fullpipe_network::Course::Constant,
+            impairments: None,
         });
     }
 }

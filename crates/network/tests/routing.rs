@@ -24,6 +24,8 @@ fn link(from: usize, to: usize) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
+        course: fullpipe_network::Course::Constant,
+        impairments: None,
     }
 }
 

@@ -24,6 +24,8 @@ pub enum DropReason {
     Discipline,
     /// The link's loss model took it.
     Loss,
+    /// Bits of it were flipped: the link's frame check or its destination's checksum noticed.
+    Corrupted,
     /// It waited for an address that was not resolved, beyond the number that may wait.
     Resolution,
     /// The medium was busy too often.
@@ -113,6 +115,10 @@ pub trait Observer {
     #[inline(always)]
     fn marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
 
+    /// A link made a copy of a packet, which arrives at the far end at `arrival`: one more of its flow is under way.
+    #[inline(always)]
+    fn duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
+
     /// A frame was transmitted.
     #[inline(always)]
     fn transmitted(&mut self, _transmission: &Transmission) {}
@@ -152,6 +158,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
         self.0.marked(now, packet, link);
         self.1.marked(now, packet, link);
+    }
+    #[inline(always)]
+    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.0.duplicated(arrival, packet, link);
+        self.1.duplicated(arrival, packet, link);
     }
     #[inline(always)]
     fn transmitted(&mut self, transmission: &Transmission) {

@@ -13,6 +13,16 @@ pub fn ln(x: f64) -> f64 {
     libm::log(x)
 }
 
+/// e to the power `x`, less 1; exact for small `x`.
+pub fn exp_m1(x: f64) -> f64 {
+    libm::expm1(x)
+}
+
+/// Natural logarithm of 1 + `x`; exact for small `x`.
+pub fn ln_1p(x: f64) -> f64 {
+    libm::log1p(x)
+}
+
 /// Logarithm to base 10.
 pub fn log10(x: f64) -> f64 {
     libm::log10(x)

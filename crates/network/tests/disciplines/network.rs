@@ -78,6 +78,8 @@ fn link(from: NodeId, to: NodeId) -> LinkSpecification {
         queue: Limit::Unlimited,
         discipline: None,
         loss: None,
+        course: fullpipe_network::Course::Constant,
+        impairments: None,
     }
 }
 

@@ -1,0 +1,327 @@
+//! Rate and delay that change over time: a list of steps, with exact transmission times across them.
+//!
+//! A step sets the rate, the delay or both from its instant on; what it does not name stays. Rate 0 is an outage. A
+//! schedule may repeat; the values at the end of one round then hold until the first step of the next.
+//!
+//! **Rate.** A frame of b bytes that begins at s ends at the first instant at which the integral of the rate since s
+//! reaches 8 b bits, cut to whole nanoseconds: a frame in transmission goes on at the new rate, and waits through an
+//! outage. In units of 10^-9 bit, a rate of r bit/s is r units per nanosecond and everything is an integer. What of a
+//! frame is still to be sent at the whole nanosecond below its end is added to the frame behind it, so that frames back
+//! to back end where the integral says, however many they are. A frame that no rate will ever end stays in transmission.
+//!
+//! **Delay.** A frame takes the delay that holds when its last bit leaves. It does not overtake: where the delay falls,
+//! it arrives with the last frame before it (unless the link may reorder, see [`crate::impairment`]).
+
+use fullpipe_units::{Duration, Instant, Rate};
+use std::fmt;
+use std::sync::Arc;
+
+/// One change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// When: since the start of the run, or of the round.
+    pub at: Duration,
+    /// The rate from then on, 0 for an outage; `None`: as before.
+    pub rate: Option<Rate>,
+    /// The propagation delay from then on; `None`: as before.
+    pub delay: Option<Duration>,
+}
+
+/// Steps in order of time. Before the first step the link's own rate and delay hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    steps: Arc<[Step]>,
+    repeat: Option<Duration>,
+}
+
+/// Why there is no such schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleError {
+    /// There is no step.
+    Empty,
+    /// This step (counted from 0) does not come after the one before.
+    Order(usize),
+    /// A round must be longer than the time of its last step.
+    Round,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::Empty => formatter.write_str("a schedule needs a step"),
+            ScheduleError::Order(step) => write!(formatter, "step {} does not come after the one before it", step + 1),
+            ScheduleError::Round => formatter.write_str("a schedule repeats after its last step, not before"),
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+impl Schedule {
+    /// A schedule of these steps, which repeats every `repeat` if that is given.
+    ///
+    /// # Errors
+    /// If there is no step, if times do not increase, or if a round ends before or at its last step.
+    pub fn new(steps: Vec<Step>, repeat: Option<Duration>) -> Result<Schedule, ScheduleError> {
+        let last = steps.last().ok_or(ScheduleError::Empty)?;
+        if repeat.is_some_and(|round| round <= last.at) {
+            return Err(ScheduleError::Round);
+        }
+        if let Some(before) = steps.windows(2).position(|pair| pair[1].at <= pair[0].at) {
+            return Err(ScheduleError::Order(before + 1));
+        }
+        Ok(Schedule { steps: steps.into(), repeat })
+    }
+
+    /// Its steps.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Length of a round, if it repeats.
+    pub fn repeat(&self) -> Option<Duration> {
+        self.repeat
+    }
+}
+
+/// Units in a byte: 8 bits of 10^9 units each.
+const UNITS_PER_BYTE: u128 = 8_000_000_000;
+
+/// Where a link stands in its schedule. Instants must be asked for in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Timetable {
+    schedule: Schedule,
+    /// Start of the round.
+    round: u64,
+    /// The step to come, within the round.
+    next: usize,
+    /// Whether the first round is over: values then come again each round.
+    settled: bool,
+    rate: u64,
+    delay: Duration,
+    /// Units of the last frame that were left at its end, rounded down.
+    carry: u128,
+    /// Percentage by which rates are exceeded (a fault put in on purpose).
+    too_fast: u64,
+}
+
+impl Timetable {
+    pub(crate) fn new(schedule: Schedule, rate: Rate, delay: Duration) -> Self {
+        let mut table = Timetable {
+            schedule,
+            round: 0,
+            next: 0,
+            settled: false,
+            rate: rate.bits_per_second(),
+            delay,
+            carry: 0,
+            too_fast: 0,
+        };
+        table.advance(0);
+        table
+    }
+
+    pub(crate) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Exceeds all rates by one per cent from now on.
+    pub(crate) fn exceed(&mut self) {
+        self.too_fast = 1;
+    }
+
+    /// Units per nanosecond at the moment.
+    fn speed(&self) -> u128 {
+        u128::from(self.rate) + u128::from(self.rate) * u128::from(self.too_fast) / 100
+    }
+
+    /// When the next step (or round) is; [`u64::MAX`] if there is none.
+    fn boundary(&self) -> u64 {
+        let offset = match (self.schedule.steps.get(self.next), self.schedule.repeat) {
+            (Some(step), _) => step.at,
+            (None, Some(round)) => round,
+            (None, None) => return u64::MAX,
+        };
+        self.round.saturating_add(offset.as_nanos())
+    }
+
+    /// Takes the step at the boundary.
+    fn step(&mut self) {
+        match self.schedule.steps.get(self.next) {
+            Some(step) => {
+                self.rate = step.rate.map_or(self.rate, Rate::bits_per_second);
+                self.delay = step.delay.unwrap_or(self.delay);
+                self.next += 1;
+            }
+            None => {
+                self.round = self.boundary();
+                self.next = 0;
+                self.settled = true;
+            }
+        }
+    }
+
+    /// Goes to an instant.
+    fn advance(&mut self, at: u64) {
+        while self.boundary() <= at && self.boundary() < u64::MAX {
+            if let (true, 0, Some(round)) = (self.settled, self.next, self.schedule.repeat) {
+                // Whole rounds change nothing: values at the end of a round are those at its start.
+                let rounds = (at - self.round) / round.as_nanos();
+                self.round += rounds * round.as_nanos();
+                if rounds > 0 {
+                    continue;
+                }
+            }
+            self.step();
+        }
+    }
+
+    /// Units in a round that begins anywhere.
+    fn units_per_round(&self, round: Duration) -> u128 {
+        let mut rest = self.clone();
+        let end = self.round.saturating_add(round.as_nanos()).saturating_add(self.offset());
+        let mut at = self.round.saturating_add(self.offset());
+        let mut units = 0;
+        while at < end {
+            let until = rest.boundary().min(end);
+            units += rest.speed() * u128::from(until - at);
+            at = until;
+            if at < end {
+                rest.step();
+            }
+        }
+        units
+    }
+
+    /// Offset of the last step taken within the round.
+    fn offset(&self) -> u64 {
+        self.next.checked_sub(1).map_or(0, |last| self.schedule.steps[last].at.as_nanos())
+    }
+
+    /// End of a frame that begins at `start`, and the delay that it then takes; `None` if it never ends. `idle`: what
+    /// was left of the frame before it ended with an earlier busy period.
+    pub(crate) fn transmit(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<(Instant, Duration)> {
+        let mut at = start.as_nanos();
+        self.advance(at);
+        let mut units = u128::from(wire_bytes) * UNITS_PER_BYTE + if idle { 0 } else { self.carry };
+        let mut skipped = false;
+        loop {
+            let (speed, boundary) = (self.speed(), self.boundary());
+            let room = speed * u128::from(boundary - at);
+            if units < room {
+                self.carry = units % speed;
+                return Some((Instant::from_nanos(at + (units / speed) as u64), self.delay));
+            }
+            if boundary == u64::MAX {
+                return None;
+            }
+            units -= room;
+            at = boundary;
+            self.step();
+            if let (true, false, Some(round)) = (self.settled, skipped, self.schedule.repeat) {
+                skipped = true;
+                let per_round = self.units_per_round(round);
+                let rounds = units.checked_div(per_round)?;
+                let time = u64::try_from(rounds).ok()?.checked_mul(round.as_nanos())?;
+                (at, self.round) = (at.checked_add(time)?, self.round.checked_add(time)?);
+                units -= rounds * per_round;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(at_ns: u64, rate: u64) -> Step {
+        let rate = Some(Rate::from_bits_per_second(rate));
+        Step { at: Duration::from_nanos(at_ns), rate, delay: None }
+    }
+
+    fn table(steps: Vec<Step>, repeat_ns: Option<u64>) -> Timetable {
+        let schedule = Schedule::new(steps, repeat_ns.map(Duration::from_nanos)).unwrap();
+        Timetable::new(schedule, Rate::from_bits_per_second(8_000_000), Duration::ZERO)
+    }
+
+    fn end(table: &mut Timetable, start: u64, bytes: u32, idle: bool) -> Option<u64> {
+        table.transmit(Instant::from_nanos(start), bytes, idle).map(|(at, _)| at.as_nanos())
+    }
+
+    #[test]
+    fn a_frame_goes_on_at_the_new_rate() {
+        // 8 Mbit/s: a byte per microsecond; from 400 us on 2 Mbit/s: a byte per 4 us. 1000 bytes from 0: 400 of them in
+        // 400 us, 600 in 2400 us.
+        let mut table = table(vec![step(400_000, 2_000_000)], None);
+        assert_eq!(end(&mut table, 0, 1000, true), Some(2_800_000));
+        assert_eq!(end(&mut table, 2_800_000, 1000, false), Some(6_800_000));
+    }
+
+    #[test]
+    fn a_frame_waits_through_an_outage_and_for_ever_if_it_does_not_end() {
+        // 400 bytes until 400 us, nothing until 1 ms, 600 bytes at 16 Mbit/s (0.5 us each): 1.3 ms.
+        let mut table = table(vec![step(400_000, 0), step(1_000_000, 16_000_000), step(1_400_000, 0)], None);
+        assert_eq!(end(&mut table, 0, 1000, true), Some(1_300_000));
+        // 200 bytes more fill the last 100 us to the last bit; the frame ends as the outage begins. One more never ends.
+        let mut same = table.clone();
+        assert_eq!(end(&mut table, 1_300_000, 199, false), Some(1_399_500));
+        assert_eq!(end(&mut same, 1_300_000, 201, false), None);
+    }
+
+    #[test]
+    fn parts_of_nanoseconds_are_carried_across_a_step() {
+        // 3 bit/ns: a byte in 2.667 ns. Three of them: 2.667, 5.333, 8. From 4 ns on 7 bit/ns: until 4 ns 12 bits, the
+        // second byte's last 4 take 4/7: 4.571; the third: 12/7 after 4: 5.714; the fourth: 20/7: 6.857.
+        let fast = |table: &mut Timetable| table.rate = 3_000_000_000;
+        let mut one = table(vec![step(1_000_000, 1)], None);
+        fast(&mut one);
+        let ends = [0, 2, 5].map(|start| end(&mut one, start, 1, start == 0).unwrap());
+        assert_eq!(ends, [2, 5, 8]);
+        let mut two = table(vec![step(4, 7_000_000_000)], None);
+        fast(&mut two);
+        let ends = [0, 2, 4, 5].map(|start| end(&mut two, start, 1, start == 0).unwrap());
+        assert_eq!(ends, [2, 4, 5, 6]);
+        // Fourteen more bytes: 20 + 112 = 132 bits after 4 ns: 18.857 ns.
+        assert_eq!(end(&mut two, 6, 14, false), Some(22));
+    }
+
+    #[test]
+    fn rounds_come_again_however_many() {
+        // Each 1 ms: 8 Mbit/s for 0.25 ms (250 bytes), 4 Mbit/s for 0.5 ms (250 bytes), an outage for 0.25 ms: 500 bytes
+        // a round. The first round begins with the link's own 8 Mbit/s, the second too: the last step's is for 0 only.
+        let steps = || vec![step(0, 8_000_000), step(250_000, 4_000_000), step(750_000, 0)];
+        let mut table = table(steps(), Some(1_000_000));
+        assert_eq!(end(&mut table, 0, 500 * 3 + 100, true), Some(3_100_000));
+        // A million rounds, without counting them one by one: 500 million bytes from 3.1 ms on; the 150 that are left
+        // of the third round's first step come first.
+        let mut later = table.clone();
+        assert_eq!(end(&mut later, 3_100_000, 500_000_000, false), Some(1_000_003_100_000));
+        assert_eq!(end(&mut table, 7_000_000_000_800_000, 1, true), Some(7_000_000_001_001_000));
+    }
+
+    #[test]
+    fn an_outage_round_after_round_ends_nothing() {
+        let mut table = table(vec![step(5, 0)], Some(10));
+        assert_eq!(end(&mut table, 7, 1, true), None);
+    }
+
+    #[test]
+    fn delay_is_that_of_the_end() {
+        let at = Duration::from_nanos;
+        let steps = vec![Step { at: at(1_000_000), rate: None, delay: Some(at(7)) }];
+        let schedule = Schedule::new(steps, None).unwrap();
+        let mut table = Timetable::new(schedule, Rate::from_bits_per_second(8_000_000), at(50));
+        // 999 bytes end before the step, one more ends at it.
+        let found = [(0, 999), (999_000, 1)]
+            .map(|(start, bytes)| table.transmit(Instant::from_nanos(start), bytes, start == 0).unwrap());
+        assert_eq!(found, [(Instant::from_nanos(999_000), at(50)), (Instant::from_nanos(1_000_000), at(7))]);
+    }
+
+    #[test]
+    fn wrong_schedules() {
+        assert_eq!(Schedule::new(vec![], None), Err(ScheduleError::Empty));
+        assert_eq!(Schedule::new(vec![step(5, 1), step(5, 2)], None), Err(ScheduleError::Order(1)));
+        assert_eq!(Schedule::new(vec![step(5, 1)], Some(Duration::from_nanos(5))), Err(ScheduleError::Round));
+        assert_eq!(ScheduleError::Order(1).to_string(), "step 2 does not come after the one before it");
+    }
+}

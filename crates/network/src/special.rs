@@ -1,0 +1,326 @@
+//! What a link does that few links do: rate and delay over time, delivery opportunities, impairments.
+//!
+//! All of it keeps the two forms of a link (see [`crate::link`]): the future of rate and delay is known, so without a
+//! discipline a frame's departure is known when it comes. Where frames can overtake each other or come twice, the next
+//! link cannot be booked ahead; such a link may still be booked ahead itself.
+
+use crate::impairment::{Fate, Impaired, Impairments};
+use crate::link::Link;
+use crate::mahimahi::{Opportunities, Trace};
+use crate::network::Network;
+use crate::packet::{Content, Handle, InFlight, Packet};
+use crate::queue::Queued;
+use crate::schedule::{Schedule, Timetable};
+use fullpipe_engine::{EventClass, EventId};
+use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_units::{Duration, Instant, LinkId, Rate};
+use std::collections::BTreeMap;
+
+/// Rate and delay of a link over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Course {
+    /// Rate and delay are constant.
+    #[default]
+    Constant,
+    /// They change at steps.
+    Steps(Schedule),
+    /// Frames leave at a trace's opportunities; the delay is constant, the link's rate is used for nothing but limits of
+    /// queues in time.
+    Trace(Trace),
+}
+
+/// How fast frames leave.
+#[derive(Debug)]
+enum Pace {
+    Constant,
+    Steps(Timetable),
+    Trace(Opportunities),
+}
+
+/// State of such a link.
+#[derive(Debug)]
+pub(crate) struct Special {
+    pace: Pace,
+    impaired: Option<Impaired>,
+    /// Latest arrival of frames that keep order.
+    last_arrival: Instant,
+    /// Frames on their way over a link on which they may overtake: by arrival, then in the order of transmission.
+    disordered: BTreeMap<(Instant, u64), InFlight>,
+    transmitted: u64,
+    /// Frames and bytes that will never be transmitted, because an outage does not end.
+    pub(crate) stuck: (u64, u64),
+    pub(crate) corrupted: u64,
+    pub(crate) duplicates: u64,
+}
+
+impl Special {
+    /// Nothing if the link has nothing special.
+    pub(crate) fn new(
+        course: Course,
+        impairments: Option<Box<Impairments>>,
+        rate: Rate,
+        delay: Duration,
+    ) -> Option<Box<Self>> {
+        let pace = match course {
+            Course::Constant => Pace::Constant,
+            Course::Steps(schedule) => Pace::Steps(Timetable::new(schedule, rate, delay)),
+            Course::Trace(trace) => Pace::Trace(Opportunities::new(trace)),
+        };
+        let impaired = impairments.and_then(|impairments| Impaired::new(*impairments));
+        if matches!(pace, Pace::Constant) && impaired.is_none() {
+            return None;
+        }
+        Some(Box::new(Special {
+            pace,
+            impaired,
+            last_arrival: Instant::ZERO,
+            disordered: BTreeMap::new(),
+            transmitted: 0,
+            stuck: (0, 0),
+            corrupted: 0,
+            duplicates: 0,
+        }))
+    }
+
+    /// Whether the next link may be booked when this one is.
+    pub(crate) fn keeps_order_and_number(&self) -> bool {
+        self.impaired.as_ref().is_none_or(Impaired::keeps_order_and_number)
+    }
+
+    /// Exceeds what was promised by one per cent; false if this is no matter of the pace.
+    pub(crate) fn exceed(&mut self) -> bool {
+        match &mut self.pace {
+            Pace::Constant => return false,
+            Pace::Steps(table) => table.exceed(),
+            Pace::Trace(opportunities) => opportunities.exceed(),
+        }
+        true
+    }
+
+    /// Least delay, and least nanoseconds per byte, of a link of this rate and delay.
+    pub(crate) fn minimum(&self, rate: Rate, delay: Duration) -> (Duration, f64) {
+        let per_byte = |rate: Rate| 8e9 / rate.bits_per_second() as f64;
+        match &self.pace {
+            Pace::Constant => (delay, per_byte(rate)),
+            Pace::Steps(table) => {
+                let steps = || table.schedule().steps().iter();
+                let rate = steps().filter_map(|step| step.rate).fold(rate, Rate::max);
+                (steps().filter_map(|step| step.delay).fold(delay, Duration::min), per_byte(rate))
+            }
+            Pace::Trace(_) => (delay, 0.0),
+        }
+    }
+}
+
+/// The passage of a frame: when its last bit leaves, and when it would arrive.
+type Passage = (Instant, Instant);
+
+impl Link {
+    fn special_mut(&mut self) -> Option<&mut Special> {
+        self.extras.as_mut()?.special.as_deref_mut()
+    }
+
+    /// Exceeds what was promised by one per cent; false if its rate is constant.
+    pub(crate) fn exceed(&mut self) -> bool {
+        self.special_mut().is_some_and(Special::exceed)
+    }
+
+    /// The first instant, `at` or later, at which the link can begin with a frame while none is in transmission.
+    pub(crate) fn first_chance(&mut self, at: Instant) -> Instant {
+        match self.special_mut() {
+            Some(Special { pace: Pace::Trace(opportunities), .. }) => opportunities.seek(at),
+            _ => at,
+        }
+    }
+
+    /// Transmits a frame from `start` on; `None` if that never ends.
+    fn pass(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<Passage> {
+        let delay = self.delay;
+        let constant = match self.special_mut() {
+            Some(Special { pace: Pace::Steps(table), .. }) => {
+                let (finish, delay) = table.transmit(start, wire_bytes, idle)?;
+                return Some((finish, finish.saturating_add(delay)));
+            }
+            Some(Special { pace: Pace::Trace(opportunities), .. }) => {
+                let finish = opportunities.deliver(wire_bytes);
+                return (!finish.is_never()).then(|| (finish, finish.saturating_add(delay)));
+            }
+            _ => self.transmitter.transmit(wire_bytes, idle),
+        };
+        let finish = start + constant;
+        Some((finish, finish + delay))
+    }
+
+    /// What becomes of a frame after its transmission. Call once per frame, in order.
+    fn fate(&mut self, (finish, mut arrival): Passage, wire_bytes: u32, packet: &Packet) -> Fate {
+        let has_payload = packet.has_payload();
+        let Some(extras) = &mut self.extras else {
+            return Fate { arrival, lost: false, corrupted: false, copied: false };
+        };
+        let lost = extras.loss.as_mut().is_some_and(|loss| loss.loses(has_payload));
+        let Some(Special { impaired, last_arrival, .. }) = extras.special.as_deref_mut() else {
+            return Fate { arrival, lost, corrupted: false, copied: false };
+        };
+        match impaired {
+            Some(impaired) => {
+                let mut fate = impaired.next(finish, arrival, last_arrival, wire_bytes, has_payload);
+                fate.lost |= lost;
+                fate
+            }
+            None => {
+                arrival = arrival.max(*last_arrival);
+                *last_arrival = arrival;
+                Fate { arrival, lost, corrupted: false, copied: false }
+            }
+        }
+    }
+}
+
+impl<O: Observer> Network<O> {
+    /// A frame comes to a special link without a discipline. Gives the next link, and when the frame comes there, if
+    /// that is to be booked at once.
+    pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
+        let l = &mut self.links[link.index()];
+        let wire_bytes = self.arena.get(handle).ip_bytes + u32::from(l.framing_bytes);
+        self.observer.offered(link, wire_bytes);
+        let idle = l.busy_until < at;
+        let free = l.busy_until.max(at);
+        let start = l.first_chance(free);
+        if start > at {
+            l.backlog.settle(at);
+            if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
+                l.queue_drops += 1;
+                self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
+                self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
+                return None;
+            }
+            l.backlog.push(start, wire_bytes);
+        }
+        self.pass_frame(link, handle, wire_bytes, at, start, idle)
+    }
+
+    /// The next frame of a special link with a discipline begins, now.
+    pub(crate) fn pass_queued(&mut self, link: LinkId, frame: &Queued) {
+        let now = self.now;
+        let idle = self.links[link.index()].busy_until < now;
+        // Its transmission is told by events: nothing beyond it is booked.
+        self.pass_frame(link, frame.handle, frame.wire_bytes, frame.since, now, idle);
+        let free = self.links[link.index()].busy_until;
+        if !free.is_never() {
+            self.calendar.schedule(free, EventId::new(EventClass::Departure, link.0));
+        }
+    }
+
+    fn pass_frame(
+        &mut self,
+        link: LinkId,
+        handle: Handle,
+        wire_bytes: u32,
+        offered: Instant,
+        start: Instant,
+        idle: bool,
+    ) -> Option<(LinkId, Instant)> {
+        let l = &mut self.links[link.index()];
+        let passage = if start.is_never() { None } else { l.pass(start, wire_bytes, idle) };
+        let Some((finish, arrival)) = passage else {
+            l.busy_until = Instant::NEVER;
+            if let Some(special) = l.special_mut() {
+                special.stuck.0 += 1;
+                special.stuck.1 += u64::from(wire_bytes);
+            }
+            return None;
+        };
+        l.busy_until = finish;
+        l.frames += 1;
+        l.bytes += u64::from(wire_bytes);
+        l.queue_delay_sum += start - offered;
+        let packet = self.arena.get(handle);
+        let fate = l.fate((finish, arrival), wire_bytes, packet);
+        let Fate { arrival, .. } = fate;
+        self.observer.transmitted(&Transmission {
+            link,
+            flow: packet.flow,
+            wire_bytes,
+            offered,
+            start,
+            finish,
+            arrival,
+        });
+        if fate.lost {
+            l.losses += 1;
+            self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
+            return None;
+        }
+        if fate.corrupted && self.corrupt(link, handle, arrival) {
+            return None;
+        }
+        let copy = if fate.copied { self.copy(link, handle, arrival) } else { None };
+        let next = self.travel(link, handle, arrival);
+        if let Some(copy) = copy {
+            // A link that makes copies leads to none that is booked ahead.
+            self.travel(link, copy, arrival);
+        }
+        next
+    }
+
+    /// Flips bits; true if that ends the frame here.
+    fn corrupt(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> bool {
+        let mut delivered = false;
+        if let Some(special) = self.links[link.index()].special_mut() {
+            special.corrupted += 1;
+            delivered = special.impaired.as_ref().is_some_and(Impaired::delivers_corrupted);
+        }
+        if delivered {
+            self.arena.get_mut(handle).corrupted = true;
+        } else {
+            self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted);
+        }
+        !delivered
+    }
+
+    fn copy(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> Option<Handle> {
+        if let Content::Fragment { .. } = self.arena.get(handle).content {
+            return None;
+        }
+        if let Some(special) = self.links[link.index()].special_mut() {
+            special.duplicates += 1;
+        }
+        let copy = self.arena.duplicate(handle);
+        self.observer.duplicated(arrival, &self.arena.get(copy).view(), link);
+        Some(copy)
+    }
+
+    /// Sends a frame on its way over a link, or says which link it comes to next if that is to be booked at once.
+    fn travel(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> Option<(LinkId, Instant)> {
+        let packet = self.arena.in_flight(handle);
+        let event = EventId::new(EventClass::Arrival, link.0);
+        if let Some(next) = self.chained(link, packet.destination, arrival) {
+            return Some((next, arrival));
+        }
+        let l = &mut self.links[link.index()];
+        if let Some(special) = l.special_mut()
+            && special.impaired.as_ref().is_some_and(Impaired::disorders)
+        {
+            // Each has an event of its own.
+            special.disordered.insert((arrival, special.transmitted), packet);
+            special.transmitted += 1;
+            self.calendar.schedule(arrival, event);
+        } else if l.flight.push(arrival, packet) {
+            self.calendar.schedule(arrival, event);
+        }
+        None
+    }
+
+    /// A frame arrives over a link on which frames may overtake.
+    #[cold]
+    pub(crate) fn overtaken(&mut self, link: LinkId) -> Option<InFlight> {
+        let (_, packet) = self.links[link.index()].special_mut()?.disordered.pop_first()?;
+        Some(packet)
+    }
+
+    /// A host's checksum tells that a packet's bits were flipped.
+    #[cold]
+    pub(crate) fn refuse_corrupted(&mut self, handle: Handle) {
+        self.drop_packet(self.now, handle, None, DropReason::Corrupted);
+    }
+}
