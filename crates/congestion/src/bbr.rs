@@ -2,8 +2,8 @@
 //! itself kept low.
 //!
 //! **Source.** draft-ietf-ccwg-bbr sections "BBR.round_count" and "Detecting application-limited phases"; the window of
-//! the maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is more than so many rounds old. Linux keeps
-//! the three best samples, which is nearly the maximum; here it is the maximum.
+//! the maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is more than so many rounds old. Linux
+//! keeps the three best samples, which is nearly the maximum; here it is the maximum.
 
 use crate::control::Control;
 use crate::window::segment;

@@ -2,16 +2,16 @@
 //!
 //! **Model.** The control does not wait for losses but measures the path: the bandwidth as the largest delivery rate of
 //! the last ten rounds, the round-trip time as the smallest of the last ten seconds. Their product is what the path
-//! holds without a queue (the bandwidth-delay product, BDP). It paces at a gain times the bandwidth, and its window is a
-//! gain times the BDP, to have enough in flight while acknowledgements are late or come together.
+//! holds without a queue (the bandwidth-delay product, BDP). It paces at a gain times the bandwidth, and its window is
+//! a gain times the BDP, to have enough in flight while acknowledgements are late or come together.
 //!
 //! ```text
 //! state      pacing gain           window gain   until
 //! STARTUP    2.885 = 2/ln 2        2.885         three rounds brought less than 25 % more bandwidth each
 //! DRAIN      1/2.885               2.885         no more than one BDP is in flight
-//! PROBE_BW   1.25, 0.75, then 1    2             the next phase: after a round-trip time; 1.25 lasts until a quarter of a
-//!            for six phases                      BDP more is in flight or something is lost, 0.75 at most until that
-//!                                                is gone
+//! PROBE_BW   1.25, 0.75, then 1    2             the next phase: after a round-trip time; 1.25 lasts until a
+//!            for six phases                      quarter of a BDP more is in flight or something is lost, 0.75 at
+//!                                                most until that is gone
 //! PROBE_RTT  1                     four          200 ms and a round with no more than four segments in flight
 //!                                  segments
 //! ```
@@ -21,9 +21,10 @@
 //! out, and PROBE_BW paces at the bandwidth itself.
 //!
 //! A loss does not change the model. In the first round of a recovery what leaves is what was delivered (packet
-//! conservation), after a time-out the window begins at one segment, and at the end of either the window of before comes
-//! back. The window is larger by what acknowledgements have recently brought beyond the bandwidth ([`aggregation`]), and
-//! a path that lets no more than a fixed rate through and drops the rest is recognised ([`policer`]).
+//! conservation), after a time-out the window begins at one segment, and at the end of either the window of before
+//! comes back. The window is larger by what acknowledgements have recently brought beyond the bandwidth
+//! ([`aggregation`]), and a path that lets no more than a fixed rate through and drops the rest is recognised
+//! ([`policer`]).
 //!
 //! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based
 //! Congestion Control, ACM Queue 14(5), 2016; where they differ, the behaviour of Linux 6.12 `net/ipv4/tcp_bbr.c`:
@@ -32,11 +33,11 @@
 //! puts off PROBE_RTT.
 //!
 //! **Choices.** A burst is what Linux sends at least: one segment below 1.2 Mbit/s, two above. Linux lets it grow to a
-//! millisecond's worth, for hosts that offload cutting data into segments; part of what is in flight is then still in the
-//! host, which is what the three quanta are for. Here it would all stand in the queue: 14 % of a BDP of 20 ms. Windows are
-//! in bytes; gains are exact, where Linux has 8 fractional bits. Linux estimates what will be
-//! in flight when the next packet may leave; here it is what is in flight. Linux takes no round-trip sample of an
-//! acknowledgement that it thinks was delayed when the old minimum has expired; here every sample may replace it.
+//! millisecond's worth, for hosts that offload cutting data into segments; part of what is in flight is then still in
+//! the host, which is what the three quanta are for. Here it would all stand in the queue: 14 % of a BDP of 20 ms.
+//! Windows are in bytes; gains are exact, where Linux has 8 fractional bits. Linux estimates what will be in flight
+//! when the next packet may leave; here it is what is in flight. Linux takes no round-trip sample of an acknowledgement
+//! that it thinks was delayed when the old minimum has expired; here every sample may replace it.
 
 pub mod aggregation;
 pub mod policer;

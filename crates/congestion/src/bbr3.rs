@@ -1,50 +1,53 @@
 //! BBR, version 3.
 //!
 //! **Model.** As in version 1 the path is measured by its largest delivery rate (`max_bw`, of the present and the last
-//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds); their product is what fits into the path
-//! without a queue. New are bounds learnt from losses, on two time scales:
+//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds); their product is what fits into the
+//! path without a queue. New are bounds learnt from losses, on two time scales:
 //!
-//! * long term: `inflight_longterm`, the most in flight that a bandwidth probe found safe: more than 2 % lost in a round
-//!   means that it was not;
-//! * short term: `bw_shortterm` and `inflight_shortterm`, lowered once per round with losses while the flow is not probing,
-//!   to what was just delivered but by no more than 0.7, and forgotten before the next probe.
+//! * long term: `inflight_longterm`, the most in flight that a bandwidth probe found safe: more than 2 % lost in a
+//!   round means that it was not;
+//! * short term: `bw_shortterm` and `inflight_shortterm`, lowered once per round with losses while the flow is not
+//!   probing, to what was just delivered but by no more than 0.7, and forgotten before the next probe.
 //!
 //! ```text
 //! state           pacing gain  window gain  bounds                     until
-//! Startup         2.77         2            none                       three rounds without 25 % more, or six losses and
-//!                                                                      2 % in a round of recovery
+//! Startup         2.77         2            none                       three rounds without 25 % more, or six
+//!                                                                      losses and 2 % in a round of recovery
 //! Drain           0.5          2            short                      one BDP is in flight, or after three rounds
-//! ProbeBW_DOWN    0.9          2            long, short                BDP and 0.85 of the long-term bound are not exceeded
+//! ProbeBW_DOWN    0.9          2            long, short                no more than a BDP and 0.85 long in flight
 //! ProbeBW_CRUISE  1            2            0.85 long, short           2 to 3 s, or 62 or 63 rounds, since DOWN began
 //! ProbeBW_REFILL  1            2            long                       a round
-//! ProbeBW_UP      1.25         2.25         long, rising 1, 2, 4, ...  three rounds without 25 % more, more than 2 % lost,
-//!                                           segments per round         or, after such a loss, the bound is reached
+//! ProbeBW_UP      1.25         2.25         long, rising 1, 2, 4, ...  three rounds without 25 % more, or 2 %
+//!                                           segments per round         lost, or then next time the bound reached
 //! ProbeRTT        1            0.5          0.85 long, short           200 ms and a round
 //! ```
 //!
-//! ProbeRTT comes when five seconds have brought no smaller round-trip time, and leads to CRUISE (to Startup, if that was
-//! not over). A recovery that proves spurious gives back what it took.
+//! ProbeRTT comes when five seconds have brought no smaller round-trip time, and leads to CRUISE (to Startup, if that
+//! was not over). A recovery that proves spurious gives back what it took.
 //!
-//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no rule.
-//! Names are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain at a gain of 0.5 instead of 0.35 and for three
-//! rounds at most (-05); a spurious recovery that restores bounds and state (-05, -06); precautionary probing: after a
-//! probe that lost too much the next one only touches the bound and, if that was safe, another follows at once (-06).
+//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no
+//! rule. Names are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain at a gain of 0.5 instead of 0.35 and for
+//! three rounds at most (-05); a spurious recovery that restores bounds and state (-05, -06); precautionary probing:
+//! after a probe that lost too much the next one only touches the bound and, if that was safe, another follows at once
+//! (-06).
 //!
-//! The files: `bbr3.rs` the control and its outputs, [`model`] what it measures, [`losses`] how losses bound it, [`cycle`]
-//! the states.
+//! The files: `bbr3.rs` the control and its outputs, [`model`] what it measures, [`losses`] how losses bound it,
+//! [`cycle`] the states.
 //!
 //! **Choices where the draft leaves one.**
 //! * In Drain the long-term bound does not hold, as the pseudo-code has it; the draft's table says that it does.
-//! * The state to go back to is saved at the first loss of a recovery, before anything reacts to it. The draft also saves at
-//!   the start of each later round of losses and when the transport enters recovery, which is after the first reaction.
+//! * The state to go back to is saved at the first loss of a recovery, before anything reacts to it. The draft also
+//!   saves at the start of each later round of losses and when the transport enters recovery, which is after the first
+//!   reaction.
 //! * `BBRStartupFullLossCnt` counts acknowledgements that found losses, as Linux does: the control does not see ranges.
 //! * A burst is two segments, the draft's least, not a millisecond's worth: hosts here do not offload cutting data into
 //!   segments. The offload budget is TCP's, three bursts.
 //! * The transport is taken to have selective acknowledgements.
-//! * A probe's bound cannot be exceeded by the lost packet itself, so `InflightAtLoss` is at least what was in flight before.
+//! * A probe's bound cannot be exceeded by the lost packet itself, so `InflightAtLoss` is at least what was in flight
+//!   before.
 //! * A max filter of two cycles forgets the older one only when the newer has a sample.
-//! * Once Startup is over the slow-start threshold is the smallest window: the transport then calls the window limiting only
-//!   if it was.
+//! * Once Startup is over the slow-start threshold is the smallest window: the transport then calls the window limiting
+//!   only if it was.
 
 pub mod cycle;
 pub mod losses;

@@ -71,8 +71,8 @@ pub const ENTRIES: &[Entry] = &[
         name: "bbr3",
         version: "draft-ietf-ccwg-bbr-06 (2026)",
         source: "draft-ietf-ccwg-bbr-06",
-        summary: "Paces at the measured bandwidth, probing for more every few seconds, within bounds learnt from losses \
-                  above 2 %.",
+        summary: "Paces at the measured bandwidth, probing for more every few seconds, within bounds learnt from \
+                  losses above 2 %.",
     },
 ];
 
@@ -105,8 +105,8 @@ pub struct Options {
     pub paced: bool,
     /// DCTCP sends its packets as ECT(1), for queues that treat L4S traffic apart (RFC 9331), instead of ECT(0).
     pub ect1: bool,
-    /// Seed of the random choices that a control makes (BBR's phases and waits). Connections that shall not choose alike
-    /// need seeds of their own.
+    /// Seed of the random choices that a control makes (BBR's phases and waits). Connections that shall not choose
+    /// alike need seeds of their own.
     pub seed: u64,
 }
 
@@ -254,8 +254,8 @@ mod tests {
         }
         assert_eq!(
             error("cubik").to_string(),
-            "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, vegas, \
-             dctcp, bbr1, bbr3)"
+            "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, \
+             vegas, dctcp, bbr1, bbr3)"
         );
     }
 
@@ -267,8 +267,8 @@ mod tests {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, vegas, \
-                     dctcp, bbr1, bbr3)"
+                    "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, \
+                     vegas, dctcp, bbr1, bbr3)"
                 )
             );
         }

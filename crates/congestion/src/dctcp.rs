@@ -1,17 +1,18 @@
 //! DCTCP.
 //!
-//! **Model.** A queue marks every packet that finds more than a few waiting, and the receiver reports each mark. Once per
-//! window of data the share of bytes that were marked goes into a moving average, `alpha` (gain 1/16, beginning at 1). The
-//! first mark of a window lowers the window by `alpha/2`: by half if everything is marked, by little if little is. Growth,
-//! and the answer to losses and time-outs, is Reno's.
+//! **Model.** A queue marks every packet that finds more than a few waiting, and the receiver reports each mark. Once
+//! per window of data the share of bytes that were marked goes into a moving average, `alpha` (gain 1/16, beginning at
+//! 1). The first mark of a window lowers the window by `alpha/2`: by half if everything is marked, by little if little
+//! is. Growth, and the answer to losses and time-outs, is Reno's.
 //!
-//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The transport
-//! says when a mark calls for a reduction, at most once per window of data (RFC 3168 section 6.1), and how many bytes were
-//! marked; where it knows only that a window had a mark, alpha is right only if it reports all its bytes.
+//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The
+//! transport says when a mark calls for a reduction, at most once per window of data (RFC 3168 section 6.1), and how
+//! many bytes were marked; where it knows only that a window had a mark, alpha is right only if it reports all its
+//! bytes.
 //!
-//! By default packets are sent as ECT(0), as the RFC has it. Sent as ECT(1) they are taken for L4S traffic (RFC 9331) by
-//! a queue such as DualPI2 (RFC 9332): the sender is then one in the manner of DCTCP, not one that meets all of RFC 9331.
-//! A window is a round of the transport; RFC 8257 counts from one highest sequence number sent to the next.
+//! By default packets are sent as ECT(0), as the RFC has it. Sent as ECT(1) they are taken for L4S traffic (RFC 9331)
+//! by a queue such as DualPI2 (RFC 9332): the sender is then one in the manner of DCTCP, not one that meets all of RFC
+//! 9331. A window is a round of the transport; RFC 8257 counts from one highest sequence number sent to the next.
 
 use crate::control::{Ack, Codepoint, Congestion, Control, Controller, RecoveryExit, Signals, Timeout};
 use crate::linux_reno::LinuxReno;

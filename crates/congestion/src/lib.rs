@@ -6,8 +6,8 @@
 //!
 //! * [`control`]: the trait, and what passes through it;
 //! * [`catalogue`]: the controls by name;
-//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`] and
-//!   [`bbr3`]: the controls;
+//! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`]
+//!   and [`bbr3`]: the controls;
 //! * [`rtt`], [`rate`], [`pacing`]: what a transport needs to drive them.
 
 mod bbr;

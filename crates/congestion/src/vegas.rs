@@ -1,12 +1,13 @@
 //! Vegas.
 //!
 //! **Model.** The smallest round-trip time ever seen is that of the empty path. Once per round the smallest round-trip
-//! time of that round says how many segments stand in queues: window * (rtt - base) / base. Between two and four (alpha and
-//! beta) the window stays, below it grows by a segment, above it shrinks by one. In slow start the window doubles per round
-//! until more than one segment (gamma) stands in a queue; then it falls to what the path holds, and a segment.
+//! time of that round says how many segments stand in queues: window * (rtt - base) / base. Between two and four (alpha
+//! and beta) the window stays, below it grows by a segment, above it shrinks by one. In slow start the window doubles
+//! per round until more than one segment (gamma) stands in a queue; then it falls to what the path holds, and a
+//! segment.
 //!
-//! A round with two samples or fewer says too little; in it the window grows as Reno's. Losses are answered as Reno does,
-//! and until they are repaired Reno governs the window.
+//! A round with two samples or fewer says too little; in it the window grows as Reno's. Losses are answered as Reno
+//! does, and until they are repaired Reno governs the window.
 //!
 //! **Source.** Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8),
 //! 1995; behaviour of Linux 6.12 `net/ipv4/tcp_vegas.c` (slow start in every round instead of every other, the

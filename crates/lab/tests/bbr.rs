@@ -1,9 +1,9 @@
-//! BBRv1 and BBRv3 with the lab's TCP on the network of the benchmark `tcp-1`: states over time, queue, goodput, losses; and
-//! two flows of unequal round-trip times.
+//! BBRv1 and BBRv3 with the lab's TCP on the network of the benchmark `tcp-1`: states over time, queue, goodput,
+//! losses; and two flows of unequal round-trip times.
 //!
-//! The path carries 100 Mbit/s with a round trip of 20 ms and a queue of one bandwidth-delay product, 250 kB. A full segment
-//! has 1448 bytes of payload, 1500 of IP and 1502 on the wire; throughput is counted in bytes of IP, the control's bandwidth
-//! in payload: 96.4 Mbit/s at most.
+//! The path carries 100 Mbit/s with a round trip of 20 ms and a queue of one bandwidth-delay product, 250 kB. A full
+//! segment has 1448 bytes of payload, 1500 of IP and 1502 on the wire; throughput is counted in bytes of IP, the
+//! control's bandwidth in payload: 96.4 Mbit/s at most.
 
 mod common;
 
@@ -101,16 +101,16 @@ fn states_of_bbr1_and_the_schedule_of_probe_rtt() {
     let order: Vec<u32> = all.iter().map(|stay| stay.2).collect();
     assert_eq!(order[..3], [STARTUP, DRAIN, PROBE_BW]);
     assert!(order[3..].chunks(2).all(|pair| pair[0] == PROBE_RTT && pair.get(1).is_none_or(|next| *next == PROBE_BW)));
-    // The rate doubles from ten segments in a round trip (2.885 times 5.8 Mbit/s) to 96.4 Mbit/s in four rounds, the queue
-    // fills in the next, and three rounds without growth follow: round trips of 20 ms at first, of 40 ms when the queue is
-    // full; the losses of the overflow prolong it by a few.
+    // The rate doubles from ten segments in a round trip (2.885 times 5.8 Mbit/s) to 96.4 Mbit/s in four rounds, the
+    // queue fills in the next, and three rounds without growth follow: round trips of 20 ms at first, of 40 ms when the
+    // queue is full; the losses of the overflow prolong it by a few.
     let startup = all[0].1;
     assert!(startup > 4.0 * 0.02 + 3.0 * 0.03 && startup < 0.4, "{startup}");
     // Of a full queue and a path, two BDP, a BDP leaves at a net rate of 0.657 times the link's: 1.5 round trips.
     let drain = all[1].1 - all[1].0;
     assert!((0.02..0.04).contains(&drain), "{drain}");
-    // Ten seconds after the smallest round-trip sample, which may have come at any time before DRAIN was over; then ten after
-    // the end of the last.
+    // Ten seconds after the smallest round-trip sample, which may have come at any time before DRAIN was over; then ten
+    // after the end of the last.
     let probes = stays_in(&outcome, PROBE_RTT);
     assert_eq!(probes.len(), 4, "{probes:?}");
     assert!(probes[0].0 > 10.0 && probes[0].0 < 10.0 + all[2].0 + 0.1, "{probes:?}");
@@ -136,7 +136,8 @@ fn states_of_bbr1_and_the_schedule_of_probe_rtt() {
             series(&outcome, "pacing_bps").filter(|(at, _)| *at > 1.0).map(|(_, rate)| within(rate)).collect();
         steady.iter().filter(|within| **within).count() as f64 / steady.len() as f64
     };
-    // Eight phases, the first longer than a round trip (until a quarter of a BDP more is in flight), the second up to one.
+    // Eight phases, the first longer than a round trip (until a quarter of a BDP more is in flight), the second up to
+    // one.
     assert!((0.10..0.30).contains(&share(1.25)), "{}", share(1.25));
     assert!((0.05..0.15).contains(&share(0.75)), "{}", share(0.75));
     assert!((0.60..0.80).contains(&share(1.0)), "{}", share(1.0));
@@ -181,8 +182,8 @@ fn states_of_bbr3_and_the_schedule_of_probe_rtt() {
         let most = most.fold(0.0, f64::max);
         assert!(most > 0.95 * half && most < 1.02 * half, "{most} of {half}");
     }
-    // Between the probes for bandwidth, DOWN and CRUISE together, lie 62 or 63 rounds (the path holds 167 segments) of 20.1 ms,
-    // a little longer while DOWN drains what the probe has queued; unless ProbeRTT comes between.
+    // Between the probes for bandwidth, DOWN and CRUISE together, lie 62 or 63 rounds (the path holds 167 segments) of
+    // 20.1 ms, a little longer while DOWN drains what the probe has queued; unless ProbeRTT comes between.
     let gaps: Vec<f64> = all
         .windows(3)
         .filter(|three| three[0].2 == DOWN && three[1].2 == CRUISE && three[2].2 == REFILL)
@@ -227,9 +228,10 @@ fn one_loss_in_a_hundred_costs_bbr1_less_than_five_percent_and_cubic_nearly_ever
         // The losses themselves are 1 %.
         assert!(with > 0.95 * without && with < 0.995 * without, "{with} of {without}");
     }
-    // CUBIC is in its Reno-friendly region, for its own law (RFC 9438 section 5.1, 1.054 RTT^0.75 / p^0.75 segments: 1.8) is
-    // below Reno's, 1.22 / sqrt(p) = 12.2 segments per round trip of 20.1 ms: 7.3 Mbit/s. Losses at random intervals instead of
-    // regular ones raise that by 7 % (Mathis et al. 1997: 1.31 instead of 1.22); the mean of four seeds within a tenth of both.
+    // CUBIC is in its Reno-friendly region, for its own law (RFC 9438 section 5.1, 1.054 RTT^0.75 / p^0.75 segments:
+    // 1.8) is below Reno's, 1.22 / sqrt(p) = 12.2 segments per round trip of 20.1 ms: 7.3 Mbit/s. Losses at random
+    // intervals instead of regular ones raise that by 7 % (Mathis et al. 1997: 1.31 instead of 1.22); the mean of four
+    // seeds within a tenth of both.
     let cubic = (1..=4).map(|seed| goodput("cubic", 0.01, seed)).sum::<f64>() / 4.0;
     let law = |constant: f64| constant / 0.01_f64.sqrt() * 1500.0 * 8.0 / 0.0201;
     println!("cubic: {cubic:.0}, laws {:.0} and {:.0}", law(1.22), law(1.31));
@@ -239,9 +241,9 @@ fn one_loss_in_a_hundred_costs_bbr1_less_than_five_percent_and_cubic_nearly_ever
 
 #[test]
 fn a_hundredth_lost_leaves_bbr3_more_than_seven_tenths() {
-    // The draft's model (section "Design Considerations for Choosing Constant Parameters"): each round of 1 % loss takes 1 % of
-    // the rate until the next probe restores it, 63 rounds later: a mean of (1 - 0.99^63) / (63 * 0.01) = 0.745. It is a little
-    // more, because the bound follows the best rate of a round, not the mean.
+    // The draft's model (section "Design Considerations for Choosing Constant Parameters"): each round of 1 % loss
+    // takes 1 % of the rate until the next probe restores it, 63 rounds later: a mean of (1 - 0.99^63) / (63 * 0.01) =
+    // 0.745. It is a little more, because the bound follows the best rate of a round, not the mean.
     let goodput = |loss: f64, seed: u32| mean(&tcp_1("bbr3", 45, loss, seed), "throughput_bps", 5.0);
     let without = goodput(0.0, SEED);
     for seed in 1..=3 {
@@ -337,11 +339,12 @@ fn two_flows(control: &str, round_trips_ms: [u32; 2], queue: &str, seed: u32) ->
 
 #[test]
 fn of_two_flows_the_one_with_the_longer_round_trip_has_more() {
-    // Hock, Bless, Zitterbart, Experimental Evaluation of BBR Congestion Control, ICNP 2017, and Scholz et al., Towards a Deeper
-    // Understanding of TCP BBR Congestion Control, IFIP Networking 2018, report it of Linux' BBRv1: the reverse of Reno and
-    // CUBIC. The reason (Ware et al., IMC 2019, model it): two flows overestimate the bandwidth that is left to them until their
-    // windows stop them, each at two BDP of its own; so the one with five times the round-trip time has more of the queue, and
-    // a queue gives to each what it has of it. BBRv3 has the same windows. A deeper queue lets more of that happen.
+    // Hock, Bless, Zitterbart, Experimental Evaluation of BBR Congestion Control, ICNP 2017, and Scholz et al., Towards
+    // a Deeper Understanding of TCP BBR Congestion Control, IFIP Networking 2018, report it of Linux' BBRv1: the
+    // reverse of Reno and CUBIC. The reason (Ware et al., IMC 2019, model it): two flows overestimate the bandwidth
+    // that is left to them until their windows stop them, each at two BDP of its own; so the one with five times the
+    // round-trip time has more of the queue, and a queue gives to each what it has of it. BBRv3 has the same windows. A
+    // deeper queue lets more of that happen.
     for control in ["bbr1", "bbr3"] {
         for round_trips in [[10, 50], [50, 10]] {
             let share = |queue: &str, seed: u32| {

@@ -1,10 +1,10 @@
 //! Recognises a token-bucket policer: a device that lets a fixed rate through, saves up for bursts, and drops the rest.
 //!
-//! **Model.** To a measurement of the largest delivery rate the saved-up bursts look like bandwidth, and sending at that
-//! rate loses most of what is sent. So from the first loss on, the rate over stretches of four to sixteen rounds that end
-//! with a loss and lost at least one byte for five delivered (50/256) is measured. Two stretches in a row with nearly the
-//! same rate (within an eighth, or 4 kbit/s) are taken for a policer's: their mean is then the bandwidth, for 48 rounds of
-//! PROBE_BW, with a gain of 1. Limits of the application end a measurement.
+//! **Model.** To a measurement of the largest delivery rate the saved-up bursts look like bandwidth, and sending at
+//! that rate loses most of what is sent. So from the first loss on, the rate over stretches of four to sixteen rounds
+//! that end with a loss and lost at least one byte for five delivered (50/256) is measured. Two stretches in a row with
+//! nearly the same rate (within an eighth, or 4 kbit/s) are taken for a policer's: their mean is then the bandwidth,
+//! for 48 rounds of PROBE_BW, with a gain of 1. Limits of the application end a measurement.
 //!
 //! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`); not in the draft.
 

@@ -73,7 +73,8 @@ fn rounds_that_the_application_limits_do_not_end_startup() {
 
 #[test]
 fn drain_ends_at_one_bandwidth_delay_product() {
-    // 10 Mbit/s * 100 ms = 125 000 bytes; three quanta of two segments make 133 688 bytes, 92.3 segments; 93 are odd: 94.
+    // 10 Mbit/s * 100 ms = 125 000 bytes; three quanta of two segments make 133 688 bytes, 92.3 segments; 93 are odd:
+    // 94.
     let mut script = draining();
     script.ack(Step { in_flight: 95 * MSS, wait: NOTHING, new_round: false, ..STEP });
     assert_eq!(script.state(), DRAIN);
@@ -163,8 +164,8 @@ fn the_bandwidth_is_the_largest_of_ten_rounds() {
 
 #[test]
 fn the_window_is_two_bandwidth_delay_products() {
-    // 250 000 bytes, three quanta and the largest excess of acknowledgements, one segment, are 260 136 bytes: 179.7 segments,
-    // 180; two more in the first phase. A segment takes 1.1584 ms, so acknowledgements are in time.
+    // 250 000 bytes, three quanta and the largest excess of acknowledgements, one segment, are 260 136 bytes: 179.7
+    // segments, 180; two more in the first phase. A segment takes 1.1584 ms, so acknowledgements are in time.
     let mut script = probing(1);
     let mut first_phase = false;
     for n in 0..2_000 {
@@ -319,8 +320,8 @@ fn tcp_1(loss: f64, seed: u64) -> Pipe {
 
 #[test]
 fn drain_takes_the_time_that_its_gain_says() {
-    // In DRAIN the path delivers C and the sender adds 0.99 C / 2.885 = 0.3432 C: what is in flight falls by 0.6568 C, to the
-    // target of a BDP and three quanta. A deep buffer, so that nothing is lost.
+    // In DRAIN the path delivers C and the sender adds 0.99 C / 2.885 = 0.3432 C: what is in flight falls by 0.6568 C,
+    // to the target of a BDP and three quanta. A deep buffer, so that nothing is lost.
     let mut pipe = Pipe::new(20_000_000, 10_000_000, 1);
     pipe.add("bbr1", Duration::from_millis(100), Instant::ZERO, 1);
     let (mut begin, mut in_flight, mut end) = (None, 0, None);
@@ -339,9 +340,9 @@ fn drain_takes_the_time_that_its_gain_says() {
 
 #[test]
 fn alone_it_keeps_the_queue_small_and_the_link_busy() {
-    // A cycle queues up to a quarter of a BDP in one of eight phases and takes it away in the next: a triangle of height
-    // 0.25 over two phases of eight, 3 % of a BDP; three quanta of 1.2 % more than a BDP in flight stay. The goodput lacks
-    // PROBE_RTT (0.22 s of 10.22 s at next to nothing: 2.2 %) and at most the margin of 1 %.
+    // A cycle queues up to a quarter of a BDP in one of eight phases and takes it away in the next: a triangle of
+    // height 0.25 over two phases of eight, 3 % of a BDP; three quanta of 1.2 % more than a BDP in flight stay. The
+    // goodput lacks PROBE_RTT (0.22 s of 10.22 s at next to nothing: 2.2 %) and at most the margin of 1 %.
     for seed in 1..=3 {
         let mut pipe = tcp_1(0.0, seed);
         pipe.run(5.0);
@@ -389,8 +390,8 @@ fn the_schedule_of_probe_rtt() {
     assert_eq!(stays.len(), 5, "{stays:?}");
     assert!((stays[0].0 - 10.0).abs() < 0.02, "{stays:?}");
     for (from, to) in &stays {
-        // Until what is in flight has fallen to four segments (about a round-trip time: at most a BDP and a quarter at the
-        // rate of the link), then 200 ms, to the next acknowledgement of four per round-trip time.
+        // Until what is in flight has fallen to four segments (about a round-trip time: at most a BDP and a quarter at
+        // the rate of the link), then 200 ms, to the next acknowledgement of four per round-trip time.
         assert!((0.2..0.2 + 0.025 + 0.021).contains(&(to - from)), "{stays:?}");
     }
     for pair in stays.windows(2) {
@@ -403,7 +404,8 @@ fn the_schedule_of_probe_rtt() {
 
 #[test]
 fn the_low_rates_of_probe_rtt_are_not_the_paths() {
-    // At 5 ms PROBE_RTT lasts forty rounds at four segments each, 9.3 Mbit/s: long enough to forget the rates of before.
+    // At 5 ms PROBE_RTT lasts forty rounds at four segments each, 9.3 Mbit/s: long enough to forget the rates of
+    // before.
     let mut pipe = Pipe::new(100_000_000, 250_000, 1);
     pipe.add("bbr1", Duration::from_millis(5), Instant::ZERO, 1);
     let mut least = f64::INFINITY;
@@ -438,16 +440,17 @@ fn a_faster_link_is_found_in_one_probe_and_a_slower_one_in_ten_rounds() {
     let mut pipe = Pipe::new(20_000_000, 10_000_000, 1);
     let flow = pipe.add("bbr1", Duration::from_millis(50), Instant::ZERO, 1);
     pipe.run(9.0);
-    // Four times the rate. The next probe comes within eight phases of 50 ms. It lasts until 1.25 BDP are in flight; with
-    // each round trip of it the bandwidth is 1.25 * 0.99 times the last, so that what is in flight stays below 1.25 BDP of it
-    // until the link is full: ln 4 / ln 1.2375 = 6.5 round trips, 0.33 s, and two for the last samples to arrive.
+    // Four times the rate. The next probe comes within eight phases of 50 ms. It lasts until 1.25 BDP are in flight;
+    // with each round trip of it the bandwidth is 1.25 * 0.99 times the last, so that what is in flight stays below
+    // 1.25 BDP of it until the link is full: ln 4 / ln 1.2375 = 6.5 round trips, 0.33 s, and two for the last samples
+    // to arrive.
     pipe.bottleneck.rate_bps = 80_000_000;
     pipe.run(9.3);
     assert!(pipe.senders[flow].value("bw_bps") < 79e6);
     pipe.run(9.9);
     assert!(pipe.senders[flow].value("bw_bps") > 79e6);
-    // Half of that: the old one is forgotten after ten rounds; in these twice the rate leaves, which the window limits to
-    // two BDP of the old rate: a round then takes up to four times 50 ms.
+    // Half of that: the old one is forgotten after ten rounds; in these twice the rate leaves, which the window limits
+    // to two BDP of the old rate: a round then takes up to four times 50 ms.
     pipe.run(13.0);
     pipe.bottleneck.rate_bps = 40_000_000;
     pipe.run(13.3);
@@ -471,8 +474,9 @@ fn a_pause_of_the_application_neither_lowers_the_bandwidth_nor_calls_for_probe_r
 
 #[test]
 fn acknowledgements_that_come_together_open_the_window() {
-    // At 10 Mbit/s 1250 bytes are expected per millisecond. After a silence of 200 ms, 100 segments arrive at once: beyond
-    // what was expected by all of them (the epoch begins with them), and 50 ms later 100 more: 289 600 - 62 500 bytes.
+    // At 10 Mbit/s 1250 bytes are expected per millisecond. After a silence of 200 ms, 100 segments arrive at once:
+    // beyond what was expected by all of them (the epoch begins with them), and 50 ms later 100 more: 289 600 - 62 500
+    // bytes.
     let mut script = probing(1);
     script.control.cwnd_bytes = 1_000 * MSS;
     script.ack(Step { wait: RTT * 2, acked: 100 * MSS, in_flight: 90 * MSS, ..STEP });
@@ -480,7 +484,8 @@ fn acknowledgements_that_come_together_open_the_window() {
     script.control.cwnd_bytes = 1_000 * MSS;
     script.ack(Step { wait: RTT / 2, acked: 100 * MSS, in_flight: 90 * MSS, new_round: false, ..STEP });
     assert_eq!(script.value("extra_acked_bytes"), 227_100.0);
-    // What the window gets is bounded by 100 ms of the bandwidth, 125 000 bytes: 375 000 and 8 688 are 265 segments, 266.
+    // What the window gets is bounded by 100 ms of the bandwidth, 125 000 bytes: 375 000 and 8 688 are 265 segments,
+    // 266.
     script.control.cwnd_bytes = 1_000 * MSS;
     while script.value("cycle_phase") == 0.0 {
         script.ack(Step { lost: 1, in_flight: 90 * MSS, ..STEP });

@@ -72,7 +72,8 @@ fn startup_ends_after_three_rounds_without_a_quarter_more() {
     assert_eq!(script.control.pacing_bps, 7_722_000, "half of 15.6 Mbit/s, less 1 %");
 }
 
-/// A recovery in Startup in which a round of so many acknowledgements with losses ends with so much lost of 1000 segments.
+/// A recovery in Startup in which a round of so many acknowledgements with losses ends with so much lost of 1000
+/// segments.
 fn startup_with_losses(events: u32, lost_segments: u64) -> Script {
     let mut script = Script::new("bbr3", 0);
     script.ack(STEP);
@@ -90,7 +91,8 @@ fn startup_ends_after_a_round_with_six_losses_and_two_percent() {
     assert_eq!(startup_with_losses(6, 21).state(), DRAIN);
     assert_eq!(startup_with_losses(5, 21).state(), STARTUP, "five are too few");
     assert_eq!(startup_with_losses(6, 20).state(), STARTUP, "2 % exactly is not above");
-    // The bound is what was delivered in that round, 20 Mbit/s * 100 ms, which is more than the BDP of the bandwidth before.
+    // The bound is what was delivered in that round, 20 Mbit/s * 100 ms, which is more than the BDP of the bandwidth
+    // before.
     assert_eq!(startup_with_losses(6, 21).value("inflight_longterm_bytes"), 250_000.0);
 }
 
@@ -249,8 +251,8 @@ fn losses_outside_probes_lower_the_short_term_bounds_once_per_round_by_no_more_t
     script.enter_recovery(90 * MSS);
     script.ack(Step { lost: MSS, in_flight: 80 * MSS, rate_bps: 9_800_000, ..AT_ONCE });
     assert_eq!(script.value("bw_shortterm_bps"), 0.0, "not before the round is over");
-    // The round's best was 10 Mbit/s, above 0.7 * 10: that is the bound. What was delivered in it, 125 000 bytes, is less than
-    // 0.7 of the window.
+    // The round's best was 10 Mbit/s, above 0.7 * 10: that is the bound. What was delivered in it, 125 000 bytes, is
+    // less than 0.7 of the window.
     script.ack(Step { rate_bps: 9_900_000, ..CALM });
     assert_eq!(script.value("bw_shortterm_bps"), 10_000_000.0);
     assert_eq!(
@@ -316,6 +318,16 @@ fn a_probe_lowers_the_bound_by_no_more_than_three_tenths_of_the_target() {
     assert_eq!(script.value("inflight_longterm_bytes"), 87_500.0);
 }
 
+#[test]
+fn losses_that_the_application_limits_end_the_probe_but_bound_nothing() {
+    let mut script = probing();
+    script.lose_limited = true;
+    for _ in 0..3 {
+        script.lose(100 * MSS, 0);
+    }
+    assert_eq!((script.state(), script.value("inflight_longterm_bytes")), (DOWN, 0.0));
+}
+
 /// A probe has found 99 segments to be too many.
 fn bounded() -> Script {
     let mut script = probing();
@@ -358,6 +370,10 @@ fn after_too_many_losses_the_next_probe_is_brief_and_another_follows_if_it_was_s
     assert_eq!(script.state(), UP);
     script.ack(Step { in_flight: 99 * MSS, new_round: false, ..low });
     assert_eq!(script.state(), UP);
+    // Its end is a usual one: the next probe comes in its time.
+    script.until(DOWN, true, low);
+    script.rounds(10, low);
+    assert_eq!(script.state(), CRUISE);
 }
 
 #[test]
@@ -368,8 +384,8 @@ fn held_at_the_bound_a_probe_raises_it_by_1_2_4_segments_per_round() {
     script.ack(Step { in_flight: 99 * MSS, new_round: false, ..low });
     script.rounds(2, low);
     assert_eq!(script.state(), UP);
-    // The window is at the bound (99) and used. The slope was set at the start of the probe: a window per segment; the first
-    // round of acknowledgements raises by one, the next two by two and four.
+    // The window is at the bound (99) and used. The slope was set at the start of the probe: a window per segment; the
+    // first round of acknowledgements raises by one, the next two by two and four.
     script.control.cwnd_bytes = 99 * MSS;
     let full = Step { in_flight: 98 * MSS, sent_with: 98 * MSS, cwnd_limited: true, ..AT_ONCE };
     let bound = |script: &Script| (script.value("inflight_longterm_bytes") / MSS as f64).round() as u64;
@@ -527,6 +543,16 @@ fn the_bandwidth_is_that_of_two_cycles() {
     assert_eq!(script.value("max_bw_bps"), 8_000_000.0);
 }
 
+#[test]
+fn a_cycle_that_the_application_limits_at_its_end_forgets_nothing() {
+    let mut script = cruising();
+    let slower = Step { rate_bps: 8_000_000, in_flight: 60 * MSS, ..CALM };
+    script.until(DOWN, true, slower);
+    script.ack(Step { app_limited: true, ..slower });
+    script.rounds(3, slower);
+    assert_eq!(script.value("max_bw_bps"), 10_000_000.0);
+}
+
 /// The path of the benchmark tcp-1: 100 Mbit/s, 20 ms, a queue of so many BDP.
 fn tcp_1(buffer: f64, loss: f64, seed: u64) -> Pipe {
     let mut pipe = Pipe::new(100_000_000, (buffer * 250_000.0) as u64, seed);
@@ -556,8 +582,8 @@ fn the_states_follow_each_other() {
         };
         assert!(follows.contains(&pair[1]), "{states:?}");
     }
-    // A BDP of 173 segments: a probe begins 62 or 63 rounds after the last has ended, rounds of 20.1 ms (up to 25 ms while
-    // what the probe queued drains).
+    // A BDP of 173 segments: a probe begins 62 or 63 rounds after the last has ended, rounds of 20.1 ms (up to 25 ms
+    // while what the probe queued drains).
     let probes = pipe.senders[0].stays(UP);
     assert!(probes.len() > 10);
     let downs = pipe.senders[0].stays(DOWN);
@@ -576,10 +602,10 @@ fn the_states_follow_each_other() {
 
 #[test]
 fn alone_it_keeps_the_queue_small_and_the_link_busy() {
-    // A probe queues a quarter of the link's rate for the three rounds without growth and the round that tells of them: at
-    // most 1.25 - 0.01 less 1 per round trip, three quarters of a BDP; DOWN takes away 0.11 BDP per round trip, so 7 rounds:
-    // a triangle of 0.75 over 10 of 70 rounds has a mean of 0.055 BDP. The goodput lacks half the rate for 0.2 s of 5.2 s
-    // (2 %) and at most the margin of 1 %.
+    // A probe queues a quarter of the link's rate for the three rounds without growth and the round that tells of them:
+    // at most 1.25 - 0.01 less 1 per round trip, three quarters of a BDP; DOWN takes away 0.11 BDP per round trip, so 7
+    // rounds: a triangle of 0.75 over 10 of 70 rounds has a mean of 0.055 BDP. The goodput lacks half the rate for 0.2
+    // s of 5.2 s (2 %) and at most the margin of 1 %.
     for seed in 1..=3 {
         let mut pipe = tcp_1(1.0, 0.0, seed);
         pipe.run(5.0);
@@ -620,9 +646,9 @@ fn the_schedule_of_probe_rtt() {
 
 #[test]
 fn a_shallow_buffer_is_found_and_left_alone() {
-    // A queue of a fifth of a BDP overflows when a probe has 1.2 BDP in flight, and the bound is learnt from that: 1.2 BDP and
-    // what was lost and not yet known to be, 2 % of it. Probes lose that in a round or two of sixty: 2/60 of 2 %, twice that
-    // for what is lost before the probe's end shows.
+    // A queue of a fifth of a BDP overflows when a probe has 1.2 BDP in flight, and the bound is learnt from that: 1.2
+    // BDP and what was lost and not yet known to be, 2 % of it. Probes lose that in a round or two of sixty: 2/60 of 2
+    // %, twice that for what is lost before the probe's end shows.
     let mut pipe = tcp_1(0.2, 0.0, 1);
     pipe.run(10.0);
     let (lost, delivered) = (pipe.senders[0].lost_bytes(), pipe.senders[0].delivered_bytes());
@@ -637,9 +663,9 @@ fn a_shallow_buffer_is_found_and_left_alone() {
 
 #[test]
 fn a_hundredth_lost_costs_less_than_the_model_of_the_draft() {
-    // The draft's model: a round of 1 % loss takes 1 % of the rate, so after N rounds 0.99^N of it is left, until the next
-    // probe brings it back: over 63 rounds a mean of (1 - 0.99^63) / (63 * 0.01) = 0.745. What is lost is less, because the
-    // bound is the best of a round, not its mean.
+    // The draft's model: a round of 1 % loss takes 1 % of the rate, so after N rounds 0.99^N of it is left, until the
+    // next probe brings it back: over 63 rounds a mean of (1 - 0.99^63) / (63 * 0.01) = 0.745. What is lost is less,
+    // because the bound is the best of a round, not its mean.
     let mut clean = tcp_1(1.0, 0.0, 1);
     clean.run(5.0);
     let without = clean.goodputs_bps(65.0)[0];
@@ -654,8 +680,8 @@ fn ten_times_the_rate_is_found_in_one_probe() {
     let mut pipe = Pipe::new(10_000_000, 250_000, 1);
     let flow = pipe.add("bbr3", Duration::from_millis(20), Instant::ZERO, 1);
     pipe.run(4.0);
-    // The next probe begins within 17 rounds (the path holds 18 segments); each of its rounds brings 1.2375 times the rate:
-    // ln 10 / ln 1.2375 = 10.8 rounds.
+    // The next probe begins within 17 rounds (the path holds 18 segments); each of its rounds brings 1.2375 times the
+    // rate: ln 10 / ln 1.2375 = 10.8 rounds.
     pipe.bottleneck.rate_bps = 100_000_000;
     pipe.run(4.2);
     assert!(pipe.senders[flow].value("bw_bps") < 99e6);
@@ -669,9 +695,9 @@ fn a_tenth_of_the_rate_shows_at_once_in_losses_and_in_two_cycles_in_the_bandwidt
     // ProbeRTT, which forgets the short-term bounds, is just over.
     pipe.run(5.4);
     pipe.bottleneck.rate_bps = 10_000_000;
-    // The queue (250 kB, 200 ms at the new rate) overflows within 30 ms; the loss is known 200 ms later, and each round of
-    // 220 ms with losses takes three tenths of rate and window: after two less than half of each is left, 230 kB, which
-    // fit, so that the losses end.
+    // The queue (250 kB, 200 ms at the new rate) overflows within 30 ms; the loss is known 200 ms later, and each round
+    // of 220 ms with losses takes three tenths of rate and window: after two less than half of each is left, 230 kB,
+    // which fit, so that the losses end.
     pipe.run(6.4);
     assert!(pipe.senders[0].value("bw_bps") < 50e6, "{}", pipe.senders[0].value("bw_bps"));
     let drops = pipe.bottleneck.drops;

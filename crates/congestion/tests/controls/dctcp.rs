@@ -118,8 +118,8 @@ fn the_window_of_a_mark_does_not_come_back() {
     assert_eq!(script.control.cwnd_bytes, window);
 }
 
-/// Solves alpha^2 (1 - alpha/4) = (2 W + 1) / (W + 1)^2 (Alizadeh, Javanmard, Prabhakar, SIGMETRICS 2011, equation 6; SIGCOMM
-/// 2010, section 3.3) by bisection.
+/// Solves alpha^2 (1 - alpha/4) = (2 W + 1) / (W + 1)^2 (Alizadeh, Javanmard, Prabhakar, SIGMETRICS 2011, equation 6;
+/// SIGCOMM 2010, section 3.3) by bisection.
 fn alpha_of(window: f64) -> f64 {
     let share = (2.0 * window + 1.0) / ((window + 1.0) * (window + 1.0));
     let (mut low, mut high) = (0.0, 1.0);
@@ -132,11 +132,11 @@ fn alpha_of(window: f64) -> f64 {
 
 #[test]
 fn the_sawtooth_over_a_step_marker() {
-    // SIGCOMM 2010, section 3.3, one flow: the window climbs to W* + 1 = C RTT + K + 1 and falls by the factor (1 - alpha/2).
-    // So the queue swings by D = (W* + 1) alpha/2, about sqrt(2 (C RTT + K))/2, and reaches K + 1; a period takes D round
-    // trips. For that K must be above C RTT / 7, or the queue runs empty (equation 13), and g below 1.386 / sqrt(2 (C RTT + K))
-    // (equation 15), or alpha forgets within a period: 1/16 is below up to W* = 245; far enough below at 107. Queue and window
-    // move in whole segments, rounds are whole: each of the three within one.
+    // SIGCOMM 2010, section 3.3, one flow: the window climbs to W* + 1 = C RTT + K + 1 and falls by the factor (1 -
+    // alpha/2). So the queue swings by D = (W* + 1) alpha/2, about sqrt(2 (C RTT + K))/2, and reaches K + 1; a period
+    // takes D round trips. For that K must be above C RTT / 7, or the queue runs empty (equation 13), and g below 1.386
+    // / sqrt(2 (C RTT + K)) (equation 15), or alpha forgets within a period: 1/16 is below up to W* = 245; far enough
+    // below at 107. Queue and window move in whole segments, rounds are whole: each of the three within one.
     for (milliseconds, threshold) in [(3, 10), (5, 20), (10, 20)] {
         let mut pipe = Pipe::new(100_000_000, 10_000_000, 1);
         pipe.bottleneck.mark_above_bytes = threshold * MSS;

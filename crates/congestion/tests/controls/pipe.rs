@@ -1,10 +1,10 @@
 //! Any number of flows through one bottleneck, in simulated time, with real pacing and real rate samples.
 //!
-//! **Model.** A packet joins the bottleneck's queue the moment it is sent; it is dropped if the queue is full, or at random
-//! behind the queue, and marked if it finds more than a threshold waiting. It is acknowledged by itself one round-trip time
-//! after it has left the queue. A packet is lost once one sent three or more after it is acknowledged; what was lost is sent
-//! again as a packet like any other. The sender is that of RFC 9002 section 7: one reduction per recovery, which lasts until
-//! something sent after its start is acknowledged.
+//! **Model.** A packet joins the bottleneck's queue the moment it is sent; it is dropped if the queue is full, or at
+//! random behind the queue, and marked if it finds more than a threshold waiting. It is acknowledged by itself one
+//! round-trip time after it has left the queue. A packet is lost once one sent three or more after it is acknowledged;
+//! what was lost is sent again as a packet like any other. The sender is that of RFC 9002 section 7: one reduction per
+//! recovery, which lasts until something sent after its start is acknowledged.
 
 use crate::simulator::MSS;
 use fullpipe_congestion::catalogue::{Options, create, initial_window_bytes};

@@ -55,6 +55,8 @@ pub(crate) struct Script {
     /// Delivered when the present round began, less one: what packets of the round before had seen.
     before_round: u64,
     in_recovery: bool,
+    /// Whether the application limited sending when the packets that are lost left.
+    pub(crate) lose_limited: bool,
 }
 
 impl Script {
@@ -62,7 +64,15 @@ impl Script {
         let mut controller = create(name, &Options { seed, ..Options::default() }).expect("a name from the catalogue");
         let mut control = Control::new(MSS, 10 * MSS);
         controller.on_established(&mut control, Instant::ZERO, Some(RTT));
-        Script { control, controller, now: Instant::ZERO, delivered: 0, before_round: 0, in_recovery: false }
+        Script {
+            control,
+            controller,
+            now: Instant::ZERO,
+            delivered: 0,
+            before_round: 0,
+            in_recovery: false,
+            lose_limited: false,
+        }
     }
 
     pub(crate) fn ack(&mut self, step: Step) {
@@ -116,6 +126,7 @@ impl Script {
             delivered_bytes: self.delivered,
             in_flight_bytes: in_flight,
             lost_bytes,
+            app_limited: self.lose_limited,
             ..PacketState::default()
         };
         self.controller.on_packet_lost(&mut self.control, self.now, &packet);

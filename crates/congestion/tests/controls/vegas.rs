@@ -5,7 +5,8 @@ use crate::script::{RTT, STEP, Script, Step};
 use crate::simulator::MSS;
 use fullpipe_units::{Duration, Instant};
 
-/// A round of `samples` acknowledgements, the smallest round-trip time of which is this many milliseconds; the last ends it.
+/// A round of `samples` acknowledgements, the smallest round-trip time of which is this many milliseconds; the last
+/// ends it.
 fn round(script: &mut Script, milliseconds: u64, samples: u32) {
     for sample in 1..=samples {
         let rtt = Duration::from_millis(if sample == 1 { milliseconds } else { milliseconds + 20 });
@@ -67,8 +68,8 @@ fn slow_start_ends_when_more_than_a_segment_is_queued() {
     // At its last acknowledgement the window is 39: 2 ms over 100 are 0.78 segments.
     round(&mut script, 102, 20);
     assert_eq!(script.window(), 40);
-    // 39 acknowledgements, then 79 segments and 2 ms over 100: 1.58 segments. The path holds 79 * 100/102 = 77.45, and one
-    // more: 78.45.
+    // 39 acknowledgements, then 79 segments and 2 ms over 100: 1.58 segments. The path holds 79 * 100/102 = 77.45, and
+    // one more: 78.45.
     round(&mut script, 102, 40);
     let window = script.control.cwnd_bytes as f64 / MSS as f64;
     assert!((window - 78.45).abs() < 0.01, "{window}");
@@ -128,9 +129,9 @@ fn a_pause_forgets_the_base() {
 
 #[test]
 fn alone_it_keeps_two_to_four_segments_queued() {
-    // In steady state what is in flight is the window: what the path holds without a queue, and what stands in it. Two to
-    // four segments by Vegas' measure are 2/(1 + q/BDP) to 4/(1 + q/BDP) queued; nearly the same. One more while it is found
-    // out, and the packet in transmission, which the BDP counts.
+    // In steady state what is in flight is the window: what the path holds without a queue, and what stands in it. Two
+    // to four segments by Vegas' measure are 2/(1 + q/BDP) to 4/(1 + q/BDP) queued; nearly the same. One more while it
+    // is found out, and the packet in transmission, which the BDP counts.
     for (rate_bps, milliseconds) in [(10_000_000, 40), (20_000_000, 100), (100_000_000, 20)] {
         let mut pipe = Pipe::new(rate_bps, 10_000_000, 1);
         pipe.add("vegas", Duration::from_millis(milliseconds), Instant::ZERO, 1);
@@ -150,14 +151,15 @@ fn alone_it_keeps_two_to_four_segments_queued() {
 
 #[test]
 fn two_flows_keep_two_to_four_segments_each() {
-    // Both began on an empty path, the second when the first kept its few segments: it takes these for the path's delay.
+    // Both began on an empty path, the second when the first kept its few segments: it takes these for the path's
+    // delay.
     let mut pipe = Pipe::new(10_000_000, 10_000_000, 1);
     pipe.add("vegas", Duration::from_millis(40), Instant::ZERO, 1);
     pipe.add("vegas", Duration::from_millis(40), Instant::ZERO + Duration::from_secs(20), 1);
     pipe.run(60.0);
     let queue = pipe.mean_queue_bytes(80.0) / MSS as f64;
-    // Four to eight by Vegas' measure, 1.1 times as much as is queued; up to four of the first's that the second does not
-    // see; and the packet in transmission.
+    // Four to eight by Vegas' measure, 1.1 times as much as is queued; up to four of the first's that the second does
+    // not see; and the packet in transmission.
     assert!((4.0 / 1.1..=13.0).contains(&queue), "{queue}");
     let shares = pipe.goodputs_bps(100.0);
     let sum: f64 = shares.iter().sum();
