@@ -752,6 +752,21 @@ impl Connection {
         self.state == State::Closed && self.pending == 0
     }
 
+    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT: it comes
+    /// after everything of the old one, as its timestamp shows or else its number (RFC 6191 section 2). The host then
+    /// makes a new server and hands the SYN to that.
+    pub fn gives_way_to(&self, syn: &TcpHeader) -> bool {
+        let opens = syn.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
+        if self.state != State::TimeWait || !opens {
+            return false;
+        }
+        let later_number = self.peer_numbering.to_offset(syn.sequence, self.receiver.next) >= self.receiver.next as i64;
+        if self.options == 0 || syn.options & options::TIMESTAMPS == 0 {
+            return later_number;
+        }
+        timestamp_before(self.recent_timestamp, syn.timestamp) || self.recent_timestamp == syn.timestamp && later_number
+    }
+
     /// Counts since the start.
     pub fn statistics(&self) -> Statistics {
         let counts = self.sender.counts;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use fullpipe_network::packet::flags;
+use fullpipe_network::packet::{TcpHeader, flags};
 use fullpipe_tcp::{Config, State};
 use fullpipe_transport::{CloseReason, Event, Stream};
 use fullpipe_units::Duration;
@@ -260,6 +260,39 @@ fn a_syn_in_an_open_connection_is_challenged() {
             assert_eq!(script.connection.state(), state);
             assert_eq!(script.out().len(), 1, "{state:?} {number}: RFC 5961 section 4.2");
         }
+    }
+}
+
+#[test]
+fn only_time_wait_gives_way_and_only_to_a_later_syn() {
+    // RFC 6191 section 2: a larger timestamp suffices; an equal one, or none, needs a larger number.
+    let syn = |script: &Script, offset: i32, timestamp: Option<i32>| {
+        let mut syn = script.segment(0, flags::SYN);
+        syn.header.sequence = script.peer_initial.wrapping_add(1).wrapping_add_signed(offset);
+        syn.header.timestamp = syn.header.timestamp.wrapping_add_signed(timestamp.unwrap_or(0));
+        if timestamp.is_none() {
+            syn.header.options = 0;
+        }
+        syn.header
+    };
+    for state in OPEN_STATES {
+        let script = in_state(state);
+        assert_eq!(script.connection.gives_way_to(&syn(&script, 1000, Some(0))), state == State::TimeWait);
+    }
+    let script = in_state(State::TimeWait);
+    // The FIN was number 0, so 1 is the first beyond; it came a second ago, 1000 ticks.
+    for (offset, timestamp, expected) in [
+        (-1_000_000, Some(-999), true),
+        (1, Some(-1000), true),
+        (0, Some(-1000), false),
+        (1_000_000, Some(-1001), false),
+        (1, None, true),
+        (0, None, false),
+    ] {
+        let header = syn(&script, offset, timestamp);
+        assert_eq!(script.connection.gives_way_to(&header), expected, "{offset} {timestamp:?}");
+        let answer = TcpHeader { flags: flags::SYN | flags::ACK, ..header };
+        assert!(!script.connection.gives_way_to(&answer));
     }
 }
 

@@ -32,6 +32,7 @@ scripts! {
     rfc1191: finishing_too_big forged outstanding_is_cut_up too_big_again;
     rfc4821: black_hole small_segments_prove_nothing;
     receive_window: bound grows_with_reading stays_with_a_slow_reader without_timestamps;
+    rfc5681: idle_restart;
     rfc6298: syn_ack_retransmission syn_retransmission syn_retransmission_with_timestamps;
     rfc7413: client_asks_for_a_cookie client_falls_back client_reply_to_data_alone client_uses_a_cookie
         client_whose_cookie_is_refused client_whose_data_are_taken_in_part server_accepts_data server_grants
