@@ -160,8 +160,8 @@ impl Pie {
         while self.updates.due(now).is_some() {
             self.update();
             let at_rest = self.probability == 0.0 && self.burst_allowance.is_zero() && self.previous_delay == 0.0;
-            if at_rest && self.queue.packets() == 0 {
-                // Nothing changes before a packet comes.
+            if at_rest {
+                // Nothing changes before a packet comes or leaves.
                 self.updates.skip(now);
             }
         }
@@ -230,7 +230,6 @@ impl Pie {
             self.updates = Periodic::after(now, self.settings.update_interval);
         } else if self.active && self.is_calm() && !self.is_third_full() {
             self.active = false;
-            self.rate.running = None;
         }
     }
 

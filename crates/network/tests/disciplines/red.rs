@@ -10,7 +10,7 @@ use fullpipe_units::{Codepoint, Duration, FlowId, Instant, NodeId, Rate, Stream}
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-const LIMIT: u64 = 120;
+const LIMIT: u64 = 30;
 
 fn stream(seed: u64) -> Stream {
     Stream::new(seed, "queue", "drops")
