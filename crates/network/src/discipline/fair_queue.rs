@@ -2,10 +2,10 @@
 //!
 //! A flow that becomes active gets a credit of `quantum_bytes` and goes to the list of new flows, which is served before
 //! the list of old ones. A flow without credit gets another quantum and goes to the end of the old ones; a new flow that
-//! has nothing left becomes an old one, an old one leaves. Sizes are those of the IP layer. When all queues together
-//! hold more than the limits, the flow with the most bytes loses from its head half of them, at most 64 packets. As
-//! in the simulator whose study we reproduce, a flow's own queue refuses what goes beyond `limit_packets`: a lone flow
-//! is therefore dropped at the tail.
+//! has nothing left becomes an old one (where there are old ones; else it leaves at once, as in Linux), an old one
+//! leaves. Sizes are those of the IP layer. When all queues together hold more than the limits, the flow with the most
+//! bytes loses from its head half of them, at most 64 packets. As in the simulator whose study we reproduce, a flow's own
+//! queue refuses what goes beyond `limit_packets`: a lone flow is therefore dropped at the tail.
 //!
 //! Flows are told apart exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first carry no ports: those
 //! for one destination make a flow of their own, so that of a fragmented packet first and second part travel apart.

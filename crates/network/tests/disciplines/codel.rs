@@ -205,7 +205,8 @@ impl FairOracle {
                 }
                 None => {
                     list.pop_front();
-                    if from_new {
+                    // (Where there are no old queues it leaves at once, as in Linux.)
+                    if from_new && !self.old.is_empty() {
                         self.old.push_back(index);
                     }
                 }
