@@ -310,6 +310,13 @@ fn more_than_two_percent_lost_in_a_probe_bound_what_is_in_flight() {
 }
 
 #[test]
+fn the_losses_that_end_a_probe_lower_no_short_term_bound() {
+    let mut script = bounded();
+    script.rounds(3, Step { rate_bps: 5_000_000, ..CALM });
+    assert_eq!((script.value("bw_shortterm_bps"), script.value("inflight_shortterm_bytes")), (0.0, 0.0));
+}
+
+#[test]
 fn a_probe_lowers_the_bound_by_no_more_than_three_tenths_of_the_target() {
     let mut script = probing();
     // Lost with ten segments in flight: 0.7 of a BDP, 87 500 bytes, is more.
@@ -389,6 +396,8 @@ fn held_at_the_bound_a_probe_raises_it_by_1_2_4_segments_per_round() {
     script.control.cwnd_bytes = 99 * MSS;
     let full = Step { in_flight: 98 * MSS, sent_with: 98 * MSS, cwnd_limited: true, ..AT_ONCE };
     let bound = |script: &Script| (script.value("inflight_longterm_bytes") / MSS as f64).round() as u64;
+    script.rounds(200, Step { cwnd_limited: false, ..full });
+    assert_eq!(bound(&script), 99, "not while it is not used");
     let mut bounds = vec![bound(&script)];
     for round in 0..3 {
         for n in 0..100 {
@@ -398,7 +407,10 @@ fn held_at_the_bound_a_probe_raises_it_by_1_2_4_segments_per_round() {
     }
     let growth: Vec<u64> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(growth, [1, 2, 4], "{bounds:?}");
-    // Limited by its bound the flow does not take its rate for the path's.
+    // Limited by its bound the flow does not take its rate for the path's, however many rounds bring no more.
+    for n in 0..1_000 {
+        script.ack(Step { new_round: n % 200 == 0, ..full });
+    }
     assert_eq!(script.state(), UP);
 }
 
