@@ -123,6 +123,27 @@ fn losses_outside_recovery_do_not_end_startup() {
 }
 
 #[test]
+fn aggregation_is_remembered_for_a_round_in_startup_and_for_ten_after_it() {
+    let burst = Step { acked: 100 * MSS, ..STEP };
+    let mut script = Script::new("bbr3", 0);
+    script.control.cwnd_bytes = 1_000 * MSS;
+    script.ack(burst);
+    assert_eq!(script.value("extra_acked_bytes"), (100 * MSS) as f64);
+    script.ack(Step { rate_bps: 20_000_000, ..STEP });
+    assert_eq!(script.value("extra_acked_bytes"), (100 * MSS) as f64);
+    script.ack(Step { rate_bps: 40_000_000, ..STEP });
+    assert!(script.state() == STARTUP && script.value("extra_acked_bytes") < (20 * MSS) as f64);
+    let mut script = draining();
+    script.rounds(20, STEP);
+    script.control.cwnd_bytes = 1_000 * MSS;
+    script.ack(burst);
+    script.rounds(10, STEP);
+    assert_eq!(script.value("extra_acked_bytes"), (100 * MSS) as f64);
+    script.ack(STEP);
+    assert!(script.value("extra_acked_bytes") < (20 * MSS) as f64);
+}
+
+#[test]
 fn drain_ends_at_a_bandwidth_delay_product_or_after_three_rounds() {
     // 125 000 bytes are 86.3 segments.
     let mut script = draining();
@@ -551,6 +572,17 @@ fn the_bandwidth_is_that_of_two_cycles() {
     assert_eq!(script.value("max_bw_bps"), 10_000_000.0);
     script.ack(Step { new_round: false, ..slower });
     assert_eq!(script.value("max_bw_bps"), 10_000_000.0);
+    script.ack(slower);
+    assert_eq!(script.value("max_bw_bps"), 8_000_000.0);
+}
+
+#[test]
+fn low_samples_that_the_application_limits_do_not_count() {
+    let mut script = cruising();
+    script.ack(CALM);
+    let slower = Step { rate_bps: 8_000_000, in_flight: 60 * MSS, ..CALM };
+    script.until(UP, true, Step { rate_bps: 9_000_000, app_limited: true, ..slower });
+    script.until(DOWN, true, slower);
     script.ack(slower);
     assert_eq!(script.value("max_bw_bps"), 8_000_000.0);
 }
