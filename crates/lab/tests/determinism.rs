@@ -158,8 +158,7 @@ fn captures_change_nothing_and_are_the_same_each_time() {
                 (other.totals().events, other.totals().packet_hops),
                 (plain.totals().events, plain.totals().packet_hops)
             );
-            let files = files.lock().expect("no panic").clone();
-            files
+            files.lock().expect("no panic").clone()
         };
         let files = captured();
         let hosts = scenario.nodes.iter().filter(|node| !node.router);

@@ -6,7 +6,9 @@ mod common;
 
 use common::segment::{resolved, study};
 use common::{Record, Recorder, Send, World, constant_rate};
-use fullpipe_network::{Content, Fifo, Limit, LinkSpecification, LossModel, Network, QueueDiscipline};
+use fullpipe_network::{
+    Content, Fifo, IpVersion, Limit, LinkSpecification, LossModel, Network, Packet, QueueDiscipline, TcpHeader,
+};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
 use proptest::prelude::*;
@@ -76,6 +78,73 @@ fn sizes_by_hand() {
         // Whole when the last bit of the last fragment is there: 0.8 us per byte and 20 ms.
         let bytes: u64 = expected.iter().map(|bytes| u64::from(*bytes)).sum();
         assert_eq!(world.received_of(0), [bytes * 800 + 20_000_000]);
+    }
+}
+
+/// Sends one IPv6 packet of `ip_bytes`, header included, and runs to the end.
+fn run_v6(mtus: &[u32], ip_bytes: u32, tcp: bool) -> (Network<Recorder>, World) {
+    let (mut network, a, b) = chain(mtus);
+    network.declare_conversation(a, b);
+    network.finish();
+    let content = match tcp {
+        true => Content::Tcp(TcpHeader { payload_bytes: (ip_bytes - 60) as u16, ..TcpHeader::default() }),
+        false => Content::Udp { payload_bytes: ip_bytes - 48 },
+    };
+    network.send(a, Packet { version: IpVersion::V6, ..Packet::new(FlowId(0), b, ip_bytes, content) });
+    let mut world = World::default();
+    network.run(&mut world, NEVER, NEVER);
+    assert_eq!(network.arena.live_packets().count(), 0, "nothing is left behind");
+    network.observer.check_conservation(&network.remaining());
+    (network, world)
+}
+
+/// RFC 8200 section 4.5: header of 40 bytes and extension of 8 before each piece, eights but for the last.
+#[test]
+fn ipv6_sizes_by_hand() {
+    for (ip_bytes, mtu_bytes, expected) in [
+        (1500, 1500, vec![1500]),
+        // 1461 bytes; MTU 1500 leaves 1452 of them, of which 1448 are whole eights.
+        (1501, 1500, vec![1496, 61]),
+        (40 + 1448 + 1452, 1500, vec![1496, 1500]),
+        (40 + 1448 + 1453, 1500, vec![1496, 1496, 53]),
+        // 4008 = 1448 + 1448 + 1112.
+        (4048, 1500, vec![1496, 1496, 1160]),
+        // The smallest MTU of IPv6 leaves 1232, 154 eights.
+        (40 + 2464, 1280, vec![1280, 1280]),
+        (40 + 17, 56, vec![56, 56, 49]),
+    ] {
+        let (network, world) = run_v6(&[mtu_bytes], ip_bytes, false);
+        assert_eq!(sizes_on(&network, 0), expected, "{ip_bytes} at {mtu_bytes}");
+        let bytes: u64 = expected.iter().map(|bytes| u64::from(*bytes)).sum();
+        assert_eq!(world.received_of(0), [bytes * 800 + 20_000_000]);
+        let delivered =
+            network.observer.count(|record| matches!(record, Record::Delivered(_, _, b, _) if *b == ip_bytes));
+        assert_eq!(delivered, 1);
+    }
+}
+
+#[test]
+fn routers_cut_no_ipv6_packet() {
+    // A whole packet, and fragments of 1496, 1496 and 1160 bytes of which the last would fit: one packet is dropped.
+    for (ip_bytes, second) in [(1500, vec![]), (4048, vec![1160])] {
+        let (network, world) = run_v6(&[1500, 1280, 1500], ip_bytes, false);
+        assert!(world.received.is_empty());
+        assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::TooBig, 1)]);
+        assert_eq!(sizes_on(&network, 1), second);
+    }
+    // The same over IPv4 arrives.
+    let (mut network, a, b) = chain(&[1500, 1280, 1500]);
+    let mut world = World::new(one(a, b, 1500, false));
+    run(&mut network, &mut world);
+    assert_eq!(world.received.len(), 1);
+}
+
+#[test]
+fn tcp_over_ipv6_is_not_cut_and_eight_bytes_must_fit() {
+    for (mtu_bytes, tcp) in [(1500, true), (55, false), (20, false)] {
+        let (network, world) = run_v6(&[mtu_bytes], 1501, tcp);
+        assert!(world.received.is_empty());
+        assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::TooBig, 1)]);
     }
 }
 
