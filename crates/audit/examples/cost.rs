@@ -117,8 +117,8 @@ fn main() {
     }
     if which.as_deref() != Some("empty") {
         let mut auditor = Auditor::new(links());
-        auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0), LinkId(1), LinkId(2)] });
-        auditor.add_flow(FlowId(1), &DeclaredFlow { path: vec![LinkId(3), LinkId(4), LinkId(5)] });
+        auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0), LinkId(1), LinkId(2)], ipv6: false });
+        auditor.add_flow(FlowId(1), &DeclaredFlow { path: vec![LinkId(3), LinkId(4), LinkId(5)], ipv6: false });
         stream(&mut auditor, packets);
         println!("{}", auditor.finish(&Nothing));
     }

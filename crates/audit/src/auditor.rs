@@ -41,7 +41,7 @@ pub trait EndState {
 ///     delay_varies: false, framing_bytes: 2, min_frame_bytes: 0, mtu_bytes: 1500, queue: None,
 /// };
 /// let mut auditor = Auditor::new(vec![link]);
-/// auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
+/// auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
 ///
 /// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, codepoint: Codepoint::NotEct, tcp: None };
 /// let at = Instant::from_nanos;

@@ -54,6 +54,8 @@ pub struct QueuePromise {
 pub struct DeclaredFlow {
     /// All links that its packets pass, in order, each once. Empty: the way is not known, and nothing is promised of it.
     pub path: Vec<LinkId>,
+    /// Whether its packets are those of IPv6, which only their source cuts (RFC 8200 section 5).
+    pub ipv6: bool,
 }
 
 /// Binary places of a nanosecond in the auditor's arithmetic: 2^-20 ns, so that a byte at 100 Gbit/s (0.08 ns) is

@@ -110,8 +110,8 @@ impl Witness {
     }
 
     /// The next direction of a conversation, with the links that its packets pass.
-    pub(crate) fn add_flow(&mut self, path: Vec<LinkId>) {
-        let declared = DeclaredFlow { path };
+    pub(crate) fn add_flow(&mut self, path: Vec<LinkId>, ipv6: bool) {
+        let declared = DeclaredFlow { path, ipv6 };
         self.auditor.add_flow(FlowId(self.flows), &declared);
         if let Some(packets) = &mut self.packet_auditor {
             packets.add_flow(FlowId(self.flows), &declared);
@@ -123,7 +123,7 @@ impl Witness {
     pub(crate) fn grow(&mut self, conversations: usize, _flow: usize) {
         self.monitor.grow(2 * conversations);
         for _ in 0..2 {
-            self.add_flow(Vec::new());
+            self.add_flow(Vec::new(), false);
         }
     }
 

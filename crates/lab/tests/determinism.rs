@@ -71,6 +71,41 @@ const SHARED: &str = r#"
     size = "3MB"
 "#;
 
+/// Datagrams of both versions of IP that are cut at their source, and of IPv4 at a router too.
+const CUT: &str = r#"
+    duration = "2s"
+    [topology]
+    kind = "chain"
+    link = [{ rate = "10Mbit/s", delay = "2ms", loss = { kind = "periodic", every = 40 } },
+            { rate = "20Mbit/s", delay = "1ms" }, { rate = "10Mbit/s", delay = "2ms", mtu = "9000B" }]
+    [[flow]]
+    name = "four"
+    from = "sink"
+    to = "source"
+    workload = "constant-rate"
+    protocol = "udp"
+    payload = "4000B"
+    interval = "20ms"
+    [[flow]]
+    name = "six"
+    from = "source"
+    to = "sink"
+    ip = "ipv6"
+    workload = "constant-rate"
+    protocol = "udp"
+    payload = "3999B"
+    interval = "20ms"
+    [[flow]]
+    name = "too-big"
+    from = "sink"
+    to = "source"
+    ip = "ipv6"
+    workload = "constant-rate"
+    protocol = "udp"
+    payload = "3999B"
+    interval = "20ms"
+"#;
+
 const PROBES: &str = r#"
     [[probe]]
     flow = "*"
@@ -191,6 +226,24 @@ fn a_capture_that_cannot_be_written_is_told() {
     let capture = Some(Capture { snap_bytes: 0, append });
     let outcome = run(&scenario, &Options { capture, ..Options::default() }).expect("it runs");
     assert_eq!(outcome.captured().map_err(std::io::Error::kind), Err(std::io::ErrorKind::StorageFull));
+}
+
+#[test]
+fn packets_in_pieces_pass_the_packet_auditor_and_ipv6_is_cut_by_its_source_only() {
+    let scenario = fullpipe_scenario::load(CUT, "cut.toml", &[]).expect("it is right").scenario;
+    for fusion in [true, false] {
+        let outcome = run(&scenario, &Options { audit_packets: true, fusion, ..Options::default() }).expect("it runs");
+        assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+        let received = |name: &str| {
+            let row = outcome.flow_rows().find(|row| row.flow == name).expect("it is there");
+            (row.counters.tx_packets, row.counters.rx_packets)
+        };
+        // One at 0, 20 ms, ..., 2 s; the last is under way then. Of three pieces each, one in forty is lost.
+        assert_eq!(received("four"), (101, 100));
+        let (sent, got) = received("six");
+        assert!(sent == 101 && (92..=93).contains(&got), "{got}");
+        assert_eq!(received("too-big"), (101, 0));
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! over the one before then, and what is delivered arrived over the last.
 //!
 //! A frame says how large its packet is, save where short frames are padded. A packet that is larger than a link's MTU
-//! goes on in pieces, each with a header of its own (RFC 791: 20 bytes). On an Ethernet (a shared medium, or a link with a
+//! goes on in pieces, each with headers of its own (RFC 791: 20 bytes; RFC 8200: 40 and 8, and only at the source). On an
+//! Ethernet (a shared medium, or a link with a
 //! smallest frame) a packet may be offered later than it came, because its next hop's address is being resolved.
 
-use crate::declared::{DeclaredLink, Medium};
+use crate::declared::{DeclaredFlow, DeclaredLink, Medium};
 use fullpipe_record::Transmission;
 use fullpipe_units::LinkId;
 use std::collections::VecDeque;
@@ -14,7 +15,15 @@ use std::collections::VecDeque;
 /// is no longer checked.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-const IP_HEADER_BYTES: u32 = 20;
+/// Bytes of headers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Headers {
+    whole_bytes: u32,
+    piece_bytes: u32,
+}
+
+const IPV4: Headers = Headers { whole_bytes: 20, piece_bytes: 20 };
+const IPV6: Headers = Headers { whole_bytes: 40, piece_bytes: 48 };
 
 /// A packet that has come to a node on the flow's way.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +75,7 @@ pub(crate) struct HopWatch {
     path: Vec<LinkId>,
     /// The source, then the far end of each link.
     places: Vec<Place>,
+    ipv6: bool,
     pub(crate) checks: u64,
 }
 
@@ -79,15 +89,21 @@ pub(crate) enum FromNowhere {
 }
 
 impl HopWatch {
-    pub(crate) fn new(path: &[LinkId]) -> Self {
+    pub(crate) fn new(declared: &DeclaredFlow) -> Self {
+        let DeclaredFlow { path, ipv6 } = declared;
         // A way of no links is not known.
         let places = if path.is_empty() { 0 } else { path.len() + 1 };
-        HopWatch { path: path.to_vec(), places: vec![Place::default(); places], checks: 0 }
+        HopWatch { path: path.clone(), places: vec![Place::default(); places], ipv6: *ipv6, checks: 0 }
+    }
+
+    fn headers(&self) -> Headers {
+        if self.ipv6 { IPV6 } else { IPV4 }
     }
 
     pub(crate) fn sent(&mut self, at: u64, ip_bytes: u32) {
+        let headers = self.headers();
         if let Some(source) = self.places.first_mut() {
-            source.comes(at, Size::exactly(ip_bytes));
+            source.comes(at, Size::exactly(ip_bytes), headers);
         }
     }
 
@@ -103,8 +119,10 @@ impl HopWatch {
         self.checks += 1;
         let hop = self.path.iter().position(|id| *id == frame.link).ok_or(FromNowhere::NotOnTheWay)?;
         let size = Size::of(frame, link);
-        self.places[hop + 1].comes(frame.arrival.as_nanos(), size);
-        let known = self.places[hop].goes_on(frame.offered.as_nanos(), size, link, in_order);
+        let headers = self.headers();
+        self.places[hop + 1].comes(frame.arrival.as_nanos(), size, headers);
+        let cuts = (hop == 0 || !self.ipv6).then_some(headers);
+        let known = self.places[hop].goes_on(frame.offered.as_nanos(), size, link, in_order, cuts);
         if known { Ok(()) } else { Err(FromNowhere::NothingCame) }
     }
 
@@ -117,19 +135,26 @@ impl HopWatch {
 }
 
 impl Place {
-    fn comes(&mut self, at: u64, size: Size) {
+    fn comes(&mut self, at: u64, size: Size, headers: Headers) {
         if self.came.len() == MAX_REMEMBERED {
             self.given_up = true;
             self.came = VecDeque::new();
         }
         if !self.given_up {
-            let left_bytes = size.bytes.saturating_sub(IP_HEADER_BYTES);
+            let left_bytes = size.bytes.saturating_sub(headers.whole_bytes);
             self.came.push_back(Came { at, size, left_bytes });
         }
     }
 
-    /// A packet, or a piece of one, goes on over `link`; false if nothing like it came.
-    fn goes_on(&mut self, offered: u64, size: Size, link: &DeclaredLink, in_order: bool) -> bool {
+    /// A packet goes on over `link`, or a piece of one where packets are cut; false if nothing like it came.
+    fn goes_on(
+        &mut self,
+        offered: u64,
+        size: Size,
+        link: &DeclaredLink,
+        in_order: bool,
+        cuts: Option<Headers>,
+    ) -> bool {
         if self.given_up {
             return true;
         }
@@ -140,12 +165,12 @@ impl Place {
                 self.came.pop_front();
             }
         }
-        let piece_bytes = size.bytes.saturating_sub(IP_HEADER_BYTES);
+        let piece_bytes = size.bytes.saturating_sub(cuts.unwrap_or_default().piece_bytes);
         let fits = |came: &Came| {
             if came.size.bytes <= link.mtu_bytes {
                 return size.agrees(came.size);
             }
-            size.bytes <= link.mtu_bytes && (piece_bytes <= came.left_bytes || size.padded)
+            cuts.is_some() && size.bytes <= link.mtu_bytes && (piece_bytes <= came.left_bytes || size.padded)
         };
         let first = self.came.partition_point(|came| came.at < offered);
         let mut found =

@@ -62,7 +62,7 @@ impl PacketAuditor {
         if needed > self.flows.len() {
             self.flows.resize_with(needed, FlowWatch::default);
         }
-        self.flows[flow.index()].hops = HopWatch::new(&declared.path);
+        self.flows[flow.index()].hops = HopWatch::new(declared);
     }
 
     /// Declares that a link's queue discipline may take frames in another order, or drop any of them (a fair queue):

@@ -150,7 +150,7 @@ const FAST: u64 = 1_000_000_000;
 fn two_hops() -> Run {
     let mut run = Run {
         links: vec![link(None), link(None)],
-        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)] })],
+        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)], ipv6: false })],
         ..Run::default()
     };
     let packet =
@@ -229,6 +229,51 @@ fn each_hop_feeds_the_next() {
     assert!(run.streaming().passed());
 }
 
+/// 1060 bytes in an IPv6 packet; MTU 1000 leaves 952 beside headers of 48, so 1000 and 108 + 48 bytes go on the wire.
+#[test]
+fn ipv6_packets_are_cut_with_larger_headers_and_by_their_source_only() {
+    let run = |ipv6: bool, path: &[u32]| {
+        let mut links = vec![link(None), link(None)];
+        links[path.len() - 1].mtu_bytes = 1000;
+        let way = path.iter().map(|number| LinkId(*number)).collect();
+        let mut run = Run { links, flows: vec![(FlowId(0), DeclaredFlow { path: way, ipv6 })], ..Run::default() };
+        let packet = PacketView {
+            flow: FlowId(0),
+            ip_bytes: 1100,
+            payload_bytes: 1052,
+            codepoint: Codepoint::NotEct,
+            tcp: None,
+        };
+        run.events.push(Event::Sent(0, packet));
+        let mut begin = 0;
+        for number in path {
+            let whole = path.len() - 1 > *number as usize;
+            let mut start = begin;
+            for wire_bytes in if whole { vec![1100] } else { vec![1000, 156] } {
+                let finish = start + u64::from(wire_bytes) * 8;
+                run.events.push(Event::Offered(LinkId(*number), wire_bytes));
+                run.events.push(Event::Transmitted(Transmission {
+                    link: LinkId(*number),
+                    flow: FlowId(0),
+                    wire_bytes,
+                    offered: Instant::from_nanos(begin),
+                    start: Instant::from_nanos(start),
+                    finish: Instant::from_nanos(finish),
+                    arrival: Instant::from_nanos(finish + 1000),
+                }));
+                start = finish;
+            }
+            begin = start + 1000;
+        }
+        run.events.push(Event::Delivered(begin, packet, 0));
+        run.packets()
+    };
+    let verdict = run(true, &[0]);
+    assert!(verdict.passed(), "{verdict}");
+    assert_eq!(rules(&run(false, &[0])), [Rule::Hops]);
+    assert_eq!(rules(&run(true, &[0, 1])), [Rule::Hops]);
+}
+
 #[test]
 fn on_an_ethernet_a_packet_may_be_held_back() {
     // Sent at 0, offered at 400, transmitted at 500; on another link that would be a packet from nowhere.
@@ -239,7 +284,7 @@ fn on_an_ethernet_a_packet_may_be_held_back() {
     ] {
         let declared = DeclaredLink { min_frame_bytes, medium, ..link(None) };
         let mut run = queue(declared, &[1000], &[(1000, 400, 500)]);
-        run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
+        run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
         let packet =
             PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
         run.events.insert(0, Event::Sent(0, packet));
@@ -256,7 +301,7 @@ fn what_was_held_back_is_not_forgotten_when_a_later_packet_goes() {
     // Sent at 0 and at 400; the address is known at 400 and both are offered then.
     let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
     let mut run = queue(declared, &[1000, 1000], &[(1000, 400, 400), (1000, 400, 8400)]);
-    run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
+    run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
     let packet =
         PacketView { flow: FlowId(0), ip_bytes: 1000, payload_bytes: 972, codepoint: Codepoint::NotEct, tcp: None };
     run.events.splice(0..0, [Event::Sent(0, packet), Event::Sent(400, packet)]);
@@ -271,7 +316,7 @@ fn packets_that_came_together_are_told_apart_by_size() {
     let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
     let frames = [(1000, 400, 400), (500, 400, 8400), (300, 400, 12_400)];
     let mut run = queue(declared, &[1000, 500, 300], &frames);
-    run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)] }));
+    run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
     let packet =
         |ip_bytes| PacketView { flow: FlowId(0), ip_bytes, payload_bytes: 0, codepoint: Codepoint::NotEct, tcp: None };
     let sent = [Event::Sent(0, packet(300)), Event::Sent(400, packet(500)), Event::Sent(400, packet(1000))];
@@ -376,7 +421,7 @@ fn delays_are_added_up_again() {
 fn pieces(frames: &[u32]) -> Run {
     let mut run = Run {
         links: vec![link(None)],
-        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0)] })],
+        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false })],
         ..Run::default()
     };
     let packet =
@@ -425,7 +470,7 @@ fn both_auditors_conclude_together() {
 fn what_is_too_much_to_remember_is_not_judged() {
     // A million and one packets come and are dropped without a word before the first goes on: too many to know them all.
     let mut auditor = PacketAuditor::new(vec![link(None)]);
-    auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
+    auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
     let packet =
         PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
     let bound = 1 << 20;
@@ -453,7 +498,7 @@ fn what_is_too_much_to_remember_is_not_judged() {
 fn arrivals_that_are_too_many_to_remember_are_not_judged() {
     // A million and one frames arrive and deliver nothing; then a packet is delivered that did not arrive.
     let mut auditor = PacketAuditor::new(vec![link(None)]);
-    auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)] });
+    auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
     let packet =
         PacketView { flow: FlowId(0), ip_bytes: 100, payload_bytes: 72, codepoint: Codepoint::NotEct, tcp: None };
     let bound = 1 << 20;

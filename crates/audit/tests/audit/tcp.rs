@@ -306,7 +306,7 @@ fn a_world_whose_receivers_lie() {
 fn datagram(ip_bytes: u32, takes: u64) -> Run {
     let mut run = Run {
         links: vec![Link::new(1_000_000_000, 1_000_000, 9).declared; 2],
-        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)] })],
+        flows: vec![(FlowId(0), DeclaredFlow { path: vec![LinkId(0), LinkId(1)], ipv6: false })],
         ..Run::default()
     };
     let packet =

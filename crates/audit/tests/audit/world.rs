@@ -522,7 +522,7 @@ impl World {
                 published: Some(Published::from(&monitor.flow(flow))),
             };
             flow_ends.insert(flow, end);
-            flows.push((flow, DeclaredFlow { path: path(index & 1) }));
+            flows.push((flow, DeclaredFlow { path: path(index & 1), ipv6: false }));
         }
         Run {
             links: self.links.into_iter().map(|link| link.declared).collect(),
