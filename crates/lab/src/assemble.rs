@@ -8,7 +8,7 @@ use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{Attachment, Endpoint, IpVersion, LinkSpecification, Network};
+use fullpipe_network::{Attachment, Endpoint, LinkSpecification, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
@@ -72,11 +72,12 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
         }
     }
     network.finish();
-    for flow in &scenario.flows {
-        for (from, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
-            let path = links_between(&network, from, to);
-            network.observer.add_flow(path, flow.ip == IpVersion::V6);
-        }
+    let paths = scenario
+        .flows
+        .iter()
+        .flat_map(|flow| [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]);
+    for path in paths.collect::<Vec<_>>() {
+        network.observer.add_flow(path);
     }
     let world = World::new(flows, applications, scenario.seed, lie_from);
     Ok(Prepared { world, network, probes, scenario: shared })

@@ -7,6 +7,7 @@ use fullpipe_audit::{
     Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, QueuePromise,
     Verdict,
 };
+use fullpipe_network::IpVersion;
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
@@ -25,6 +26,8 @@ pub(crate) struct Witness {
     /// Frames transmitted.
     pub(crate) transmissions: u64,
     flows: u32,
+    /// Whether the scenario's flows are of IPv6.
+    ipv6: Vec<bool>,
 }
 
 /// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
@@ -106,11 +109,13 @@ impl Witness {
             reordering_links(scenario).for_each(|link| packets.may_reorder(link));
             packets
         });
-        Witness { monitor, auditor, packet_auditor, data_packets: 0, transmissions: 0, flows: 0 }
+        let ipv6 = scenario.flows.iter().map(|flow| flow.ip == IpVersion::V6).collect();
+        Witness { monitor, auditor, packet_auditor, data_packets: 0, transmissions: 0, flows: 0, ipv6 }
     }
 
     /// The next direction of a conversation, with the links that its packets pass.
-    pub(crate) fn add_flow(&mut self, path: Vec<LinkId>, ipv6: bool) {
+    pub(crate) fn add_flow(&mut self, path: Vec<LinkId>) {
+        let ipv6 = self.ipv6.get(self.flows as usize / 2).is_some_and(|ipv6| *ipv6);
         let declared = DeclaredFlow { path, ipv6 };
         self.auditor.add_flow(FlowId(self.flows), &declared);
         if let Some(packets) = &mut self.packet_auditor {
@@ -123,7 +128,7 @@ impl Witness {
     pub(crate) fn grow(&mut self, conversations: usize, _flow: usize) {
         self.monitor.grow(2 * conversations);
         for _ in 0..2 {
-            self.add_flow(Vec::new(), false);
+            self.add_flow(Vec::new());
         }
     }
 
