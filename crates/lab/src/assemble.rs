@@ -40,8 +40,8 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
             queue: settings::limit(link.queue, link.rate),
             discipline: link.discipline.as_ref().map(|described| discipline(described, scenario, &link.name)),
             loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
-            course: fullpipe_network::Course::Constant,
-            impairments: None,
+            course: link.course.clone(),
+            impairments: settings::impairments(&link.impairments, scenario.seed, &link.name),
         });
     }
     for ethernet in &scenario.ethernets {
@@ -72,6 +72,7 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
         }
     }
     network.finish();
+    crate::processing::set(scenario, &mut network);
     let paths = scenario
         .flows
         .iter()

@@ -29,6 +29,7 @@ mod capture;
 mod disciplines;
 mod outcome;
 mod probes;
+mod processing;
 mod settings;
 mod witness;
 mod world;

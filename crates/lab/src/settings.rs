@@ -1,5 +1,6 @@
 //! From the scenario's words to the models' settings.
 
+use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, LossModel, QueueDiscipline};
 use fullpipe_scenario::description;
 use fullpipe_units::{NodeId, Rate, Stream};
@@ -59,4 +60,10 @@ pub(crate) fn ethernet(
             max_requests: arp.max_requests,
         },
     }
+}
+
+/// What happens to a link's frames, with the seed and the name that its random streams are made from.
+pub(crate) fn impairments(described: &Impairments, seed: u64, link: &str) -> Option<Box<Impairments>> {
+    let nothing = Impairments::default();
+    (*described != nothing).then(|| Box::new(Impairments { seed, link: link.to_string(), ..described.clone() }))
 }

@@ -6,7 +6,8 @@ use fullpipe_network::discipline::{
     CoDelSpecification, DualPi2Specification, FairQueueSpecification, PieSpecification, RedSpecification,
     StepMarkerSpecification,
 };
-use fullpipe_network::{IpVersion, Limit};
+use fullpipe_network::impairment::Impairments;
+use fullpipe_network::{Course, IpVersion, Limit};
 use fullpipe_tcp::Config;
 use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
@@ -32,6 +33,9 @@ pub struct Scenario {
     pub ethernets: Vec<Ethernet>,
     /// Traffic, in the order of the file.
     pub flows: Vec<Flow>,
+    /// Longest random processing time of each host that sends data; `None`: as long as one packet takes at the slowest
+    /// drop-tail link that its flows share with others, none where there is no such link.
+    pub processing_jitter: Option<Duration>,
     /// What to sample.
     pub probes: Vec<Probe>,
 }
@@ -69,6 +73,10 @@ pub struct Link {
     pub discipline: Option<Discipline>,
     /// Loss after transmission.
     pub loss: Option<Loss>,
+    /// Rate and delay over time.
+    pub course: Course,
+    /// What else happens to frames; its seed and name are given when the world is built.
+    pub impairments: Impairments,
 }
 
 /// How much a drop-tail queue holds.

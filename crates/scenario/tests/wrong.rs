@@ -88,11 +88,11 @@ const FILES: &[Wrong] = &[
     Wrong { file: "probability-as-text", line: 4, found: r#""1%""#, expected: PROBABILITY, suggestion: None, says: "this is a string" },
     Wrong { file: "probability-missing", line: 4, found: "", expected: PROBABILITY, suggestion: None, says: "topology.bottleneck.loss.probability is missing" },
     Wrong { file: "loss-kind", line: 4, found: r#""bernouli""#, expected: LOSSES, suggestion: Some(r#""bernoulli""#), says: "for topology.bottleneck.loss.kind" },
-    Wrong { file: "loss-later", line: 4, found: r#""gilbert-elliott""#, expected: LOSSES, suggestion: None, says: "not in this version" },
+    Wrong { file: "loss-later", line: 4, found: r#""trace""#, expected: LOSSES, suggestion: None, says: "not in this version" },
     Wrong { file: "loss-key-of-another-kind", line: 4, found: "every", expected: &["kind", "probability"], suggestion: None, says: r#"belongs to kind = "periodic""# },
     Wrong { file: "loss-without-kind", line: 4, found: "probability", expected: &["kind"], suggestion: None, says: r#"belongs to kind = "bernoulli""# },
     Wrong { file: "loss-never", line: 4, found: "0", expected: &["an integer from 1 to 1000000000000000"], suggestion: None, says: "too small" },
-    Wrong { file: "reverse-key", line: 4, found: "rat", expected: &["rate", "delay", "mtu", "framing", "queue", "discipline", "loss"], suggestion: Some("rate"), says: "not a key of a reverse direction" },
+    Wrong { file: "reverse-key", line: 4, found: "rat", expected: &["rate", "delay", "mtu", "framing", "queue", "discipline", "loss", MORE], suggestion: Some("rate"), says: "not a key of a reverse direction" },
     Wrong { file: "pairs-zero", line: 3, found: "0", expected: &["an integer from 1 to 499999"], suggestion: None, says: "too small" },
     Wrong { file: "pairs-beyond-all", line: 3, found: "1000000000000", expected: &["an integer from 1 to 499999"], suggestion: None, says: "too large" },
     Wrong { file: "pairs-fraction", line: 3, found: "2.5", expected: &["an integer from 1 to 499999"], suggestion: None, says: "this is a floating-point number" },
@@ -180,6 +180,15 @@ const FILES: &[Wrong] = &[
     Wrong { file: "ethernet-with-a-router", line: 21, found: r#""r""#, expected: &["hosts"], suggestion: None, says: "r is a router" },
     Wrong { file: "ethernet-host-twice", line: 21, found: r#""a""#, expected: &["each host once"], suggestion: None, says: "attached twice" },
     Wrong { file: "arp-delays", line: 6, found: r#"["1ms", "2ms", "3ms"]"#, expected: &["at most one delay for each host"], suggestion: None, says: "3 delays for 2 hosts" },
+    Wrong { file: "schedule-out-of-order", line: 4, found: r#"[{ at = "2s" }, { at = "1s" }]"#, expected: &["step 2 does not come after the one before it"], suggestion: None, says: "topology.bottleneck.schedule is no schedule" },
+    Wrong { file: "schedule-with-rate-and-outage", line: 4, found: r#""1Mbit/s""#, expected: &["one of the two"], suggestion: None, says: "has a rate and an outage" },
+    Wrong { file: "schedule-and-trace", line: 4, found: r#"[1, 2]"#, expected: &["one of the two"], suggestion: None, says: "has a schedule and a trace" },
+    Wrong { file: "repeat-without-schedule", line: 4, found: r#""1s""#, expected: &["a schedule"], suggestion: None, says: "has schedule_repeat and no schedule" },
+    Wrong { file: "trace-without-a-file", line: 4, found: r#""no-such-file""#, expected: &["a file with one whole number of milliseconds a line, never decreasing"], suggestion: None, says: "no-such-file is no trace" },
+    Wrong { file: "trace-goes-back", line: 4, found: r#"[5, 4]"#, expected: &["line 2: earlier than the line before it"], suggestion: None, says: "is no trace" },
+    Wrong { file: "black-hole-upside-down", line: 4, found: r#""1s""#, expected: &["a later time"], suggestion: None, says: "ends before it begins" },
+    Wrong { file: "corruption-twice", line: 4, found: r#"{ probability = 0.1, bit_error_rate = 0.1 }"#, expected: &["one of probability and bit_error_rate"], suggestion: None, says: "says two things" },
+    Wrong { file: "red-thresholds", line: 4, found: r#""5packets""#, expected: &["min below max"], suggestion: None, says: "is not below" },
     Wrong { file: "distribution-upside-down", line: 12, found: r#"{ kind = "uniform", low = "2s", high = "1s" }"#, expected: &["a uniform distribution has 0 <= low <= high"], suggestion: None, says: "flow.0.on is no distribution" },
     Wrong { file: "distribution-of-unequal-lists", line: 11, found: "[1.0]", expected: &["a probability for each value"], suggestion: None, says: "2 values and 1 probabilities" },
     Wrong { file: "ladder-descends", line: 6, found: "[[flow]]", expected: &["ladder: its bit rates ascend"], suggestion: None, says: "flow.0 makes no sense as video-abr" },
@@ -255,7 +264,7 @@ const GOOD: &str = "[topology]\nkind = 'dumbbell'\naccess = { rate = '1Gbit/s', 
 
 #[test]
 fn each_wrong_override_is_answered() {
-    let link = ["rate", "delay", "mtu", "framing", "queue", "discipline", "loss", "reverse"];
+    let link = ["rate", "delay", "mtu", "framing", "queue", "discipline", "reverse", "loss", "schedule", MORE];
     for (set, found, expected, suggestion, says) in [
         ("topology.bottleneck.rat=1Mbit/s", "rat", &link[..], Some("rate"), "rat is not a key of a topology link"),
         (

@@ -1,8 +1,9 @@
 //! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
+use super::links::{self, DELAY};
 use super::{disciplines, probes, tcp, topology, traffic};
-use crate::schema::{Choice, Field, Kind, Table, Variant, Variants};
+use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
 
 /// Most hosts and routers, most links, most flows of a scenario.
@@ -10,8 +11,6 @@ pub(crate) const MOST: usize = 1_000_000;
 /// Most stations of an Ethernet segment, IEEE 802.3's own limit.
 pub(super) const MOST_STATIONS: i64 = 1024;
 
-/// A delay: a million of them in a row stay within 2^64 ns.
-const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
 /// A packet's or frame's size.
 const FRAMING: Kind = Kind::Size { min: 0, max: 1000 };
 const MTU: Kind = Kind::Size { min: 68, max: 65_535 };
@@ -33,6 +32,13 @@ pub(crate) static SCENARIO: Table = Table {
             Kind::Integer { min: 0, max: i64::MAX },
             "1",
             "Seed of every random stream of the run; another seed is another sample of the same scenario.",
+        ),
+        Field::optional(
+            "processing_jitter",
+            Kind::DURATION,
+            "one packet at the slowest drop-tail link that a host's flows share with others",
+            "Longest random time that a host takes before each packet it sends: without it several flows over a drop-tail \
+             queue have phase effects (Floyd and Jacobson 1991). `\"0s\"` switches it off.",
         ),
         Field::optional("topology", Kind::Table(&topology::TOPOLOGY), "none", "A common network in a few lines."),
         Field::optional("host", Kind::Tables(&HOST), "none", "The hosts of a network of your own."),
@@ -85,11 +91,10 @@ const LINK_FIELDS: &[Field] = &[
         Kind::Table(&disciplines::DISCIPLINE),
         "A queue discipline above the queue, which then holds packets back instead of dropping them.",
     ),
-    Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission, in the first direction only."),
     Field::optional(
         "reverse",
         Kind::Table(&REVERSE),
-        "as the first direction, without loss",
+        "as the first direction, without what holds for one direction only",
         "What is different in the other direction, for example `reverse = { rate = \"1Mbit/s\" }`.",
     ),
 ];
@@ -98,7 +103,7 @@ const LINK_FIELDS: &[Field] = &[
 pub(super) static LINE: Table = Table {
     name: "topology link",
     text: "A point-to-point link of a topology; where it begins and ends, the topology says.",
-    fields: &[LINK_FIELDS],
+    fields: &[LINK_FIELDS, links::OWN],
     ..Table::EMPTY
 };
 
@@ -113,6 +118,7 @@ static LINK: Table = Table {
             Field::required("to", Kind::Name, "Where its first direction ends."),
         ],
         LINK_FIELDS,
+        links::OWN,
     ],
     ..Table::EMPTY
 };
@@ -122,51 +128,22 @@ const AS_FIRST: &str = "as the first direction";
 static REVERSE: Table = Table {
     name: "reverse direction",
     text: "The other direction of a link.",
-    fields: &[&[
-        Field::optional("rate", Kind::RATE, AS_FIRST, "Serialisation rate."),
-        Field::optional("delay", DELAY, AS_FIRST, "Propagation delay."),
-        Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
-        Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
-        Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
-        Field::optional(
-            "discipline",
-            Kind::Table(&disciplines::DISCIPLINE),
-            AS_FIRST,
-            "A queue discipline above the queue.",
-        ),
-        Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission."),
-    ]],
-    ..Table::EMPTY
-};
-
-/// Frame numbers stay far from 2^64.
-const FRAME_NUMBER: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
-
-static LOSS: Table = Table {
-    name: "loss",
-    text: "Loss of frames on their way, after they were transmitted.",
-    variants: Some(&Variants {
-        key: "kind",
-        default: Some("none"),
-        text: "It names the model.",
-        list: &[
-            Variant { name: "none", text: "nothing is lost.", fields: &[] },
-            Variant {
-                name: "bernoulli",
-                text: "each frame independently.",
-                fields: &[&[Field::required("probability", Kind::PROBABILITY, "Probability that a frame is lost.")]],
-            },
-            Variant {
-                name: "periodic",
-                text: "one in so many. Frames without transport payload are not counted and never lost.",
-                fields: &[&[
-                    Field::required("every", FRAME_NUMBER, "From one loss to the next.").unit("frames"),
-                    Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
-                ]],
-            },
+    fields: &[
+        &[
+            Field::optional("rate", Kind::RATE, AS_FIRST, "Serialisation rate."),
+            Field::optional("delay", DELAY, AS_FIRST, "Propagation delay."),
+            Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
+            Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
+            Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
+            Field::optional(
+                "discipline",
+                Kind::Table(&disciplines::DISCIPLINE),
+                AS_FIRST,
+                "A queue discipline above the queue.",
+            ),
         ],
-        later: &["gilbert-elliott", "gilbert", "burst", "trace"],
-    }),
+        links::OWN,
+    ],
     ..Table::EMPTY
 };
 

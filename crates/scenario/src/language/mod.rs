@@ -27,6 +27,7 @@
 mod disciplines;
 mod distributions;
 mod fields;
+mod links;
 mod network;
 mod pattern;
 mod probes;
@@ -42,7 +43,7 @@ pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, M
 pub use tcp::CONGESTION;
 
 use crate::description::Scenario;
-use crate::schema::{self, Data, Error, Errors, Override, Place, Sources, Tree};
+use crate::schema::{self, Data, Error, Errors, Override, Place, Sources, Tree, Value};
 use reach::Reach;
 
 /// A file that is right.
@@ -155,7 +156,7 @@ impl Check<'_> {
 
 /// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
 fn fill(root: &mut Tree, check: &mut Check) {
-    network::fill(root);
+    network::fill(root, check);
     let mut settings = match root.remove("tcp") {
         Some(value) => value,
         None => unreachable!("[tcp] is empty by default"),
@@ -176,12 +177,13 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let title = title.to_string();
     let duration = root.duration("duration");
     let seed = u64::try_from(root.integer("seed")).unwrap_or_default();
+    let processing_jitter = root.get("processing_jitter").map(Value::duration);
     let network = network::build(root, check)?;
     let reach = Reach::new(&network);
     let flows = traffic::flows(root, &network, &reach, check)?;
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let network::Network { nodes, links, ethernets, .. } = network;
-    Some(Scenario { title, duration, seed, nodes, links, ethernets, flows: flows.list, probes })
+    Some(Scenario { title, duration, seed, nodes, links, ethernets, flows: flows.list, processing_jitter, probes })
 }
 
 /// The first few of many names, for what was expected.

@@ -2,7 +2,7 @@
 
 use super::disciplines::{Device, discipline};
 use super::fields::MOST;
-use super::{COMPARED, Check, some_of, topology};
+use super::{COMPARED, Check, links, some_of, topology};
 use crate::description::{Arp, Ethernet, Link, Loss, Node, QueueLimit};
 use crate::schema::{Data, Place, Tree, Value, nearest};
 use fullpipe_units::{Duration, NodeId};
@@ -24,24 +24,26 @@ const MOST_ROUTES: usize = 50_000_000;
 // --- Defaults that depend on other keys.
 
 /// Fills in what depends on other keys of the network.
-pub(crate) fn fill(root: &mut Tree) {
+pub(crate) fn fill(root: &mut Tree, check: &mut Check) {
     if let Some(Data::Table(topology)) = root.get_mut("topology").map(|value| &mut value.data) {
-        topology::fill(topology);
+        topology::fill(topology, check);
     }
-    fill_links(root);
+    fill_links(root, "", check);
 }
 
-pub(super) fn fill_links(tree: &mut Tree) {
+pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Check) {
     if let Some(Data::Tables(links)) = tree.get_mut("link").map(|value| &mut value.data) {
-        links.iter_mut().for_each(fill_link);
+        for (index, link) in links.iter_mut().enumerate() {
+            fill_link(link, &format!("{path}link.{index}"), check);
+        }
     }
 }
 
 /// What the other direction takes over from the first.
 const SHARED: [&str; 6] = ["rate", "delay", "mtu", "framing", "queue", "discipline"];
 
-pub(super) fn fill_link(link: &mut Tree) {
-    fill_loss(link);
+pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
+    links::fill(link, path, check);
     let shared: Vec<(&'static str, Data)> =
         SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
     let place = link.place;
@@ -53,15 +55,8 @@ pub(super) fn fill_link(link: &mut Tree) {
         let mut none = Tree::at(place);
         none.fill("kind", Data::Choice("none"));
         reverse.fill("loss", Data::Table(none));
-        fill_loss(reverse);
-    }
-}
-
-fn fill_loss(link: &mut Tree) {
-    if let Some(Data::Table(loss)) = link.get_mut("loss").map(|value| &mut value.data)
-        && let Some(every) = loss.get("every").map(Value::integer)
-    {
-        loss.fill("offset", Data::Integer(every));
+        reverse.fill("duplication", Data::Number(0.0));
+        links::fill(reverse, &format!("{path}.reverse"), check);
     }
 }
 
@@ -213,6 +208,7 @@ fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, ch
     };
     let discipline = discipline(tree.table("discipline"), device, &format!("{path}.discipline"), check);
     let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
+    let (course, impairments) = links::describe(tree, path, check);
     Link {
         name,
         from,
@@ -224,6 +220,8 @@ fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, ch
         queue: tree.get("queue").map_or(alone, Value::queue_limit),
         discipline,
         loss: loss(tree.table("loss")),
+        course,
+        impairments,
     }
 }
 

@@ -14,6 +14,8 @@ struct Writer {
     sparsity: u64,
     /// The kind of topology that the file has.
     topology: &'static str,
+    /// Steps of schedules so far.
+    steps: u32,
 }
 
 impl Writer {
@@ -129,7 +131,24 @@ impl Writer {
         let subjects = ["flow", "link", "ethernet"];
         let there_are = if self.topology == "ethernet" { ["flow", "ethernet"] } else { ["flow", "link"] };
         let subject = *self.pick(&there_are);
+        let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.chance(0.5));
         for field in fields {
+            // What excludes each other.
+            if table.name == "corruption" && of_errors.contains(&field.key) {
+                if (field.key == of_errors[0]) == exactly {
+                    pairs.push(format!("{} = 0.5", field.key));
+                }
+                continue;
+            }
+            if field.key == "schedule_repeat" {
+                let scheduled = pairs.iter().any(|pair: &String| pair.starts_with("schedule ="));
+                pairs.extend(scheduled.then(|| "schedule_repeat = '100s'".to_string()));
+                continue;
+            }
+            if let Some(given) = self.consistent(table.name, field.key) {
+                pairs.push(given);
+                continue;
+            }
             if table.name == "probe" && subjects.contains(&field.key) && field.key != subject {
                 continue;
             }
@@ -143,6 +162,23 @@ impl Writer {
             }
         }
         pairs
+    }
+
+    /// Values that depend on others: mostly such that they fit.
+    fn consistent(&mut self, table: &str, key: &str) -> Option<String> {
+        if self.random.chance(0.1) {
+            return None;
+        }
+        match (table, key) {
+            ("step", "at") => {
+                self.steps += 1;
+                Some(format!("at = '{}ms'", self.steps))
+            }
+            ("step", "outage") => Some("outage = false".to_string()),
+            ("black hole", "from") => Some("from = '1s'".to_string()),
+            ("black hole", "until") => Some("until = '2s'".to_string()),
+            _ => None,
+        }
     }
 
     fn table(&mut self, table: &'static Table) -> String {
@@ -182,9 +218,9 @@ fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
 fn what_is_written_out_says_the_same() {
     let mut seen = BTreeSet::new();
     let mut accepted = 0;
-    for case in 0..6000 {
+    for case in 0..8000 {
         let mut writer =
-            Writer { random: Stream::new(case, "scenario", "file"), sparsity: 2 + case % 14, topology: "" };
+            Writer { random: Stream::new(case, "scenario", "file"), sparsity: 2 + case % 14, topology: "", steps: 0 };
         let text = writer.pairs(&SCENARIO).join("\n");
         // The schema alone.
         let tree = match schema::load(&SCENARIO, &text, "random.toml", &[]) {

@@ -86,18 +86,18 @@ pub(super) static TOPOLOGY: Table = Table {
 const LINES: [&str; 3] = ["access", "bottleneck", "access_right"];
 
 /// Fills in what depends on other keys.
-pub(super) fn fill(topology: &mut Tree) {
+pub(super) fn fill(topology: &mut Tree, check: &mut Check) {
     match topology.choice("kind") {
         "dumbbell" => {
             let access = topology.table("access").clone();
             topology.fill("access_right", Data::Table(access));
         }
-        "chain" => fill_links(topology),
+        "chain" => fill_links(topology, "topology.", check),
         _ => {}
     }
     for key in LINES {
         if let Some(Data::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
-            fill_link(link);
+            fill_link(link, &format!("topology.{key}"), check);
         }
     }
 }

@@ -309,6 +309,11 @@ pub struct Sources {
 const LONGEST_FOUND: usize = 60;
 
 impl Sources {
+    /// The file's name.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The file of this name and text, and the overrides.
     pub fn new(file: &str, text: &str, overrides: &[Override]) -> Self {
         let mut line_starts = vec![0];
