@@ -255,7 +255,8 @@ impl Controller for Cubic {
             window::resize(control);
             self.fraction = 0.0;
         }
-        self.saved = false;
+        // A recovery that ended may yet prove to have been for nothing.
+        self.saved &= !exit.undone;
         self.in_recovery = false;
     }
 

@@ -7,6 +7,7 @@
 
 use crate::Config;
 use crate::config::LossDetection;
+use crate::ecn::Marks;
 use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
 use crate::scoreboard::{Segment, flag};
 use crate::sender::{LastRate, Sender};
@@ -34,20 +35,22 @@ pub(crate) struct Arrival<'a> {
 
 /// What one acknowledgement found out.
 #[derive(Clone, Copy, Debug)]
-struct Batch {
+pub(crate) struct Batch {
     /// Bytes newly known to have arrived.
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// Round-trip time of the newest segment sent once; [`Duration::MAX`] if there is none.
     rtt: Duration,
     /// Most that had been delivered when one of the segments was sent.
     prior_delivered_bytes: u64,
-    /// Whether the receiver reported a duplicate (RFC 2883).
-    duplicate: bool,
+    /// The duplicate that the receiver reported (RFC 2883).
+    pub(crate) duplicate: Option<(u64, u64)>,
+    /// Whether a segment arrived that was sent once, and before the present recovery began.
+    pub(crate) original: bool,
 }
 
 impl Batch {
     fn new() -> Batch {
-        Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0, duplicate: false }
+        Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0, duplicate: None, original: false }
     }
 }
 
@@ -125,7 +128,8 @@ impl Sender {
         });
         self.advance(arrival.acknowledged);
         let rtt = self.sample_rtt(config, arrival, &batch, true);
-        self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
+        let marks = if self.ecn.is_some() { self.take_marks(now, batch.bytes) } else { Marks::default() };
+        self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0, marks);
         self.update_pacing(config);
         self.rearm(now, true);
     }
@@ -159,29 +163,26 @@ impl Sender {
         } else if !advanced && batch.bytes > 0 {
             self.duplicates = self.duplicates.saturating_add(1);
         }
-        if batch.duplicate {
-            self.rack.on_duplicate(self.next);
-        }
+        let reported = batch.duplicate.is_some();
+        let widened = reported && self.rack.on_duplicate(self.next);
         let rtt = self.sample_rtt(config, arrival, &batch, advanced);
         if self.tail_probe_end != 0 {
             self.judge_tail_probe(now, arrival, &batch, duplicate_form);
         }
+        if self.episode().is_some() {
+            self.judge_episode(now, arrival, &batch, advanced, widened);
+        }
         self.find_losses(config, now);
-        self.change_phase(now, &batch, lost_before);
+        self.change_phase(config, now, &batch, lost_before, widened);
+        let marks = self.take_marks(now, batch.bytes);
 
         if batch.bytes > 0 {
             let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
             let cumulative_bytes = self.una - una_before;
-            self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes);
+            self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes, marks);
             if self.phase == Phase::FastRecovery && !self.own_recovery {
                 let safe = advanced && newly_lost_bytes == 0;
-                let allowed = self.prr.on_ack(
-                    batch.bytes,
-                    self.board.in_flight_bytes,
-                    self.control.ssthresh_bytes,
-                    self.control.mss_bytes,
-                    safe,
-                );
+                let allowed = self.reduce_rate(batch.bytes, safe);
                 self.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
             }
             self.update_pacing(config);
@@ -244,16 +245,18 @@ impl Sender {
         let una = self.una;
         let next = self.next;
         let mut batch = Batch::new();
+        let recovery_end = self.recovery_end;
         let Sender { board, rate, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let mut delivered = |segment: &Segment| {
+            batch.original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
             take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
         };
         if arrival.acknowledged > una {
             board.acknowledge(arrival.acknowledged, &mut delivered);
         }
         let floor = una.max(arrival.acknowledged);
-        let mut duplicate = false;
+        let mut duplicate = None;
         for (index, block) in arrival.sacks.iter().enumerate() {
             let start = arrival.numbering.to_offset(block.start, floor);
             let end = arrival.numbering.to_offset(block.end, floor);
@@ -261,7 +264,7 @@ impl Sender {
                 continue;
             }
             if index == 0 && is_duplicate_report(arrival, start, end, floor) {
-                duplicate = true;
+                duplicate = Some((start.max(0) as u64, end.max(0) as u64));
             }
             if end > floor as i64 {
                 board.sack((start.max(floor as i64)) as u64, end as u64, &mut delivered);
@@ -298,18 +301,23 @@ impl Sender {
         if arrival.acknowledged < self.tail_probe_end {
             return;
         }
-        if !self.tail_probe_was_retransmission || batch.duplicate {
+        // A FIN of the probe is not in the report of its duplicate.
+        let fin = u64::from(self.tail_probe_end > self.written);
+        let reported =
+            batch.duplicate.is_some_and(|(_, end)| end == self.tail_probe_end || end + fin == self.tail_probe_end);
+        if !self.tail_probe_was_retransmission || reported {
             // New data arrived, or both the original and the probe did.
             self.tail_probe_end = 0;
         } else if arrival.acknowledged > self.tail_probe_end {
             // The probe repaired a loss: answer it as one.
             self.tail_probe_end = 0;
             if self.phase == Phase::Open {
-                self.answer_congestion(now, self.board.in_flight_bytes, self.control.mss_bytes);
+                self.end_episode();
+                self.answer_loss(now, self.board.in_flight_bytes, self.control.mss_bytes);
                 if !self.own_recovery {
                     self.control.cwnd_bytes = self.control.ssthresh_bytes.min(self.control.cwnd_bytes);
                 }
-                self.tell_recovery_exit(now);
+                self.tell_recovery_exit(now, false);
             }
         } else if duplicate_form && arrival.sacks.is_empty() {
             self.tail_probe_end = 0;
@@ -351,42 +359,76 @@ impl Sender {
         self.board.in_flight_bytes -= self.presumed_bytes;
     }
 
-    fn change_phase(&mut self, now: Instant, batch: &Batch, lost_before: u64) {
+    /// How much may leave in fast recovery now that so much has arrived.
+    fn reduce_rate(&mut self, delivered_bytes: u64, safe: bool) -> u64 {
+        let in_flight_bytes = self.board.in_flight_bytes;
+        let prr = &mut self.board.loss_mut().prr;
+        prr.on_ack(delivered_bytes, in_flight_bytes, self.control.ssthresh_bytes, self.control.mss_bytes, safe)
+    }
+
+    /// `widened`: this acknowledgement widened the reordering window.
+    fn change_phase(&mut self, config: &Config, now: Instant, batch: &Batch, lost_before: u64, widened: bool) {
         if self.phase != Phase::Open && self.una >= self.recovery_end {
             let fast = self.phase == Phase::FastRecovery;
             self.phase = Phase::Open;
-            self.rack.on_recovery_end();
+            if !widened {
+                self.rack.on_recovery_end();
+            }
             self.duplicates = 0;
             self.settle_presumed();
             if fast && !self.own_recovery {
                 self.control.cwnd_bytes = self.control.ssthresh_bytes;
             }
-            self.tell_recovery_exit(now);
+            self.tell_recovery_exit(now, false);
         }
         if self.phase == Phase::Open && self.board.lost_bytes() > 0 {
-            self.enter_recovery(now, batch.bytes, self.rate.lost_bytes() - lost_before);
+            self.enter_recovery(config, now, batch.bytes, self.rate.lost_bytes() - lost_before);
         }
     }
 
-    fn enter_recovery(&mut self, now: Instant, delivered_bytes: u64, newly_lost_bytes: u64) {
+    fn enter_recovery(&mut self, config: &Config, now: Instant, delivered_bytes: u64, newly_lost_bytes: u64) {
         self.counts.recoveries += 1;
         self.phase = Phase::FastRecovery;
         self.recovery_end = self.next;
+        self.begin_episode(config);
         self.tail_probe_end = 0;
         self.probe_at = Instant::NEVER;
         self.begin_rescue();
         // Outstanding less what was selectively acknowledged before this acknowledgement.
-        self.prr = Prr::begin(self.board.in_flight_bytes + self.board.lost_bytes() + delivered_bytes);
-        self.answer_congestion(now, self.board.in_flight_bytes + newly_lost_bytes, newly_lost_bytes);
+        let flight_bytes = self.board.in_flight_bytes + self.board.lost_bytes() + delivered_bytes;
+        self.board.loss_mut().prr = Prr::begin(flight_bytes);
+        self.answer_loss(now, self.board.in_flight_bytes + newly_lost_bytes, newly_lost_bytes);
     }
 
-    fn answer_congestion(&mut self, now: Instant, in_flight_bytes: u64, lost_bytes: u64) {
-        let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn: false, persistent: false };
-        self.controller.on_congestion(&mut self.control, &congestion);
+    /// A loss calls for a reduction, unless a mark of the same window has had one already (RFC 3168 section 6.1.2); a
+    /// control that weighs marks answers losses nevertheless (RFC 8257 section 3.5).
+    fn answer_loss(&mut self, now: Instant, in_flight_bytes: u64, lost_bytes: u64) {
+        let answered = self.ecn.as_ref().is_some_and(|ecn| self.una < ecn.sender.answered_until && !ecn.sender.counts);
+        if !answered {
+            let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn: false, persistent: false };
+            self.controller.on_congestion(&mut self.control, &congestion);
+        }
+        self.note_reduction();
     }
 
-    fn tell_recovery_exit(&mut self, now: Instant) {
-        let exit = RecoveryExit { now, in_flight_bytes: self.board.in_flight_bytes, undone: false };
+    /// Reads what an acknowledgement says of marks, and reduces the window once for each flight that had some.
+    #[inline(never)]
+    fn take_marks(&mut self, now: Instant, acked_bytes: u64) -> Marks {
+        let Some(ecn) = &mut self.ecn else { return Marks::default() };
+        let marks = ecn.sender.marks(acked_bytes, self.control.mss_bytes);
+        if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
+            let in_flight_bytes = self.board.in_flight_bytes + acked_bytes;
+            let congestion = Congestion { now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
+            self.controller.on_congestion(&mut self.control, &congestion);
+            self.note_reduction();
+            // What was lost before gives nothing back any more.
+            self.end_episode();
+        }
+        marks
+    }
+
+    pub(crate) fn tell_recovery_exit(&mut self, now: Instant, undone: bool) {
+        let exit = RecoveryExit { now, in_flight_bytes: self.board.in_flight_bytes, undone };
         self.controller.on_recovery_exit(&mut self.control, &exit);
     }
 
@@ -399,6 +441,7 @@ impl Sender {
         prior_in_flight_bytes: u64,
         cumulative_bytes: u64,
         lost_bytes: u64,
+        marks: Marks,
     ) {
         let min_rtt = self.rtt.min().unwrap_or_default();
         let rate = self.rate.finish(min_rtt);
@@ -429,9 +472,10 @@ impl Sender {
             rate,
             app_limited: self.rate.app_limited(),
             cwnd_limited: self.is_window_limited(),
-            in_recovery: self.phase == Phase::FastRecovery,
-            ce_packets: 0,
-            ce_bytes: 0,
+            // Nor does the window grow with an acknowledgement that reports a mark (RFC 3168 section 6.1.2).
+            in_recovery: self.phase == Phase::FastRecovery || marks.packets > 0 && !self.own_recovery,
+            ce_packets: marks.packets,
+            ce_bytes: marks.bytes,
         };
         self.controller.on_ack(&mut self.control, &ack);
     }
@@ -447,15 +491,9 @@ impl Sender {
         }
         let prior_cwnd_bytes = self.control.cwnd_bytes;
         if self.phase == Phase::Open {
-            self.enter_recovery(now, 0, newly_lost_bytes);
+            self.enter_recovery(config, now, 0, newly_lost_bytes);
             if !self.own_recovery {
-                let allowed = self.prr.on_ack(
-                    0,
-                    self.board.in_flight_bytes,
-                    self.control.ssthresh_bytes,
-                    self.control.mss_bytes,
-                    false,
-                );
+                let allowed = self.reduce_rate(0, false);
                 self.control.cwnd_bytes = self.board.in_flight_bytes + allowed;
             }
         } else if self.phase == Phase::FastRecovery && !self.own_recovery {

@@ -16,6 +16,31 @@ pub enum LossDetection {
     DuplicateAcks,
 }
 
+/// Explicit congestion notification (RFC 3168), as Linux's `net.ipv4.tcp_ecn` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Never.
+    #[default]
+    Off,
+    /// Where the peer asks for it.
+    Passive,
+    /// Asks for it, too.
+    Active,
+}
+
+/// How marks are fed back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnFeedback {
+    /// ECE until CWR (RFC 3168).
+    #[default]
+    Classic,
+    /// ECE says of each segment whether it was marked (RFC 8257 section 3.2). Both ends must be set so: nothing in the
+    /// handshake tells it from the classic way.
+    Dctcp,
+    /// Counters of packets and bytes (RFC 9768); the classic way with a peer that knows no other.
+    Accurate,
+}
+
 /// Keep-alive (RFC 9293 section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
@@ -107,6 +132,23 @@ pub struct Config {
     /// Time-outs in a row of a large segment from which on the path is taken for a black hole of large packets, and
     /// smaller ones are tried (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, as is Linux's default.
     pub black_hole_timeouts: Option<u32>,
+    /// Report duplicates that arrive (D-SACK, RFC 2883), where SACK is agreed on.
+    pub dsack: bool,
+    /// Take back a reduction once duplicate reports say that every retransmission of the episode was needless (as
+    /// Linux).
+    pub dsack_undo: bool,
+    /// Take back a reduction when an echoed timestamp shows that an original has arrived (RFC 3522, RFC 4015).
+    pub eifel: bool,
+    /// After a time-out send new data first and see whether the path has lost anything (F-RTO, RFC 5682), where SACK is
+    /// agreed on.
+    pub frto: bool,
+    /// The first two duplicate acknowledgements let a new segment go each (RFC 3042), with
+    /// [`LossDetection::DuplicateAcks`].
+    pub limited_transmit: bool,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
+    /// How marks are fed back.
+    pub ecn_feedback: EcnFeedback,
 }
 
 impl Config {
@@ -145,6 +187,13 @@ impl Config {
             initial_receive_window_bytes: Some(65_536),
             fast_open: false,
             black_hole_timeouts: None,
+            dsack: true,
+            dsack_undo: true,
+            eifel: true,
+            frto: true,
+            limited_transmit: true,
+            ecn: Ecn::Passive,
+            ecn_feedback: EcnFeedback::Classic,
         }
     }
 
@@ -183,6 +232,13 @@ impl Config {
             initial_receive_window_bytes: None,
             fast_open: false,
             black_hole_timeouts: None,
+            dsack: false,
+            dsack_undo: false,
+            eifel: false,
+            frto: false,
+            limited_transmit: true,
+            ecn: Ecn::Off,
+            ecn_feedback: EcnFeedback::Classic,
         }
     }
 }

@@ -17,6 +17,7 @@ use self::life::Life;
 use crate::Config;
 use crate::acknowledge::{Arrival, timestamp};
 use crate::buffers::ByteStore;
+use crate::ecn::option_of;
 use crate::receiver::{Answer, Receiver};
 use crate::sender::{Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
@@ -219,13 +220,16 @@ impl Connection {
         let Segment { header, payload, .. } = *segment;
         let sacks = segment.sacks();
         let plain = header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
-        if self.open && plain && header.options == self.options {
+        if self.open && plain && header.options & !options::ACCURATE_ECN == self.options {
             let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
             let in_order = start == self.receiver.next as i64;
             let fits = start.wrapping_add(i64::from(header.payload_bytes)) <= self.receiver.limit() as i64;
             let fresh = self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp);
             if in_order && fits && fresh {
                 self.last_heard_at = now;
+                if self.sender.ecn.is_some() {
+                    self.note_ecn(segment);
+                }
                 if start <= self.receiver.acknowledged as i64 {
                     self.note_timestamp(now, header);
                 }
@@ -236,6 +240,17 @@ impl Connection {
             }
         }
         self.handle_any_segment(now, segment);
+    }
+
+    /// The ECN bits of an acceptable segment, and the feedback that it carries.
+    #[inline(never)]
+    fn note_ecn(&mut self, segment: &Segment<'_>) {
+        let Some(ecn) = &mut self.sender.ecn else { return };
+        ecn.sender.note(segment.header, option_of(segment.header, segment.options));
+        let delayed = (!self.receiver.ack_at.is_never()).then_some(self.receiver.next);
+        if ecn.receiver.on_segment(segment.header, segment.codepoint, delayed) {
+            self.pending |= pending::ACK | pending::ACK_FIRST;
+        }
     }
 
     /// The checks of RFC 9293 section 3.10.7 for segments that are not plain and in order.
@@ -308,6 +323,9 @@ impl Connection {
         }
         if self.state == State::SynReceived && !self.complete_open(now, segment) {
             return;
+        }
+        if self.sender.ecn.is_some() {
+            self.note_ecn(segment);
         }
         if self.acknowledge(now, header, start, sacks) {
             // Seventh and eighth, data and FIN.
@@ -509,6 +527,7 @@ impl Connection {
             self.pending = 0;
             self.sender.rto_at = Instant::NEVER;
             self.options = 0;
+            self.sender.ecn = None;
             return;
         }
         let refused = self.state == State::SynReceived && !self.is_early();
@@ -642,6 +661,7 @@ impl Connection {
         if self.pending & pending::RESET != 0 {
             self.pending &= !pending::RESET;
             out.header = self.rare().reply;
+            out.codepoint = Codepoint::NotEct;
             out.payload = None;
             return true;
         }
@@ -654,6 +674,13 @@ impl Connection {
             self.pending &= !pending::KEEP_ALIVE;
             let sequence = self.numbering.to_wire(self.sender.next).wrapping_sub(1);
             self.fill_header(now, sequence, out);
+            return true;
+        }
+        if let Some(ecn) = &mut self.sender.ecn
+            && let Some((number, echo)) = ecn.receiver.take_earlier()
+            && self.open
+        {
+            self.fill_earlier_ack(now, number, echo, out);
             return true;
         }
         let again = self.pending & pending::ACK_TWICE;
@@ -688,7 +715,21 @@ impl Connection {
             other_option_bytes: 0,
         };
         out.payload = None;
+        out.codepoint = Codepoint::NotEct;
+        if let Some(ecn) = &mut self.sender.ecn {
+            out.header.flags |= ecn.receiver.flags();
+        }
         self.receiver.on_ack_sent();
+    }
+
+    /// What an acknowledgement would have said that was being delayed when the marks began or ended (DCTCP).
+    #[cold]
+    fn fill_earlier_ack(&mut self, now: Instant, number: u64, echo: bool, out: &mut Transmit) {
+        let since = self.receiver.next - number;
+        self.fill_header(now, self.numbering.to_wire(self.sender.next), out);
+        out.header.acknowledgement = self.peer_numbering.to_wire(number);
+        out.header.window = (u64::from(out.header.window) + (since >> self.window_shift)).min(65_535) as u16;
+        out.header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
     }
 
     #[inline]
@@ -698,6 +739,9 @@ impl Connection {
         if self.sender.sack {
             let most = if self.options != 0 { MAX_SACK_BLOCKS - 1 } else { MAX_SACK_BLOCKS };
             out.header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.options.sacks);
+        }
+        if let Some(ecn) = &mut self.sender.ecn {
+            ecn.receiver.complete_ack(&mut out.header, &mut out.options.accurate_ecn);
         }
     }
 
@@ -709,6 +753,9 @@ impl Connection {
         if self.sender.bytes.is_some() && outgoing.payload_bytes > 0 {
             self.fill_bytes(outgoing, out);
         }
+        if self.sender.ecn.is_some() && outgoing.fresh && outgoing.payload_bytes > 0 {
+            self.mark_capable(out);
+        }
         if outgoing.fin {
             out.header.flags |= flags::FIN;
             match self.state {
@@ -716,6 +763,22 @@ impl Connection {
                 State::CloseWait => self.state = State::LastAck,
                 _ => {}
             }
+        }
+    }
+
+    /// New data: ECN-capable, and the first after a reduction says so (RFC 3168 section 6.1.2).
+    #[inline(never)]
+    fn mark_capable(&mut self, out: &mut Transmit) {
+        let Some(ecn) = &mut self.sender.ecn else { return };
+        if !ecn.sender.is_capable() {
+            return;
+        }
+        out.codepoint = match self.sender.control.codepoint {
+            Codepoint::NotEct => Codepoint::Ect0,
+            chosen => chosen,
+        };
+        if ecn.sender.take_reduced() {
+            out.header.flags |= flags::CWR;
         }
     }
 
@@ -777,6 +840,7 @@ impl Connection {
             tail_loss_probes: u64::from(counts.tail_loss_probes),
             window_probes: u64::from(counts.window_probes),
             recoveries: u64::from(counts.recoveries),
+            undone_reductions: u64::from(counts.undone),
             syn_retransmissions: u64::from(counts.lost_syns),
             received_bytes: self.receiver.in_order_bytes(),
             read_bytes: self.receiver.read,

@@ -12,6 +12,7 @@ mod acknowledge;
 mod buffers;
 mod config;
 mod connection;
+mod ecn;
 #[cfg(test)]
 mod fuzz;
 mod path_mtu;
@@ -23,7 +24,8 @@ mod sender;
 mod sequence;
 mod status;
 mod tuning;
+mod undo;
 
-pub use config::{Config, KeepAlive, LossDetection};
+pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 pub use connection::{Connection, Cookie, FastOpenEntry, Segment, Transmit};
 pub use status::{Inspect, State, Statistics};

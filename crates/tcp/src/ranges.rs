@@ -82,6 +82,13 @@ impl Ranges {
         (low, high)
     }
 
+    /// The first part of `start..end` that is in the set.
+    pub(crate) fn overlap(&self, start: u64, end: u64) -> Option<Range> {
+        let first = self.ranges.partition_point(|range| range.1 <= start);
+        let range = self.ranges.get(first).filter(|range| range.0 < end && start < end)?;
+        Some((range.0.max(start), range.1.min(end)))
+    }
+
     /// Forgets everything below `offset`.
     pub(crate) fn remove_below(&mut self, offset: u64) {
         let gone = self.ranges.partition_point(|range| range.1 <= offset);
@@ -159,6 +166,10 @@ mod tests {
                     prop_assert_eq!(ranges.find(offset).is_some(), *bit);
                     prop_assert_eq!(ranges.covers(offset, offset + 1), *bit);
                 }
+                let part = ranges.overlap(start, end).map(|part| (part.0 as usize, part.1 as usize));
+                let from = (start as usize..end as usize).find(|offset| bitmap[*offset]);
+                let to = from.map(|from| (from..end as usize).find(|offset| !bitmap[*offset]).unwrap_or(end as usize));
+                prop_assert_eq!(part, from.zip(to));
                 let slice = ranges.as_slice();
                 prop_assert!(slice.iter().all(|range| range.0 < range.1));
                 prop_assert!(slice.windows(2).all(|pair| pair[0].1 < pair[1].0));

@@ -66,6 +66,7 @@ pub(crate) struct Receiver {
     ack_threshold: u32,
     delayed_ack_segments: u32,
     delayed_ack_timeout: Duration,
+    dsack: bool,
 }
 
 impl Receiver {
@@ -90,6 +91,7 @@ impl Receiver {
             ack_threshold: if config.first_segment_acknowledged_at_once { 1 } else { config.delayed_ack_segments },
             delayed_ack_segments: config.delayed_ack_segments,
             delayed_ack_timeout: config.delayed_ack_timeout,
+            dsack: config.dsack,
         }
     }
 
@@ -214,11 +216,11 @@ impl Receiver {
             self.fin = whole_end;
         }
         let end = if data_end == self.fin { data_end + 1 } else { data_end };
+        self.note_duplicate(begin, data_end);
         if end <= self.next {
             let old_end = whole_end.min(self.next);
             if begin < old_end {
                 self.duplicates = self.duplicates.saturating_add(1);
-                self.reassembly.get_or_insert_default().duplicate = Some((begin, old_end));
             }
             return Answer::First;
         }
@@ -233,9 +235,6 @@ impl Receiver {
         let had_gap = self.has_gap();
         if in_order && !had_gap {
             self.next = end;
-            if begin < from {
-                self.reassembly.get_or_insert_default().duplicate = Some((begin, from));
-            }
             // A FIN is answered at once, and so is a segment that repeats something.
             return if self.is_finished() {
                 Answer::Now
@@ -248,7 +247,6 @@ impl Receiver {
         let reassembly = self.reassembly.get_or_insert_default();
         if reassembly.held.covers(from, end) {
             self.duplicates = self.duplicates.saturating_add(1);
-            reassembly.duplicate = Some((begin, end));
         }
         let range = reassembly.held.insert(from, end, |_, _| {});
         if range.0 <= self.next {
@@ -258,6 +256,22 @@ impl Receiver {
             reassembly.note(from);
         }
         Answer::First
+    }
+
+    /// The first contiguous part of `begin..end` that had arrived before is reported with the next acknowledgement
+    /// (RFC 2883 section 4: one block, also where there are several such parts).
+    fn note_duplicate(&mut self, begin: u64, end: u64) {
+        if !self.dsack {
+            return;
+        }
+        let known = if begin < self.next {
+            Some((begin, end.min(self.next)))
+        } else {
+            self.reassembly.as_ref().and_then(|reassembly| reassembly.held.overlap(begin, end))
+        };
+        if let Some((from, to)) = known.filter(|(from, to)| from < to) {
+            self.reassembly.get_or_insert_default().duplicate = Some((from, to));
+        }
     }
 
     /// Whether a FIN at `offset` agrees with what has arrived: nothing beyond it has.

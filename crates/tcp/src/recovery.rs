@@ -131,12 +131,15 @@ impl Rack {
     }
 
     /// The peer reported a duplicate: a retransmission was not needed, so wait longer, once per round trip (step 4).
-    pub(crate) fn on_duplicate(&mut self, next: u64) {
-        if self.duplicate_round_end == 0 {
+    /// Returns whether it did.
+    pub(crate) fn on_duplicate(&mut self, next: u64) -> bool {
+        let first = self.duplicate_round_end == 0;
+        if first {
             self.duplicate_round_end = next;
             self.extra_quarters = self.extra_quarters.saturating_add(1);
             self.persist = 16;
         }
+        first
     }
 
     #[inline(always)]

@@ -8,6 +8,8 @@
 //! What only losses need is kept apart and made when the first one happens.
 
 use crate::ranges::Ranges;
+use crate::recovery::Prr;
+use crate::undo::Episode;
 use fullpipe_congestion::PacketState;
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
@@ -137,6 +139,10 @@ pub(crate) struct LossRecord {
     pub(crate) retransmissions: VecDeque<(Instant, u64)>,
     /// No original transmission before this offset is in flight without having been examined.
     pub(crate) examined: u64,
+    /// The present fast recovery's rate reduction.
+    pub(crate) prr: Prr,
+    /// The last reduction that losses called for, while it may prove to have been for nothing.
+    pub(crate) episode: Option<Episode>,
 }
 
 /// The segments outstanding.
@@ -177,7 +183,6 @@ impl Scoreboard {
         self.loss.as_ref().map_or(0, |loss| loss.sacked_segments)
     }
 
-    #[cfg(test)]
     pub(crate) fn sacked_bytes(&self) -> u64 {
         self.loss.as_ref().map_or(0, |loss| loss.sacked_bytes)
     }
@@ -392,6 +397,19 @@ impl Scoreboard {
         let loss = loss.get_or_insert_default();
         loss.lost.clear();
         loss.lost.extend(segments.iter().filter(|segment| segment.has(flag::LOST)).map(|segment| segment.start));
+    }
+
+    /// Losses were none: what is marked lost is in flight again, and will be examined anew.
+    pub(crate) fn unmark_lost(&mut self) {
+        let Scoreboard { segments, in_flight_bytes, loss, .. } = self;
+        let Some(loss) = loss else { return };
+        for segment in segments.iter_mut().filter(|segment| segment.has(flag::LOST)) {
+            segment.flags &= !flag::LOST;
+            *in_flight_bytes += segment.bytes();
+        }
+        loss.lost_bytes = 0;
+        loss.lost.clear();
+        loss.examined = 0;
     }
 
     /// The receiver went back on its selective acknowledgements (RFC 2018 section 8): all they covered is lost.

@@ -9,8 +9,9 @@
 use crate::Config;
 use crate::buffers::ByteStore;
 use crate::config::LossDetection;
+use crate::ecn::EcnHalves;
 use crate::path_mtu::PathSearch;
-use crate::recovery::{self, Phase, Prr, Rack};
+use crate::recovery::{self, Phase, Rack};
 use crate::scoreboard::{Scoreboard, Segment, flag};
 use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
 use fullpipe_congestion::rate::RateSampler;
@@ -47,6 +48,8 @@ pub(crate) struct Outgoing {
     pub(crate) start: u64,
     pub(crate) payload_bytes: u64,
     pub(crate) fin: bool,
+    /// Sent for the first time, and not to probe the window.
+    pub(crate) fresh: bool,
 }
 
 /// Counts that nothing but a report needs.
@@ -58,6 +61,8 @@ pub(crate) struct Counts {
     pub(crate) tail_loss_probes: u32,
     pub(crate) window_probes: u32,
     pub(crate) recoveries: u32,
+    /// Reductions taken back.
+    pub(crate) undone: u32,
     /// SYN retransmissions.
     pub(crate) lost_syns: u32,
 }
@@ -128,7 +133,6 @@ pub(crate) struct Sender {
     // What only losses touch.
     /// The phase ends when this is acknowledged.
     pub(crate) recovery_end: u64,
-    pub(crate) prr: Prr,
     pub(crate) rack: Rack,
     /// A tail loss probe is judged when this is acknowledged; 0 if none is out.
     pub(crate) tail_probe_end: u64,
@@ -138,6 +142,8 @@ pub(crate) struct Sender {
 
     /// The search for the largest segment that passes, where one is going on.
     pub(crate) search: Option<Box<PathSearch>>,
+    /// What is fed back of marks, once ECN is agreed on.
+    pub(crate) ecn: Option<Box<EcnHalves>>,
     pub(crate) pacer: Option<Box<Pacer>>,
     pub(crate) bytes: Option<Box<ByteStore>>,
     pub(crate) counts: Counts,
@@ -191,12 +197,12 @@ impl Sender {
             timeouts_in_row: 0,
             stalled_since: Instant::ZERO,
             recovery_end: 0,
-            prr: Prr::default(),
             rack: Rack::default(),
             tail_probe_end: 0,
             tail_probe_was_retransmission: false,
             presumed_bytes: 0,
             search: None,
+            ecn: None,
             pacer: paced.then(|| Box::new(Pacer::new(0))),
             bytes: None,
             counts: Counts::default(),
@@ -319,6 +325,9 @@ impl Sender {
         if self.board.lost_bytes() > 0
             && let Some(index) = self.board.next_lost()
         {
+            if self.waits_for_new_data() {
+                return self.poll_new(config, now);
+            }
             let bytes = self.board.segments[index].bytes();
             if !self.fits_window(bytes) || !self.pacer_allows(now) {
                 return self.stop(true);
@@ -347,6 +356,9 @@ impl Sender {
         }
         if self.board.segments.is_empty() {
             self.restart_after_idle(config, now);
+        }
+        if self.duplicates != 0 && self.holds_back(config) {
+            return self.stop(true);
         }
         if !self.fits_window(length) {
             return self.stop(true);
@@ -495,10 +507,10 @@ impl Sender {
             let room = self.window_end.saturating_sub(self.next).min(length);
             if room > 0 {
                 // Not a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
-                return Some(self.send_new(now, room, fin && room == length));
+                return Some(Outgoing { fresh: false, ..self.send_new(now, room, fin && room == length) });
             }
             let start = self.una.wrapping_sub(1);
-            return Some(Outgoing { start, payload_bytes: 0, fin: false });
+            return Some(Outgoing { start, payload_bytes: 0, fin: false, fresh: false });
         }
         None
     }
@@ -522,7 +534,7 @@ impl Sender {
         if self.tail_loss_probe {
             self.arm_tail_probe(now);
         }
-        Outgoing { start, payload_bytes: length, fin }
+        Outgoing { start, payload_bytes: length, fin, fresh: true }
     }
 
     fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Outgoing {
@@ -539,7 +551,13 @@ impl Sender {
             self.board.loss_mut().retransmissions.clear();
         }
         self.counts.retransmissions += 1;
-        Outgoing { start: segment.start, payload_bytes: segment.payload_bytes(), fin: segment.has(flag::FIN) }
+        self.note_retransmission(config, now, segment.start);
+        Outgoing {
+            start: segment.start,
+            payload_bytes: segment.payload_bytes(),
+            fin: segment.has(flag::FIN),
+            fresh: false,
+        }
     }
 
     #[inline(always)]
@@ -548,7 +566,7 @@ impl Sender {
         self.last_sent_at = now;
         self.sent_since_judged = true;
         if self.phase == Phase::FastRecovery {
-            self.prr.on_sent(bytes);
+            self.board.loss_mut().prr.on_sent(bytes);
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(now, bytes);
@@ -671,6 +689,7 @@ impl Sender {
         if self.board.segments.front().is_some_and(|head| head.has(flag::SACKED)) {
             self.board.renege();
         }
+        self.begin_episode_of_timeout(config);
         let timeout = Timeout { now, in_flight_bytes, repeated: self.timeouts_in_row > 1 };
         self.controller.on_timeout(&mut self.control, &timeout);
         let window = self.reordering_window();
@@ -684,6 +703,7 @@ impl Sender {
         }
         self.board.queue_lost_in_order();
         self.phase = Phase::Loss;
+        self.note_reduction();
         self.recovery_end = self.next;
         self.duplicates = 0;
         self.tail_probe_end = 0;
@@ -701,6 +721,23 @@ impl Sender {
     pub(crate) fn reordering_window(&self) -> Duration {
         let impatient = self.phase != Phase::Open || self.board.sacked_segments() >= recovery::DUPLICATE_THRESHOLD;
         self.rack.reordering_window(impatient, self.rtt.min().unwrap_or_default(), self.rtt.smoothed())
+    }
+
+    /// The window was reduced, for whatever reason: ECN's answer to marks of the same flight.
+    pub(crate) fn note_reduction(&mut self) {
+        if let Some(ecn) = &mut self.ecn {
+            ecn.sender.on_reduction(self.next);
+        }
+    }
+
+    /// Without limited transmit (RFC 3042) the first two duplicates let nothing leave.
+    #[cold]
+    fn holds_back(&self, config: &Config) -> bool {
+        !config.limited_transmit
+            && config.loss_detection == LossDetection::DuplicateAcks
+            && self.phase == Phase::Open
+            && self.board.in_flight_bytes + self.presumed_bytes + self.board.sacked_bytes() + self.control.mss_bytes
+                > self.control.cwnd_bytes
     }
 
     /// Without SACK: what duplicate acknowledgements took out of flight comes back.

@@ -47,6 +47,8 @@ pub struct Statistics {
     pub window_probes: u64,
     /// Fast recoveries begun.
     pub recoveries: u64,
+    /// Reductions taken back because the losses were none.
+    pub undone_reductions: u64,
     /// SYN segments sent again.
     pub syn_retransmissions: u64,
     /// Payload bytes of the stream that arrived in order.

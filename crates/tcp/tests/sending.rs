@@ -238,7 +238,7 @@ fn an_acknowledgement_restarts_the_timer_and_the_last_one_stops_it() {
 
 #[test]
 fn a_time_out_shrinks_the_window_to_one_segment_and_slow_start_follows() {
-    let mut script = open(plain());
+    let mut script = open(Config { frto: false, ..plain() });
     script.write(20_000);
     assert_eq!(script.sent().len(), 10);
     script.timer();

@@ -369,8 +369,13 @@ fn nothing_is_undone_when_the_window_has_outgrown_the_loss_or_for_a_mark_or_twic
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
     assert_eq!(flow.control.cwnd_bytes, 70 * MSS);
 
+    // That a loss was none may become known after the recovery; but once only.
     flow.congestion();
     flow.recovered(false);
+    assert_eq!(flow.control.cwnd_bytes, 49 * MSS);
+    flow.controller.on_recovery_exit(&mut flow.control, &exit);
+    assert_eq!(flow.control.cwnd_bytes, 70 * MSS);
+    flow.control.cwnd_bytes = 49 * MSS;
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
     assert_eq!(flow.control.cwnd_bytes, 49 * MSS);
 }

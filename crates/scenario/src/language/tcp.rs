@@ -354,6 +354,13 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         pacing_quantum_segments: integer("pacing_quantum"),
         fast_open: tree.choice("fast_open") != "off",
         black_hole_timeouts: None,
+        dsack: true,
+        dsack_undo: false,
+        eifel: false,
+        frto: false,
+        limited_transmit: true,
+        ecn: fullpipe_tcp::Ecn::Off,
+        ecn_feedback: fullpipe_tcp::EcnFeedback::Classic,
     };
     Tcp {
         congestion: tree.choice("congestion").to_string(),

@@ -2,12 +2,14 @@
 //! agree on with their SYN segments (RFC 7323, RFC 2018).
 
 use super::{Connection, Segment, Transmit, event, pending};
+use crate::config::Ecn;
+use crate::ecn::{self, EcnHalves, EcnReceiver, EcnSender};
 use crate::sender::LARGEST_MSS;
 use crate::sequence::Numbering;
 use crate::status::State;
 use fullpipe_network::packet::{TcpHeader, flags, options};
 use fullpipe_transport::CloseReason;
-use fullpipe_units::Instant;
+use fullpipe_units::{Codepoint, Instant};
 
 /// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u64 = 536;
@@ -27,6 +29,8 @@ pub(super) struct Opening {
     pub(super) passive: bool,
     /// Both sides offered window scaling.
     pub(super) scaled: bool,
+    /// ECN bits of the packet that carried the peer's SYN.
+    pub(super) syn_codepoint: Codepoint,
     /// The MSS that the peer announced.
     pub(super) peer_mss: Option<u16>,
 }
@@ -59,6 +63,7 @@ impl Connection {
         }
         if header.has(flags::SYN) {
             self.take_syn(now, header);
+            self.agree_on_ecn(segment);
             self.state = State::SynReceived;
             if self.judge_cookie(segment) {
                 self.open_early(now, segment);
@@ -84,6 +89,7 @@ impl Connection {
             return;
         }
         self.take_syn(now, header);
+        self.agree_on_ecn(segment);
         if acknowledges {
             self.establish(now, segment);
             self.pending |= pending::ACK | pending::ACK_FIRST;
@@ -136,6 +142,26 @@ impl Connection {
         let sent = self.syn_bytes().max(self.sender.next) as i64;
         let offset = self.numbering.to_offset(header.acknowledgement, 0);
         (0..=sent).contains(&offset).then_some(offset as u64)
+    }
+
+    /// What the flags of the peer's SYN or SYN-ACK make of ECN (RFC 3168 section 6.1.1, RFC 9768 section 3.1).
+    fn agree_on_ecn(&mut self, segment: &Segment<'_>) {
+        let Segment { header, codepoint: arrived_as, .. } = *segment;
+        let ours = self.config.ecn_feedback;
+        self.opening().syn_codepoint = arrived_as;
+        let answer = header.has(flags::ACK).then_some(header.flags);
+        let agreed = match (answer, self.config.ecn) {
+            (Some(flags), Ecn::Active) => ecn::agree_on_syn_ack(ours, flags),
+            (None, Ecn::Active | Ecn::Passive) => ecn::agree_on_syn(ours, header.flags),
+            _ => None,
+        };
+        let counts = self.sender.controller.signals().ecn_counts;
+        self.sender.ecn = agreed.map(|agreed| {
+            Box::new(EcnHalves {
+                receiver: EcnReceiver::new(agreed, answer.map(|_| arrived_as)),
+                sender: EcnSender::new(agreed, answer, counts),
+            })
+        });
     }
 
     /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
@@ -226,10 +252,22 @@ impl Connection {
             other_option_bytes: 0,
         };
         out.payload = None;
+        out.codepoint = Codepoint::NotEct;
+        let lost_syns = self.sender.counts.lost_syns;
         if answer {
             self.grant_fast_open(out);
-        } else if config.fast_open && self.sender.counts.lost_syns == 0 {
-            self.add_fast_open(out);
+            let syn_codepoint = self.opening().syn_codepoint;
+            if let Some(ecn) = &self.sender.ecn {
+                let option = &mut out.options.accurate_ecn;
+                ecn.receiver.complete_syn_ack(syn_codepoint, lost_syns == 0, &mut out.header, option);
+            }
+        } else {
+            if config.ecn == Ecn::Active {
+                out.header.flags |= ecn::syn_flags(config.ecn_feedback, lost_syns);
+            }
+            if config.fast_open && lost_syns == 0 {
+                self.add_fast_open(out);
+            }
         }
     }
 }

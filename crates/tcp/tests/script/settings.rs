@@ -4,7 +4,7 @@ use super::parse::{Check, duration, number};
 use crate::common::{Halving, next_deadline};
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::catalogue;
-use fullpipe_tcp::{Config, Connection, KeepAlive, LossDetection, State};
+use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State};
 use fullpipe_transport::Stream;
 use fullpipe_units::{Duration, Instant};
 
@@ -55,6 +55,28 @@ impl Setting for LossDetection {
     }
 }
 
+impl Setting for Ecn {
+    fn parse(text: &str) -> Parsed<Ecn> {
+        match text {
+            "off" => Ok(Ecn::Off),
+            "passive" => Ok(Ecn::Passive),
+            "active" => Ok(Ecn::Active),
+            _ => Err(format!("{text}: off, passive or active")),
+        }
+    }
+}
+
+impl Setting for EcnFeedback {
+    fn parse(text: &str) -> Parsed<EcnFeedback> {
+        match text {
+            "classic" => Ok(EcnFeedback::Classic),
+            "dctcp" => Ok(EcnFeedback::Dctcp),
+            "accurate" => Ok(EcnFeedback::Accurate),
+            _ => Err(format!("{text}: classic, dctcp or accurate")),
+        }
+    }
+}
+
 impl Setting for KeepAlive {
     fn parse(text: &str) -> Parsed<KeepAlive> {
         let parts: Vec<_> = text.split('/').collect();
@@ -86,6 +108,7 @@ pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
         max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once
         fin_with_data_acknowledged_twice keep_alive user_timeout fin_wait_2_timeout initial_receive_window_bytes
         fast_open black_hole_timeouts
+        dsack dsack_undo eifel frto limited_transmit ecn ecn_feedback
     );
     Ok(())
 }
@@ -158,6 +181,7 @@ fn measure(connection: &Connection, key: &str) -> Option<Measured> {
         "tail_loss_probes" => Measured::Count(statistics.tail_loss_probes),
         "window_probes" => Measured::Count(statistics.window_probes),
         "recoveries" => Measured::Count(statistics.recoveries),
+        "undone_reductions" => Measured::Count(statistics.undone_reductions),
         "syn_retransmissions" => Measured::Count(statistics.syn_retransmissions),
         "received" => Measured::Count(statistics.received_bytes),
         "acknowledged" => Measured::Count(statistics.acknowledged_bytes),

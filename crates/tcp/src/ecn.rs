@@ -1,0 +1,418 @@
+//! Explicit congestion notification: what both SYN segments agree on, what a receiver feeds back of the marks that
+//! arrive, and what a sender reads out of the feedback.
+//!
+//! **Model.** A queue sets CE on packets that were sent as ECN-capable (ECT). The receiver tells the sender in one of
+//! three ways:
+//!
+//! * *classic* (RFC 3168): after a mark every acknowledgement carries ECE until a segment with CWR says that the sender
+//!   has reduced; the sender learns at most one mark per window;
+//! * *DCTCP* (RFC 8257 section 3.2): ECE says whether the segments it acknowledges were marked; where that changes, an
+//!   acknowledgement leaves at once, after one for what came before the change, if that was still waiting for its own
+//!   (as Linux does it: then the bytes acknowledged with ECE are exactly those marked);
+//! * *accurate* (RFC 9768): the flags AE, CWR and ECE hold the number of marked packets modulo eight (ACE), beginning
+//!   with five, and an option counts bytes by codepoint.
+//!
+//! Only payload sent for the first time is ECN-capable: no SYN, no pure acknowledgement, no retransmission, no window
+//! probe (RFC 3168 sections 6.1.1 to 6.1.6). So a peer that says of our SYN or SYN-ACK that it was anything but
+//! "not ECT" shows a path that changes the bits, and nothing is sent as ECN-capable then (RFC 9768 section 3.2.2.3).
+//!
+//! **Choices.** Whatever is agreed, ACE is read by the safest likely case (RFC 9768 appendix A.2): with as many segments
+//! acknowledged at once as it can count, it may have gone round. The option goes with every pure acknowledgement where
+//! it fits beside timestamps and SACK blocks, with all three counters; data segments are full and carry none.
+
+use crate::config::EcnFeedback;
+use fullpipe_network::packet::{AccurateEcn, SegmentOptions, TcpHeader, flags, options};
+use fullpipe_units::Codepoint;
+
+/// All three flags.
+pub(crate) const ALL_FLAGS: u16 = flags::AE | flags::CWR | flags::ECE;
+/// First value of the counters of marked packets (RFC 9768 section 3.2.1).
+const FIRST_CE_PACKETS: u32 = 5;
+/// Counters of bytes are modulo this.
+const BYTE_MASK: u32 = (1 << 24) - 1;
+/// Bytes of the option with three counters.
+const OPTION_BYTES: u8 = 11;
+/// Longest TCP header.
+const LARGEST_HEADER_BYTES: u32 = 60;
+/// Marks since the last acknowledgement that call for one: where data came, and where only acknowledgements did
+/// (RFC 9768 section 3.2.2.5.1).
+const MARKS_PER_ACK: u8 = 2;
+const MARKS_PER_PURE_ACK: u8 = 3;
+
+/// The three flags as a number: ACE.
+#[inline]
+fn ace(flags_of_segment: u16) -> u32 {
+    u32::from(flags_of_segment & flags::AE != 0) << 2
+        | u32::from(flags_of_segment & flags::CWR != 0) << 1
+        | u32::from(flags_of_segment & flags::ECE != 0)
+}
+
+/// The flags that show these three bits.
+fn ace_flags(bits: u32) -> u16 {
+    let mut shown = 0;
+    for (bit, flag) in [(4, flags::AE), (2, flags::CWR), (1, flags::ECE)] {
+        if bits & bit != 0 {
+            shown |= flag;
+        }
+    }
+    shown
+}
+
+/// How the codepoint of a SYN or SYN-ACK is told in three bits (RFC 9768 tables 2 and 3).
+fn handshake_bits(codepoint: Codepoint) -> u32 {
+    match codepoint {
+        Codepoint::NotEct => 0b010,
+        Codepoint::Ect1 => 0b011,
+        Codepoint::Ect0 => 0b100,
+        Codepoint::Ce => 0b110,
+    }
+}
+
+/// What a SYN asks for that is sent as the `lost`-th retransmission (0: the first). Where packets that ask for ECN get
+/// lost, the connection does without (RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4).
+pub(crate) fn syn_flags(feedback: EcnFeedback, lost: u32) -> u16 {
+    match feedback {
+        EcnFeedback::Accurate if lost < 2 => ALL_FLAGS,
+        EcnFeedback::Classic | EcnFeedback::Dctcp if lost < 1 => flags::CWR | flags::ECE,
+        _ => 0,
+    }
+}
+
+/// What a SYN with these flags and our own setting make: the server's view of RFC 9768 table 2.
+pub(crate) fn agree_on_syn(ours: EcnFeedback, syn: u16) -> Option<EcnFeedback> {
+    let asked = syn & ALL_FLAGS;
+    if ours == EcnFeedback::Accurate {
+        return match asked {
+            0 => None,
+            classic if classic == flags::CWR | flags::ECE => Some(EcnFeedback::Classic),
+            // Whatever else it means one day, it comes from one who knows accurate feedback (section 3.1.3).
+            _ => Some(EcnFeedback::Accurate),
+        };
+    }
+    (asked & flags::CWR != 0 && asked & flags::ECE != 0).then_some(ours)
+}
+
+/// What a SYN-ACK with these flags makes of our own request: the client's view of RFC 9768 table 2.
+pub(crate) fn agree_on_syn_ack(ours: EcnFeedback, syn_ack: u16) -> Option<EcnFeedback> {
+    let answer = syn_ack & ALL_FLAGS;
+    if ours == EcnFeedback::Accurate {
+        return match answer {
+            // Not ECN; or a broken peer that repeats what it was sent.
+            0 | ALL_FLAGS => None,
+            flags::ECE => Some(EcnFeedback::Classic),
+            _ => Some(EcnFeedback::Accurate),
+        };
+    }
+    (answer & (flags::CWR | flags::ECE) == flags::ECE).then_some(ours)
+}
+
+/// Both halves; there once the SYN segments agreed on ECN.
+#[derive(Debug)]
+pub(crate) struct EcnHalves {
+    pub(crate) receiver: EcnReceiver,
+    pub(crate) sender: EcnSender,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub(crate) struct EcnReceiver {
+    feedback: EcnFeedback,
+    /// Classic: a mark waits for its CWR. DCTCP: the newest data segment was marked (DCTCP.CE).
+    echo: bool,
+    /// DCTCP: an acknowledgement of what came before a change, not sent yet: its number and whether it carries ECE.
+    earlier: Option<(u64, bool)>,
+    /// Marked packets (r.cep).
+    ce_packets: u32,
+    counters: AccurateEcn,
+    /// Codepoint of the packet before, and of the newest that was counted in bytes.
+    previous: Codepoint,
+    counted: Codepoint,
+    marks_since_ack: u8,
+    /// The client's first acknowledgement tells the codepoint of the SYN-ACK.
+    handshake: Option<Codepoint>,
+}
+
+impl EcnReceiver {
+    /// `first_ack_tells`: the codepoint of the SYN-ACK, on the client's side.
+    pub(crate) fn new(feedback: EcnFeedback, first_ack_tells: Option<Codepoint>) -> EcnReceiver {
+        let marked = first_ack_tells == Some(Codepoint::Ce);
+        EcnReceiver {
+            feedback,
+            echo: false,
+            earlier: None,
+            ce_packets: FIRST_CE_PACKETS + u32::from(marked),
+            counters: AccurateEcn { ect0_bytes: 1, ce_bytes: 0, ect1_bytes: 1, fields: 3, ect1_first: false },
+            previous: Codepoint::NotEct,
+            counted: Codepoint::NotEct,
+            marks_since_ack: 0,
+            handshake: first_ack_tells.filter(|_| feedback == EcnFeedback::Accurate),
+        }
+    }
+
+    /// A segment has arrived. `delayed` is what an acknowledgement would say that is being delayed, if one is. Returns
+    /// whether one must leave now.
+    pub(crate) fn on_segment(&mut self, header: &TcpHeader, codepoint: Codepoint, delayed: Option<u64>) -> bool {
+        let data = header.payload_bytes > 0;
+        match self.feedback {
+            EcnFeedback::Classic if data => {
+                if header.has(flags::CWR) {
+                    self.echo = false;
+                }
+                self.echo |= codepoint == Codepoint::Ce;
+                false
+            }
+            EcnFeedback::Dctcp if data => {
+                let marked = codepoint == Codepoint::Ce;
+                let changed = marked != self.echo;
+                if changed {
+                    self.earlier = delayed.map(|number| (number, self.echo));
+                    self.echo = marked;
+                }
+                changed
+            }
+            EcnFeedback::Accurate => self.count(u32::from(header.payload_bytes), codepoint),
+            _ => false,
+        }
+    }
+
+    fn count(&mut self, bytes: u32, codepoint: Codepoint) -> bool {
+        let marked = codepoint == Codepoint::Ce;
+        let begins = marked && self.previous != Codepoint::Ce;
+        self.previous = codepoint;
+        if marked {
+            self.ce_packets = self.ce_packets.wrapping_add(1);
+            self.marks_since_ack = self.marks_since_ack.saturating_add(1);
+        }
+        let counter = match codepoint {
+            Codepoint::NotEct => return false,
+            Codepoint::Ect0 => &mut self.counters.ect0_bytes,
+            Codepoint::Ect1 => &mut self.counters.ect1_bytes,
+            Codepoint::Ce => &mut self.counters.ce_bytes,
+        };
+        *counter = counter.wrapping_add(bytes) & BYTE_MASK;
+        if bytes == 0 {
+            return self.marks_since_ack >= MARKS_PER_PURE_ACK;
+        }
+        let other = self.counted != codepoint && self.counted != Codepoint::NotEct;
+        self.counted = codepoint;
+        begins || other || self.marks_since_ack >= MARKS_PER_ACK
+    }
+
+    /// The flags of a segment that leaves.
+    pub(crate) fn flags(&mut self) -> u16 {
+        match self.feedback {
+            EcnFeedback::Accurate => {
+                self.marks_since_ack = 0;
+                ace_flags(self.ce_packets)
+            }
+            _ if self.echo => flags::ECE,
+            _ => 0,
+        }
+    }
+
+    /// DCTCP: number and ECE of the acknowledgement that must leave before the next.
+    pub(crate) fn take_earlier(&mut self) -> Option<(u64, bool)> {
+        self.earlier.take()
+    }
+
+    /// What else a pure acknowledgement carries.
+    pub(crate) fn complete_ack(&mut self, header: &mut TcpHeader, option: &mut AccurateEcn) {
+        if self.feedback != EcnFeedback::Accurate {
+            return;
+        }
+        if let Some(codepoint) = self.handshake
+            && header.sack_count == 0
+        {
+            header.flags = header.flags & !ALL_FLAGS | ace_flags(handshake_bits(codepoint));
+        }
+        self.handshake = None;
+        self.add_option(header, option);
+    }
+
+    /// The flags of a SYN-ACK that answers a SYN of this codepoint, with the option if it is the first.
+    pub(crate) fn complete_syn_ack(
+        &self,
+        syn: Codepoint,
+        first: bool,
+        header: &mut TcpHeader,
+        option: &mut AccurateEcn,
+    ) {
+        if self.feedback == EcnFeedback::Accurate {
+            header.flags |= ace_flags(handshake_bits(syn));
+            if first {
+                self.add_option(header, option);
+            }
+        } else {
+            header.flags |= flags::ECE;
+        }
+    }
+
+    fn add_option(&self, header: &mut TcpHeader, option: &mut AccurateEcn) {
+        let mut longer = *header;
+        longer.options |= options::ACCURATE_ECN;
+        longer.other_option_bytes += OPTION_BYTES;
+        if longer.header_bytes() <= LARGEST_HEADER_BYTES {
+            *header = longer;
+            *option = self.counters;
+        }
+    }
+}
+
+/// What an acknowledgement says of marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Packets newly reported as marked.
+    pub(crate) packets: u64,
+    /// Their payload bytes.
+    pub(crate) bytes: u64,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(crate) struct EcnSender {
+    feedback: EcnFeedback,
+    /// Whether data may be sent as ECN-capable.
+    capable: bool,
+    /// The next new data carry CWR.
+    reduced: bool,
+    /// The control counts marks, and answers losses beside them.
+    pub(crate) counts: bool,
+    /// What was sent before this has been answered; no second reduction for it.
+    pub(crate) answered_until: u64,
+    /// Of the newest segment that arrived.
+    flags: u16,
+    option: Option<AccurateEcn>,
+    /// The next segment is the first without SYN.
+    first: bool,
+    /// It is the acknowledgement of our SYN-ACK.
+    passive: bool,
+    /// Marked packets reported (s.cep), and bytes (s.ceb).
+    ce_packets: u32,
+    ce_bytes: u32,
+    /// Bytes counted by estimate since the option came last.
+    estimated_bytes: u64,
+    option_trusted: bool,
+}
+
+impl EcnSender {
+    /// `answer`: the three flags of the SYN-ACK, on the client's side.
+    pub(crate) fn new(feedback: EcnFeedback, answer: Option<u16>, counts: bool) -> EcnSender {
+        let told = answer.map(ace);
+        // Our SYN left as "not ECT"; 101 is reserved and counts as if it had arrived so.
+        let unchanged = told.is_none_or(|bits| bits == handshake_bits(Codepoint::NotEct) || bits == 0b101);
+        EcnSender {
+            feedback,
+            capable: feedback != EcnFeedback::Accurate || unchanged,
+            reduced: false,
+            counts,
+            answered_until: 0,
+            flags: 0,
+            option: None,
+            first: true,
+            passive: answer.is_none(),
+            ce_packets: FIRST_CE_PACKETS,
+            ce_bytes: 0,
+            estimated_bytes: 0,
+            option_trusted: true,
+        }
+    }
+
+    /// A segment has arrived.
+    pub(crate) fn note(&mut self, header: &TcpHeader, option: Option<&AccurateEcn>) {
+        self.flags = header.flags;
+        self.option = option.copied().filter(|_| self.option_trusted);
+        if self.first && self.feedback == EcnFeedback::Accurate {
+            self.check_first(header);
+        }
+        self.first = false;
+    }
+
+    /// RFC 9768 sections 3.2.2.1 and 3.2.2.4: the first segment without SYN tells the codepoint of our SYN-ACK if it is
+    /// its mere acknowledgement, and shows whether a middlebox clears the field.
+    fn check_first(&mut self, header: &TcpHeader) {
+        let bits = ace(header.flags);
+        let bare = header.payload_bytes == 0 && header.sack_count == 0 && !header.has(flags::FIN);
+        if bits == 0 {
+            self.capable = false;
+        } else if self.passive && bare {
+            self.capable &= !matches!(bits, 0b011 | 0b100 | 0b110);
+            self.ce_packets = FIRST_CE_PACKETS + u32::from(bits == 0b110);
+            // Read; it is no count.
+            self.flags = self.flags & !ALL_FLAGS | ace_flags(self.ce_packets);
+        }
+        // Counters that begin with one cannot be zero (section 3.2.3.2.4).
+        if self.option.is_some_and(|option| option.fields > 0 && option.ect0_bytes == 0) {
+            self.option_trusted = false;
+            self.option = None;
+        }
+    }
+
+    /// Whether data may be sent as ECN-capable.
+    pub(crate) fn is_capable(&self) -> bool {
+        self.capable
+    }
+
+    /// A reduction, for whatever reason, of everything sent before `next`.
+    pub(crate) fn on_reduction(&mut self, next: u64) {
+        self.answered_until = next;
+        self.reduced = self.feedback != EcnFeedback::Accurate;
+    }
+
+    /// The reduction was for nothing.
+    pub(crate) fn withdraw(&mut self) {
+        self.reduced = false;
+    }
+
+    /// New data leave: do they carry CWR?
+    pub(crate) fn take_reduced(&mut self) -> bool {
+        std::mem::take(&mut self.reduced)
+    }
+
+    /// The newest acknowledgement, of `bytes` newly known to have arrived, says this of marks.
+    pub(crate) fn marks(&mut self, bytes: u64, mss_bytes: u64) -> Marks {
+        let mss_bytes = mss_bytes.max(1);
+        if bytes == 0 {
+            return Marks::default();
+        }
+        if self.feedback == EcnFeedback::Accurate {
+            return self.accurate_marks(bytes, mss_bytes);
+        }
+        if self.flags & flags::ECE == 0 {
+            return Marks::default();
+        }
+        Marks { packets: bytes.div_ceil(mss_bytes), bytes }
+    }
+
+    /// RFC 9768 appendix A.2.
+    fn accurate_marks(&mut self, acked_bytes: u64, mss_bytes: u64) -> Marks {
+        let reported = self.option.take().filter(|option| option.fields >= 2);
+        let newly_marked_bytes =
+            reported.map(|option| u64::from(option.ce_bytes.wrapping_sub(self.ce_bytes) & BYTE_MASK));
+        let least = u64::from(ace(self.flags).wrapping_sub(self.ce_packets) & 7);
+        let acked_packets = acked_bytes.div_ceil(mss_bytes);
+        let most = if acked_packets > least { least + (acked_packets - least) / 8 * 8 } else { least };
+        let packets = match newly_marked_bytes {
+            // Segments of half the usual size and less: the field did not go round.
+            Some(bytes) if bytes / most.max(1) < mss_bytes / 2 => least,
+            _ => most,
+        };
+        self.ce_packets = self.ce_packets.wrapping_add(packets as u32);
+        let bytes = match (reported, newly_marked_bytes) {
+            (Some(option), Some(bytes)) => {
+                self.ce_bytes = option.ce_bytes;
+                bytes.saturating_sub(std::mem::take(&mut self.estimated_bytes))
+            }
+            _ => {
+                let estimate = packets.saturating_mul(mss_bytes).min(acked_bytes);
+                self.estimated_bytes += estimate;
+                estimate
+            }
+        };
+        Marks { packets, bytes }
+    }
+}
+
+/// The option of a segment, if it has one.
+pub(crate) fn option_of<'a>(header: &TcpHeader, side: Option<&'a SegmentOptions>) -> Option<&'a AccurateEcn> {
+    side.filter(|_| header.options & options::ACCURATE_ECN != 0).map(|side| &side.accurate_ecn)
+}
