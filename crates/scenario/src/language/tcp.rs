@@ -318,6 +318,8 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
 pub(crate) fn settings(tree: &Tree) -> Tcp {
     // The schema's bounds keep every integer within 32 bits.
     let integer = |key: &str| u32::try_from(tree.integer(key)).unwrap_or(u32::MAX);
+    // What has no key of its own yet follows the preset.
+    let preset = if tree.choice("preset") == "ns3" { Config::ns3() } else { Config::linux() };
     let connection = Config {
         mss_bytes: u32::try_from(tree.size("mss")).unwrap_or(u32::MAX),
         initial_window_segments: integer("initial_window"),
@@ -354,13 +356,13 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         pacing_quantum_segments: integer("pacing_quantum"),
         fast_open: tree.choice("fast_open") != "off",
         black_hole_timeouts: None,
-        dsack: true,
-        dsack_undo: false,
-        eifel: false,
-        frto: false,
-        limited_transmit: true,
-        ecn: fullpipe_tcp::Ecn::Off,
-        ecn_feedback: fullpipe_tcp::EcnFeedback::Classic,
+        dsack: preset.dsack,
+        dsack_undo: preset.dsack_undo,
+        eifel: preset.eifel,
+        frto: preset.frto,
+        limited_transmit: preset.limited_transmit,
+        ecn: preset.ecn,
+        ecn_feedback: preset.ecn_feedback,
     };
     Tcp {
         congestion: tree.choice("congestion").to_string(),
