@@ -416,3 +416,191 @@ impl EcnSender {
 pub(crate) fn option_of<'a>(header: &TcpHeader, side: Option<&'a SegmentOptions>) -> Option<&'a AccurateEcn> {
     side.filter(|_| header.options & options::ACCURATE_ECN != 0).map(|side| &side.accurate_ecn)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u16 = flags::AE;
+    const W: u16 = flags::CWR;
+    const E: u16 = flags::ECE;
+    const CLASSIC: Option<EcnFeedback> = Some(EcnFeedback::Classic);
+    const ACCURATE: Option<EcnFeedback> = Some(EcnFeedback::Accurate);
+
+    #[test]
+    fn a_server_agrees_as_table_2_of_rfc_9768_says() {
+        // A SYN with 111 asks for accurate feedback, 011 for classic, 000 for none; any other counts as 111 (section
+        // 3.1.3).
+        for (syn, agreed) in [
+            (0, None),
+            (W | E, CLASSIC),
+            (A | W | E, ACCURATE),
+            (A, ACCURATE),
+            (A | W, ACCURATE),
+            (A | E, ACCURATE),
+            (W, ACCURATE),
+            (E, ACCURATE),
+        ] {
+            assert_eq!(agree_on_syn(EcnFeedback::Accurate, flags::SYN | syn), agreed, "{syn:x}");
+        }
+        // A server of RFC 3168 looks at two flags.
+        for (syn, agreed) in [(0, None), (W | E, CLASSIC), (A | W | E, CLASSIC), (A, None), (W, None), (E, None)] {
+            assert_eq!(agree_on_syn(EcnFeedback::Classic, flags::SYN | syn), agreed, "{syn:x}");
+        }
+    }
+
+    #[test]
+    fn a_client_agrees_as_table_2_of_rfc_9768_says() {
+        for (answer, agreed, unchanged) in [
+            (W, ACCURATE, true),
+            (W | E, ACCURATE, false),
+            (A, ACCURATE, false),
+            (A | W, ACCURATE, false),
+            // Reserved: as if the SYN had arrived unchanged.
+            (A | E, ACCURATE, true),
+            (E, CLASSIC, true),
+            (0, None, true),
+            (A | W | E, None, true),
+        ] {
+            assert_eq!(agree_on_syn_ack(EcnFeedback::Accurate, flags::SYN | flags::ACK | answer), agreed, "{answer:x}");
+            if let Some(agreed) = agreed {
+                assert_eq!(EcnSender::new(agreed, Some(answer), false).is_capable(), unchanged, "{answer:x}");
+            }
+        }
+        for (answer, agreed) in [(E, CLASSIC), (0, None), (W | E, None), (W, None), (A | E, CLASSIC)] {
+            assert_eq!(agree_on_syn_ack(EcnFeedback::Classic, answer), agreed, "{answer:x}");
+        }
+    }
+
+    #[test]
+    fn codepoints_of_the_handshake_are_told_as_tables_2_and_3_say() {
+        for (codepoint, bits) in
+            [(Codepoint::NotEct, 0b010), (Codepoint::Ect1, 0b011), (Codepoint::Ect0, 0b100), (Codepoint::Ce, 0b110)]
+        {
+            assert_eq!(handshake_bits(codepoint), bits);
+        }
+        for bits in 0..8 {
+            assert_eq!(ace(ace_flags(bits)), bits);
+        }
+        assert_eq!(ace_flags(0b100), A);
+        assert_eq!(ace_flags(0b001), E);
+    }
+
+    #[test]
+    fn the_first_acknowledgement_is_read_as_table_4_says() {
+        // Bits, whether data may be sent as capable, and the first count of marked packets.
+        for (bits, capable, count) in [
+            (0b000, false, 5),
+            (0b001, true, 5),
+            (0b010, true, 5),
+            (0b011, false, 5),
+            (0b100, false, 5),
+            (0b101, true, 5),
+            (0b110, false, 6),
+            (0b111, true, 5),
+        ] {
+            let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
+            sender.note(&TcpHeader { flags: flags::ACK | ace_flags(bits), ..TcpHeader::default() }, None);
+            assert_eq!((sender.is_capable(), sender.ce_packets), (capable, count), "{bits:b}");
+        }
+        // With payload it is a count already.
+        let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
+        let header = TcpHeader { flags: flags::ACK | ace_flags(0b110), payload_bytes: 1, ..TcpHeader::default() };
+        sender.note(&header, None);
+        assert!(sender.is_capable());
+        assert_eq!(sender.marks(1000, 1000), Marks { packets: 1, bytes: 1000 });
+    }
+
+    /// A sender in the middle of a connection that has been told `count`.
+    fn told(count: u32) -> EcnSender {
+        let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
+        sender.first = false;
+        sender.ce_packets = count;
+        sender
+    }
+
+    fn header(count: u32) -> TcpHeader {
+        TcpHeader { flags: flags::ACK | ace_flags(count & 7), ..TcpHeader::default() }
+    }
+
+    #[test]
+    fn the_field_is_read_as_the_safest_likely_case() {
+        // RFC 9768 appendix A.2.1: newlyAckedPkt - ((newlyAckedPkt - d.cep) mod 8). Told before, the field now, segments
+        // acknowledged, marks.
+        for (before, field, segments, marks) in [
+            (5, 5, 2, 0),
+            (5, 6, 2, 1),
+            (5, 0, 4, 3),
+            (6, 5, 7, 7),
+            // 8 - ((8 - 1) mod 8) = 1, 9 - ((9 - 1) mod 8) = 9.
+            (5, 6, 8, 1),
+            (5, 6, 9, 9),
+            // 10 - ((10 - 2) mod 8) = 10, 20 - ((20 - 0) mod 8) = 16.
+            (5, 7, 10, 10),
+            (5, 5, 20, 16),
+            // Fewer segments than marks: some were acknowledged before.
+            (5, 1, 2, 4),
+        ] {
+            let mut sender = told(before);
+            sender.note(&header(field), None);
+            assert_eq!(sender.marks(segments * 1000, 1000).packets, marks, "{before} {field} {segments}");
+            assert_eq!(sender.ce_packets & 7, field);
+        }
+    }
+
+    #[test]
+    fn bytes_of_the_option_say_whether_the_field_went_round() {
+        // Ten segments acknowledged, the field two higher: two marks or ten. 2000 bytes in ten would be far from full
+        // segments; 10 000 would not.
+        for (bytes, packets) in [(2_000, 2), (10_000, 10)] {
+            let mut sender = told(5);
+            let option = AccurateEcn { ect0_bytes: 1, ce_bytes: bytes, ect1_bytes: 1, fields: 3, ect1_first: false };
+            sender.note(&header(7), Some(&option));
+            assert_eq!(sender.marks(10_000, 1000), Marks { packets, bytes: u64::from(bytes) });
+        }
+    }
+
+    #[test]
+    fn bytes_estimated_without_the_option_are_not_counted_again_and_counters_wrap() {
+        let mut sender = told(5);
+        sender.ce_bytes = BYTE_MASK - 999;
+        sender.note(&header(6), None);
+        assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
+        // One more meanwhile: 2000 since the option came last, 1000 of them estimated.
+        let option = AccurateEcn { ect0_bytes: 1, ce_bytes: 1_000, ect1_bytes: 1, fields: 2, ect1_first: false };
+        sender.note(&header(7), Some(&option));
+        assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
+        sender.note(&header(7), Some(&option));
+        assert_eq!(sender.marks(2_000, 1000), Marks::default());
+    }
+
+    #[test]
+    fn acknowledgements_of_nothing_new_are_not_read() {
+        // An older one that was overtaken would look like seven marks.
+        let mut sender = told(6);
+        sender.note(&header(5), None);
+        assert_eq!(sender.marks(0, 1000), Marks::default());
+        sender.note(&header(6), None);
+        assert_eq!(sender.marks(1000, 1000), Marks::default());
+    }
+
+    #[test]
+    fn pure_acknowledgements_that_were_marked_call_for_an_answer_only_with_the_third() {
+        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, None);
+        let bare = header(5);
+        assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
+        assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
+        assert!(receiver.on_segment(&bare, Codepoint::Ce, None));
+        // 5 + 3 = 8.
+        assert_eq!(receiver.flags(), 0);
+        assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
+    }
+
+    #[test]
+    fn a_zeroed_option_is_not_believed() {
+        let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
+        let zero = AccurateEcn { fields: 3, ..AccurateEcn::default() };
+        sender.note(&header(6), Some(&zero));
+        assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
+    }
+}

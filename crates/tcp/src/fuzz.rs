@@ -1,10 +1,12 @@
 //! Random segments, calls and times against one connection: nothing panics, nothing is sent without end, and the
 //! scoreboard's counts always equal a recount.
 
-use crate::{Config, Connection, Cookie, FastOpenEntry, KeepAlive, LossDetection, Segment, State, Transmit};
+use crate::{
+    Config, Connection, Cookie, Ecn, EcnFeedback, FastOpenEntry, KeepAlive, LossDetection, Segment, State, Transmit,
+};
 use bytes::Bytes;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_network::packet::{SackBlock, SegmentOptions, TcpHeader, flags, options};
+use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use proptest::prelude::*;
@@ -50,7 +52,7 @@ fn segment() -> impl Strategy<Value = Step> {
     let wild = (number(), number());
     (
         (number(), number(), prop_oneof![8 => Just(flags::ACK), 1 => Just(flags::ACK | flags::FIN), 1 => 0u16..512]),
-        (prop_oneof![8 => Just(options::TIMESTAMPS), 1 => 0u8..64], prop_oneof![6 => Just(60_000u16), 1 => 0u16..20]),
+        (prop_oneof![8 => Just(options::TIMESTAMPS), 1 => 0u8..64, 2 => Just(options::TIMESTAMPS | options::ACCURATE_ECN)], prop_oneof![6 => Just(60_000u16), 1 => 0u16..20]),
         (prop_oneof![Just(0u16), Just(1000), any::<u16>()], any::<bool>()),
         (prop_oneof![8 => Just(0i32), 1 => any::<i32>()], prop_oneof![8 => Just(0i32), 1 => any::<i32>()]),
         prop::collection::vec(prop_oneof![4 => block, 1 => wild], 0..5),
@@ -123,7 +125,8 @@ impl Bench {
         let header = TcpHeader {
             sequence: 4_294_960_000,
             acknowledgement: self.initial.wrapping_add(1),
-            flags: flags::SYN | flags::ACK,
+            // One of the answers that agree, or none.
+            flags: flags::SYN | flags::ACK | [0, flags::ECE, flags::CWR, flags::AE][self.initial as usize % 4],
             options: all & offered,
             mss: 1012,
             window: 60_000,
@@ -209,6 +212,13 @@ impl Bench {
                 let payload = content.then(|| Bytes::from(vec![7; usize::from(*length)]));
                 let mut options = SegmentOptions::default();
                 options.sacks.iter_mut().zip(&blocks).for_each(|(to, from)| *to = *from);
+                options.accurate_ecn = AccurateEcn {
+                    ect0_bytes: *acknowledgement as u32 & 0xff_ffff,
+                    ce_bytes: *echo as u32 & 0xff_ffff,
+                    ect1_bytes: 1,
+                    fields: (*length % 4) as u8,
+                    ect1_first: *content,
+                };
                 // Right, wrong and of any length.
                 options.fast_open_cookie = [1; 16];
                 options.fast_open_bytes = if *length % 3 == 0 { 8 } else { *length as u8 };
@@ -276,6 +286,14 @@ fn config(bits: u8, more: u8) -> Config {
         config.keep_alive = Some(KeepAlive { idle: second, interval: second, probes: 3 });
         config.fin_wait_2_timeout = Some(second);
     }
+    (config.ecn, config.ecn_feedback) = match more >> 5 {
+        0 => (Ecn::Off, EcnFeedback::Classic),
+        1 => (Ecn::Passive, EcnFeedback::Classic),
+        2 => (Ecn::Active, EcnFeedback::Classic),
+        3 => (Ecn::Active, EcnFeedback::Dctcp),
+        4 => (Ecn::Passive, EcnFeedback::Accurate),
+        _ => (Ecn::Active, EcnFeedback::Accurate),
+    };
     config.user_timeout = (more & 16 != 0).then_some(Duration::from_secs(3));
     config
 }

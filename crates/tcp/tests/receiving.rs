@@ -47,6 +47,88 @@ fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
     assert_eq!(report(&mut script), (30, vec![]));
 }
 
+// Duplicates (RFC 2883) ------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_segment_below_the_acknowledgement_is_reported() {
+    // Section 4.1.1: 3000 to 3499 come twice, the acknowledgements of the first time got lost.
+    let mut script = open(Config::linux());
+    script.data(0, 3000, 0);
+    script.data(3000, 500, 0);
+    script.data(3500, 500, 0);
+    script.out();
+    script.data(3000, 500, 0);
+    assert_eq!(report(&mut script), (4000, vec![(3000, 3500)]));
+    // Once: the next acknowledgement does not repeat it.
+    script.data(4500, 500, 0);
+    assert_eq!(report(&mut script), (4000, vec![(4500, 5000)]));
+}
+
+#[test]
+fn a_duplicate_is_reported_before_what_lies_beyond_a_gap() {
+    // Section 4.1.2: 3500 to 3999 are missing, 4000 to 4499 arrived, 3000 to 3499 come again.
+    let mut script = open(Config::linux());
+    script.data(0, 3500, 0);
+    script.data(4000, 500, 0);
+    script.out();
+    script.data(3000, 500, 0);
+    assert_eq!(report(&mut script), (3500, vec![(3000, 3500), (4000, 4500)]));
+}
+
+#[test]
+fn a_duplicate_beyond_a_gap_is_reported_with_the_block_that_holds_it() {
+    // Section 4.1.3: 4000 to 4499 are missing, 4500 to 5499 arrived, 5000 to 5499 come again.
+    let mut script = open(Config::linux());
+    script.data(0, 4000, 0);
+    script.data(4500, 500, 0);
+    script.data(5000, 500, 0);
+    script.out();
+    script.data(5000, 500, 0);
+    assert_eq!(report(&mut script), (4000, vec![(5000, 5500), (4500, 5500)]));
+}
+
+#[test]
+fn the_repeated_part_of_a_segment_is_reported() {
+    // Section 4.2: segments of another size than at first. 1500 to 1999 arrived before 1000 to 1999.
+    let mut script = open(Config::linux());
+    script.data(0, 1000, 0);
+    script.data(1500, 500, 0);
+    script.out();
+    script.data(1000, 1000, 0);
+    assert_eq!(report(&mut script), (2000, vec![(1500, 2000)]));
+    // Both below the acknowledgement and beyond a gap: the part below.
+    let mut script = open(Config::linux());
+    script.data(0, 1500, 0);
+    script.data(2000, 500, 0);
+    script.out();
+    script.data(1000, 1500, 0);
+    assert_eq!(report(&mut script), (2500, vec![(1000, 1500)]));
+}
+
+#[test]
+fn of_two_repeated_parts_the_first_is_reported() {
+    // Section 4.3: two parts apart of each other, one block.
+    let mut script = open(Config::linux());
+    script.data(0, 1000, 0);
+    script.data(1500, 500, 0);
+    script.data(2500, 500, 0);
+    script.out();
+    script.data(1000, 2500, 0);
+    assert_eq!(report(&mut script), (3500, vec![(1500, 2000)]));
+}
+
+#[test]
+fn duplicates_are_not_reported_where_that_is_switched_off() {
+    let mut script = open(Config { dsack: false, ..Config::linux() });
+    script.data(0, 1000, 0);
+    script.data(2000, 500, 0);
+    script.out();
+    script.data(0, 1000, 0);
+    assert_eq!(report(&mut script), (1000, vec![(2000, 2500)]));
+    script.data(2000, 500, 0);
+    assert_eq!(report(&mut script), (1000, vec![(2000, 2500)]));
+}
+
 #[test]
 fn data_sent_carry_the_acknowledgement_along() {
     let mut script = open(Config::linux());

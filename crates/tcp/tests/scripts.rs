@@ -29,18 +29,24 @@ macro_rules! scripts {
 }
 
 scripts! {
-    rfc1191: finishing_too_big forged outstanding_is_cut_up too_big_again;
-    rfc4821: black_hole small_segments_prove_nothing;
     receive_window: bound grows_with_reading stays_with_a_slow_reader without_timestamps;
+    rfc1191: finishing_too_big forged outstanding_is_cut_up too_big_again;
+    rfc3168: active_open_and_marks answer_that_repeats_the_request loss_in_the_window_of_a_mark lost_syn_asks_no_more
+        not_asked passive_open_and_echo refused window_probe_is_not_capable;
+    rfc4821: black_hole small_segments_prove_nothing;
     rfc5681: idle_restart;
     rfc6298: syn_ack_retransmission syn_retransmission syn_retransmission_with_timestamps;
     rfc7413: client_asks_for_a_cookie client_falls_back client_reply_to_data_alone client_uses_a_cookie
         client_whose_cookie_is_refused client_whose_data_are_taken_in_part server_accepts_data server_grants
-        server_hears_a_wrong_cookie server_ignores_bad_lengths server_is_reset_early server_that_loses_its_answer server_without_fast_open;
+        server_hears_a_wrong_cookie server_ignores_bad_lengths server_is_reset_early server_that_loses_its_answer
+        server_without_fast_open;
+    rfc8257: receiver sender;
     rfc9293: fin_retransmission fin_wait_2_timeout half_close half_close_of_the_peer keep_alive keep_alive_default
         keep_alive_off keep_alive_with_data listening_to_nonsense simultaneous_close simultaneous_open
         simultaneous_open_refused three_way_handshake user_timeout user_timeout_of_a_syn user_timeout_of_probes
         window_shrinks zero_receive_window zero_window_probes;
+    rfc9768: client client_with_a_classic_server field_is_cleared lost_syns server server_with_a_classic_client
+        syn_changed_on_its_way;
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_network::packet::flags;
-use fullpipe_tcp::{Config, Connection, KeepAlive, LossDetection, State};
+use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State};
 use fullpipe_transport::CloseReason;
 use fullpipe_transport::Stream as _;
 use fullpipe_units::{Duration, Instant, Rate};
@@ -234,8 +234,13 @@ fn configs() -> impl Strategy<Value = Config> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let sizes = (200u32..3000, 1u32..20, 2_000u64..300_000, 2_000u64..300_000, 1u32..4);
     let others = (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(2_000u64..100_000), any::<bool>());
-    (flags, sizes, others).prop_map(
-        |((sack, timestamps, scaling, nagle, rack), (mss, window, send, receive, delayed), others)| {
+    let repair = any::<(bool, bool, bool, bool, bool)>();
+    let ecn = prop::sample::select(vec![Ecn::Off, Ecn::Passive, Ecn::Active]);
+    let feedback = prop::sample::select(vec![EcnFeedback::Classic, EcnFeedback::Dctcp, EcnFeedback::Accurate]);
+    (flags, sizes, others, repair, ecn, feedback).prop_map(
+        |(flags, (mss, window, send, receive, delayed), others, repair, ecn, ecn_feedback)| {
+            let (sack, timestamps, scaling, nagle, rack) = flags;
+            let (dsack, dsack_undo, eifel, frto, limited_transmit) = repair;
             let (pacing, by_timestamps, fast_open, initial_receive_window_bytes, alive) = others;
             Config {
                 sack,
@@ -250,6 +255,13 @@ fn configs() -> impl Strategy<Value = Config> {
                 delayed_ack_segments: delayed,
                 pacing,
                 rtt_from_timestamps: by_timestamps,
+                dsack,
+                dsack_undo,
+                eifel,
+                frto,
+                limited_transmit,
+                ecn,
+                ecn_feedback,
                 fast_open,
                 initial_receive_window_bytes,
                 // Often enough to come between; never so often that it gives up.
@@ -264,8 +276,11 @@ fn configs() -> impl Strategy<Value = Config> {
 }
 
 fn paths() -> impl Strategy<Value = Path> {
-    (0u64..100, 0u64..60, 0.0..0.25f64, 0.0..0.1f64, prop::option::of(500_000u64..50_000_000), 5u64..200).prop_map(
-        |(delay, jitter, loss, duplication, rate, queue)| Path {
+    let marks = prop_oneof![Just(0.0), 0.0..1.0f64];
+    let rate = prop::option::of(500_000u64..50_000_000);
+    (0u64..100, 0u64..60, 0.0..0.25f64, 0.0..0.1f64, rate, 5u64..200, marks).prop_map(
+        |(delay, jitter, loss, duplication, rate, queue, marks)| Path {
+            marks,
             delay: ms(delay),
             jitter: ms(jitter),
             loss,

@@ -110,6 +110,8 @@ pub struct Path {
     pub jitter: Duration,
     pub loss: f64,
     pub duplication: f64,
+    /// Share of ECN-capable packets that a queue marks.
+    pub marks: f64,
     /// Without one there is no limit.
     pub rate: Option<Rate>,
     /// Longest wait for the transmitter.
@@ -118,7 +120,15 @@ pub struct Path {
 
 impl Default for Path {
     fn default() -> Path {
-        Path { delay: ms(10), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, rate: None, queue: ms(1000) }
+        Path {
+            delay: ms(10),
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            duplication: 0.0,
+            marks: 0.0,
+            rate: None,
+            queue: ms(1000),
+        }
     }
 }
 
@@ -313,6 +323,10 @@ impl Pair {
         }
         if lost || self.random.chance(path.loss) {
             return;
+        }
+        let mut segment = segment;
+        if path.marks > 0.0 && segment.codepoint != Codepoint::NotEct && self.random.chance(path.marks) {
+            segment.codepoint = Codepoint::Ce;
         }
         let copies = 1 + u64::from(self.random.chance(path.duplication));
         for _ in 0..copies {
