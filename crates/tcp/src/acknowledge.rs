@@ -42,15 +42,24 @@ pub(crate) struct Batch {
     rtt: Duration,
     /// Most that had been delivered when one of the segments was sent.
     prior_delivered_bytes: u64,
+}
+
+/// What else matters while something is being repaired.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reports {
     /// The duplicate that the receiver reported (RFC 2883).
     pub(crate) duplicate: Option<(u64, u64)>,
     /// Whether a segment arrived that was sent once, and before the present recovery began.
     pub(crate) original: bool,
+    /// Whether the cumulative acknowledgement moved on.
+    pub(crate) advanced: bool,
+    /// Whether this widened RACK's reordering window.
+    pub(crate) widened: bool,
 }
 
 impl Batch {
     fn new() -> Batch {
-        Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0, duplicate: None, original: false }
+        Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0 }
     }
 }
 
@@ -128,8 +137,10 @@ impl Sender {
         });
         self.advance(arrival.acknowledged);
         let rtt = self.sample_rtt(config, arrival, &batch, true);
-        let marks = if self.ecn.is_some() { self.take_marks(now, batch.bytes) } else { Marks::default() };
-        self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0, marks);
+        if self.ecn.is_some() {
+            self.take_marks(now, batch.bytes);
+        }
+        self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
         self.update_pacing(config);
         self.rearm(now, true);
     }
@@ -154,7 +165,7 @@ impl Sender {
         let una_before = self.una;
         self.settle_presumed();
 
-        let mut batch = self.deliver(config, arrival);
+        let (mut batch, mut reports) = self.deliver(config, arrival);
         if advanced {
             self.advance(arrival.acknowledged);
         }
@@ -163,23 +174,24 @@ impl Sender {
         } else if !advanced && batch.bytes > 0 {
             self.duplicates = self.duplicates.saturating_add(1);
         }
-        let reported = batch.duplicate.is_some();
-        let widened = reported && self.rack.on_duplicate(self.next);
+        reports.widened = reports.duplicate.is_some() && self.rack.on_duplicate(self.next);
         let rtt = self.sample_rtt(config, arrival, &batch, advanced);
         if self.tail_probe_end != 0 {
-            self.judge_tail_probe(now, arrival, &batch, duplicate_form);
+            self.judge_tail_probe(now, arrival, &reports, duplicate_form);
         }
         if self.episode().is_some() {
-            self.judge_episode(now, arrival, &batch, advanced, widened);
+            self.judge_episode(now, arrival, &batch, &reports);
         }
         self.find_losses(config, now);
-        self.change_phase(config, now, &batch, lost_before, widened);
-        let marks = self.take_marks(now, batch.bytes);
+        self.change_phase(config, now, &batch, lost_before, reports.widened);
+        if self.ecn.is_some() {
+            self.take_marks(now, batch.bytes);
+        }
 
         if batch.bytes > 0 {
             let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
             let cumulative_bytes = self.una - una_before;
-            self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes, marks);
+            self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes);
             if self.phase == Phase::FastRecovery && !self.own_recovery {
                 let safe = advanced && newly_lost_bytes == 0;
                 let allowed = self.reduce_rate(batch.bytes, safe);
@@ -241,15 +253,16 @@ impl Sender {
     }
 
     /// Takes what arrived off the scoreboard.
-    fn deliver(&mut self, config: &Config, arrival: &Arrival<'_>) -> Batch {
+    fn deliver(&mut self, config: &Config, arrival: &Arrival<'_>) -> (Batch, Reports) {
         let una = self.una;
         let next = self.next;
         let mut batch = Batch::new();
         let recovery_end = self.recovery_end;
         let Sender { board, rate, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
+        let mut original = false;
         let mut delivered = |segment: &Segment| {
-            batch.original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
+            original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
             take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
         };
         if arrival.acknowledged > una {
@@ -270,8 +283,7 @@ impl Sender {
                 board.sack((start.max(floor as i64)) as u64, end as u64, &mut delivered);
             }
         }
-        batch.duplicate = duplicate;
-        batch
+        (batch, Reports { duplicate, original, advanced: arrival.acknowledged > una, widened: false })
     }
 
     /// Without SACK each duplicate acknowledgement says that one segment has arrived, not which (RFC 5681 section
@@ -297,14 +309,14 @@ impl Sender {
 
     /// RFC 8985 section 7.4: was the tail loss probe needed?
     #[cold]
-    fn judge_tail_probe(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, duplicate_form: bool) {
+    fn judge_tail_probe(&mut self, now: Instant, arrival: &Arrival<'_>, reports: &Reports, duplicate_form: bool) {
         if arrival.acknowledged < self.tail_probe_end {
             return;
         }
         // A FIN of the probe is not in the report of its duplicate.
         let fin = u64::from(self.tail_probe_end > self.written);
         let reported =
-            batch.duplicate.is_some_and(|(_, end)| end == self.tail_probe_end || end + fin == self.tail_probe_end);
+            reports.duplicate.is_some_and(|(_, end)| end == self.tail_probe_end || end + fin == self.tail_probe_end);
         if !self.tail_probe_was_retransmission || reported {
             // New data arrived, or both the original and the probe did.
             self.tail_probe_end = 0;
@@ -413,9 +425,10 @@ impl Sender {
 
     /// Reads what an acknowledgement says of marks, and reduces the window once for each flight that had some.
     #[inline(never)]
-    fn take_marks(&mut self, now: Instant, acked_bytes: u64) -> Marks {
-        let Some(ecn) = &mut self.ecn else { return Marks::default() };
+    fn take_marks(&mut self, now: Instant, acked_bytes: u64) {
+        let Some(ecn) = &mut self.ecn else { return };
         let marks = ecn.sender.marks(acked_bytes, self.control.mss_bytes);
+        ecn.sender.newest = marks;
         if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
             let in_flight_bytes = self.board.in_flight_bytes + acked_bytes;
             let congestion = Congestion { now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
@@ -424,7 +437,6 @@ impl Sender {
             // What was lost before gives nothing back any more.
             self.end_episode();
         }
-        marks
     }
 
     pub(crate) fn tell_recovery_exit(&mut self, now: Instant, undone: bool) {
@@ -441,8 +453,8 @@ impl Sender {
         prior_in_flight_bytes: u64,
         cumulative_bytes: u64,
         lost_bytes: u64,
-        marks: Marks,
     ) {
+        let marks = self.ecn.as_ref().map_or_else(Marks::default, |ecn| ecn.sender.newest);
         let min_rtt = self.rtt.min().unwrap_or_default();
         let rate = self.rate.finish(min_rtt);
         if let Some(rate) = &rate {

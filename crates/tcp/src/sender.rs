@@ -323,11 +323,9 @@ impl Sender {
             return Some(outgoing);
         }
         if self.board.lost_bytes() > 0
+            && !self.waits_for_new_data()
             && let Some(index) = self.board.next_lost()
         {
-            if self.waits_for_new_data() {
-                return self.poll_new(config, now);
-            }
             let bytes = self.board.segments[index].bytes();
             if !self.fits_window(bytes) || !self.pacer_allows(now) {
                 return self.stop(true);

@@ -17,7 +17,7 @@
 //! would restore the threshold and begin with what is in flight plus an initial window at most).
 
 use crate::Config;
-use crate::acknowledge::{Arrival, Batch, timestamp};
+use crate::acknowledge::{Arrival, Batch, Reports, timestamp};
 use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::sequence::timestamp_before;
@@ -113,22 +113,14 @@ impl Sender {
             .is_some_and(|episode| episode.frto == Frto::NewData)
     }
 
-    /// Was the reduction needed? `advanced`: the cumulative acknowledgement moved on with this arrival; `widened`: it
-    /// widened RACK's reordering window.
+    /// Was the reduction needed?
     #[cold]
-    pub(crate) fn judge_episode(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival<'_>,
-        batch: &Batch,
-        advanced: bool,
-        widened: bool,
-    ) {
+    pub(crate) fn judge_episode(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, reports: &Reports) {
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
         let recovering = self.phase != Phase::Open;
         let mss_bytes = self.control.mss_bytes.max(1);
         let mut needless = false;
-        if let Some((start, end)) = batch.duplicate
+        if let Some((start, end)) = reports.duplicate
             && end > episode.begin
             && episode.by_reports
             && episode.unreported > 0
@@ -137,15 +129,15 @@ impl Sender {
             needless = episode.unreported == 0 && episode.first.is_some();
         }
         if let (Some((sent, start)), Some((echoed, _))) = (episode.first, arrival.echo) {
-            let late = advanced && arrival.acknowledged > start && timestamp_before(echoed, sent);
+            let late = reports.advanced && arrival.acknowledged > start && timestamp_before(echoed, sent);
             needless |= late && recovering && episode.by_timestamps;
         }
-        needless |= self.phase == Phase::Loss && episode.frto != Frto::Off && batch.original;
+        needless |= self.phase == Phase::Loss && episode.frto != Frto::Off && reports.original;
         if needless {
-            return self.undo(now, widened);
+            return self.undo(now, reports.widened);
         }
         if self.phase == Phase::Loss {
-            self.go_on_with_frto(batch, advanced);
+            self.go_on_with_frto(batch, reports.advanced);
         }
     }
 
