@@ -23,6 +23,7 @@ fn links() -> Vec<DeclaredLink> {
         rate_bps: *rate_bps,
         delay_ns: DELAY_NS,
         delay_varies: false,
+        varies: fullpipe_audit::Variation::default(),
         framing_bytes: 2,
         min_frame_bytes: 0,
         mtu_bytes: 1500,

@@ -38,7 +38,7 @@ pub trait EndState {
 ///
 /// let link = DeclaredLink {
 ///     name: "access".into(), medium: Medium::PointToPoint, rate_bps: 1_000_000_000, delay_ns: 500_000,
-///     delay_varies: false, framing_bytes: 2, min_frame_bytes: 0, mtu_bytes: 1500, queue: None,
+///     delay_varies: false, framing_bytes: 2, min_frame_bytes: 0, mtu_bytes: 1500, queue: None, varies: Default::default(),
 /// };
 /// let mut auditor = Auditor::new(vec![link]);
 /// auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
@@ -224,13 +224,29 @@ impl Observer for Auditor {
 
     #[inline]
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        // The loss model takes a frame on its way: it is reported as transmitted as well.
-        if reason == DropReason::Loss {
+        // What is lost or corrupted is so on its way: it is reported as transmitted as well.
+        if matches!(reason, DropReason::Loss | DropReason::Corrupted) {
             return;
         }
         match self.links.get_mut(link.index()) {
             Some(state) => state.dropped(link, wire_bytes, &mut self.details.log),
             None => undeclared(Subject::Link(link), Instant::ZERO, &mut self.details.log),
+        }
+    }
+
+    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        let details = &mut *self.details;
+        let Some(pair) = self.pairs.get_mut(packet.flow.index() / 2) else {
+            return undeclared(Subject::Flow(packet.flow), arrival, &mut details.log);
+        };
+        pair[packet.flow.index() & 1].duplicated(packet, &mut details.flows);
+        let Some(link_details) = details.links.get(link.index()) else {
+            return undeclared(Subject::Link(link), arrival, &mut details.log);
+        };
+        if !link_details.declared.varies.duplicates {
+            details.log.note(Rule::FlowConservation, Subject::Link(link), arrival, || {
+                format!("expected no copies, found one of {} bytes", packet.ip_bytes)
+            });
         }
     }
 

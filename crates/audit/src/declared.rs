@@ -25,6 +25,9 @@ pub struct DeclaredLink {
     pub min_frame_bytes: u32,
     /// Largest IP packet in one frame.
     pub mtu_bytes: u32,
+    /// What of the link may be other than constant, in order and once. `rate_bps` is then the highest rate, `delay_ns` the
+    /// least delay.
+    pub varies: Variation,
     /// Limit of what waits; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: no limit.
     pub queue: Option<QueuePromise>,
 }
@@ -37,6 +40,41 @@ pub enum Medium {
     /// Several stations share one medium: it is busy until a frame has reached the far end. (Where each station has a
     /// medium of its own, full duplex, each is a point-to-point link.)
     HalfDuplex,
+}
+
+/// What a link may do besides passing frames on at a constant rate, in order, once each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variation {
+    /// Its rate over time.
+    pub course: Course,
+    /// Frames may overtake each other on their way.
+    pub reorders: bool,
+    /// Frames may arrive twice.
+    pub duplicates: bool,
+}
+
+/// The most that a link may transmit, over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Course {
+    /// The rate is constant.
+    #[default]
+    Constant,
+    /// The rate steps.
+    Steps {
+        /// Rate in bits per second before the first step.
+        first_bps: u64,
+        /// Since the start of the run (or of a round), in nanoseconds, and the rate from then on; in order of time.
+        steps: Vec<(u64, u64)>,
+        /// Nanoseconds after which the steps come again, each round beginning with the rate at the end of the last.
+        repeat_ns: Option<u64>,
+    },
+    /// Bytes may leave at certain instants only.
+    Opportunities {
+        /// Nanoseconds, in order; again and again, shifted by the last one, which is not zero.
+        at_ns: Vec<u64>,
+        /// Bytes at each.
+        bytes: u32,
+    },
 }
 
 /// How much may wait at a link, all stages of one sender together (a discipline above a device queue: the sum of both
@@ -114,7 +152,9 @@ impl PathPromise {
         let mut framing = 0u64;
         let mut inexact_links = 0u64;
         for link in path.iter().filter_map(|&id| link(id)) {
-            let (exact, inexact) = byte_time(link.rate_bps);
+            // At an opportunity a frame leaves at once.
+            let at_once = matches!(link.varies.course, Course::Opportunities { .. });
+            let (exact, inexact) = byte_time(if at_once { 0 } else { link.rate_bps });
             promise.byte_time = promise.byte_time.saturating_add(exact);
             promise.slowest_byte_time = promise.slowest_byte_time.max(exact);
             promise.propagation_ns = promise.propagation_ns.saturating_add(link.delay_ns);
@@ -167,6 +207,7 @@ mod tests {
             min_frame_bytes: 0,
             mtu_bytes: 1500,
             queue: None,
+            varies: Variation::default(),
         }
     }
 

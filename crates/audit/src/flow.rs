@@ -47,6 +47,8 @@ pub(crate) struct Dropped {
 pub(crate) struct FlowDetails {
     /// By flow, as far as any was dropped.
     dropped: Vec<Dropped>,
+    /// Copies that links made of a flow's packets; they are under way beside what was sent.
+    copies: BTreeMap<FlowId, Amount>,
     /// End of a SYN that a later SYN with other numbers replaced; it may still be on its way.
     replaced_syn_ends: BTreeMap<FlowId, u32>,
 }
@@ -194,7 +196,8 @@ pub(crate) fn judge_sent(
 impl FlowState {
     /// All that was sent.
     fn sent(&self, flow: FlowId, details: &FlowDetails) -> Amount {
-        self.in_flight.plus(self.delivered).plus(details.dropped(flow).amount)
+        let copies = details.copies.get(&flow).copied().unwrap_or_default();
+        self.in_flight.plus(self.delivered).plus(details.dropped(flow).amount).minus(copies)
     }
 
     /// Whether the numbers have begun. (Never all zero: after a SYN, `sent_end` is ahead of the first number.)
@@ -345,6 +348,13 @@ impl FlowState {
         details.dropped[index].packets += 1;
         details.dropped[index].amount.add(amount);
         self.judge_balance(packet.flow, now, log);
+    }
+
+    /// A link made a copy: one packet more is under way, though nobody sent it.
+    pub(crate) fn duplicated(&mut self, packet: &PacketView, details: &mut FlowDetails) {
+        let amount = Amount::packet(packet.ip_bytes);
+        self.in_flight.add(amount);
+        details.copies.entry(packet.flow).or_default().add(amount);
     }
 
     /// The balance after the run. Returns how many packets were dropped.

@@ -11,6 +11,7 @@
 
 mod auditor;
 mod balance;
+mod course;
 mod declared;
 mod flow;
 mod link;
@@ -18,7 +19,7 @@ mod packet;
 mod verdict;
 
 pub use auditor::{Auditor, EndState};
-pub use declared::{DeclaredFlow, DeclaredLink, Medium, QueuePromise};
+pub use declared::{Course, DeclaredFlow, DeclaredLink, Medium, QueuePromise, Variation};
 pub use flow::{FlowEnd, Published, PublishedTimes};
 pub use link::LinkEnd;
 pub use packet::PacketAuditor;

@@ -11,6 +11,7 @@
 //! nothing else. Whatever it does not take goes to [`LinkState::judge`], which knows every medium and finds the words.
 
 use crate::balance::Amount;
+use crate::course::CourseWatch;
 use crate::declared::{DeclaredLink, FRACTION_BITS, Medium};
 use crate::verdict::{FailureLog, Rule, Subject};
 use fullpipe_record::Transmission;
@@ -40,6 +41,9 @@ pub(crate) struct LinkDetails {
     ordinary: bool,
     /// The first instant at which the next frame may begin, for links that are not ordinary.
     free_from: u64,
+    /// Where the rate is not constant.
+    course: Option<CourseWatch>,
+    last_arrival: u64,
 }
 
 /// What the world says of a link when the run has ended.
@@ -55,10 +59,12 @@ const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
 
 impl LinkDetails {
     pub(crate) fn new(declared: DeclaredLink) -> Self {
+        let course = CourseWatch::new(&declared.varies.course);
         let ordinary = declared.medium == Medium::PointToPoint
             && !declared.delay_varies
+            && course.is_none()
             && u32::try_from(declared.delay_ns).is_ok();
-        LinkDetails { declared, ordinary, free_from: 0 }
+        LinkDetails { declared, ordinary, free_from: 0, course, last_arrival: 0 }
     }
 }
 
@@ -131,7 +137,14 @@ impl LinkState {
                 )
             });
         }
-        self.judge_rate(&frame, start == free_from, declared, &mut fail);
+        match &mut details.course {
+            None => self.judge_rate(&frame, start == free_from, declared, &mut fail),
+            Some(course) => {
+                if let Err(message) = course.transmitted(start, finish, frame.wire_bytes) {
+                    fail(Rule::LinkRate, &|| message.clone());
+                }
+            }
+        }
         let expected = finish.saturating_add(declared.delay_ns);
         if arrival < expected || (arrival > expected && !declared.delay_varies) {
             let delay = declared.delay_ns;
@@ -142,6 +155,15 @@ impl LinkState {
                 )
             });
         }
+        let last_arrival = details.last_arrival;
+        if arrival < last_arrival && declared.medium == Medium::PointToPoint && !declared.varies.reorders {
+            fail(Rule::Propagation, &|| {
+                format!(
+                    "expected no frame to overtake the one that arrived at {last_arrival} ns, found one at {arrival} ns"
+                )
+            });
+        }
+        details.last_arrival = last_arrival.max(arrival);
         let free_from = match declared.medium {
             Medium::PointToPoint => finish,
             Medium::HalfDuplex => arrival,

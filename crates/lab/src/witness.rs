@@ -42,6 +42,7 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             rate_bps: link.rate.bits_per_second(),
             delay_ns: link.delay.as_nanos(),
             delay_varies: false,
+            varies: fullpipe_audit::Variation::default(),
             framing_bytes: link.framing_bytes,
             min_frame_bytes: 0,
             mtu_bytes: link.mtu_bytes,
@@ -55,6 +56,7 @@ fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             rate_bps: ethernet.rate.bits_per_second(),
             delay_ns: ethernet.delay.as_nanos(),
             delay_varies: false,
+            varies: fullpipe_audit::Variation::default(),
             framing_bytes: ethernet.framing_bytes,
             min_frame_bytes: ethernet.min_frame_bytes,
             mtu_bytes: ethernet.mtu_bytes,
@@ -212,6 +214,14 @@ impl Observer for Witness {
         self.auditor.link_dropped(link, wire_bytes, reason);
         if let Some(packets) = &mut self.packet_auditor {
             packets.link_dropped(link, wire_bytes, reason);
+        }
+    }
+
+    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.monitor.duplicated(arrival, packet, link);
+        self.auditor.duplicated(arrival, packet, link);
+        if let Some(packets) = &mut self.packet_auditor {
+            packets.duplicated(arrival, packet, link);
         }
     }
 

@@ -42,6 +42,8 @@ pub struct FlowCounters {
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitor {
     flows: Vec<FlowCounters>,
+    /// By flow, as far as there are any.
+    duplicates: Vec<u64>,
 }
 
 impl FlowMonitor {
@@ -55,6 +57,11 @@ impl FlowMonitor {
         if count > self.flows.len() {
             self.flows.resize(count, FlowCounters::default());
         }
+    }
+
+    /// Copies of a flow's packets that links made: received + lost + under way = sent + these.
+    pub fn duplicates(&self, flow: FlowId) -> u64 {
+        self.duplicates.get(flow.index()).copied().unwrap_or_default()
     }
 
     /// The counters of a flow; all zero if it never sent.
@@ -94,6 +101,14 @@ impl Observer for FlowMonitor {
 
     fn dropped(&mut self, _now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
         self.flows[packet.flow.index()].lost_packets += 1;
+    }
+
+    fn duplicated(&mut self, _arrival: Instant, packet: &PacketView, _link: LinkId) {
+        let index = packet.flow.index();
+        if index >= self.duplicates.len() {
+            self.duplicates.resize(index + 1, 0);
+        }
+        self.duplicates[index] += 1;
     }
 }
 

@@ -126,6 +126,14 @@ impl HopWatch {
         if known { Ok(()) } else { Err(FromNowhere::NothingCame) }
     }
 
+    /// A link has made a copy, which comes to its end at `at`.
+    pub(crate) fn duplicated(&mut self, at: u64, ip_bytes: u32, link: LinkId) {
+        let headers = self.headers();
+        if let Some(hop) = self.path.iter().position(|id| *id == link) {
+            self.places[hop + 1].comes(at, Size::exactly(ip_bytes), headers);
+        }
+    }
+
     pub(crate) fn delivered(&mut self, at: u64, ip_bytes: u32) -> Result<(), FromNowhere> {
         let Some(destination) = self.places.last_mut() else { return Ok(()) };
         self.checks += 1;
@@ -142,7 +150,9 @@ impl Place {
         }
         if !self.given_up {
             let left_bytes = size.bytes.saturating_sub(headers.whole_bytes);
-            self.came.push_back(Came { at, size, left_bytes });
+            // Where frames overtake, one told later may come earlier.
+            let place = self.came.partition_point(|came| came.at <= at);
+            self.came.insert(place, Came { at, size, left_bytes });
         }
     }
 

@@ -109,6 +109,14 @@ impl PacketAuditor {
 impl PacketAuditor {
     #[cold]
     #[inline(never)]
+    fn judge_duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
+        flow.origin.duplicated(packet);
+        flow.hops.duplicated(arrival.as_nanos(), packet.ip_bytes, link);
+    }
+
+    #[cold]
+    #[inline(never)]
     fn judge_sent(&mut self, now: Instant, packet: &PacketView) {
         // Events of flows and links that nobody declared are noted by the other auditor.
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
@@ -184,6 +192,10 @@ impl PacketAuditor {
 // Ordinary runs have no such auditor: all of it is kept out of the hot path, and what it is told is copied so that the
 // caller's values can stay in registers.
 impl Observer for PacketAuditor {
+    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.judge_duplicated(arrival, packet, link);
+    }
+
     #[inline(always)]
     fn sent(&mut self, now: Instant, packet: &PacketView) {
         let packet = *packet;
@@ -220,9 +232,9 @@ impl Observer for PacketAuditor {
     #[cold]
     #[inline(never)]
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        // What the loss model takes has left the queue.
+        // What is lost or corrupted on its way has left the queue.
         if let Some(queue) = self.queues.get_mut(link.index())
-            && reason != DropReason::Loss
+            && !matches!(reason, DropReason::Loss | DropReason::Corrupted)
         {
             queue.dropped(wire_bytes, &mut self.log);
         }

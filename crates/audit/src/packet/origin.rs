@@ -23,6 +23,8 @@ struct Outstanding {
     total: u64,
     /// So many of them were dropped; it is not said which.
     dropped: u64,
+    /// So many of them are copies, which come with the time of some packet before them.
+    copies: u64,
 }
 
 /// One flow's packets.
@@ -47,6 +49,13 @@ impl OriginWatch {
         self.times.last_tx = now;
     }
 
+    /// A link has made a copy.
+    pub(crate) fn duplicated(&mut self, packet: &PacketView) {
+        let like = self.outstanding.entry(likeness(packet)).or_default();
+        like.total += 1;
+        like.copies += 1;
+    }
+
     pub(crate) fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant, log: &mut FailureLog) {
         self.checks += 1;
         if !self.take(packet, sent) {
@@ -69,13 +78,18 @@ impl OriginWatch {
     /// Takes a packet out; false if it is not there.
     fn take(&mut self, packet: &PacketView, sent: Instant) -> bool {
         let Some(like) = self.outstanding.get_mut(&likeness(packet)) else { return false };
-        let Some(count) = like.sent.get_mut(&sent.as_nanos()) else { return false };
         if like.total == like.dropped {
             return false;
         }
-        *count -= 1;
-        if *count == 0 {
-            like.sent.remove(&sent.as_nanos());
+        match like.sent.get_mut(&sent.as_nanos()) {
+            Some(count) => {
+                *count -= 1;
+                if *count == 0 {
+                    like.sent.remove(&sent.as_nanos());
+                }
+            }
+            None if like.copies > 0 => like.copies -= 1,
+            None => return false,
         }
         like.total -= 1;
         self.forget(packet);

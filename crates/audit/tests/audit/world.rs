@@ -133,6 +133,7 @@ impl Link {
             rate_bps,
             delay_ns,
             delay_varies: false,
+            varies: fullpipe_audit::Variation::default(),
             framing_bytes: 2,
             min_frame_bytes: 0,
             mtu_bytes: 1500,

@@ -1,0 +1,124 @@
+//! What a link may have transmitted between two instants, where its rate is not constant.
+//!
+//! Both kinds are sums from the start of the run, so that any interval is a difference of two: bits for steps, bytes for
+//! opportunities. (Bits are counted in units of 10^-9: a rate of r bit/s is r of them per nanosecond.)
+//!
+//! A busy period begins with a frame that does not begin where the one before it ended. From there on, all bytes
+//! together must fit into what was promised up to the end of each frame; clocks count whole nanoseconds, so an end may be
+//! up to one too early.
+
+use crate::declared::Course;
+
+/// A link's busy period under audit.
+#[derive(Clone, Debug)]
+pub(crate) struct CourseWatch {
+    promise: Promise,
+    since: u64,
+    busy_until: Option<u64>,
+    bytes: u128,
+}
+
+#[derive(Clone, Debug)]
+enum Promise {
+    Steps { first_bps: u64, steps: Vec<(u64, u64)>, repeat_ns: Option<u64> },
+    Opportunities { at_ns: Vec<u64>, bytes: u32 },
+}
+
+impl CourseWatch {
+    /// Nothing if the rate is constant.
+    pub(crate) fn new(course: &Course) -> Option<Self> {
+        let promise = match course.clone() {
+            Course::Constant => return None,
+            Course::Steps { first_bps, steps, repeat_ns } => Promise::Steps { first_bps, steps, repeat_ns },
+            Course::Opportunities { at_ns, bytes } => Promise::Opportunities { at_ns, bytes },
+        };
+        Some(CourseWatch { promise, since: 0, busy_until: None, bytes: 0 })
+    }
+
+    /// A frame of so many bytes; what was expected if it is too fast.
+    pub(crate) fn transmitted(&mut self, start: u64, finish: u64, wire_bytes: u32) -> Result<(), String> {
+        if self.busy_until != Some(start) {
+            (self.since, self.bytes) = (start, 0);
+        }
+        self.busy_until = Some(finish);
+        self.bytes += u128::from(wire_bytes);
+        let (since, bytes) = (self.since, self.bytes);
+        match &self.promise {
+            Promise::Steps { first_bps, steps, repeat_ns } => {
+                let units = |until| units_before(until, *first_bps, steps, *repeat_ns);
+                let room = units(finish.saturating_add(1)) - units(since);
+                if bytes * 8_000_000_000 <= room {
+                    return Ok(());
+                }
+                let most = room / 8_000_000_000;
+                Err(format!("expected at most {most} bytes from {since} ns to {finish} ns, found {bytes}"))
+            }
+            Promise::Opportunities { at_ns, bytes: each } => {
+                let until = |at| opportunities_before(at, at_ns);
+                let room = (until(finish.saturating_add(1)) - until(since)) * u128::from(*each);
+                let at_one = |at: u64| until(at.saturating_add(1)) > until(at);
+                if bytes > room {
+                    return Err(format!("expected at most {room} bytes from {since} ns to {finish} ns, found {bytes}"));
+                }
+                if !at_one(start) || !at_one(finish) {
+                    return Err(format!(
+                        "expected bytes to leave at opportunities only, found a frame from {start} ns to {finish} ns"
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Units of 10^-9 bit from the start of the run to `until`.
+fn units_before(until: u64, first_bps: u64, steps: &[(u64, u64)], repeat_ns: Option<u64>) -> u128 {
+    // One round that begins with some rate: each rate times how long it holds.
+    let round = |begin_bps: u64, length: u64| {
+        let mut units = 0;
+        let (mut at, mut rate) = (0, begin_bps);
+        for &(step_at, next) in steps {
+            let to = step_at.min(length);
+            units += u128::from(to.saturating_sub(at)) * u128::from(rate);
+            (at, rate) = (at.max(to), next);
+        }
+        units + u128::from(length.saturating_sub(at)) * u128::from(rate)
+    };
+    let Some(length) = repeat_ns.filter(|length| *length > 0) else { return round(first_bps, until) };
+    let last_bps = steps.last().map_or(first_bps, |step| step.1);
+    let (rounds, rest) = (until / length, until % length);
+    match rounds {
+        0 => round(first_bps, rest),
+        _ => round(first_bps, length) + u128::from(rounds - 1) * round(last_bps, length) + round(last_bps, rest),
+    }
+}
+
+/// Opportunities before `until`, from the start of the run.
+fn opportunities_before(until: u64, at_ns: &[u64]) -> u128 {
+    let Some(&length) = at_ns.last().filter(|length| **length > 0) else { return 0 };
+    // Of the round that `until` lies in, and of the one before, whose last opportunity is when this one begins.
+    let rounds = until / length;
+    let in_round = |rest: u64| at_ns.partition_point(|at| *at < rest) as u128;
+    let whole = at_ns.len() as u128 * u128::from(rounds.saturating_sub(1));
+    let before = if rounds > 0 { in_round(until - (rounds - 1) * length) } else { 0 };
+    whole + before + in_round(until % length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_by_hand() {
+        // 2 units per ns, from 10 ns on 5, from 20 ns on 0, again after 25 ns: the first round has 2 x 10 + 5 x 10 = 70,
+        // the second begins with 0: 50.
+        let units = |until| units_before(until, 2, &[(10, 5), (20, 0)], Some(25));
+        assert_eq!([0, 4, 10, 12, 25, 35, 36, 60].map(units), [0, 8, 20, 30, 70, 70, 75, 120]);
+        assert_eq!(units_before(100, 2, &[(10, 5)], None), 20 + 450);
+        // At 1, 2, 2, 5, then 6, 7, 7, 10; the one at 5 is before 6, not before 5.
+        let opportunities = |until| opportunities_before(until, &[1, 2, 2, 5]);
+        assert_eq!([0, 1, 2, 3, 5, 6, 7, 8, 10, 11].map(opportunities), [0, 0, 1, 3, 3, 4, 5, 7, 7, 8]);
+        // At 0 and 4, then 4 and 8.
+        assert_eq!([0, 1, 4, 5, 9].map(|until| opportunities_before(until, &[0, 4])), [0, 1, 1, 3, 5]);
+    }
+}
