@@ -220,6 +220,12 @@ impl Link {
         self.special().is_none_or(Special::keeps_order_and_number)
     }
 
+    /// Whether a frame may leave at the instant at which it comes. Then the order of what happens at one instant depends
+    /// on what led to what, and the link is not computed ahead.
+    pub(crate) fn may_take_no_time(&self) -> bool {
+        self.special().is_some_and(Special::has_trace)
+    }
+
     /// Least delay, and least nanoseconds per byte.
     pub(crate) fn minimum(&self) -> (Duration, f64) {
         let rate = self.transmitter.rate();

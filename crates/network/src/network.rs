@@ -244,6 +244,7 @@ impl<O: Observer> Network<O> {
         for (index, feeder) in feeders.into_iter().enumerate() {
             if let Feeder::Only(before) = feeder
                 && !self.links[index].is_driven()
+                && !self.links[index].may_take_no_time()
                 && !self.links[before.index()].is_driven()
                 && self.links[before.index()].keeps_order_and_number()
                 && !self.observed.contains(&LinkId(index as u32))

@@ -2,7 +2,7 @@
 //!
 //! All of it keeps the two forms of a link (see [`crate::link`]): the future of rate and delay is known, so without a
 //! discipline a frame's departure is known when it comes. Where frames can overtake each other or come twice, the next
-//! link cannot be booked ahead; such a link may still be booked ahead itself.
+//! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see [`Link::may_take_no_time`]).
 
 use crate::impairment::{Fate, Impaired, Impairments};
 use crate::link::Link;
@@ -85,6 +85,11 @@ impl Special {
     /// Whether the next link may be booked when this one is.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
         self.impaired.as_ref().is_none_or(Impaired::keeps_order_and_number)
+    }
+
+    /// Whether frames leave at a trace's opportunities.
+    pub(crate) fn has_trace(&self) -> bool {
+        matches!(self.pace, Pace::Trace(_))
     }
 
     /// Exceeds what was promised by one per cent; false if this is no matter of the pace.

@@ -6,7 +6,10 @@
 mod common;
 
 use common::{Recorder, Send, World};
-use fullpipe_network::{Fifo, Limit, LinkSpecification, LossModel, Network, QueueDiscipline};
+use fullpipe_network::{
+    Blackhole, Corruption, Course, Droplist, Errors, Fifo, GilbertElliott, Impairments, Jitter, JitterDistribution,
+    Limit, LinkSpecification, LossModel, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
+};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
 use proptest::prelude::*;
 
@@ -20,6 +23,8 @@ struct Properties {
     loss: f64,
     discipline: bool,
     observed: bool,
+    course: Course,
+    impairments: Impairments,
 }
 
 /// A tree of routers with hosts at it: a chain if there are two hosts, a dumbbell or more if there are several.
@@ -62,8 +67,12 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
                     .then(|| Box::new(Fifo::new(Limit::Packets(3))) as Box<dyn QueueDiscipline>),
                 loss: (properties.loss > 0.0)
                     .then(|| LossModel::Bernoulli { probability: properties.loss, stream: stream.clone() }),
-                course: fullpipe_network::Course::Constant,
-                impairments: None,
+                course: properties.course.clone(),
+                impairments: Some(Box::new(Impairments {
+                    seed: plan.seed,
+                    link: format!("{from}-{to}"),
+                    ..properties.impairments.clone()
+                })),
             });
             if properties.observed {
                 network.observe_link(link);
@@ -87,6 +96,77 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
     (network, world)
 }
 
+fn course() -> impl Strategy<Value = Course> {
+    let rate = prop::option::of(prop_oneof![Just(0u64), 1_000_000u64..100_000_000]);
+    let delay = prop::option::of(0u64..3_000_000);
+    let steps = (prop::collection::vec((1u64..2_000_000, rate, delay), 1..5), prop::option::of(1u64..3_000_000));
+    let steps = steps.prop_map(|(steps, rest_ns)| {
+        let mut at = 0;
+        let step = |(gap, rate, delay): (u64, Option<u64>, Option<u64>)| {
+            at += gap;
+            let rate = rate.map(Rate::from_bits_per_second);
+            Step { at: Duration::from_nanos(at), rate, delay: delay.map(Duration::from_nanos) }
+        };
+        let steps: Vec<Step> = steps.into_iter().map(step).collect();
+        Course::Steps(Schedule::new(steps, rest_ns.map(|rest| Duration::from_nanos(at + rest))).unwrap())
+    });
+    let trace = prop::collection::vec(0u64..4, 1..6).prop_map(|gaps| {
+        let mut at = 0;
+        let line = |gap: u64| {
+            at += gap;
+            format!("{at}\n")
+        };
+        let lines: String = gaps.into_iter().map(line).collect();
+        Course::Trace(Trace::parse(&format!("{lines}{}\n", at + 1)).unwrap())
+    });
+    prop_oneof![3 => Just(Course::Constant), 1 => steps, 1 => trace]
+}
+
+fn impairments() -> impl Strategy<Value = Impairments> {
+    let some = |probability| prop::bool::weighted(probability);
+    let nanoseconds = Duration::from_nanos;
+    let jitter = prop::option::weighted(0.3, (0u8..3, 0u64..2_000_000, any::<bool>())).prop_map(move |jitter| {
+        let (kind, ns, in_order) = jitter?;
+        let distribution = match kind {
+            0 => JitterDistribution::Uniform { max: nanoseconds(ns) },
+            1 => JitterDistribution::Normal { mean: nanoseconds(ns), deviation: nanoseconds(ns / 2) },
+            _ => JitterDistribution::Exponential { mean: nanoseconds(ns) },
+        };
+        Some(Jitter { distribution, in_order })
+    });
+    let reordering =
+        prop::option::weighted(0.2, (any::<bool>(), 0u64..2_000_000, 0u64..4)).prop_map(move |reordering| {
+            let (late, ns, gap) = reordering?;
+            let extra = nanoseconds(ns);
+            Some(match late {
+                true => Reordering::Late { probability: 0.3, extra },
+                false => Reordering::Early { probability: 0.5, gap, extra },
+            })
+        });
+    let corruption = prop::option::weighted(0.2, any::<bool>())
+        .prop_map(|delivered| Some(Corruption { errors: Errors::PerBit(2e-5), delivered: delivered? }));
+    (some(0.2), some(0.2), some(0.2), corruption, some(0.2), jitter, reordering).prop_map(
+        move |(bursts, listed, hole, corruption, copies, jitter, reordering)| Impairments {
+            gilbert_elliott: bursts.then_some(GilbertElliott {
+                good_to_bad: 0.1,
+                bad_to_good: 0.4,
+                loss_good: 0.01,
+                loss_bad: 0.7,
+            }),
+            droplist: listed.then(|| Droplist { data_only: hole, numbers: vec![5, 2, 9] }),
+            blackholes: hole
+                .then_some(Blackhole { from: nanoseconds(1_000_000), until: nanoseconds(3_000_000) })
+                .into_iter()
+                .collect(),
+            corruption,
+            duplication: if copies { 0.3 } else { 0.0 },
+            jitter,
+            reordering,
+            ..Impairments::default()
+        },
+    )
+}
+
 fn plan() -> impl Strategy<Value = Plan> {
     let queue =
         prop_oneof![(1u64..6).prop_map(Limit::Packets), (1500u64..9000).prop_map(Limit::Bytes), Just(Limit::Unlimited)];
@@ -94,8 +174,9 @@ fn plan() -> impl Strategy<Value = Plan> {
     let delay = prop_oneof![Just(0u64), Just(1_000_000), 0u64..3_000_000];
     let mtu = prop_oneof![4 => Just(1500u32), 1 => 100u32..1500];
     let loss = prop_oneof![3 => Just(0.0), 1 => Just(0.05), 1 => Just(0.3)];
-    let properties = (rate, delay, mtu, queue, loss, prop::bool::weighted(0.15), prop::bool::weighted(0.15)).prop_map(
-        |(rate_bps, delay_ns, mtu_bytes, queue, loss, discipline, observed)| Properties {
+    let often = prop::bool::weighted(0.15);
+    let properties = (rate, delay, mtu, queue, loss, often.clone(), often, course(), impairments()).prop_map(
+        |(rate_bps, delay_ns, mtu_bytes, queue, loss, discipline, observed, course, impairments)| Properties {
             rate_bps,
             delay_ns,
             mtu_bytes,
@@ -103,6 +184,8 @@ fn plan() -> impl Strategy<Value = Plan> {
             loss,
             discipline,
             observed,
+            course,
+            impairments,
         },
     );
     let gap = prop_oneof![Just(0u64), Just(1_000_000), 0u64..2_000_000];
@@ -167,6 +250,8 @@ fn chain(routers: usize) -> Plan {
             loss: 0.0,
             discipline: false,
             observed: false,
+            course: Course::Constant,
+            impairments: Impairments::default(),
         }],
         packets: vec![(0, 1, 998, 0); 10],
         echo_bytes: None,

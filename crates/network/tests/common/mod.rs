@@ -92,6 +92,8 @@ pub enum Record {
     Sent(Instant, FlowId, u32),
     Delivered(Instant, FlowId, u32, Instant),
     Dropped(Instant, FlowId, u32, Option<LinkId>, DropReason),
+    /// arrival, flow, bytes, link
+    Duplicated(Instant, FlowId, u32, LinkId),
     Offered(LinkId, u32),
     LinkDropped(LinkId, u32, DropReason),
     /// link, flow, bytes, offered, start, finish, arrival
@@ -119,6 +121,9 @@ impl Observer for Recorder {
     }
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.records.push(Record::LinkDropped(link, wire_bytes, reason));
+    }
+    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.records.push(Record::Duplicated(arrival, packet.flow, packet.ip_bytes, link));
     }
     fn transmitted(&mut self, t: &Transmission) {
         self.records.push(Record::Transmitted(t.link, t.flow, t.wire_bytes, t.offered, t.start, t.finish, t.arrival));
@@ -156,6 +161,7 @@ impl Recorder {
                 Record::Sent(_, flow, _) => format!("sent {flow}"),
                 Record::Delivered(_, flow, ..) => format!("delivered {flow}"),
                 Record::Dropped(_, flow, ..) => format!("dropped {flow}"),
+                Record::Duplicated(_, flow, _, link) => format!("copied {flow} on {link}"),
                 Record::Offered(link, _) | Record::LinkDropped(link, ..) | Record::Transmitted(link, ..) => {
                     format!("link {link}")
                 }
@@ -176,7 +182,7 @@ impl Recorder {
         let mut links: BTreeMap<LinkId, (i64, i64)> = BTreeMap::new();
         for record in &self.records {
             match *record {
-                Record::Sent(_, flow, bytes) => add(&mut flows, flow, 1, bytes),
+                Record::Sent(_, flow, bytes) | Record::Duplicated(_, flow, bytes, _) => add(&mut flows, flow, 1, bytes),
                 Record::Delivered(_, flow, bytes, _) | Record::Dropped(_, flow, bytes, _, _) => {
                     add(&mut flows, flow, -1, bytes);
                 }
