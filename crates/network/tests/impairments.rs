@@ -1,0 +1,390 @@
+//! Impairments of a link, courses of its rate and a host's processing jitter against closed forms and hand-made times.
+//!
+//! Bounds are five standard deviations of what is estimated, from the distribution named beside them.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use common::{Record, Recorder, Send, World, constant_rate};
+use fullpipe_network::{
+    Blackhole, Corruption, Course, Droplist, Errors, Fifo, GilbertElliott, Impairments, Jitter, JitterDistribution,
+    Limit, LinkSpecification, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
+};
+use fullpipe_record::DropReason;
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+
+const MS: u64 = 1_000_000;
+
+fn link(course: Course, impairments: Impairments, discipline: bool) -> LinkSpecification {
+    LinkSpecification {
+        from: NodeId(0),
+        to: NodeId(1),
+        rate: Rate::from_bits_per_second(8_000_000),
+        delay: Duration::ZERO,
+        mtu_bytes: 9000,
+        framing_bytes: 2,
+        queue: Limit::Packets(3),
+        discipline: discipline.then(|| Box::new(Fifo::new(Limit::Packets(97))) as Box<dyn QueueDiscipline>),
+        loss: None,
+        course,
+        impairments: Some(Box::new(Impairments { seed: 7, link: "link".into(), ..impairments })),
+    }
+}
+
+fn run(link: LinkSpecification, script: Vec<Send>) -> (Network<Recorder>, World) {
+    let mut network = Network::new(Recorder::default());
+    network.add_node(false);
+    network.add_node(false);
+    network.add_link(link);
+    let mut world = World::new(script);
+    world.declare(&mut network);
+    network.finish();
+    let end = Instant::from_nanos(1 << 60);
+    network.run(&mut world, end, end);
+    network.observer.check_conservation(&network.remaining());
+    (network, world)
+}
+
+/// `count` packets that each take 1 ms, one every 1 ms, flow 0: the n-th (from 0) would arrive at n + 1 ms.
+fn steady(impairments: Impairments, count: u64) -> (Network<Recorder>, World) {
+    let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), count);
+    run(link(Course::Constant, impairments, false), script)
+}
+
+fn lost(network: &Network<Recorder>, count: u64) -> Vec<bool> {
+    let mut lost = vec![false; count as usize];
+    for record in &network.observer.records {
+        if let Record::Dropped(at, ..) = record {
+            lost[(at.as_nanos() / MS - 1) as usize] = true;
+        }
+    }
+    lost
+}
+
+fn loss_and_burst(model: GilbertElliott) -> (f64, f64) {
+    let count = 200_000;
+    let impairments = Impairments { gilbert_elliott: Some(model), ..Impairments::default() };
+    let (network, _) = steady(impairments, count);
+    let lost = lost(&network, count);
+    let total = lost.iter().filter(|lost| **lost).count() as f64;
+    let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64 + f64::from(u8::from(lost[0]));
+    (total / count as f64, total / bursts)
+}
+
+fn near(found: f64, expected: f64, bound: f64) {
+    assert!((found - expected).abs() < bound, "expected {expected} +- {bound}, found {found}");
+}
+
+#[test]
+fn gilbert_elliott_loses_and_bursts_as_its_chain_says() {
+    let model = GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.25, loss_good: 0.001, loss_bad: 0.6 };
+    // Bad: 0.02 / 0.27 = 0.074074 of the time. Loss 0.925926 x 0.001 + 0.074074 x 0.6 = 0.045370. First of a burst:
+    // 0.925926 x 0.999 x (0.98 x 0.001 + 0.02 x 0.6) + 0.074074 x 0.4 x (0.75 x 0.6 + 0.25 x 0.001) = 0.025347:
+    // 1.78996 in a burst.
+    near(model.mean_loss(), 0.045370, 1e-6);
+    near(model.mean_burst(), 1.78996, 1e-5);
+    // Variance of the sum per frame: m (1 - m) + 2 x 0.599^2 x 0.074074 x 0.925926 x 0.73 / 0.27 = 0.0433 + 0.1331; 5
+    // sigma of 200 000: 0.0047. Bursts: 5069, deviation below 1.5: 5 x 1.5 / 71 = 0.105.
+    let (loss, burst) = loss_and_burst(model);
+    near(loss, 0.045370, 0.0047);
+    near(burst, 1.78996, 0.105);
+    // Gilbert's own: bursts are geometric with mean 1 / 0.25 and deviation sqrt(0.75) / 0.25 = 3.46; 3704 of them.
+    let simple = GilbertElliott { loss_good: 0.0, loss_bad: 1.0, ..model };
+    near(simple.mean_burst(), 4.0, 1e-12);
+    let (loss, burst) = loss_and_burst(simple);
+    // Variance per frame: 0.06859 x (1 + 2 x 0.73 / 0.27) = 0.4395; 5 sigma: 0.0074.
+    near(loss, 0.074074, 0.0074);
+    near(burst, 4.0, 0.285);
+}
+
+#[test]
+fn listed_frames_and_black_holes_take_what_they_name() {
+    let droplist = Some(Droplist { data_only: false, numbers: vec![7, 2, 2] });
+    // Transmissions end at 1 ... 20 ms; those at 10 and 11 are in the hole, the one at 12 is not.
+    let hole = Blackhole { from: Duration::from_nanos(10 * MS), until: Duration::from_nanos(12 * MS) };
+    let impairments = Impairments { droplist, blackholes: vec![hole], ..Impairments::default() };
+    let (network, _) = steady(impairments, 20);
+    let lost = lost(&network, 20);
+    let found: Vec<usize> = (1..=20).filter(|number| lost[number - 1]).collect();
+    assert_eq!(found, [2, 7, 10, 11]);
+    assert_eq!(network.link_counters(LinkId(0)).losses, 4);
+}
+
+#[test]
+fn only_data_packets_count_where_the_list_says_so() {
+    // TCP segments of 40 bytes carry nothing.
+    let script = (0..9u64).map(|n| Send {
+        at: Instant::from_nanos(n * MS),
+        flow: FlowId(0),
+        from: NodeId(0),
+        to: NodeId(1),
+        ip_bytes: if n % 3 == 0 { 40 } else { 140 },
+        tcp: true,
+    });
+    let droplist = Some(Droplist { data_only: true, numbers: vec![3] });
+    let impairments = Impairments { droplist, ..Impairments::default() };
+    let (network, _) = run(link(Course::Constant, impairments, false), script.collect());
+    // With data are 1, 2, 4, 5, 7, 8; the third is number 4: 142 bytes after 4 ms: 4.142 ms.
+    let drops: Vec<u64> = network
+        .observer
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Dropped(at, _, _, Some(LinkId(0)), DropReason::Loss) => Some(at.as_nanos()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(drops, [4_142_000]);
+}
+
+#[test]
+fn bit_errors_are_a_binomial_and_are_noticed_here_or_there() {
+    let count = 100_000;
+    let simulate = |delivered| {
+        let corruption = Some(Corruption { errors: Errors::PerBit(1e-5), delivered });
+        steady(Impairments { corruption, ..Impairments::default() }, count).0
+    };
+    let (here, there) = (simulate(false), simulate(true));
+    let drops = |network: &Network<Recorder>, at: Option<LinkId>| {
+        network.observer.count(|r| matches!(r, Record::Dropped(_, _, _, link, DropReason::Corrupted) if *link == at))
+    };
+    // 8000 bits: 1 - (1 - 1e-5)^8000 = 1 - e^-0.08000040 = 0.076884. Binomial: deviation sqrt(n p q) = 84.2.
+    let found = drops(&here, Some(LinkId(0)));
+    near(found as f64, 7688.4, 421.0);
+    assert_eq!((drops(&here, None), drops(&there, Some(LinkId(0)))), (0, 0));
+    assert_eq!(drops(&there, None), found);
+    assert_eq!(there.link_counters(LinkId(0)).corrupted, found);
+    // Probabilities too small for 1 - b to tell from 1.
+    near(Errors::PerBit(1e-18).of_frame(1000) * 1e15, 8.0, 1e-9);
+    near(Errors::PerBit(1.0).of_frame(1), 1.0, 1e-12);
+}
+
+#[test]
+fn copies_are_a_binomial_and_come_behind_their_originals() {
+    let count = 100_000;
+    let (network, world) = steady(Impairments { duplication: 0.1, ..Impairments::default() }, count);
+    let copies = network.link_counters(LinkId(0)).duplicates;
+    // Binomial(100 000, 0.1): deviation 94.9.
+    near(copies as f64, 10_000.0, 474.0);
+    assert_eq!(world.received.len() as u64, count + copies);
+    let times = world.received_of(0);
+    assert_eq!(times.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64, copies);
+    assert_eq!(network.arena.live_packets().count(), 0);
+}
+
+/// Mean and mean square of the jitter, in milliseconds.
+fn moments(distribution: JitterDistribution, in_order: bool) -> (f64, f64) {
+    let count = 100_000;
+    let jitter = Some(Jitter { distribution, in_order });
+    let (network, world) = steady(Impairments { jitter, ..Impairments::default() }, count);
+    assert_eq!(world.received.len() as u64, count);
+    let extra = network.observer.transmissions().map(|t| (t.6 - t.5).as_nanos() as f64 / MS as f64);
+    extra.fold((0.0, 0.0), |(sum, squares), x| (sum + x / count as f64, squares + x * x / count as f64))
+}
+
+#[test]
+fn jitter_has_the_moments_of_its_distribution() {
+    let us = |us: u64| Duration::from_micros(us);
+    // Uniform below 0.5 ms: mean 0.25, deviation 0.1443; 5 sigma of 100 000: 0.00228. Square: 1/12; x^2 has deviation
+    // 0.25 sqrt(4/45) = 0.0745: 0.00118.
+    let (mean, square) = moments(JitterDistribution::Uniform { max: us(500) }, true);
+    near(mean, 0.25, 0.00228);
+    near(square, 0.25 / 3.0, 0.00118);
+    // Normal 0.5, 0.05 (ten deviations from 0): 5 sigma 0.00079. Square 0.2525, of x^2 about 2 x 0.5 x 0.05: 0.00080.
+    let (mean, square) = moments(JitterDistribution::Normal { mean: us(500), deviation: us(50) }, true);
+    near(mean, 0.5, 0.00079);
+    near(square, 0.2525, 0.0008);
+    // Its variance: 0.0025, deviation of the estimate 0.0025 sqrt(2 / n) = 1.1e-5.
+    near(square - mean * mean, 0.0025, 5.6e-5);
+    // Exponential 2 ms, free to overtake: 5 sigma 0.0316. Square 2 m^2 = 8; x^2 has deviation sqrt(20) m^2: 0.283.
+    let (mean, square) = moments(JitterDistribution::Exponential { mean: us(2000) }, false);
+    near(mean, 2.0, 0.0316);
+    near(square, 8.0, 0.283);
+}
+
+#[test]
+fn jitter_in_order_overtakes_nobody_and_jitter_out_of_order_does() {
+    for in_order in [true, false] {
+        let distribution = JitterDistribution::Exponential { mean: Duration::from_nanos(3 * MS) };
+        let jitter = Some(Jitter { distribution, in_order });
+        let (network, world) = steady(Impairments { jitter, ..Impairments::default() }, 1000);
+        let arrivals: Vec<Instant> = network.observer.transmissions().map(|t| t.6).collect();
+        assert_eq!(arrivals.is_sorted(), in_order);
+        // Hosts are told in order of time in any case, of every packet.
+        let received = world.received_of(0);
+        assert!(received.is_sorted() && received.len() == 1000);
+    }
+}
+
+#[test]
+fn reordered_frames_by_hand_and_as_a_binomial() {
+    let extra = Duration::from_nanos(10 * MS);
+    let arrivals = |reordering, count| {
+        let (network, _) = steady(Impairments { reordering: Some(reordering), ..Impairments::default() }, count);
+        network.observer.transmissions().map(|t| (t.6 - t.5).as_nanos() / MS).collect::<Vec<_>>()
+    };
+    // netem's `reorder 100% gap 3`: two are late, the third goes at once.
+    let found = arrivals(Reordering::Early { probability: 1.0, gap: 3, extra }, 9);
+    assert_eq!(found, [10, 10, 0, 10, 10, 0, 10, 10, 0]);
+    let early = arrivals(Reordering::Early { probability: 0.25, gap: 1, extra }, 100_000);
+    let late = arrivals(Reordering::Late { probability: 0.25, extra }, 100_000);
+    // Binomial(100 000, 1/4): deviation 136.9.
+    near(early.iter().filter(|late| **late == 0).count() as f64, 25_000.0, 685.0);
+    near(late.iter().filter(|late| **late == 10).count() as f64, 25_000.0, 685.0);
+}
+
+#[test]
+fn what_one_kind_does_does_not_depend_on_others() {
+    let model = GilbertElliott { good_to_bad: 0.1, bad_to_good: 0.5, loss_good: 0.0, loss_bad: 0.5 };
+    let alone = Impairments { duplication: 0.2, ..Impairments::default() };
+    let jitter = Jitter { distribution: JitterDistribution::Uniform { max: Duration::from_nanos(MS) }, in_order: true };
+    let together = Impairments { gilbert_elliott: Some(model), jitter: Some(jitter), ..alone.clone() };
+    let copied = |impairments| {
+        let (network, _) = steady(impairments, 2000);
+        let finish: Vec<u64> = network.observer.transmissions().map(|t| t.5.as_nanos()).collect();
+        let mut after = Vec::new();
+        for record in &network.observer.records {
+            if let Record::Duplicated(..) = record {
+                after.push(network.observer.records.iter().position(|r| r == record).unwrap());
+            }
+        }
+        (finish, after.len())
+    };
+    let (alone, together) = (copied(alone), copied(together));
+    assert_eq!(alone.0, together.0);
+    // Those that are lost make no copy: fewer, none more.
+    assert!(together.1 < alone.1, "{} {}", together.1, alone.1);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_records_and_another_name_others() {
+    let impairments = |link: &str| Impairments {
+        link: link.into(),
+        duplication: 0.3,
+        reordering: Some(Reordering::Late { probability: 0.3, extra: Duration::from_nanos(5 * MS) }),
+        ..Impairments::default()
+    };
+    let records = |name: &str| {
+        let mut specification = link(Course::Constant, Impairments::default(), false);
+        specification.impairments = Some(Box::new(impairments(name)));
+        let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 200);
+        run(specification, script).0.observer.records
+    };
+    assert_eq!(records("a"), records("a"));
+    assert_ne!(records("a"), records("b"));
+}
+
+#[test]
+fn a_trace_delivers_at_its_opportunities_with_and_without_a_discipline() {
+    for discipline in [false, true] {
+        // Opportunities at 2, 3, 3, 10 ms, then 12, 13, 13, 20. Frames of 1504 bytes at 0 (four), of 752 at 5 (three).
+        let trace = Course::Trace(Trace::parse("2\n3\n3\n10\n").unwrap());
+        let packets = [(0, 1502), (0, 1502), (0, 1502), (0, 1502), (5, 750), (5, 750), (5, 750)];
+        let script = packets.map(|(at, ip_bytes)| Send {
+            at: Instant::from_nanos(at * MS),
+            flow: FlowId(0),
+            from: NodeId(0),
+            to: NodeId(1),
+            ip_bytes,
+            tcp: false,
+        });
+        let mut specification = link(trace, Impairments::default(), discipline);
+        specification.queue = Limit::Packets(if discipline { 3 } else { 4 });
+        let (network, world) = run(specification, script.to_vec());
+        // The first four take those at 2, 3, 3 and 10; two of the others share the one at 12.
+        assert_eq!(world.received_of(0), [2, 3, 3, 10, 12, 12, 13].map(|ms| ms * MS), "{discipline}");
+        let starts: Vec<u64> = network.observer.transmissions().map(|t| t.4.as_nanos() / MS).collect();
+        assert_eq!(starts, [2, 3, 3, 10, 12, 12, 13]);
+    }
+}
+
+#[test]
+fn a_queue_before_a_trace_holds_what_it_holds() {
+    let trace = Course::Trace(Trace::parse("2\n").unwrap());
+    let script = constant_rate(NodeId(0), NodeId(1), 1502, Duration::from_nanos(100), 5);
+    let (network, world) = run(link(trace, Impairments::default(), false), script);
+    // Three wait, two are dropped.
+    assert_eq!(world.received_of(0), [2 * MS, 4 * MS, 6 * MS]);
+    assert_eq!(network.link_counters(LinkId(0)).queue_drops, 2);
+}
+
+#[test]
+fn an_outage_that_does_not_end_holds_frames_for_ever() {
+    for discipline in [false, true] {
+        let off = Step { at: Duration::from_nanos(5 * MS / 2), rate: Some(Rate::from_bits_per_second(0)), delay: None };
+        let course = Course::Steps(Schedule::new(vec![off], None).unwrap());
+        let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 20);
+        let mut specification = link(course, Impairments::default(), false);
+        specification.discipline =
+            discipline.then(|| Box::new(Fifo::new(Limit::Packets(2))) as Box<dyn QueueDiscipline>);
+        specification.queue = Limit::Packets(if discipline { 1 } else { 3 });
+        let (network, world) = run(specification, script);
+        assert_eq!(world.received_of(0), [MS, 2 * MS]);
+        // One in transmission and three waiting, the other fourteen dropped.
+        assert_eq!(network.remaining().queued_per_link, [(4, 4000)], "{discipline}");
+        assert_eq!(network.link_counters(LinkId(0)).queue_drops, 14);
+    }
+}
+
+#[test]
+fn steps_of_delay_let_nobody_overtake() {
+    let step = |at: u64, delay: u64| Step {
+        at: Duration::from_nanos(at * MS),
+        rate: None,
+        delay: Some(Duration::from_nanos(delay * MS)),
+    };
+    let course = Course::Steps(Schedule::new(vec![step(0, 10), step(3, 1), step(8, 4)], None).unwrap());
+    let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 15);
+    let (_, world) = run(link(course, Impairments::default(), false), script);
+    // Ends 1, 2 take 10 ms: 11, 12. Ends 3 ... 7 take 1 ms: 4 ... 8, but not before 12. Ends 8 ... take 4 ms: 12 ...
+    let expected = [11, 12, 12, 12, 12, 12, 12, 12, 13, 14, 15, 16, 17, 18, 19];
+    assert_eq!(world.received_of(0), expected.map(|ms| ms * MS));
+}
+
+#[test]
+fn processing_delays_each_packet_a_little_and_keeps_their_order() {
+    let count = 10_000;
+    let mut network = Network::new(Recorder::default());
+    network.add_node(false);
+    network.add_node(false);
+    network.add_link(link(Course::Constant, Impairments::default(), false));
+    let limit = Duration::from_nanos(MS);
+    network.set_processing_jitter(NodeId(0), limit, Stream::new(1, "host", "processing"));
+    // Pairs of packets, 4 ms apart.
+    let script = (0..count).map(|n| Send {
+        at: Instant::from_nanos(n / 2 * 4 * MS),
+        flow: FlowId(2 * (n as u32 % 2)),
+        from: NodeId(0),
+        to: NodeId(1),
+        ip_bytes: 98,
+        tcp: false,
+    });
+    let mut world = World::new(script.collect());
+    world.declare(&mut network);
+    network.finish();
+    let end = Instant::from_nanos(1 << 60);
+    network.run(&mut world, end, end);
+    let sent: Vec<(u64, u32)> = network
+        .observer
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Sent(at, flow, _) => Some((at.as_nanos(), flow.0)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent.len() as u64, count);
+    let (mut first, mut second) = (0.0, 0.0);
+    for (number, pair) in sent.chunks(2).enumerate() {
+        let delay = |at: u64| at - number as u64 * 4 * MS;
+        assert_eq!((pair[0].1, pair[1].1), (0, 2));
+        assert!(pair[0].0 <= pair[1].0 && delay(pair[1].0) <= MS);
+        first += delay(pair[0].0) as f64 / MS as f64 / (count / 2) as f64;
+        second += delay(pair[1].0) as f64 / MS as f64 / (count / 2) as f64;
+    }
+    // Uniform: 1/2, deviation 0.2887. The second is the larger of two: 2/3, deviation 0.2357. Of 5000: 0.0204, 0.0167.
+    near(first, 0.5, 0.0204);
+    near(second, 2.0 / 3.0, 0.0167);
+    network.observer.check_conservation(&network.remaining());
+}
