@@ -175,7 +175,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     let mtu = prop_oneof![4 => Just(1500u32), 1 => 100u32..1500];
     let loss = prop_oneof![3 => Just(0.0), 1 => Just(0.05), 1 => Just(0.3)];
     let often = prop::bool::weighted(0.15);
-    let properties = (rate, delay, mtu, queue, loss, often.clone(), often, course(), impairments()).prop_map(
+    let properties = (rate, delay, mtu, queue, loss, often, often, course(), impairments()).prop_map(
         |(rate_bps, delay_ns, mtu_bytes, queue, loss, discipline, observed, course, impairments)| Properties {
             rate_bps,
             delay_ns,
