@@ -69,8 +69,8 @@ fn audit(
     let mut auditor = Auditor::new(links.clone());
     let mut packets = PacketAuditor::new(links);
     for (flow, path) in [(0, vec![LinkId(0), LinkId(1)]), (1, vec![])] {
-        auditor.add_flow(FlowId(flow), &DeclaredFlow { path: path.clone() });
-        packets.add_flow(FlowId(flow), &DeclaredFlow { path });
+        auditor.add_flow(FlowId(flow), &DeclaredFlow { path: path.clone(), ipv6: false });
+        packets.add_flow(FlowId(flow), &DeclaredFlow { path, ipv6: false });
     }
     let mut monitor = FlowMonitor::new();
     monitor.grow(2);
