@@ -497,3 +497,34 @@ fn acknowledgements_that_come_together_open_the_window() {
     script.rounds(10, Step { in_flight: 90 * MSS, ..STEP });
     assert_eq!(script.value("extra_acked_bytes"), MSS as f64);
 }
+
+#[test]
+fn a_policed_rate_is_believed_for_48_rounds() {
+    // Per round of 100 ms 86 segments arrive (9.96 Mbit/s) and 18 are lost: 0.209 of that, more than 50/256 = 0.195. Two
+    // stretches of four rounds with the same rate.
+    let mut script = probing(1);
+    let policed = Step { acked: 86 * MSS, lost: 18 * MSS, in_flight: 90 * MSS, rate_bps: 20_000_000, ..STEP };
+    for round in 1..=8 {
+        (0..18).for_each(|_| script.lose(90 * MSS, 0));
+        script.ack(policed);
+        assert_eq!(script.value("policed") > 0.0, round == 8, "{round}");
+    }
+    assert_eq!(script.value("bw_bps"), 9_962_240.0);
+    assert_eq!(script.value("pacing_gain"), 1.0);
+    let clean = Step { lost: 0, ..policed };
+    let mut rounds = 0;
+    while script.value("policed") > 0.0 && rounds < 100 {
+        script.ack(clean);
+        rounds += u32::from(script.state() == PROBE_BW);
+    }
+    assert_eq!(rounds, 48);
+}
+
+#[test]
+fn idling_may_end_probe_rtt() {
+    let mut script = probing(1);
+    script.ack(Step { wait: Duration::from_secs(11), in_flight: 4 * MSS, ..STEP });
+    assert_eq!(script.state(), PROBE_RTT);
+    script.send_after_idling(Duration::from_secs(1));
+    assert_eq!(script.state(), PROBE_BW);
+}
