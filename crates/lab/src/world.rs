@@ -33,8 +33,13 @@ pub(crate) struct TcpMaker {
 impl TcpMaker {
     /// Settings of a flow's connections, or why they cannot be made.
     pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
-        let options =
-            catalogue::Options { hystart: settings.hystart, paced: settings.connection.pacing, ..Default::default() };
+        let options = catalogue::Options {
+            hystart: settings.hystart,
+            paced: settings.connection.pacing,
+            // RFC 9331 section 4.2: who sends ECT(1) needs accurate feedback.
+            ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
+            ..Default::default()
+        };
         catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
         Ok(TcpMaker {
             config: Arc::new(settings.connection.clone()),
