@@ -74,6 +74,44 @@ fn tests() -> BTreeSet<String> {
     names
 }
 
+/// The table as a page.
+fn page() -> String {
+    let mut page = String::from(
+        "# What the RFCs ask of TCP\n\n*Each requirement in our own words: how it is shown, or why it is not met or does not \
+         apply. Made from `crates/tcp/tests/requirements.csv`.*\n\nNames with a stroke are scripts in \
+         `crates/tcp/tests/scripts`: packets in, packets out, times. The others are test functions of `crates/tcp`.\n",
+    );
+    let mut last = String::new();
+    for row in rows() {
+        let [rfc, section, level, requirement, verdict, evidence] = <[String; 6]>::try_from(row).unwrap();
+        if rfc != last {
+            page += &format!("\n## RFC {rfc}\n\n| section | level | requirement | shown by |\n|---|---|---|---|\n");
+        }
+        last = rfc;
+        let shown = match verdict.as_str() {
+            "test" => evidence.split(';').map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+            "deviation" => format!("**Not met.** {evidence}"),
+            _ => format!("Does not apply. {evidence}"),
+        };
+        page += &format!("| {section} | {level} | {requirement} | {shown} |\n");
+    }
+    page
+}
+
+#[test]
+fn the_page_of_requirements_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tcp-requirements.md");
+    if std::env::var_os("FULLPIPE_UPDATE").is_some() {
+        std::fs::write(&path, page()).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == page(),
+        "docs/tcp-requirements.md differs from the table; write it anew with\n    \
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-tcp --test requirements"
+    );
+}
+
 #[test]
 fn the_table_of_requirements_holds_together() {
     let tests = tests();
