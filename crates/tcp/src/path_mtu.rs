@@ -75,11 +75,11 @@ impl Sender {
     /// A router could not forward the packet with this offset: only so much payload passes.
     pub(crate) fn on_too_big(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
         let payload_bytes = payload_bytes.max(1);
-        if payload_bytes >= self.control.mss_bytes {
-            return;
-        }
         if let Some(search) = &mut self.search {
             search.high_bytes = search.high_bytes.min(payload_bytes);
+        }
+        if payload_bytes >= self.control.mss_bytes {
+            return;
         }
         self.settle_presumed();
         for index in 0..self.board.segments.len() {

@@ -50,6 +50,26 @@ fn a_black_hole_is_left_and_the_size_that_passes_found() {
 }
 
 #[test]
+fn what_a_router_says_bounds_the_search() {
+    // As before, but when segments have become small a router says 1200: 1148 of payload. Midway from 724: 936, 1042,
+    // 1095, 1122, 1135, 1142, all of which pass; 1142 is within 8 bytes of 1148.
+    let mut pair = through_a_black_hole(Config { black_hole_timeouts: Some(3), ..Config::linux() });
+    let mut told = false;
+    while pair.step() {
+        let connection = &mut pair.ends[0];
+        if !told && connection.inspect().mss_bytes == 724 {
+            told = true;
+            // The first byte, whose number is one more than the SYN's, is still outstanding.
+            connection.on_packet_too_big(pair.now, 1200 - IPV4_HEADER, 2);
+        }
+    }
+    assert!(told);
+    assert_eq!(pair.applications[1].read, 5_000_000);
+    assert_eq!(pair.ends[0].inspect().mss_bytes, 1142);
+    assert_eq!(pair.ends[0].statistics().recoveries, 0);
+}
+
+#[test]
 fn without_the_setting_a_black_hole_is_the_end() {
     let config = Config { max_retransmissions: 5, ..Config::linux() };
     let mut pair = through_a_black_hole(config);
