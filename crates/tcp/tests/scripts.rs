@@ -36,10 +36,10 @@ scripts! {
     rfc4821: black_hole small_segments_prove_nothing;
     rfc5681: idle_restart;
     rfc6298: syn_ack_retransmission syn_retransmission syn_retransmission_with_timestamps;
-    rfc7413: client_asks_for_a_cookie client_falls_back client_remembers_the_mss client_reply_to_data_alone client_uses_a_cookie
-        client_whose_cookie_is_refused client_whose_data_are_taken_in_part server_accepts_data server_grants
-        server_hears_a_wrong_cookie server_ignores_bad_lengths server_is_reset_early server_that_loses_its_answer
-        server_without_a_cookie server_without_fast_open;
+    rfc7413: client_asks_for_a_cookie client_falls_back client_remembers_the_mss client_reply_to_data_alone
+        client_uses_a_cookie client_whose_cookie_is_refused client_whose_data_are_taken_in_part server_accepts_data
+        server_grants server_hears_a_wrong_cookie server_ignores_bad_lengths server_is_reset_early
+        server_that_loses_its_answer server_without_a_cookie server_without_fast_open;
     rfc8257: receiver sender;
     rfc9293: fin_retransmission fin_wait_2_timeout half_close half_close_of_the_peer keep_alive keep_alive_default
         keep_alive_off keep_alive_with_data listening_to_nonsense simultaneous_close simultaneous_open
