@@ -7,7 +7,6 @@
 
 use crate::Config;
 use crate::config::LossDetection;
-use crate::ecn::Marks;
 use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
 use crate::scoreboard::{Segment, flag};
 use crate::sender::{LastRate, Sender};
@@ -137,9 +136,6 @@ impl Sender {
         });
         self.advance(arrival.acknowledged);
         let rtt = self.sample_rtt(config, arrival, &batch, true);
-        if self.ecn.is_some() {
-            self.take_marks(now, batch.bytes);
-        }
         self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
         self.update_pacing(config);
         self.rearm(now, true);
@@ -174,6 +170,9 @@ impl Sender {
         } else if !advanced && batch.bytes > 0 {
             self.duplicates = self.duplicates.saturating_add(1);
         }
+        if self.duplicates > 0 && !config.limited_transmit {
+            self.hold_back();
+        }
         reports.widened = reports.duplicate.is_some() && self.rack.on_duplicate(self.next);
         let rtt = self.sample_rtt(config, arrival, &batch, advanced);
         if self.tail_probe_end != 0 {
@@ -184,10 +183,6 @@ impl Sender {
         }
         self.find_losses(config, now);
         self.change_phase(config, now, &batch, lost_before, reports.widened);
-        if self.ecn.is_some() {
-            self.take_marks(now, batch.bytes);
-        }
-
         if batch.bytes > 0 {
             let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
             let cumulative_bytes = self.una - una_before;
@@ -425,13 +420,16 @@ impl Sender {
 
     /// Reads what an acknowledgement says of marks, and reduces the window once for each flight that had some.
     #[inline(never)]
-    fn take_marks(&mut self, now: Instant, acked_bytes: u64) {
+    fn take_marks(&mut self, ack: &mut Ack) {
         let Some(ecn) = &mut self.ecn else { return };
-        let marks = ecn.sender.marks(acked_bytes, self.control.mss_bytes);
-        ecn.sender.newest = marks;
+        let marks = ecn.sender.marks(ack.acked_bytes, self.control.mss_bytes);
+        ack.ce_packets = marks.packets;
+        ack.ce_bytes = marks.bytes;
+        // Nor does the window grow with an acknowledgement that reports a mark (RFC 3168 section 6.1.2).
+        ack.in_recovery |= marks.packets > 0 && !self.own_recovery;
         if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
-            let in_flight_bytes = self.board.in_flight_bytes + acked_bytes;
-            let congestion = Congestion { now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
+            let in_flight_bytes = self.board.in_flight_bytes + ack.acked_bytes;
+            let congestion = Congestion { now: ack.now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
             self.controller.on_congestion(&mut self.control, &congestion);
             self.note_reduction();
             // What was lost before gives nothing back any more.
@@ -454,7 +452,6 @@ impl Sender {
         cumulative_bytes: u64,
         lost_bytes: u64,
     ) {
-        let marks = self.ecn.as_ref().map_or_else(Marks::default, |ecn| ecn.sender.newest);
         let min_rtt = self.rtt.min().unwrap_or_default();
         let rate = self.rate.finish(min_rtt);
         if let Some(rate) = &rate {
@@ -466,7 +463,7 @@ impl Sender {
             self.round_count += 1;
             self.round_end_bytes = delivered_bytes;
         }
-        let ack = Ack {
+        let mut ack = Ack {
             now,
             acked_bytes: batch.bytes,
             cumulative_bytes,
@@ -484,11 +481,13 @@ impl Sender {
             rate,
             app_limited: self.rate.app_limited(),
             cwnd_limited: self.is_window_limited(),
-            // Nor does the window grow with an acknowledgement that reports a mark (RFC 3168 section 6.1.2).
-            in_recovery: self.phase == Phase::FastRecovery || marks.packets > 0 && !self.own_recovery,
-            ce_packets: marks.packets,
-            ce_bytes: marks.bytes,
+            in_recovery: self.phase == Phase::FastRecovery,
+            ce_packets: 0,
+            ce_bytes: 0,
         };
+        if self.ecn.is_some() {
+            self.take_marks(&mut ack);
+        }
         self.controller.on_ack(&mut self.control, &ack);
     }
 

@@ -115,6 +115,8 @@ pub struct Connection {
     events: u8,
     /// Options that every segment carries: timestamps or nothing.
     options: u8,
+    /// Options of the segments that go the short way; no segment has these where ECN was agreed on.
+    plain_options: u8,
     /// Shift of the windows we announce, and of those we are told.
     window_shift: u8,
     peer_window_shift: u8,
@@ -187,6 +189,7 @@ impl Connection {
             pending: 0,
             events: 0,
             options: 0,
+            plain_options: 0,
             window_shift: 0,
             peer_window_shift: 0,
             reason: CloseReason::Finished,
@@ -217,29 +220,54 @@ impl Connection {
     /// A segment has arrived.
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) {
+        let plain = segment.header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
+        if !(self.open && plain && segment.header.options == self.plain_options && self.handle_plain(now, segment)) {
+            self.handle_other_segment(now, segment);
+        }
+    }
+
+    /// What does not look like the usual segment; with ECN the usual one is looked at here, too.
+    #[inline(never)]
+    fn handle_other_segment(&mut self, now: Instant, segment: &Segment<'_>) {
+        let header = segment.header;
+        let plain = header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
+        let with_ecn = self.sender.ecn.is_some() && header.options & !options::ACCURATE_ECN == self.options;
+        if !(self.open && plain && with_ecn && self.handle_plain_with_ecn(now, segment)) {
+            self.handle_any_segment(now, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_plain_with_ecn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        let start = self.peer_numbering.to_offset(segment.header.sequence, self.receiver.next);
+        let fits = start.wrapping_add(i64::from(segment.header.payload_bytes)) <= self.receiver.limit() as i64;
+        let fresh = self.options == 0 || !timestamp_before(segment.header.timestamp, self.recent_timestamp);
+        if start == self.receiver.next as i64 && fits && fresh {
+            self.note_ecn(segment);
+        }
+        self.handle_plain(now, segment)
+    }
+
+    /// The short way of a segment whose numbers are those expected. Returns whether they were.
+    #[inline(always)]
+    fn handle_plain(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         let Segment { header, payload, .. } = *segment;
         let sacks = segment.sacks();
-        let plain = header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
-        if self.open && plain && header.options & !options::ACCURATE_ECN == self.options {
-            let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
-            let in_order = start == self.receiver.next as i64;
-            let fits = start.wrapping_add(i64::from(header.payload_bytes)) <= self.receiver.limit() as i64;
-            let fresh = self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp);
-            if in_order && fits && fresh {
-                self.last_heard_at = now;
-                if self.sender.ecn.is_some() {
-                    self.note_ecn(segment);
-                }
-                if start <= self.receiver.acknowledged as i64 {
-                    self.note_timestamp(now, header);
-                }
-                if self.acknowledge(now, header, start, sacks) {
-                    self.receive(now, header, start, payload);
-                }
-                return;
+        let start = self.peer_numbering.to_offset(header.sequence, self.receiver.next);
+        let in_order = start == self.receiver.next as i64;
+        let fits = start.wrapping_add(i64::from(header.payload_bytes)) <= self.receiver.limit() as i64;
+        let fresh = self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp);
+        if in_order && fits && fresh {
+            self.last_heard_at = now;
+            if start <= self.receiver.acknowledged as i64 {
+                self.note_timestamp(now, header);
             }
+            if self.acknowledge(now, header, start, sacks) {
+                self.receive(now, header, start, payload);
+            }
+            return true;
         }
-        self.handle_any_segment(now, segment);
+        false
     }
 
     /// The ECN bits of an acceptable segment, and the feedback that it carries.
@@ -674,6 +702,9 @@ impl Connection {
             self.pending &= !pending::KEEP_ALIVE;
             let sequence = self.numbering.to_wire(self.sender.next).wrapping_sub(1);
             self.fill_header(now, sequence, out);
+            if let Some(ecn) = &mut self.sender.ecn {
+                out.header.flags |= ecn.receiver.flags();
+            }
             return true;
         }
         if let Some(ecn) = &mut self.sender.ecn
@@ -716,9 +747,6 @@ impl Connection {
         };
         out.payload = None;
         out.codepoint = Codepoint::NotEct;
-        if let Some(ecn) = &mut self.sender.ecn {
-            out.header.flags |= ecn.receiver.flags();
-        }
         self.receiver.on_ack_sent();
     }
 
@@ -741,6 +769,7 @@ impl Connection {
             out.header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.options.sacks);
         }
         if let Some(ecn) = &mut self.sender.ecn {
+            out.header.flags |= ecn.receiver.flags();
             ecn.receiver.complete_ack(&mut out.header, &mut out.options.accurate_ecn);
         }
     }
@@ -753,8 +782,8 @@ impl Connection {
         if self.sender.bytes.is_some() && outgoing.payload_bytes > 0 {
             self.fill_bytes(outgoing, out);
         }
-        if self.sender.ecn.is_some() && outgoing.fresh && outgoing.payload_bytes > 0 {
-            self.mark_capable(out);
+        if self.sender.ecn.is_some() {
+            self.fill_ecn(outgoing, out);
         }
         if outgoing.fin {
             out.header.flags |= flags::FIN;
@@ -768,9 +797,10 @@ impl Connection {
 
     /// New data: ECN-capable, and the first after a reduction says so (RFC 3168 section 6.1.2).
     #[inline(never)]
-    fn mark_capable(&mut self, out: &mut Transmit) {
+    fn fill_ecn(&mut self, outgoing: &Outgoing, out: &mut Transmit) {
         let Some(ecn) = &mut self.sender.ecn else { return };
-        if !ecn.sender.is_capable() {
+        out.header.flags |= ecn.receiver.flags();
+        if !outgoing.fresh || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
             return;
         }
         out.codepoint = match self.sender.control.codepoint {

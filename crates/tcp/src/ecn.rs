@@ -292,8 +292,6 @@ pub(crate) struct EcnSender {
     /// Bytes counted by estimate since the option came last.
     estimated_bytes: u64,
     option_trusted: bool,
-    /// What the newest acknowledgement said.
-    pub(crate) newest: Marks,
 }
 
 impl EcnSender {
@@ -316,7 +314,6 @@ impl EcnSender {
             ce_bytes: 0,
             estimated_bytes: 0,
             option_trusted: true,
-            newest: Marks::default(),
         }
     }
 

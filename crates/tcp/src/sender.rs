@@ -37,6 +37,8 @@ mod pending {
     pub(super) const TAIL_PROBE: u8 = 2;
     /// A window probe.
     pub(super) const WINDOW_PROBE: u8 = 4;
+    /// Without limited transmit: duplicates let nothing leave.
+    pub(super) const HELD: u8 = 32;
     /// See to the search for the largest segment that passes.
     pub(super) const PATH_PROBE: u8 = 8;
 }
@@ -318,9 +320,9 @@ impl Sender {
         }
         self.pace_at = Instant::NEVER;
         if self.pending != 0
-            && let Some(outgoing) = self.poll_out_of_turn(config, now)
+            && let Some(decided) = self.poll_pending(config, now)
         {
-            return Some(outgoing);
+            return decided;
         }
         if self.board.lost_bytes() > 0
             && !self.waits_for_new_data()
@@ -354,9 +356,6 @@ impl Sender {
         }
         if self.board.segments.is_empty() {
             self.restart_after_idle(config, now);
-        }
-        if self.duplicates != 0 && self.holds_back(config) {
-            return self.stop(true);
         }
         if !self.fits_window(length) {
             return self.stop(true);
@@ -470,6 +469,26 @@ impl Sender {
             self.board.loss_mut().examined = segment.end();
         }
         Some(self.retransmit(config, now, index))
+    }
+
+    /// What is pending decides, if it returns anything: a segment, or that none leaves.
+    #[cold]
+    fn poll_pending(&mut self, config: &Config, now: Instant) -> Option<Option<Outgoing>> {
+        let held = self.pending & pending::HELD;
+        self.pending &= !pending::HELD;
+        let outgoing = self.poll_out_of_turn(config, now);
+        if held != 0 && self.duplicates > 0 && self.holds_back(config) {
+            self.pending |= held;
+            if outgoing.is_none() && self.board.lost_bytes() == 0 {
+                return Some(self.stop(true));
+            }
+        }
+        outgoing.map(Some)
+    }
+
+    /// Duplicates have arrived, and limited transmit is off.
+    pub(crate) fn hold_back(&mut self) {
+        self.pending |= pending::HELD;
     }
 
     #[cold]

@@ -155,6 +155,7 @@ impl Connection {
             (None, Ecn::Active | Ecn::Passive) => ecn::agree_on_syn(ours, header.flags),
             _ => None,
         };
+        self.plain_options = if agreed.is_some() { u8::MAX } else { self.options };
         let counts = self.sender.controller.signals().ecn_counts;
         self.sender.ecn = agreed.map(|agreed| {
             Box::new(EcnHalves {
