@@ -125,11 +125,13 @@ fn a_duplicate_after_the_new_data_says_that_the_losses_were_real() {
 }
 
 #[test]
-fn a_duplicate_before_the_acknowledgement_moves_on_ends_f_rto() {
-    // Step 2a. What comes with the next acknowledgement is sent again in order.
+fn a_bare_duplicate_before_the_acknowledgement_moves_on_decides_nothing() {
     let mut script = after_time_out(Config { frto: true, ..config(SACK) });
-    script.advance(ms(100));
-    sack(&mut script, 0, &[(0, 0), (0, 0)]);
+    script.advance(ms(10));
+    sack(&mut script, 0, &[]);
+    assert_eq!(sent(&mut script), []);
+    sack(&mut script, 1, &[]);
+    assert_eq!(sent(&mut script), [10, 11]);
     let mut script = after_time_out(Config { frto: false, ..config(SACK) });
     script.advance(ms(100));
     sack(&mut script, 1, &[]);
