@@ -366,11 +366,6 @@ fn the_presets_value_by_value() {
             loss_detection: LossDetection::DuplicateAcks,
             tail_loss_probe: false,
             pacing_quantum_segments: 1,
-            dsack: false,
-            dsack_undo: false,
-            eifel: false,
-            frto: false,
-            ecn: fullpipe_tcp::Ecn::Off,
             ..linux.connection.clone()
         },
         ..linux
