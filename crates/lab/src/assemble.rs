@@ -55,6 +55,12 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
     }
     if let Some(capture) = &options.capture {
         network.tap = Some(Box::new(Captures::new(capture, scenario)));
+    }
+    for nat in &scenario.nats {
+        network.add_nat(settings::nat(nat, scenario));
+    }
+    // Only who reads addresses needs them.
+    if options.capture.is_some() || !scenario.nats.is_empty() {
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
@@ -72,6 +78,10 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
         }
     }
     network.finish();
+    if let Some((router, from, to)) = network.bypassed_nat() {
+        let name = |node: NodeId| scenario.nodes[node.index()].name.clone();
+        return Err(RunError::BypassedNat { router: name(router), from: name(from), to: name(to) });
+    }
     crate::processing::set(scenario, &mut network);
     let paths = scenario
         .flows

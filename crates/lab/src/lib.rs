@@ -30,6 +30,7 @@ mod disciplines;
 mod outcome;
 mod probes;
 mod processing;
+mod promise;
 mod settings;
 mod witness;
 mod world;
@@ -92,6 +93,15 @@ pub enum RunError {
         /// The rule that is broken.
         reason: String,
     },
+    /// Packets between two hosts that an address translator parts would not pass it.
+    BypassedNat {
+        /// The translating router.
+        router: String,
+        /// One host.
+        from: String,
+        /// The other host.
+        to: String,
+    },
     /// More entities than the engine can number.
     TooLarge {
         /// What there is too much of.
@@ -106,6 +116,9 @@ impl fmt::Display for RunError {
         match self {
             RunError::Control { flow, reason } | RunError::Workload { flow, reason } => {
                 write!(formatter, "flow {flow:?}: {reason}")
+            }
+            RunError::BypassedNat { router, from, to } => {
+                write!(formatter, "{router} translates addresses, but the way from {from} to {to} does not lead by it")
             }
             RunError::TooLarge { what, limit } => {
                 write!(formatter, "too many {what}: at most {limit} can be simulated")

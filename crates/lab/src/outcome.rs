@@ -5,8 +5,8 @@ use crate::probes::Sampler;
 use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_audit::Verdict;
-use fullpipe_network::Network;
 use fullpipe_network::link::LinkCounters;
+use fullpipe_network::{NatCounters, Network};
 use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
@@ -118,6 +118,7 @@ pub struct Outcome {
     probes: Sampler,
     witness: Witness,
     links: Vec<LinkCounters>,
+    nats: Vec<NatCounters>,
     verdict: Verdict,
     ended: Instant,
     totals: Totals,
@@ -136,6 +137,7 @@ impl Outcome {
         let remaining = network.remaining();
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
+        let nats = scenario.nats.iter().filter_map(|nat| network.nat_counters(nat.router)).collect();
         let mut witness = network.observer;
         let flows = 2 * world.conversations();
         let mut last = Instant::ZERO;
@@ -151,7 +153,7 @@ impl Outcome {
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let ended = if drained { last } else { end };
         let verdict = witness.judge(&scenario, &remaining);
-        Outcome { scenario, world, probes, witness, links, verdict, ended, totals, captured }
+        Outcome { scenario, world, probes, witness, links, nats, verdict, ended, totals, captured }
     }
 
     /// The scenario that was run.
@@ -294,6 +296,12 @@ impl Outcome {
             names
         });
         links.chain(media).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
+    }
+
+    /// What each address translator has done, with its router's name, in the order of the scenario.
+    pub fn nat_rows(&self) -> impl Iterator<Item = (&str, NatCounters)> {
+        let routers = self.scenario.nats.iter().map(|nat| self.scenario.nodes[nat.router.index()].name.as_str());
+        routers.zip(self.nats.iter().copied())
     }
 
     /// The rows of `series.csv`, in order of time, then of the scenario's probes.

@@ -1,7 +1,9 @@
 //! From the scenario's words to the models' settings.
 
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, LossModel, QueueDiscipline};
+use fullpipe_network::{
+    ArpSpecification, EthernetSpecification, Limit, LossModel, NatSpecification, PortAllocation, QueueDiscipline,
+};
 use fullpipe_scenario::description;
 use fullpipe_units::{NodeId, Rate, Stream};
 
@@ -66,4 +68,29 @@ pub(crate) fn ethernet(
 pub(crate) fn impairments(described: &Impairments, seed: u64, link: &str) -> Option<Box<Impairments>> {
     let nothing = Impairments::default();
     (*described != nothing).then(|| Box::new(Impairments { seed, link: link.to_string(), ..described.clone() }))
+}
+
+/// An address translator, with the random stream of its router.
+pub(crate) fn nat(described: &description::Nat, scenario: &description::Scenario) -> NatSpecification {
+    let name = &scenario.nodes[described.router.index()].name;
+    NatSpecification {
+        router: described.router,
+        inside: described.inside.clone(),
+        first_port: described.first_port,
+        last_port: described.last_port,
+        allocation: match described.allocation {
+            description::PortAllocation::Preserve => PortAllocation::Preserve,
+            description::PortAllocation::Sequential => PortAllocation::Sequential,
+            description::PortAllocation::Random => {
+                PortAllocation::Random(Stream::new(scenario.seed, name, "port allocation"))
+            }
+        },
+        filter: described.filter,
+        ports_per_host: described.ports_per_host,
+        port_rest: described.port_rest,
+        udp_timeout: described.udp_timeout,
+        udp_inbound_refresh: described.udp_inbound_refresh,
+        tcp_established_timeout: described.tcp_established_timeout,
+        tcp_transitory_timeout: described.tcp_transitory_timeout,
+    }
 }

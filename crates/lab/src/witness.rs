@@ -2,17 +2,15 @@
 //!
 //! The auditor is told what the scenario promised, not what the network was built with.
 
+use crate::promise::declared_links;
 use crate::{Options, disciplines};
-use fullpipe_audit::{
-    Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, QueuePromise,
-    Verdict,
-};
+use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
 use fullpipe_network::IpVersion;
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Discipline, QueueLimit};
-use fullpipe_units::{FlowId, Instant, LinkId, Rate};
+use fullpipe_scenario::description::Discipline;
+use fullpipe_units::{FlowId, Instant, LinkId};
 
 /// All observers of a run.
 #[derive(Debug)]
@@ -30,52 +28,6 @@ pub(crate) struct Witness {
     ipv6: Vec<bool>,
 }
 
-/// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
-/// duplex) in theirs: the order in which the network numbers them.
-fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
-    let mut declared: Vec<DeclaredLink> = scenario
-        .links
-        .iter()
-        .map(|link| DeclaredLink {
-            name: link.name.clone(),
-            medium: Medium::PointToPoint,
-            rate_bps: link.rate.bits_per_second(),
-            delay_ns: link.delay.as_nanos(),
-            delay_varies: false,
-            varies: fullpipe_audit::Variation::default(),
-            framing_bytes: link.framing_bytes,
-            min_frame_bytes: 0,
-            mtu_bytes: link.mtu_bytes,
-            queue: queue_promise(link.queue, &link.discipline, link.rate),
-        })
-        .collect();
-    for ethernet in &scenario.ethernets {
-        let shared = DeclaredLink {
-            name: ethernet.name.clone(),
-            medium: Medium::HalfDuplex,
-            rate_bps: ethernet.rate.bits_per_second(),
-            delay_ns: ethernet.delay.as_nanos(),
-            delay_varies: false,
-            varies: fullpipe_audit::Variation::default(),
-            framing_bytes: ethernet.framing_bytes,
-            min_frame_bytes: ethernet.min_frame_bytes,
-            mtu_bytes: ethernet.mtu_bytes,
-            queue: None,
-        };
-        if ethernet.half_duplex {
-            declared.push(shared);
-        } else {
-            declared.extend(ethernet.hosts.iter().map(|host| DeclaredLink {
-                name: format!("{} {}", ethernet.name, scenario.nodes[host.index()].name),
-                medium: Medium::PointToPoint,
-                queue: queue_promise(ethernet.device_queue, &ethernet.discipline, ethernet.rate),
-                ..shared.clone()
-            }));
-        }
-    }
-    declared
-}
-
 /// Links whose discipline may take packets in another order than that of their coming.
 fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
     let reorders = |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(disciplines::reorders);
@@ -85,19 +37,6 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
         std::iter::repeat_n(reorders(&ethernet.discipline), paths)
     });
     links.chain(media).enumerate().filter(|(_, reorders)| *reorders).map(|(link, _)| LinkId(link as u32))
-}
-
-/// What may wait at a link: in its device queue, and in a discipline's if there is one.
-fn queue_promise(device: QueueLimit, above: &Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
-    let of = |limit: QueueLimit| match limit {
-        QueueLimit::Packets(packets) => (Some(u64::from(packets)), None),
-        QueueLimit::Bytes(bytes) => (None, Some(bytes)),
-        QueueLimit::Time(time) => (None, Some(rate.bytes_in(time))),
-        QueueLimit::Unlimited => (None, None),
-    };
-    let (packets, bytes) = of(device);
-    let above = above.as_ref().map_or((Some(0), Some(0)), disciplines::capacity);
-    Some(QueuePromise { packets: disciplines::add(packets, above.0), bytes: disciplines::add(bytes, above.1) })
 }
 
 impl Witness {

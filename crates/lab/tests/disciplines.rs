@@ -94,3 +94,34 @@ fn a_discipline_alone_leaves_nothing_to_the_device() {
     let Some(Discipline::CoDel { limit, .. }) = link.discipline else { panic!("{:?}", link.discipline) };
     assert_eq!(limit, Limit::Bytes(12_500));
 }
+
+#[test]
+fn dctcp_needs_no_more_than_its_name_and_a_queue_that_marks() {
+    // A step at 20 packets of 1502 bytes at 100 Mbit/s is 2.4 ms. DCTCP's queue swings about the step (Alizadeh et al.
+    // 2010): the queue's mean stays below twice that, nothing is lost, and the link is full.
+    let text = "duration = '10s'
+        [topology]
+        kind = 'chain'
+        [[topology.link]]
+        rate = '1Gbit/s'
+        delay = '1ms'
+        queue = 'unlimited'
+        [[topology.link]]
+        rate = '100Mbit/s'
+        delay = '1ms'
+        discipline = { kind = 'step', threshold = '20packets' }
+        [[flow]]
+        name = 'bulk'
+        from = 'source'
+        to = 'sink'
+        congestion = 'dctcp'
+        [[probe]]
+        link = 'link2'
+        metrics = ['queue_delay_s', 'marks']";
+    let outcome = common::outcome(text);
+    let row = outcome.flow_rows().next().unwrap();
+    assert!(row.goodput_bps.unwrap() > 95e6, "{:?}", row.goodput_bps);
+    assert!(row.counters.lost_packets == 0 && row.marked_packets.unwrap() > 100, "{row:?}");
+    let delay = common::mean(&outcome, "queue_delay_s", 2.0);
+    assert!((0.0005..0.0048).contains(&delay), "{delay}");
+}

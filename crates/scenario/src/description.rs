@@ -7,7 +7,7 @@ use fullpipe_network::discipline::{
     StepMarkerSpecification,
 };
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{Course, IpVersion, Limit};
+use fullpipe_network::{Course, IpVersion, Limit, NatFilter};
 use fullpipe_tcp::Config;
 use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
@@ -31,6 +31,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Shared Ethernet segments.
     pub ethernets: Vec<Ethernet>,
+    /// Routers that translate addresses.
+    pub nats: Vec<Nat>,
     /// Traffic, in the order of the file.
     pub flows: Vec<Flow>,
     /// Longest random processing time of each host that sends data; `None`: as long as one packet takes at the slowest
@@ -212,6 +214,46 @@ pub struct Arp {
     pub reply_timeout: Duration,
     /// Requests before the waiting packets are dropped.
     pub max_requests: u32,
+}
+
+/// A router that translates addresses (see [`fullpipe_network::NatSpecification`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nat {
+    /// The router.
+    pub router: NodeId,
+    /// The hosts inside.
+    pub inside: Vec<NodeId>,
+    /// First port of the pool.
+    pub first_port: u16,
+    /// Last port of the pool.
+    pub last_port: u16,
+    /// Which port a mapping gets.
+    pub allocation: PortAllocation,
+    /// What a mapping lets in.
+    pub filter: NatFilter,
+    /// Most ports of one protocol that one inside host may hold.
+    pub ports_per_host: Option<u32>,
+    /// How long a port rests after its mapping has ended.
+    pub port_rest: Duration,
+    /// Idle time after which a UDP mapping ends.
+    pub udp_timeout: Duration,
+    /// Whether packets from outside keep a UDP mapping alive too.
+    pub udp_inbound_refresh: bool,
+    /// Idle time after which an established TCP connection is forgotten.
+    pub tcp_established_timeout: Duration,
+    /// The same while it is being opened or closed.
+    pub tcp_transitory_timeout: Duration,
+}
+
+/// Which outside port a mapping gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortAllocation {
+    /// The inside port where it is free.
+    Preserve,
+    /// The port after the last that was given out.
+    Sequential,
+    /// A random one.
+    Random,
 }
 
 /// One declared conversation, or a group of like ones.

@@ -3,7 +3,7 @@
 use fullpipe_network::Limit;
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
-use fullpipe_tcp::{Config, LossDetection};
+use fullpipe_tcp::{Config, Ecn, LossDetection};
 use fullpipe_units::{Duration, NodeId, Rate};
 use std::path::{Path, PathBuf};
 
@@ -366,7 +366,15 @@ fn the_presets_value_by_value() {
             loss_detection: LossDetection::DuplicateAcks,
             tail_loss_probe: false,
             pacing_quantum_segments: 1,
-            ..linux.connection.clone()
+            sack: true,
+            timestamps: true,
+            initial_window_segments: 10,
+            nagle: false,
+            dsack: false,
+            eifel: false,
+            frto: false,
+            ecn: Ecn::Off,
+            ..Config::ns3()
         },
         ..linux
     };

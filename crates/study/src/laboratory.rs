@@ -89,6 +89,19 @@ impl Laboratory for VirtualLaboratory {
         let checks: Map<String, Value> =
             verdict.checks.iter().map(|(rule, count)| (rule.to_string(), Value::from(*count))).collect();
         let totals = outcome.totals();
+        let nats: Vec<Value> = outcome
+            .nat_rows()
+            .map(|(router, counters)| {
+                json!({
+                    "router": router,
+                    "mappings": counters.mappings,
+                    "expired": counters.expired,
+                    "exhausted": counters.exhausted,
+                    "unopened": counters.unopened,
+                    "unsolicited": counters.unsolicited,
+                })
+            })
+            .collect();
         let facts = json!({
             "title": loaded.title,
             "clock": "virtual",
@@ -100,6 +113,7 @@ impl Laboratory for VirtualLaboratory {
                 "hops": totals.packet_hops,
             },
             "events": totals.events,
+            "nat": nats,
             "audit": {
                 "passed": verdict.passed(),
                 "packet_by_packet": options.audit,

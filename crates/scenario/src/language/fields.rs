@@ -2,7 +2,7 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{disciplines, probes, tcp, topology, traffic};
+use super::{disciplines, nat, probes, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
 
@@ -45,11 +45,12 @@ pub(crate) static SCENARIO: Table = Table {
         Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
         Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
         Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
+        Field::optional("nat", Kind::Tables(&nat::NAT), "none", "Routers that translate addresses, in any network."),
         Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
         Field::optional("flow", Kind::Tables(&traffic::FLOW), "none; there must be one", "Who talks to whom."),
         Field::optional("probe", Kind::Tables(&probes::PROBE), "none", "What to sample into `series.csv`."),
     ]],
-    later: &["clock", "channel", "nat", "lte", "quic", "proxy", "background", "import"],
+    later: &["clock", "channel", "lte", "quic", "proxy", "background", "import"],
     ..Table::EMPTY
 };
 

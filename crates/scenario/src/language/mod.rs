@@ -28,6 +28,7 @@ mod disciplines;
 mod distributions;
 mod fields;
 mod links;
+mod nat;
 mod network;
 mod pattern;
 mod probes;
@@ -179,11 +180,23 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let seed = u64::try_from(root.integer("seed")).unwrap_or_default();
     let processing_jitter = root.get("processing_jitter").map(Value::duration);
     let network = network::build(root, check)?;
+    let nats = nat::nats(root, &network, check);
     let reach = Reach::new(&network);
     let flows = traffic::flows(root, &network, &reach, check)?;
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let network::Network { nodes, links, ethernets, .. } = network;
-    Some(Scenario { title, duration, seed, nodes, links, ethernets, flows: flows.list, processing_jitter, probes })
+    Some(Scenario {
+        title,
+        duration,
+        seed,
+        nodes,
+        links,
+        ethernets,
+        nats,
+        flows: flows.list,
+        processing_jitter,
+        probes,
+    })
 }
 
 /// The first few of many names, for what was expected.

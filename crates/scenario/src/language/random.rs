@@ -100,7 +100,8 @@ impl Writer {
             }
             Kind::Table(table) => self.table(table),
             Kind::Tables(table) => {
-                let count = 1 + self.random.below(3);
+                // A router translates once.
+                let count = if key == "nat" { 1 } else { 1 + self.random.below(3) };
                 let list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
                 format!("[{}]", list.join(", "))
             }
@@ -145,6 +146,9 @@ impl Writer {
                 pairs.extend(scheduled.then(|| "schedule_repeat = '100s'".to_string()));
                 continue;
             }
+            if table.name == "nat" && field.key.ends_with("_port") && self.random.chance(0.5) {
+                continue;
+            }
             if let Some(given) = self.consistent(table.name, field.key) {
                 pairs.push(given);
                 continue;
@@ -175,6 +179,20 @@ impl Writer {
                 Some(format!("at = '{}ms'", self.steps))
             }
             ("step", "outage") => Some("outage = false".to_string()),
+            ("nat", "router") => {
+                let router = if self.topology == "star" { "hub" } else { "router1" };
+                Some(format!("router = '{router}'"))
+            }
+            ("nat", "inside") => {
+                let inside = match self.topology {
+                    "dumbbell" => "left*",
+                    "star" => "host*",
+                    _ => "source",
+                };
+                Some(format!("inside = ['{inside}']"))
+            }
+            ("nat", "first_port") => self.random.chance(0.5).then(|| "first_port = 2000".to_string()),
+            ("nat", "last_port") => self.random.chance(0.5).then(|| "last_port = 3000".to_string()),
             ("black hole", "from") => Some("from = '1s'".to_string()),
             ("black hole", "until") => Some("until = '2s'".to_string()),
             _ => None,

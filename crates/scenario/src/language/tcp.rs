@@ -7,7 +7,7 @@ use super::Check;
 use crate::description::Tcp;
 use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, default_data};
 use fullpipe_congestion::catalogue::{ENTRIES, LATER};
-use fullpipe_tcp::{Config, KeepAlive, LossDetection};
+use fullpipe_tcp::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 use fullpipe_transport::tls;
 use fullpipe_units::Duration;
 
@@ -148,6 +148,48 @@ pub(crate) static TCP: Table = Table {
             Kind::Boolean,
             "Tail loss probes (RFC 8985 section 7); only with `loss_detection = \"rack\"`.",
         ),
+        field("dsack", Kind::Boolean, "Report duplicates that arrive (D-SACK, RFC 2883)."),
+        field(
+            "dsack_undo",
+            Kind::Boolean,
+            "Take a reduction back once D-SACK says that every retransmission was needless, as Linux does.",
+        ),
+        field(
+            "eifel",
+            Kind::Boolean,
+            "Take a reduction back when an echoed timestamp shows that the original arrived (RFC 3522, 4015).",
+        ),
+        field("frto", Kind::Boolean, "Tell spurious time-outs by new data sent first (F-RTO, RFC 5682)."),
+        field(
+            "limited_transmit",
+            Kind::Boolean,
+            "A new segment for each of the first two duplicate acknowledgements (RFC 3042), with `duplicate-acks`.",
+        ),
+        Field::optional(
+            "black_hole_timeouts",
+            Kind::Integer { min: 1, max: 255 },
+            "never",
+            "Time-outs in a row of a full segment after which smaller ones are tried (RFC 4821).",
+        ),
+        field(
+            "ecn",
+            Kind::Choice(&[
+                Choice::new("off", "never."),
+                Choice::new("passive", "where the peer asks for it."),
+                Choice::new("active", "asks for it, too."),
+            ]),
+            "Explicit congestion notification (RFC 3168).",
+        ),
+        field(
+            "ecn_feedback",
+            Kind::Choice(&[
+                Choice::new("classic", "until the sender has answered (RFC 3168)."),
+                Choice::new("dctcp", "segment by segment (RFC 8257)."),
+                Choice::new("accurate", "counters of packets and bytes (AccECN, RFC 9768)."),
+            ]),
+            "How marks are fed back. Beside `congestion = \"dctcp\"` the default is `dctcp`, with `ecn = \"active\"`; with \
+             `accurate` DCTCP sends ECT(1), which a `dualpi2` queue serves with low latency.",
+        ),
         field("pacing", Kind::Boolean, "Pace every control, as Linux's fq does."),
         field("pacing_quantum", Kind::Integer { min: 1, max: 1000 }, "Segments that leave together when paced.")
             .unit("segments"),
@@ -220,6 +262,13 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("fin_with_data_acknowledged_twice", "false"),
             ("loss_detection", "rack"),
             ("tail_loss_probe", "true"),
+            ("dsack", "true"),
+            ("dsack_undo", "true"),
+            ("eifel", "true"),
+            ("frto", "true"),
+            ("limited_transmit", "true"),
+            ("ecn", "passive"),
+            ("ecn_feedback", "classic"),
             ("pacing", "false"),
             ("pacing_quantum", "2"),
             ("hystart", "true"),
@@ -255,6 +304,13 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("fin_with_data_acknowledged_twice", "true"),
             ("loss_detection", "duplicate-acks"),
             ("tail_loss_probe", "false"),
+            ("dsack", "false"),
+            ("dsack_undo", "false"),
+            ("eifel", "false"),
+            ("frto", "false"),
+            ("limited_transmit", "true"),
+            ("ecn", "off"),
+            ("ecn_feedback", "classic"),
             ("pacing", "false"),
             ("pacing_quantum", "1"),
             ("hystart", "true"),
@@ -269,6 +325,11 @@ pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     // Probes need RACK: where a key here chooses the other way to find losses, the inherited default goes with it.
     if tree.get("loss_detection").is_some_and(|value| value.choice() == "duplicate-acks") {
         tree.fill("tail_loss_probe", Data::Boolean(false));
+    }
+    // DCTCP lives on marks: where a key here chooses it, what it needs goes with it.
+    if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
+        tree.fill("ecn", Data::Choice("active"));
+        tree.fill("ecn_feedback", Data::Choice("dctcp"));
     }
     match (own_preset, inherited) {
         (None, Some(inherited)) => {
@@ -319,7 +380,6 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
     // The schema's bounds keep every integer within 32 bits.
     let integer = |key: &str| u32::try_from(tree.integer(key)).unwrap_or(u32::MAX);
     // What has no key of its own yet follows the preset.
-    let preset = if tree.choice("preset") == "ns3" { Config::ns3() } else { Config::linux() };
     let connection = Config {
         mss_bytes: u32::try_from(tree.size("mss")).unwrap_or(u32::MAX),
         initial_window_segments: integer("initial_window"),
@@ -355,14 +415,22 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         pacing: tree.boolean("pacing"),
         pacing_quantum_segments: integer("pacing_quantum"),
         fast_open: tree.choice("fast_open") != "off",
-        black_hole_timeouts: None,
-        dsack: preset.dsack,
-        dsack_undo: preset.dsack_undo,
-        eifel: preset.eifel,
-        frto: preset.frto,
-        limited_transmit: preset.limited_transmit,
-        ecn: preset.ecn,
-        ecn_feedback: preset.ecn_feedback,
+        black_hole_timeouts: tree.get("black_hole_timeouts").and_then(|n| u32::try_from(n.integer()).ok()),
+        dsack: tree.boolean("dsack"),
+        dsack_undo: tree.boolean("dsack_undo"),
+        eifel: tree.boolean("eifel"),
+        frto: tree.boolean("frto"),
+        limited_transmit: tree.boolean("limited_transmit"),
+        ecn: match tree.choice("ecn") {
+            "active" => Ecn::Active,
+            "passive" => Ecn::Passive,
+            _ => Ecn::Off,
+        },
+        ecn_feedback: match tree.choice("ecn_feedback") {
+            "dctcp" => EcnFeedback::Dctcp,
+            "accurate" => EcnFeedback::Accurate,
+            _ => EcnFeedback::Classic,
+        },
     };
     Tcp {
         congestion: tree.choice("congestion").to_string(),

@@ -1,0 +1,99 @@
+//! What the scenario promises of its links, told to the auditor in the auditor's own words.
+
+use crate::disciplines;
+use fullpipe_audit::{Course, DeclaredLink, Medium, QueuePromise, Variation};
+use fullpipe_network::impairment::Impairments;
+use fullpipe_network::{self as network, mahimahi};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Discipline, Link, QueueLimit};
+use fullpipe_units::Rate;
+
+/// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
+/// duplex) in theirs: the order in which the network numbers them.
+pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
+    let mut declared: Vec<DeclaredLink> = scenario.links.iter().map(declared_link).collect();
+    for ethernet in &scenario.ethernets {
+        let shared = DeclaredLink {
+            name: ethernet.name.clone(),
+            medium: Medium::HalfDuplex,
+            rate_bps: ethernet.rate.bits_per_second(),
+            delay_ns: ethernet.delay.as_nanos(),
+            delay_varies: false,
+            varies: Variation::default(),
+            framing_bytes: ethernet.framing_bytes,
+            min_frame_bytes: ethernet.min_frame_bytes,
+            mtu_bytes: ethernet.mtu_bytes,
+            queue: None,
+        };
+        if ethernet.half_duplex {
+            declared.push(shared);
+        } else {
+            declared.extend(ethernet.hosts.iter().map(|host| DeclaredLink {
+                name: format!("{} {}", ethernet.name, scenario.nodes[host.index()].name),
+                medium: Medium::PointToPoint,
+                queue: queue_promise(ethernet.device_queue, &ethernet.discipline, ethernet.rate),
+                ..shared.clone()
+            }));
+        }
+    }
+    declared
+}
+
+fn declared_link(link: &Link) -> DeclaredLink {
+    let (course, rate_bps) = course(link);
+    let steps = match &link.course {
+        network::Course::Steps(schedule) => schedule.steps(),
+        network::Course::Constant | network::Course::Trace(_) => &[],
+    };
+    let delays = steps.iter().filter_map(|step| step.delay);
+    let least = delays.clone().fold(link.delay, std::cmp::Ord::min);
+    let Impairments { jitter, reordering, duplication, .. } = &link.impairments;
+    DeclaredLink {
+        name: link.name.clone(),
+        medium: Medium::PointToPoint,
+        rate_bps,
+        delay_ns: least.as_nanos(),
+        delay_varies: delays.count() > 0 || jitter.is_some() || reordering.is_some(),
+        varies: Variation {
+            course,
+            reorders: reordering.is_some() || jitter.is_some_and(|jitter| !jitter.in_order),
+            duplicates: *duplication > 0.0,
+        },
+        framing_bytes: link.framing_bytes,
+        min_frame_bytes: 0,
+        mtu_bytes: link.mtu_bytes,
+        queue: queue_promise(link.queue, &link.discipline, link.rate),
+    }
+}
+
+/// The rate over time, and the highest; 0 where bytes leave at instants and no rate bounds a frame.
+fn course(link: &Link) -> (Course, u64) {
+    let first_bps = link.rate.bits_per_second();
+    match &link.course {
+        network::Course::Constant => (Course::Constant, first_bps),
+        network::Course::Steps(schedule) => {
+            let rates =
+                schedule.steps().iter().filter_map(|step| Some((step.at.as_nanos(), step.rate?.bits_per_second())));
+            let steps: Vec<(u64, u64)> = rates.collect();
+            let highest = steps.iter().map(|(_, rate)| *rate).fold(first_bps, u64::max);
+            let repeat_ns = schedule.repeat().map(|round| round.as_nanos());
+            (Course::Steps { first_bps, steps, repeat_ns }, highest)
+        }
+        network::Course::Trace(trace) => {
+            let at_ns = trace.opportunities().iter().map(|ms| ms * 1_000_000).collect();
+            (Course::Opportunities { at_ns, bytes: mahimahi::OPPORTUNITY_BYTES }, 0)
+        }
+    }
+}
+
+/// What may wait at a link: in its device queue, and in a discipline's if there is one.
+fn queue_promise(device: QueueLimit, above: &Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
+    let (packets, bytes) = match device {
+        QueueLimit::Packets(packets) => (Some(u64::from(packets)), None),
+        QueueLimit::Bytes(bytes) => (None, Some(bytes)),
+        QueueLimit::Time(time) => (None, Some(rate.bytes_in(time))),
+        QueueLimit::Unlimited => (None, None),
+    };
+    let above = above.as_ref().map_or((Some(0), Some(0)), disciplines::capacity);
+    Some(QueuePromise { packets: disciplines::add(packets, above.0), bytes: disciplines::add(bytes, above.1) })
+}

@@ -1,0 +1,146 @@
+//! Address translators: their keys, and the plain description they become.
+
+use super::network::{Network, known};
+use super::pattern::{is_pattern, matches};
+use super::{Check, some_of};
+use crate::description::{Nat, PortAllocation};
+use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
+use fullpipe_network::NatFilter;
+use fullpipe_units::NodeId;
+use std::collections::BTreeSet;
+
+const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
+
+pub(super) static NAT: Table = Table {
+    name: "nat",
+    text: "A router that translates addresses and ports of IPv4 (RFC 4787, 5382, 7857): inside hosts share its address. \
+           Time-outs default to the shortest that the RFCs allow.",
+    fields: &[&[
+        Field::required("router", Kind::Name, "The router."),
+        Field::required(
+            "inside",
+            Kind::List(&Kind::Text),
+            "Hosts inside, by name or pattern; those behind further translators inside included. All their ways out lead by \
+             the router.",
+        ),
+        Field::default("first_port", PORT, "1024", "First port of the pool; UDP and TCP each have a pool."),
+        Field::default("last_port", PORT, "65535", "Last port of the pool."),
+        Field::default(
+            "allocation",
+            Kind::Choice(&[
+                Choice::new("preserve", "the inside port where it is free, else the first free one."),
+                Choice::new("sequential", "the port after the last that was given out."),
+                Choice::new("random", "a random one."),
+            ]),
+            "preserve",
+            "Which outside port a mapping gets.",
+        ),
+        Field::default(
+            "filter",
+            Kind::Choice(&[
+                Choice::new("endpoint-independent", "lets in packets from anywhere."),
+                Choice::new("address-dependent", "lets in packets from addresses that the inside host has sent to."),
+                Choice::new("address-and-port-dependent", "lets in packets from addresses and ports it has sent to."),
+            ]),
+            "address-and-port-dependent",
+            "What a mapping lets in.",
+        ),
+        Field::optional(
+            "ports_per_host",
+            PORT,
+            "not limited",
+            "Most ports of one protocol that one inside host may hold (RFC 6888).",
+        ),
+        Field::default("port_rest", Kind::DURATION, "0s", "How long a port rests after its mapping has ended."),
+        Field::default("udp_timeout", Kind::INTERVAL, "2min", "Idle time after which a UDP mapping ends."),
+        Field::default(
+            "udp_inbound_refresh",
+            Kind::Boolean,
+            "false",
+            "Whether packets from outside keep a UDP mapping alive too.",
+        ),
+        Field::default(
+            "tcp_established_timeout",
+            Kind::INTERVAL,
+            "124min",
+            "Idle time after which an established TCP connection is forgotten.",
+        ),
+        Field::default(
+            "tcp_transitory_timeout",
+            Kind::INTERVAL,
+            "4min",
+            "The same while it is being opened or closed.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+/// The translators of a file.
+pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat> {
+    let mut nats = Vec::new();
+    let mut routers = BTreeSet::new();
+    for (index, tree) in root.get("nat").map(Value::tables).unwrap_or_default().iter().enumerate() {
+        let path = format!("nat.{index}");
+        let place = tree.place_of("router");
+        let Some(router) = known(tree.text("router"), place, &format!("{path}.router"), network, check) else {
+            continue;
+        };
+        if !network.nodes[router.index()].router || !routers.insert(router) {
+            let what = if network.nodes[router.index()].router { "translates already" } else { "is a host" };
+            let message = format!("{} {what}", tree.text("router"));
+            check.error(place, &format!("{path}.router"), message, vec!["a router of its own".into()]);
+            continue;
+        }
+        let inside = inside(tree, &path, network, check);
+        let port = |key: &str| u16::try_from(tree.integer(key)).unwrap_or(u16::MAX);
+        if port("first_port") > port("last_port") {
+            let message = format!("{path} has no port from {} to {}", port("first_port"), port("last_port"));
+            let at = tree.place_of("last_port");
+            check.error(at, &format!("{path}.last_port"), message, vec!["first_port at most last_port".into()]);
+        }
+        nats.push(Nat {
+            router,
+            inside,
+            first_port: port("first_port"),
+            last_port: port("last_port"),
+            allocation: match tree.choice("allocation") {
+                "sequential" => PortAllocation::Sequential,
+                "random" => PortAllocation::Random,
+                _ => PortAllocation::Preserve,
+            },
+            filter: match tree.choice("filter") {
+                "endpoint-independent" => NatFilter::EndpointIndependent,
+                "address-dependent" => NatFilter::AddressDependent,
+                _ => NatFilter::AddressAndPortDependent,
+            },
+            ports_per_host: tree.get("ports_per_host").and_then(|ports| u32::try_from(ports.integer()).ok()),
+            port_rest: tree.duration("port_rest"),
+            udp_timeout: tree.duration("udp_timeout"),
+            udp_inbound_refresh: tree.boolean("udp_inbound_refresh"),
+            tcp_established_timeout: tree.duration("tcp_established_timeout"),
+            tcp_transitory_timeout: tree.duration("tcp_transitory_timeout"),
+        });
+    }
+    nats
+}
+
+fn inside(tree: &Tree, path: &str, network: &Network, check: &mut Check) -> Vec<NodeId> {
+    let mut inside: BTreeSet<NodeId> = BTreeSet::new();
+    let hosts = || network.nodes.iter().enumerate().filter(|(_, node)| !node.router);
+    for (index, entry) in tree.list("inside").iter().enumerate() {
+        let text = entry.text();
+        let path = format!("{path}.inside.{index}");
+        if !is_pattern(text) {
+            inside.extend(known(text, entry.place, &path, network, check));
+            continue;
+        }
+        let before = inside.len();
+        inside.extend(hosts().filter(|(_, node)| matches(text, &node.name)).map(|(n, _)| NodeId(n as u32)));
+        if inside.len() == before {
+            let names: Vec<&str> = hosts().map(|(_, node)| node.name.as_str()).collect();
+            let message = format!("no further host matches {text}");
+            check.error(entry.place, &path, message, some_of(names.into_iter()));
+        }
+    }
+    inside.into_iter().collect()
+}
