@@ -3,12 +3,13 @@
 use crate::applications;
 use crate::capture::{Captures, server_port};
 use crate::disciplines::discipline;
+use crate::plugins::Plugins;
 use crate::probes::Sampler;
 use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{Attachment, Endpoint, LinkSpecification, Network};
+use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
@@ -18,18 +19,24 @@ use std::sync::Arc;
 /// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
 const MAX_FLOWS: u64 = 1 << 26;
 
-pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepared, RunError> {
+pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
     let scenario: &Scenario = &shared;
     if scenario.flows.len() as u64 > MAX_FLOWS {
         return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
     }
-    let (flows, applications) = flows(scenario)?;
-    let mut network = Network::new(Witness::new(scenario, options));
+    plugins.check(scenario)?;
+    let (flows, applications) = flows(&shared, &plugins)?;
+    let mut network = Network::new(Witness::new(scenario, options, plugins.queued_links(scenario)));
     network.set_fusion(options.fusion);
     for node in &scenario.nodes {
         network.add_node(node.router);
     }
     for link in &scenario.links {
+        let limit = settings::limit(link.queue, link.rate);
+        let plugged = plugins.queue_of(scenario, link, limit);
+        // A discipline in the place of a drop-tail queue has nothing below it.
+        let alone = plugged.is_some() && link.discipline.is_none();
+        let described = || link.discipline.as_ref().map(|described| discipline(described, scenario, &link.name));
         network.add_link(LinkSpecification {
             from: link.from,
             to: link.to,
@@ -37,8 +44,8 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
             delay: link.delay,
             mtu_bytes: link.mtu_bytes,
             framing_bytes: link.framing_bytes,
-            queue: settings::limit(link.queue, link.rate),
-            discipline: link.discipline.as_ref().map(|described| discipline(described, scenario, &link.name)),
+            queue: if alone { Limit::Packets(0) } else { limit },
+            discipline: plugged.or_else(described),
             loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
             course: link.course.clone(),
             impairments: settings::impairments(&link.impairments, scenario.seed, &link.name),
@@ -90,6 +97,7 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options) -> Result<Prepa
     for path in paths.collect::<Vec<_>>() {
         network.observer.add_flow(path);
     }
+    network.observer.watch(plugins.observers);
     let world = World::new(flows, applications, scenario.seed, lie_from);
     Ok(Prepared { world, network, probes, scenario: shared })
 }
@@ -124,27 +132,35 @@ fn links_between(network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<Li
 
 type FlowsAndApplications = (Vec<Flow>, Vec<Box<dyn Application>>);
 
-fn flows(scenario: &Scenario) -> Result<FlowsAndApplications, RunError> {
+fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplications, RunError> {
+    let scenario: &Scenario = shared;
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut applications: Vec<Box<dyn Application>> = Vec::with_capacity(2 * scenario.flows.len());
     // Flows of a group share their settings; so do their connections.
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
-    for described in &scenario.flows {
+    for (index, described) in scenario.flows.iter().enumerate() {
         let (tcp, closes) = match &described.transport {
             Transport::Udp => (None, false),
             Transport::Tcp(settings) => {
+                let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
                 let maker = match &last {
                     Some((same, maker)) if *same == Arc::as_ptr(settings) => maker.clone(),
-                    _ => TcpMaker::new(settings)
-                        .map_err(|reason| RunError::Control { flow: described.name.clone(), reason })?,
+                    _ => TcpMaker::new(settings).map_err(refused)?,
                 };
                 last = Some((Arc::as_ptr(settings), maker.clone()));
+                let maker = match plugins.control_of(shared, index) {
+                    Some(control) => maker.with_control(control).map_err(refused)?,
+                    None => maker,
+                };
                 (Some(maker), settings.receiver_closes)
             }
         };
         let over_stream = tcp.is_some();
-        let pair = applications::pair(described, over_stream, closes, scenario.seed)
-            .map_err(|rule| RunError::Workload { flow: described.name.clone(), reason: rule.to_string() })?;
+        let pair = match plugins.workload_of(scenario, described) {
+            Some(pair) => pair,
+            None => applications::pair(described, over_stream, closes, scenario.seed)
+                .map_err(|rule| RunError::Workload { flow: described.name.clone(), reason: rule.to_string() })?,
+        };
         applications.extend(pair);
         let start = Instant::ZERO.saturating_add(described.start);
         flows.push(Flow { from: described.from, to: described.to, start, version: described.ip, tcp });

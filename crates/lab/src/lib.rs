@@ -28,6 +28,7 @@ mod assemble;
 mod capture;
 mod disciplines;
 mod outcome;
+mod plugins;
 mod probes;
 mod processing;
 mod promise;
@@ -38,6 +39,7 @@ mod world;
 pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_series};
 pub use capture::{Append, Capture};
 pub use outcome::{CompletionRow, FigureRow, FlowRow, LinkRow, Outcome, SeriesRow, Totals};
+pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
 
 use fullpipe_network::Fault;
 use fullpipe_scenario::Scenario;
@@ -102,6 +104,15 @@ pub enum RunError {
         /// The other host.
         to: String,
     },
+    /// A plug-in is meant for something that the scenario does not have.
+    Unknown {
+        /// What it should be: "flow" or "link".
+        what: &'static str,
+        /// What was asked for: a name or a pattern.
+        found: String,
+        /// The name that resembles it most, if one does.
+        nearest: Option<String>,
+    },
     /// More entities than the engine can number.
     TooLarge {
         /// What there is too much of.
@@ -119,6 +130,10 @@ impl fmt::Display for RunError {
             }
             RunError::BypassedNat { router, from, to } => {
                 write!(formatter, "{router} translates addresses, but the way from {from} to {to} does not lead by it")
+            }
+            RunError::Unknown { what, found, nearest } => {
+                write!(formatter, "no {what} {found:?} in the scenario")?;
+                nearest.iter().try_for_each(|name| write!(formatter, "; did you mean {name:?}?"))
             }
             RunError::TooLarge { what, limit } => {
                 write!(formatter, "too many {what}: at most {limit} can be simulated")
@@ -151,7 +166,15 @@ pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunEr
 /// # Errors
 /// As [`prepare`].
 pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prepared, RunError> {
-    assemble::assemble(scenario, options)
+    assemble::assemble(scenario, options, Plugins::default())
+}
+
+/// Builds the world of a scenario with parts of the caller's own.
+///
+/// # Errors
+/// As [`prepare`]; and if a plug-in is meant for a flow or link that is not there.
+pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
+    assemble::assemble(scenario, options, plugins)
 }
 
 impl Prepared {
@@ -190,4 +213,12 @@ impl Prepared {
 /// As [`prepare`].
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, RunError> {
     Ok(prepare(scenario, options)?.run())
+}
+
+/// Builds and runs with parts of the caller's own.
+///
+/// # Errors
+/// As [`prepare_with`].
+pub fn run_with(scenario: &Scenario, options: &Options, plugins: Plugins) -> Result<Outcome, RunError> {
+    Ok(prepare_with(Arc::new(scenario.clone()), options, plugins)?.run())
 }

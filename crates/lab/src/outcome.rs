@@ -7,11 +7,12 @@ use crate::world::World;
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
 use fullpipe_network::{NatCounters, Network};
-use fullpipe_record::FlowCounters;
+use fullpipe_record::{FlowCounters, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::{Completion, Figure};
+use std::any::Any;
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
@@ -106,6 +107,8 @@ pub struct Totals {
     pub lost_packets: u64,
     /// Events of the calendar.
     pub events: u64,
+    /// Packets that wait or are on their way at the end.
+    pub remaining_packets: u64,
     /// Connections that still live at the end.
     pub live_endpoints: u64,
 }
@@ -148,6 +151,7 @@ impl Outcome {
             totals.lost_packets += counters.lost_packets;
             last = last.max(counters.last_rx).max(counters.last_tx);
         }
+        totals.remaining_packets = remaining.packets_per_flow.values().map(|(packets, _)| packets).sum();
         totals.data_packets = witness.data_packets;
         totals.packet_hops = witness.transmissions;
         let end = Instant::ZERO.saturating_add(scenario.duration);
@@ -206,7 +210,7 @@ impl Outcome {
         let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
         let (protocol, congestion) = match &described.transport {
             Transport::Udp => ("udp", None),
-            Transport::Tcp(tcp) => ("tcp", Some(tcp.congestion.as_str())),
+            Transport::Tcp(_) => ("tcp", self.world.control(flow)),
         };
         if end == 1 && protocol == "udp" && counters.tx_packets == 0 {
             return None;
@@ -302,6 +306,40 @@ impl Outcome {
     pub fn nat_rows(&self) -> impl Iterator<Item = (&str, NatCounters)> {
         let routers = self.scenario.nats.iter().map(|nat| self.scenario.nodes[nat.router.index()].name.as_str());
         routers.zip(self.nats.iter().copied())
+    }
+
+    /// The plugged-in observers of a type, in the order in which they were plugged in.
+    ///
+    /// ```
+    /// # use fullpipe_lab::{Options, Plugins, run_with};
+    /// # use fullpipe_record::{Observer, PacketView};
+    /// # use fullpipe_units::Instant;
+    /// #[derive(Default)]
+    /// struct Count(u64);
+    ///
+    /// impl Observer for Count {
+    ///     fn sent(&mut self, _now: Instant, _packet: &PacketView) {
+    ///         self.0 += 1;
+    ///     }
+    /// }
+    /// # let text = r#"
+    /// #     duration = "1s"
+    /// #     [topology]
+    /// #     kind = "chain"
+    /// #     link = [{ rate = "1Mbit/s", delay = "5ms" }]
+    /// #     [[flow]]
+    /// #     from = "source"
+    /// #     to = "sink"
+    /// #     workload = "bulk"
+    /// # "#;
+    /// # let scenario = fullpipe_scenario::load(text, "example.toml", &[]).expect("a good scenario").scenario;
+    ///
+    /// let outcome = run_with(&scenario, &Options::default(), Plugins::new().observe(Count::default())).expect("a run");
+    /// let count: &Count = outcome.observers().next().expect("the one above");
+    /// assert_eq!(count.0, outcome.flow_rows().map(|row| row.counters.tx_packets).sum::<u64>());
+    /// ```
+    pub fn observers<T: Observer + 'static>(&self) -> impl Iterator<Item = &T> {
+        self.witness.watchers().filter_map(|observer| (observer as &dyn Any).downcast_ref())
     }
 
     /// The rows of `series.csv`, in order of time, then of the scenario's probes.

@@ -2,6 +2,7 @@
 //!
 //! The auditor is told what the scenario promised, not what the network was built with.
 
+use crate::plugins::Plugged;
 use crate::promise::declared_links;
 use crate::{Options, disciplines};
 use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
@@ -11,14 +12,15 @@ use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmissio
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Discipline;
 use fullpipe_units::{FlowId, Instant, LinkId};
+use std::fmt;
 
 /// All observers of a run.
 #[derive(Debug)]
 pub(crate) struct Witness {
     pub(crate) monitor: FlowMonitor,
     auditor: Auditor,
-    /// Follows every packet, where asked for.
-    packet_auditor: Option<Box<PacketAuditor>>,
+    /// Whoever else watches, where asked for.
+    more: Option<Box<More>>,
     /// Packets with transport payload that arrived.
     pub(crate) data_packets: u64,
     /// Frames transmitted.
@@ -26,6 +28,35 @@ pub(crate) struct Witness {
     flows: u32,
     /// Whether the scenario's flows are of IPv6.
     ipv6: Vec<bool>,
+}
+
+/// Observers that few runs have.
+#[derive(Default)]
+struct More {
+    /// Follows every packet.
+    auditor: Option<PacketAuditor>,
+    /// The caller's own.
+    plugged: Vec<Box<dyn Plugged>>,
+}
+
+impl fmt::Debug for More {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plugged = self.plugged.len();
+        formatter.debug_struct("More").field("auditor", &self.auditor).field("plugged", &plugged).finish()
+    }
+}
+
+impl More {
+    /// Out of the way of runs without them. Callers hand in copies of views, so that the originals need never be in memory.
+    #[inline(never)]
+    fn tell(&mut self, event: impl Fn(&mut dyn Observer)) {
+        if let Some(auditor) = &mut self.auditor {
+            event(auditor);
+        }
+        for observer in &mut self.plugged {
+            event(&mut **observer);
+        }
+    }
 }
 
 /// Links whose discipline may take packets in another order than that of their coming.
@@ -40,18 +71,31 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
 }
 
 impl Witness {
-    pub(crate) fn new(scenario: &Scenario, options: &Options) -> Self {
+    /// `unpromised`: further links of whose queues neither order nor limit are promised.
+    pub(crate) fn new(scenario: &Scenario, options: &Options, unpromised: impl Iterator<Item = LinkId>) -> Self {
         let mut monitor = FlowMonitor::new();
         monitor.grow(2 * scenario.flows.len());
         let mut auditor = Auditor::new(declared_links(scenario));
         auditor.reserve_flows(2 * scenario.flows.len());
-        let packet_auditor = options.audit_packets.then(|| {
-            let mut packets = Box::new(PacketAuditor::new(declared_links(scenario)));
-            reordering_links(scenario).for_each(|link| packets.may_reorder(link));
-            packets
+        let more = options.audit_packets.then(|| {
+            let mut packets = PacketAuditor::new(declared_links(scenario));
+            reordering_links(scenario).chain(unpromised).for_each(|link| packets.may_reorder(link));
+            Box::new(More { auditor: Some(packets), plugged: Vec::new() })
         });
         let ipv6 = scenario.flows.iter().map(|flow| flow.ip == IpVersion::V6).collect();
-        Witness { monitor, auditor, packet_auditor, data_packets: 0, transmissions: 0, flows: 0, ipv6 }
+        Witness { monitor, auditor, more, data_packets: 0, transmissions: 0, flows: 0, ipv6 }
+    }
+
+    /// Lets others watch as well.
+    pub(crate) fn watch(&mut self, observers: Vec<Box<dyn Plugged>>) {
+        if !observers.is_empty() {
+            self.more.get_or_insert_default().plugged = observers;
+        }
+    }
+
+    /// Those others.
+    pub(crate) fn watchers(&self) -> impl Iterator<Item = &dyn Plugged> {
+        self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
     }
 
     /// The next direction of a conversation, with the links that its packets pass.
@@ -59,7 +103,7 @@ impl Witness {
         let ipv6 = self.ipv6.get(self.flows as usize / 2).is_some_and(|ipv6| *ipv6);
         let declared = DeclaredFlow { path, ipv6 };
         self.auditor.add_flow(FlowId(self.flows), &declared);
-        if let Some(packets) = &mut self.packet_auditor {
+        if let Some(packets) = self.more.as_mut().and_then(|more| more.auditor.as_mut()) {
             packets.add_flow(FlowId(self.flows), &declared);
         }
         self.flows += 1;
@@ -77,7 +121,7 @@ impl Witness {
     pub(crate) fn judge(&mut self, scenario: &Scenario, remaining: &Remaining) -> Verdict {
         let end = End { scenario, monitor: &self.monitor, remaining };
         let verdict = self.auditor.finish(&end);
-        match &mut self.packet_auditor {
+        match self.more.as_mut().and_then(|more| more.auditor.as_mut()) {
             Some(packets) => verdict.and(packets.finish(&end)),
             None => verdict,
         }
@@ -116,8 +160,9 @@ impl Observer for Witness {
     fn sent(&mut self, now: Instant, packet: &PacketView) {
         self.monitor.sent(now, packet);
         self.auditor.sent(now, packet);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.sent(now, packet);
+        if let Some(more) = &mut self.more {
+            let packet = *packet;
+            more.tell(|observer| observer.sent(now, &packet));
         }
     }
 
@@ -126,8 +171,9 @@ impl Observer for Witness {
         self.data_packets += u64::from(packet.payload_bytes > 0);
         self.monitor.delivered(now, packet, sent);
         self.auditor.delivered(now, packet, sent);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.delivered(now, packet, sent);
+        if let Some(more) = &mut self.more {
+            let packet = *packet;
+            more.tell(|observer| observer.delivered(now, &packet, sent));
         }
     }
 
@@ -135,24 +181,33 @@ impl Observer for Witness {
     fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
         self.monitor.dropped(now, packet, link, reason);
         self.auditor.dropped(now, packet, link, reason);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.dropped(now, packet, link, reason);
+        if let Some(more) = &mut self.more {
+            let packet = *packet;
+            more.tell(|observer| observer.dropped(now, &packet, link, reason));
         }
     }
 
     #[inline(always)]
     fn offered(&mut self, link: LinkId, wire_bytes: u32) {
         self.auditor.offered(link, wire_bytes);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.offered(link, wire_bytes);
+        if let Some(more) = &mut self.more {
+            more.tell(|observer| observer.offered(link, wire_bytes));
         }
     }
 
     #[inline(always)]
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.auditor.link_dropped(link, wire_bytes, reason);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.link_dropped(link, wire_bytes, reason);
+        if let Some(more) = &mut self.more {
+            more.tell(|observer| observer.link_dropped(link, wire_bytes, reason));
+        }
+    }
+
+    #[inline(always)]
+    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
+        if let Some(more) = &mut self.more {
+            let packet = *packet;
+            more.tell(|observer| observer.marked(now, &packet, link));
         }
     }
 
@@ -168,8 +223,9 @@ impl Observer for Witness {
     fn transmitted(&mut self, transmission: &Transmission) {
         self.transmissions += 1;
         self.auditor.transmitted(transmission);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.transmitted(transmission);
+        if let Some(more) = &mut self.more {
+            let transmission = *transmission;
+            more.tell(|observer| observer.transmitted(&transmission));
         }
     }
 }

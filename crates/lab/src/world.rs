@@ -4,6 +4,7 @@
 //! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
 //! scenario's n-th flow has the numbers 2n and 2n + 1.
 
+use crate::plugins::ControlMaker;
 use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
@@ -24,10 +25,13 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct TcpMaker {
     pub(crate) config: Arc<fullpipe_tcp::Config>,
+    /// Name of the congestion control.
     control: Arc<str>,
     options: catalogue::Options,
     fast_open_known: bool,
     tls: Option<tls::Settings>,
+    /// Who makes the control, if not the catalogue.
+    plugged: Option<Box<ControlMaker>>,
 }
 
 impl TcpMaker {
@@ -47,11 +51,27 @@ impl TcpMaker {
             options,
             fast_open_known: settings.fast_open_known,
             tls: settings.tls,
+            plugged: None,
         })
     }
 
-    /// A control; `seed` decides the random choices that it may make.
-    fn controller(&self, seed: u64) -> Box<dyn Controller> {
+    /// The same with a plugged-in control, or why TCP cannot drive it.
+    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+        let control = maker.make(0, true);
+        if control.signals().one_way_delay {
+            return Err(format!(
+                "congestion control `{}` needs one-way delays, which TCP does not have",
+                control.name()
+            ));
+        }
+        Ok(TcpMaker { control: control.name().into(), plugged: Some(Box::new(maker)), ..self })
+    }
+
+    /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.
+    fn controller(&self, seed: u64, connection: u32, initiator: bool) -> Box<dyn Controller> {
+        if let Some(maker) = &self.plugged {
+            return maker.make(connection, initiator);
+        }
         let options = catalogue::Options { seed, ..self.options };
         catalogue::create(&self.control, &options).expect("it could be created when the world was built")
     }
@@ -182,6 +202,11 @@ impl World {
     /// Scenario flow of a conversation.
     pub(crate) fn flow_of(&self, conversation: usize) -> usize {
         self.core.conversations[conversation].flow as usize
+    }
+
+    /// Name of a flow's congestion control, for TCP.
+    pub(crate) fn control(&self, flow: usize) -> Option<&str> {
+        self.core.flows[flow].tcp.as_ref().map(|tcp| &*tcp.control)
     }
 
     /// What the application at one end of a flow (0: initiator) has achieved.
@@ -399,7 +424,8 @@ impl Core {
         let seed = self.draw(conversation, "initiator", "congestion");
         let described = &self.flows[flow as usize];
         let Some(tcp) = &described.tcp else { return NONE };
-        let connection = Connection::client(tcp.config.clone(), tcp.controller(seed), initial_sequence, network.now());
+        let control = tcp.controller(seed, opened, true);
+        let connection = Connection::client(tcp.config.clone(), control, initial_sequence, network.now());
         let mut connection = self.with_fast_open_entry(connection, flow);
         let described = &self.flows[flow as usize];
         let mut tls = tcp.tls.map(|settings| Box::new(Session::client(settings)));
@@ -460,12 +486,13 @@ impl Core {
         if !flow.is_forward() || !header.has(flags::SYN) || header.has(flags::ACK | flags::RST) {
             return None;
         }
-        let described = self.conversations.get(conversation)?.flow;
+        let &Conversation { flow: described, number, .. } = self.conversations.get(conversation)?;
         let initial_sequence = self.draw(conversation, "acceptor", "initial-sequence") as u32;
         let seed = self.draw(conversation, "acceptor", "congestion");
         let flow_of = &self.flows[described as usize];
         let tcp = flow_of.tcp.as_ref()?;
-        let connection = Connection::server(tcp.config.clone(), tcp.controller(seed), initial_sequence, now);
+        let control = tcp.controller(seed, number, false);
+        let connection = Connection::server(tcp.config.clone(), control, initial_sequence, now);
         let mut connection = connection;
         if connection.config().fast_open
             && let Some(cookie) = self.fast_open_cookie(flow_of.from, flow_of.to)

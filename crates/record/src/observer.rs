@@ -107,7 +107,8 @@ pub trait Observer {
     #[inline(always)]
     fn offered(&mut self, _link: LinkId, _wire_bytes: u32) {}
 
-    /// A frame was dropped at a link's queue or on its way.
+    /// A frame was dropped before it was transmitted: at a link's queue, or because the medium was busy too often. A
+    /// frame that a loss model takes has been transmitted; then only [`Observer::dropped`] tells.
     #[inline(always)]
     fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 

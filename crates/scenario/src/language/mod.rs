@@ -40,6 +40,7 @@ mod topology;
 mod traffic;
 mod workloads;
 
+pub use pattern::matches;
 pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
 pub use tcp::CONGESTION;
 

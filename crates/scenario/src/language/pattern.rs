@@ -9,7 +9,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 }
 
 /// Whether `pattern` matches the whole of `name`. Linear in memory, and at worst the product of the lengths in time.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
     // Where to go on after the latest star takes one letter more.

@@ -1,0 +1,269 @@
+//! Parts of a world that a program brings along: congestion controls, queue disciplines, workloads, observers.
+//!
+//! A factory is called while the world is built, or when a connection opens, and is told where its product will stand.
+//! It draws random numbers only from the streams that it is handed, which are named after that place; so a run with
+//! plug-ins is as deterministic as one without, and the auditor watches it in the same way.
+
+use fullpipe_congestion::Controller;
+use fullpipe_network::{Limit, QueueDiscipline};
+use fullpipe_record::Observer;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Flow, Link, Transport};
+use fullpipe_scenario::language::matches;
+use fullpipe_scenario::schema::nearest;
+use fullpipe_units::{LinkId, Stream};
+use fullpipe_workload::Application;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::RunError;
+
+/// Where a congestion control will work: one end of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlContext<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The flow; its transport is TCP.
+    pub flow: &'a Flow,
+    /// Which of the flow's connections, counted from 0 in the order in which they are opened.
+    pub connection: u32,
+    /// Whether it is the end that opens the connection.
+    pub initiator: bool,
+}
+
+impl ControlContext<'_> {
+    /// A random stream of this end of this connection.
+    pub fn random(&self, purpose: &str) -> Stream {
+        let end = if self.initiator { "initiator" } else { "acceptor" };
+        Stream::new(self.scenario.seed, &self.flow.name, &format!("{purpose} {} {end}", self.connection))
+    }
+}
+
+/// Where a queue discipline will work: one direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueContext<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The direction of a link: its rate, delay and largest packet.
+    pub link: &'a Link,
+    /// What the scenario lets wait in the link's drop-tail queue, whose place the discipline takes. If the scenario has
+    /// a discipline there itself: the limit of the device queue that stays below.
+    pub limit: Limit,
+}
+
+impl QueueContext<'_> {
+    /// A random stream of this direction of the link.
+    pub fn random(&self, purpose: &str) -> Stream {
+        Stream::new(self.scenario.seed, &self.link.name, purpose)
+    }
+}
+
+/// Where a pair of applications will work: the two ends of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadContext<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The flow.
+    pub flow: &'a Flow,
+}
+
+impl WorkloadContext<'_> {
+    /// A random stream of the flow. Asked twice for one purpose it is the same stream from its beginning: two ends that
+    /// must draw alike ask for one purpose, others for two.
+    pub fn random(&self, purpose: &str) -> Stream {
+        Stream::new(self.scenario.seed, &self.flow.name, purpose)
+    }
+
+    /// Whether the flow runs over a stream (TCP) and not over datagrams.
+    pub fn over_stream(&self) -> bool {
+        matches!(self.flow.transport, Transport::Tcp(_))
+    }
+}
+
+type ControlFactory = dyn Fn(&ControlContext<'_>) -> Box<dyn Controller> + Send + Sync;
+type QueueFactory = dyn Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
+type WorkloadFactory = dyn Fn(&WorkloadContext<'_>) -> [Box<dyn Application>; 2] + Send + Sync;
+
+/// An observer whose type can be asked for.
+pub(crate) trait Plugged: Observer + Any + Send {}
+
+impl<T: Observer + Any + Send> Plugged for T {}
+
+/// What a program adds to a scenario.
+///
+/// Flows and links are chosen by name or by a pattern (`*` stands for any letters, `?` for one). The name of a
+/// `[[flow]]` means all flows that it stands for. Where two choices meet, the later one counts.
+///
+/// ```
+/// use fullpipe_congestion::cubic::Cubic;
+/// use fullpipe_lab::Plugins;
+/// let plugins = Plugins::new().control("bulk", |_| Box::new(Cubic::default()));
+/// ```
+#[derive(Default)]
+pub struct Plugins {
+    controls: Vec<(String, Arc<ControlFactory>)>,
+    queues: Vec<(String, Arc<QueueFactory>)>,
+    workloads: Vec<(String, Arc<WorkloadFactory>)>,
+    pub(crate) observers: Vec<Box<dyn Plugged>>,
+}
+
+impl fmt::Debug for Plugins {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn names<F: ?Sized>(factories: &[(String, Arc<F>)]) -> Vec<&str> {
+            factories.iter().map(|(name, _)| name.as_str()).collect()
+        }
+        formatter
+            .debug_struct("Plugins")
+            .field("controls", &names(&self.controls))
+            .field("queues", &names(&self.queues))
+            .field("workloads", &names(&self.workloads))
+            .field("observers", &self.observers.len())
+            .finish()
+    }
+}
+
+impl Plugins {
+    /// None yet.
+    pub fn new() -> Self {
+        Plugins::default()
+    }
+
+    /// A congestion control for both ends of every connection of these flows, instead of the scenario's. The factory is
+    /// called for each end of each connection, and once more for each flow before the run, to learn the control's name
+    /// and needs.
+    #[must_use]
+    pub fn control(
+        mut self,
+        flows: &str,
+        factory: impl Fn(&ControlContext<'_>) -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Self {
+        self.controls.push((flows.to_owned(), Arc::new(factory)));
+        self
+    }
+
+    /// A queue discipline for these directions of links (`bottleneck`, `bottleneck.reverse`), instead of the scenario's
+    /// drop-tail queue or discipline. The factory is called once for each direction. Of such a queue the auditor checks
+    /// that nothing gets lost or comes out of nowhere, but neither order nor limit.
+    #[must_use]
+    pub fn queue(
+        mut self,
+        links: &str,
+        factory: impl Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync + 'static,
+    ) -> Self {
+        self.queues.push((links.to_owned(), Arc::new(factory)));
+        self
+    }
+
+    /// The applications of these flows, initiator and acceptor, instead of those of the scenario's workload. The factory
+    /// is called once for each flow. Whether a flow has an end, which its goodput hangs on, is still read from the
+    /// scenario.
+    #[must_use]
+    pub fn workload(
+        mut self,
+        flows: &str,
+        factory: impl Fn(&WorkloadContext<'_>) -> [Box<dyn Application>; 2] + Send + Sync + 'static,
+    ) -> Self {
+        self.workloads.push((flows.to_owned(), Arc::new(factory)));
+        self
+    }
+
+    /// An observer of the whole run. It cannot change the run; afterwards it is found by its type, see
+    /// [`Outcome::observers`](crate::Outcome::observers).
+    #[must_use]
+    pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Refuses choices that choose nothing.
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), RunError> {
+        let flows = || scenario.flows.iter();
+        let names: Vec<&str> = flows().map(|flow| flow.name.as_str()).collect();
+        for (chosen, _) in &self.workloads {
+            known("flow", chosen, &names, chooses_flow)?;
+        }
+        for (chosen, _) in &self.controls {
+            known("flow", chosen, &names, chooses_flow)?;
+            let tcp = |flow: &Flow| matches!(flow.transport, Transport::Tcp(_));
+            if !flows().any(|flow| tcp(flow) && chooses_flow(chosen, &flow.name)) {
+                let reason = String::from("it runs over UDP, which has no congestion control to replace");
+                return Err(RunError::Control { flow: chosen.clone(), reason });
+            }
+        }
+        let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+        self.queues.iter().try_for_each(|(chosen, _)| known("link", chosen, &names, matches))
+    }
+
+    /// The congestion control of a flow, if one is plugged in.
+    pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlMaker> {
+        let name = &scenario.flows[flow].name;
+        let (_, factory) = self.controls.iter().rev().find(|(chosen, _)| chooses_flow(chosen, name))?;
+        Some(ControlMaker { factory: factory.clone(), scenario: scenario.clone(), flow })
+    }
+
+    /// The queue discipline of a link, if one is plugged in.
+    pub(crate) fn queue_of(&self, scenario: &Scenario, link: &Link, limit: Limit) -> Option<Box<dyn QueueDiscipline>> {
+        let (_, factory) = self.queues.iter().rev().find(|(chosen, _)| matches(chosen, &link.name))?;
+        Some(factory(&QueueContext { scenario, link, limit }))
+    }
+
+    /// The links with a plugged-in discipline.
+    pub(crate) fn queued_links(&self, scenario: &Scenario) -> impl Iterator<Item = LinkId> {
+        let chosen = |name: &str| self.queues.iter().any(|(pattern, _)| matches(pattern, name));
+        let links = scenario.links.iter().enumerate();
+        links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
+    }
+
+    /// The applications of a flow, if they are plugged in.
+    pub(crate) fn workload_of(&self, scenario: &Scenario, flow: &Flow) -> Option<[Box<dyn Application>; 2]> {
+        let (_, factory) = self.workloads.iter().rev().find(|(chosen, _)| chooses_flow(chosen, &flow.name))?;
+        Some(factory(&WorkloadContext { scenario, flow }))
+    }
+}
+
+/// Makes the plugged-in controls of a flow.
+#[derive(Clone)]
+pub(crate) struct ControlMaker {
+    factory: Arc<ControlFactory>,
+    scenario: Arc<Scenario>,
+    flow: usize,
+}
+
+impl fmt::Debug for ControlMaker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ControlMaker").field("flow", &self.flow).finish_non_exhaustive()
+    }
+}
+
+impl ControlMaker {
+    pub(crate) fn make(&self, connection: u32, initiator: bool) -> Box<dyn Controller> {
+        let scenario = &*self.scenario;
+        (self.factory)(&ControlContext { scenario, flow: &scenario.flows[self.flow], connection, initiator })
+    }
+}
+
+/// The name of the `[[flow]]` that a flow comes from.
+fn group(flow: &str) -> &str {
+    flow.split_once('.').map_or(flow, |(group, _)| group)
+}
+
+/// Whether a name or pattern chooses a flow, by its own name or that of its group.
+fn chooses_flow(chosen: &str, flow: &str) -> bool {
+    matches(chosen, flow) || matches(chosen, group(flow))
+}
+
+/// Whether a name or pattern chooses anything.
+fn known(
+    what: &'static str,
+    chosen: &str,
+    names: &[&str],
+    chooses: impl Fn(&str, &str) -> bool,
+) -> Result<(), RunError> {
+    if names.iter().any(|name| chooses(chosen, name)) {
+        return Ok(());
+    }
+    let candidates = names.iter().copied().chain(names.iter().map(|name| group(name)).filter(|_| what == "flow"));
+    let nearest = nearest(chosen, candidates).map(str::to_owned);
+    Err(RunError::Unknown { what, found: chosen.to_owned(), nearest })
+}

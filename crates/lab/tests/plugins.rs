@@ -1,0 +1,355 @@
+//! Plug-ins: a built-in part that is plugged in changes nothing, an observer sees all and changes nothing, a choice
+//! that chooses nothing is refused.
+
+mod common;
+
+use common::flows_csv;
+use fullpipe_congestion::cubic::{Cubic, CubicConfig};
+use fullpipe_congestion::hystart::HyStart;
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, Signals, Timeout};
+use fullpipe_lab::{ControlContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with, write_series};
+use fullpipe_network::queue::Queued;
+use fullpipe_network::{Fifo, Limit, QueueDiscipline};
+use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe_scenario::Scenario;
+use fullpipe_units::{Instant, LinkId};
+use fullpipe_workload::{Bulk, Sink};
+use std::sync::{Arc, Mutex};
+
+/// A dumbbell with overflow, random loss, probes; flows with an end, without one, in a group, and over UDP.
+const MIXED: &str = r#"
+    duration = "5s"
+    seed = 3
+    [topology]
+    kind = "dumbbell"
+    pairs = 3
+    access = { rate = "100Mbit/s", delay = "1ms" }
+    bottleneck = { rate = "10Mbit/s", delay = "10ms", queue = "30packets", loss = { kind = "bernoulli", probability = 0.001 } }
+    [[flow]]
+    name = "long"
+    from = "left1"
+    to = "right1"
+    [[flow]]
+    name = "short"
+    from = "left2"
+    to = "right2"
+    count = 3
+    start = "1s"
+    size = "300kB"
+    [[flow]]
+    name = "datagrams"
+    from = "left3"
+    to = "right3"
+    protocol = "udp"
+    workload = "constant-rate"
+    payload = "1000B"
+    interval = "5ms"
+    [[probe]]
+    flow = "long"
+    metrics = ["cwnd_bytes", "throughput_bps"]
+    [[probe]]
+    link = "bottleneck"
+    metrics = ["queue_bytes"]
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).scenario
+}
+
+/// Runs with the packet auditor, which must pass.
+fn outcome(scenario: &Scenario, plugins: Plugins) -> Outcome {
+    let options = Options { audit_packets: true, ..Options::default() };
+    let outcome = run_with(scenario, &options, plugins).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+    outcome
+}
+
+/// All that a run writes about flows, and its series.
+fn records(outcome: &Outcome) -> (String, String) {
+    let mut series = Vec::new();
+    write_series(outcome, &mut series).expect("memory takes it");
+    (flows_csv(outcome), String::from_utf8(series).expect("it is text"))
+}
+
+/// With these plug-ins the records are those of the same run without any.
+fn changes_nothing(scenario: &Scenario, plugins: Plugins) {
+    assert_eq!(records(&outcome(scenario, plugins)), records(&outcome(scenario, Plugins::new())));
+}
+
+fn cubic(context: &ControlContext<'_>) -> Box<dyn Controller> {
+    let fullpipe_scenario::description::Transport::Tcp(tcp) = &context.flow.transport else {
+        panic!("{} is no TCP flow", context.flow.name)
+    };
+    let hystart = tcp.hystart.then(|| HyStart::new(tcp.connection.pacing));
+    Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() }))
+}
+
+#[test]
+fn a_plugged_in_cubic_is_the_built_in_one() {
+    let cubics = scenario(MIXED);
+    changes_nothing(&cubics, Plugins::new().control("*", cubic));
+    // And it is the plugged-in one that runs: on a scenario of another control the records become those of CUBIC.
+    let renos = scenario(&MIXED.replace("size = \"300kB\"", "size = \"300kB\"\ncongestion = \"linux-reno\""));
+    let built_in = records(&outcome(&cubics, Plugins::new()));
+    assert_ne!(records(&outcome(&renos, Plugins::new())), built_in);
+    assert_eq!(records(&outcome(&renos, Plugins::new().control("short", cubic))), built_in);
+}
+
+#[test]
+fn a_control_is_told_where_it_works() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let plugins = Plugins::new().control("short.2", move |context| {
+        let draw = context.random("test").bits();
+        notes.lock().expect("nobody panicked").push((
+            context.flow.name.clone(),
+            context.connection,
+            context.initiator,
+            draw,
+        ));
+        cubic(context)
+    });
+    let scenario = scenario(MIXED);
+    changes_nothing(&scenario, plugins);
+    let seen = seen.lock().expect("nobody panicked");
+    let places: Vec<_> =
+        seen.iter().map(|(flow, connection, initiator, _)| (&**flow, *connection, *initiator)).collect();
+    // Once to learn its name, then the end that opens, then the end that accepts.
+    assert_eq!(places, [("short.2", 0, true), ("short.2", 0, true), ("short.2", 0, false)]);
+    assert_eq!(seen[0].3, seen[1].3, "one place, one stream");
+    assert_ne!(seen[1].3, seen[2].3, "two places, two streams");
+}
+
+#[test]
+fn the_last_choice_counts_and_a_group_is_chosen_by_its_name() {
+    let scenario = scenario(MIXED);
+    let plugins = Plugins::new().control("*", |_| Box::new(Fixed("one"))).control("short", |_| Box::new(Fixed("two")));
+    let outcome = outcome(&scenario, plugins);
+    let controls: Vec<(String, Option<&str>)> = outcome
+        .flow_rows()
+        .filter(|row| !row.flow.ends_with("reverse"))
+        .map(|row| (row.flow.into_owned(), row.congestion))
+        .collect();
+    let expected = [
+        ("long", Some("one")),
+        ("short.1", Some("two")),
+        ("short.2", Some("two")),
+        ("short.3", Some("two")),
+        ("datagrams", None),
+    ];
+    assert_eq!(controls, expected.map(|(flow, control)| (flow.to_owned(), control)));
+}
+
+/// Leaves the window as it is.
+#[derive(Debug)]
+struct Fixed(&'static str);
+
+impl Controller for Fixed {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+    fn on_ack(&mut self, _control: &mut Control, _ack: &Ack) {}
+    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+        control.ssthresh_bytes = control.cwnd_bytes;
+    }
+    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+        control.ssthresh_bytes = control.cwnd_bytes;
+    }
+}
+
+#[test]
+fn a_plugged_in_fifo_is_the_drop_tail_queue() {
+    let scenario = scenario(MIXED);
+    changes_nothing(&scenario, Plugins::new().queue("bottleneck*", |context| Box::new(Fifo::new(context.limit))));
+    // It is the plugged-in one that runs: an endless one drops nothing.
+    let endless = Plugins::new().queue("bottleneck", |_| Box::new(Fifo::new(Limit::Unlimited)));
+    let drops = |outcome: &Outcome| {
+        outcome.link_rows().find(|row| row.link == "bottleneck").expect("the link").counters.queue_drops
+    };
+    assert!(drops(&outcome(&scenario, Plugins::new())) > 0);
+    assert_eq!(drops(&outcome(&scenario, endless)), 0);
+}
+
+#[test]
+fn a_plugged_in_fifo_is_the_built_in_discipline() {
+    let fifo = MIXED.replace(
+        r#"queue = "30packets""#,
+        r#"queue = "4packets", discipline = { kind = "fifo", limit = "26packets" }"#,
+    );
+    let scenario = scenario(&fifo);
+    let plugins = Plugins::new().queue("bottleneck", |context| {
+        assert_eq!(context.limit, Limit::Packets(4), "what stays below");
+        Box::new(Fifo::new(Limit::Packets(26)))
+    });
+    changes_nothing(&scenario, plugins);
+}
+
+/// Last in, first out: what no auditor of order would let pass.
+#[derive(Debug, Default)]
+struct Stack(Vec<Queued>);
+
+impl QueueDiscipline for Stack {
+    fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        if self.0.len() >= 30 {
+            return Err(packet);
+        }
+        self.0.push(packet);
+        Ok(())
+    }
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.0.pop()
+    }
+    fn packets(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|packet| u64::from(packet.wire_bytes)).sum()
+    }
+}
+
+#[test]
+fn a_plugged_in_discipline_may_serve_in_any_order() {
+    let outcome = outcome(&scenario(MIXED), Plugins::new().queue("bottleneck", |_| Box::new(Stack::default())));
+    assert!(outcome.totals().data_packets > 1000);
+}
+
+#[test]
+fn a_plugged_in_bulk_is_the_built_in_one() {
+    let bulks = scenario(MIXED);
+    let plugins = Plugins::new().workload("short", |context| {
+        assert!(context.over_stream());
+        let fullpipe_scenario::description::Workload::Bulk { size_bytes, write_bytes } = context.flow.workload else {
+            panic!("a bulk flow")
+        };
+        [Box::new(Bulk::new(size_bytes, write_bytes)), Box::new(Sink::new(true))]
+    });
+    changes_nothing(&bulks, plugins);
+    // It is the plugged-in one that runs: on a scenario of a tenth of the size the receivers have the whole.
+    let smaller = scenario(&MIXED.replace("300kB", "30kB"));
+    let received = |plugins: Plugins| {
+        let outcome = outcome(&smaller, plugins);
+        let row = outcome.flow_rows().find(|row| row.flow == "short.1").expect("the flow");
+        row.goodput_bps.expect("it got something") * row.completion.expect("it completed").as_secs_f64() / 8.0
+    };
+    let whole =
+        Plugins::new().workload("short.1", |_| [Box::new(Bulk::new(Some(300_000), 1000)), Box::new(Sink::new(true))]);
+    assert_eq!(received(Plugins::new()).round(), 30_000.0);
+    assert_eq!(received(whole).round(), 300_000.0);
+}
+
+/// Counts what it sees.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Tally {
+    sent: u64,
+    delivered: u64,
+    dropped: u64,
+    lost: u64,
+    offered: u64,
+    link_dropped: u64,
+    transmitted: u64,
+}
+
+impl Observer for Tally {
+    fn sent(&mut self, _now: Instant, _packet: &PacketView) {
+        self.sent += 1;
+    }
+    fn delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {
+        self.delivered += 1;
+    }
+    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, reason: DropReason) {
+        self.dropped += 1;
+        self.lost += u64::from(reason == DropReason::Loss);
+    }
+    fn offered(&mut self, _link: LinkId, _wire_bytes: u32) {
+        self.offered += 1;
+    }
+    fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {
+        self.link_dropped += 1;
+    }
+    fn transmitted(&mut self, _transmission: &Transmission) {
+        self.transmitted += 1;
+    }
+}
+
+/// Watches nothing, but is another type.
+struct Blind;
+
+impl Observer for Blind {}
+
+#[test]
+fn an_observer_sees_every_packet_come_to_its_end() {
+    let scenario = scenario(MIXED);
+    // The calendar is cut at five seconds: some packets are still on their way.
+    let plugins = Plugins::new().observe(Tally::default()).observe(Blind).observe(Tally::default());
+    let outcome = outcome(&scenario, plugins);
+    let tallies: Vec<&Tally> = outcome.observers().collect();
+    assert_eq!(tallies.len(), 2);
+    assert_eq!(outcome.observers::<Blind>().count(), 1);
+    assert_eq!(tallies[0], tallies[1], "both see the same");
+    let tally = tallies[0];
+    let totals = outcome.totals();
+    assert_eq!(tally.sent, tally.delivered + tally.dropped + totals.remaining_packets);
+    assert!(tally.dropped > 0 && totals.remaining_packets > 0, "{tally:?} {totals:?}");
+    assert_eq!((tally.delivered, tally.dropped), (totals.packets, totals.lost_packets));
+    assert_eq!(tally.transmitted, totals.packet_hops);
+    // What the loss model takes has been transmitted; all other drops are those of queues, nothing being fragmented.
+    assert_eq!(tally.link_dropped, tally.dropped - tally.lost);
+    assert!(tally.lost > 0 && tally.link_dropped > 0, "{tally:?}");
+    // What has come to a queue and has not left it is on its way.
+    let queued = tally.offered - tally.transmitted - tally.link_dropped;
+    assert!(queued <= totals.remaining_packets, "{tally:?} {totals:?}");
+}
+
+#[test]
+fn an_observer_changes_nothing() {
+    let scenario = scenario(MIXED);
+    changes_nothing(&scenario, Plugins::new().observe(Tally::default()));
+    let plain = run(&scenario, &Options::default()).expect("a run");
+    let watched = run_with(&scenario, &Options::default(), Plugins::new().observe(Tally::default())).expect("a run");
+    assert_eq!(watched.totals(), plain.totals());
+    assert_eq!(records(&watched), records(&plain));
+    assert_eq!(plain.observers::<Tally>().count(), 0);
+}
+
+fn refused(plugins: Plugins) -> String {
+    prepare_with(Arc::new(scenario(MIXED)), &Options::default(), plugins).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_the_nearest_name() {
+    let plugins = Plugins::new().control("lnog", cubic);
+    assert_eq!(refused(plugins), r#"no flow "lnog" in the scenario; did you mean "long"?"#);
+    let plugins = Plugins::new().control("shrot", cubic);
+    assert_eq!(refused(plugins), r#"no flow "shrot" in the scenario; did you mean "short"?"#);
+    let plugins = Plugins::new().workload("video*", |_| unreachable!("nobody asks"));
+    assert_eq!(refused(plugins), r#"no flow "video*" in the scenario"#);
+    let plugins = Plugins::new().queue("botleneck.reverse", |_| unreachable!("nobody asks"));
+    assert_eq!(refused(plugins), r#"no link "botleneck.reverse" in the scenario; did you mean "bottleneck.reverse"?"#);
+    // The name of a link is that of its first direction, not of both.
+    let plugins = Plugins::new().queue("bottleneck.revers", |_| unreachable!("nobody asks"));
+    assert!(refused(plugins).ends_with(r#"did you mean "bottleneck.reverse"?"#));
+}
+
+#[test]
+fn a_control_goes_with_its_transport() {
+    let reason = refused(Plugins::new().control("datagrams", cubic));
+    assert_eq!(reason, r#"flow "datagrams": it runs over UDP, which has no congestion control to replace"#);
+
+    #[derive(Debug)]
+    struct Delays;
+    impl Controller for Delays {
+        fn name(&self) -> &'static str {
+            "delays"
+        }
+        fn signals(&self) -> Signals {
+            Signals { one_way_delay: true, ..Signals::default() }
+        }
+        fn on_ack(&mut self, _control: &mut Control, _ack: &Ack) {}
+        fn on_congestion(&mut self, _control: &mut Control, _congestion: &Congestion) {}
+        fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+    }
+    let plugins = Plugins::new().control("long", |_| Box::new(Delays));
+    let error = run_with(&scenario(MIXED), &Options::default(), plugins).expect_err("it is refused");
+    let reason = "congestion control `delays` needs one-way delays, which TCP does not have";
+    assert_eq!(error, RunError::Control { flow: "long".into(), reason: reason.into() });
+}
