@@ -202,6 +202,21 @@ impl Outcome {
         })
     }
 
+    /// The row of one direction of a conversation, by the name that it has in `flows.csv`.
+    pub fn flow(&self, name: &str) -> Option<FlowRow<'_>> {
+        self.flow_rows().find(|row| row.flow == name)
+    }
+
+    /// The name in `flows.csv` of an observer's flow; `None` if the run has no such flow.
+    pub fn flow_name(&self, flow: FlowId) -> Option<Cow<'_, str>> {
+        let (conversation, end) = (flow.index() / 2, usize::from(!flow.is_forward()));
+        if conversation >= self.world.conversations() {
+            return None;
+        }
+        let described = &self.scenario.flows[self.world.flow_of(conversation)];
+        Some(direction_name(&described.name, self.world.number_of(conversation) + 1, end))
+    }
+
     /// `number`: which of the flow's conversations it is, from 1, and whether there are several. An application knows
     /// of its flow only: where that has several conversations, none of them has a goodput or completion of its own
     /// (`completions.csv` has those of its transfers).
@@ -215,12 +230,6 @@ impl Outcome {
         if end == 1 && protocol == "udp" && counters.tx_packets == 0 {
             return None;
         }
-        let name: Cow<'_, str> = match (number, end) {
-            (1, 0) => Cow::Borrowed(described.name.as_str()),
-            (1, _) => Cow::Owned(format!("{}.reverse", described.name)),
-            (n, 0) => Cow::Owned(format!("{}#{n}", described.name)),
-            (n, _) => Cow::Owned(format!("{}#{n}.reverse", described.name)),
-        };
         let (from, to) = if end == 0 { (described.from, described.to) } else { (described.to, described.from) };
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = self.world.progress(flow, 1 - end);
@@ -248,7 +257,7 @@ impl Outcome {
         let goodput_bps = (!several && progress.received_bytes > 0 && !until.is_zero())
             .then(|| progress.received_bytes as f64 * 8.0 / until.as_secs_f64());
         Some(FlowRow {
-            flow: name,
+            flow: direction_name(&described.name, number, end),
             source: &self.scenario.nodes[from.index()].name,
             destination: &self.scenario.nodes[to.index()].name,
             protocol,
@@ -342,8 +351,35 @@ impl Outcome {
         self.witness.watchers().filter_map(|observer| (observer as &dyn Any).downcast_ref())
     }
 
+    /// What a link, a shared medium or a station's path has carried, by its name; the way back of a link called `NAME` is
+    /// `NAME.reverse`.
+    pub fn link(&self, name: &str) -> Option<LinkRow<'_>> {
+        self.link_rows().find(|row| row.link == name)
+    }
+
+    /// The name of an observer's link; `None` if the run has no such link.
+    pub fn link_name(&self, link: LinkId) -> Option<Cow<'_, str>> {
+        self.link_rows().nth(link.index()).map(|row| row.link)
+    }
+
     /// The rows of `series.csv`, in order of time, then of the scenario's probes.
     pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.probes.rows()
+    }
+
+    /// The samples of one metric of a flow, link or segment, in order of time. Its unit is in the metric's name.
+    pub fn series(&self, subject: &str, metric: &str) -> impl Iterator<Item = (Instant, f64)> {
+        let rows = self.probes.rows().filter(move |row| row.subject == subject && row.metric == metric);
+        rows.map(|row| (row.time, row.value))
+    }
+}
+
+/// The name of one direction of a flow's n-th conversation (from 1) in `flows.csv`.
+fn direction_name(flow: &str, number: u32, end: usize) -> Cow<'_, str> {
+    match (number, end) {
+        (1, 0) => Cow::Borrowed(flow),
+        (1, _) => Cow::Owned(format!("{flow}.reverse")),
+        (n, 0) => Cow::Owned(format!("{flow}#{n}")),
+        (n, _) => Cow::Owned(format!("{flow}#{n}.reverse")),
     }
 }

@@ -204,6 +204,11 @@ impl World {
         self.core.conversations[conversation].flow as usize
     }
 
+    /// Which of its flow's conversations one is, from 0.
+    pub(crate) fn number_of(&self, conversation: usize) -> u32 {
+        self.core.conversations[conversation].number
+    }
+
     /// Name of a flow's congestion control, for TCP.
     pub(crate) fn control(&self, flow: usize) -> Option<&str> {
         self.core.flows[flow].tcp.as_ref().map(|tcp| &*tcp.control)

@@ -12,7 +12,7 @@ use fullpipe_network::queue::Queued;
 use fullpipe_network::{Fifo, Limit, QueueDiscipline};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
-use fullpipe_units::{Instant, LinkId};
+use fullpipe_units::{FlowId, Instant, LinkId};
 use fullpipe_workload::{Bulk, Sink};
 use std::sync::{Arc, Mutex};
 
@@ -163,9 +163,7 @@ fn a_plugged_in_fifo_is_the_drop_tail_queue() {
     changes_nothing(&scenario, Plugins::new().queue("bottleneck*", |context| Box::new(Fifo::new(context.limit))));
     // It is the plugged-in one that runs: an endless one drops nothing.
     let endless = Plugins::new().queue("bottleneck", |_| Box::new(Fifo::new(Limit::Unlimited)));
-    let drops = |outcome: &Outcome| {
-        outcome.link_rows().find(|row| row.link == "bottleneck").expect("the link").counters.queue_drops
-    };
+    let drops = |outcome: &Outcome| outcome.link("bottleneck").expect("the link").counters.queue_drops;
     assert!(drops(&outcome(&scenario, Plugins::new())) > 0);
     assert_eq!(drops(&outcome(&scenario, endless)), 0);
 }
@@ -228,7 +226,7 @@ fn a_plugged_in_bulk_is_the_built_in_one() {
     let smaller = scenario(&MIXED.replace("300kB", "30kB"));
     let received = |plugins: Plugins| {
         let outcome = outcome(&smaller, plugins);
-        let row = outcome.flow_rows().find(|row| row.flow == "short.1").expect("the flow");
+        let row = outcome.flow("short.1").expect("the flow");
         row.goodput_bps.expect("it got something") * row.completion.expect("it completed").as_secs_f64() / 8.0
     };
     let whole =
@@ -309,6 +307,27 @@ fn an_observer_changes_nothing() {
     assert_eq!(watched.totals(), plain.totals());
     assert_eq!(records(&watched), records(&plain));
     assert_eq!(plain.observers::<Tally>().count(), 0);
+}
+
+#[test]
+fn numbers_of_an_observer_have_the_names_of_the_records() {
+    // Transfers as a Poisson process: each opens a connection of its own, numbered as they come.
+    let text =
+        MIXED.replace("size = \"300kB\"", "workload = \"poisson-transfers\"\ninterval = \"200ms\"\nsize = \"20kB\"");
+    let outcome = outcome(&scenario(&text), Plugins::new());
+    let names: Vec<String> = outcome.flow_rows().map(|row| row.flow.into_owned()).collect();
+    assert!(names.iter().any(|name| name == "short.3#2.reverse"), "{names:?}");
+    let numbers = (0..).map(FlowId).map_while(|flow| outcome.flow_name(flow));
+    // A conversation over UDP that carried nothing back has no row.
+    let numbered: Vec<_> = numbers.filter(|name| name != "datagrams.reverse").collect();
+    assert_eq!(numbered, names);
+    for name in &names {
+        assert_eq!(outcome.flow(name).expect("a row").flow, name.as_str());
+    }
+    let links: Vec<_> = (0..).map(LinkId).map_while(|link| outcome.link_name(link)).collect();
+    assert_eq!(links, outcome.link_rows().map(|row| row.link).collect::<Vec<_>>());
+    assert_eq!(outcome.flow("nobody").map(|row| row.source), None);
+    assert_eq!(outcome.series("long", "cwnd_bytes").count(), outcome.series("bottleneck", "queue_bytes").count());
 }
 
 fn refused(plugins: Plugins) -> String {
