@@ -1,17 +1,26 @@
 //! Fullpipe, a laboratory for transport protocols: the library.
 //!
-//! This crate gathers the rooms of the house under one name; each module is a crate of its own with its own
-//! documentation. Begin with [`scenario::load`] and [`lab::run`]:
+//! A [`Simulation`] is a scenario as text, overrides, and parts of your own; running it gives an [`Outcome`]:
 //!
 //! ```
-//! let text = fullpipe::embedded::scenario("quick-start").expect("an embedded scenario");
-//! let loaded = fullpipe::scenario::load(text, "quick-start.toml", &[]).expect("it is right");
-//! let outcome = fullpipe::lab::run(&loaded.scenario, &Default::default()).expect("it can be run");
+//! use fullpipe::Simulation;
+//!
+//! let outcome = Simulation::embedded("quick-start").expect("it is embedded").run()?;
 //! println!("{}", outcome.verdict());
 //! for row in outcome.flow_rows() {
 //!     println!("{}: {} packets received", row.flow, row.counters.rx_packets);
 //! }
+//! # Ok::<(), fullpipe::Error>(())
 //! ```
+//!
+//! The modules are the rooms of the house, each a crate of its own with its own documentation. What can be plugged in:
+//!
+//! | part | trait | example |
+//! |---|---|---|
+//! | a congestion control | [`congestion::Controller`] | `examples/congestion_control.rs` |
+//! | a queue discipline | [`network::QueueDiscipline`] | `examples/queue_discipline.rs` |
+//! | a workload | [`workload::Application`] | `examples/workload.rs` |
+//! | an observer | [`record::Observer`] | `examples/observer.rs` |
 
 pub use fullpipe_audit as audit;
 pub use fullpipe_congestion as congestion;
@@ -27,6 +36,25 @@ pub use fullpipe_units as units;
 pub use fullpipe_workload as workload;
 
 pub mod embedded;
+mod simulation;
+
+pub use lab::{Outcome, Plugins};
+pub use simulation::{Error, Simulation};
 
 /// Identity of this build: the package's version, and a hash of the workspace's sources and Cargo.lock.
 pub const BUILD: &str = env!("FULLPIPE_BUILD");
+
+/// The code of the pages in `docs/`, compiled and run as documentation tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/build-a-world.md")]
+    struct BuildAWorld;
+    #[doc = include_str!("../../../docs/add-a-congestion-control.md")]
+    struct AddACongestionControl;
+    #[doc = include_str!("../../../docs/add-a-queue-discipline.md")]
+    struct AddAQueueDiscipline;
+    #[doc = include_str!("../../../docs/add-a-workload.md")]
+    struct AddAWorkload;
+    #[doc = include_str!("../../../docs/add-an-observer.md")]
+    struct AddAnObserver;
+}

@@ -47,8 +47,6 @@ impl fmt::Debug for More {
 }
 
 impl More {
-    /// Out of the way of runs without them. Callers hand in copies of views, so that the originals need never be in memory.
-    #[inline(never)]
     fn tell(&mut self, event: impl Fn(&mut dyn Observer)) {
         if let Some(auditor) = &mut self.auditor {
             event(auditor);
@@ -56,6 +54,70 @@ impl More {
         for observer in &mut self.plugged {
             event(&mut **observer);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_sent(&mut self, now: Instant, packet: &PacketView) {
+        self.tell(|observer| observer.sent(now, packet));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        self.tell(|observer| observer.delivered(now, packet, sent));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_transmitted(&mut self, transmission: &Transmission) {
+        self.tell(|observer| observer.transmitted(transmission));
+    }
+}
+
+/// Out of the way of runs without them. What comes with every packet is handed on as a copy: so the original, in a run
+/// without them, need never be in memory.
+impl Observer for More {
+    #[inline(always)]
+    fn sent(&mut self, now: Instant, packet: &PacketView) {
+        let packet = *packet;
+        self.tell_sent(now, &packet);
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
+        let packet = *packet;
+        self.tell_delivered(now, &packet, sent);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
+        self.tell(|observer| observer.dropped(now, packet, link, reason));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+        self.tell(|observer| observer.offered(link, wire_bytes));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.tell(|observer| observer.link_dropped(link, wire_bytes, reason));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
+        self.tell(|observer| observer.marked(now, packet, link));
+    }
+
+    #[inline(always)]
+    fn transmitted(&mut self, transmission: &Transmission) {
+        let transmission = *transmission;
+        self.tell_transmitted(&transmission);
     }
 }
 
@@ -161,8 +223,7 @@ impl Observer for Witness {
         self.monitor.sent(now, packet);
         self.auditor.sent(now, packet);
         if let Some(more) = &mut self.more {
-            let packet = *packet;
-            more.tell(|observer| observer.sent(now, &packet));
+            more.sent(now, packet);
         }
     }
 
@@ -172,8 +233,7 @@ impl Observer for Witness {
         self.monitor.delivered(now, packet, sent);
         self.auditor.delivered(now, packet, sent);
         if let Some(more) = &mut self.more {
-            let packet = *packet;
-            more.tell(|observer| observer.delivered(now, &packet, sent));
+            more.delivered(now, packet, sent);
         }
     }
 
@@ -182,8 +242,7 @@ impl Observer for Witness {
         self.monitor.dropped(now, packet, link, reason);
         self.auditor.dropped(now, packet, link, reason);
         if let Some(more) = &mut self.more {
-            let packet = *packet;
-            more.tell(|observer| observer.dropped(now, &packet, link, reason));
+            more.dropped(now, packet, link, reason);
         }
     }
 
@@ -191,7 +250,7 @@ impl Observer for Witness {
     fn offered(&mut self, link: LinkId, wire_bytes: u32) {
         self.auditor.offered(link, wire_bytes);
         if let Some(more) = &mut self.more {
-            more.tell(|observer| observer.offered(link, wire_bytes));
+            more.offered(link, wire_bytes);
         }
     }
 
@@ -199,15 +258,14 @@ impl Observer for Witness {
     fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.auditor.link_dropped(link, wire_bytes, reason);
         if let Some(more) = &mut self.more {
-            more.tell(|observer| observer.link_dropped(link, wire_bytes, reason));
+            more.link_dropped(link, wire_bytes, reason);
         }
     }
 
     #[inline(always)]
     fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
         if let Some(more) = &mut self.more {
-            let packet = *packet;
-            more.tell(|observer| observer.marked(now, &packet, link));
+            more.marked(now, packet, link);
         }
     }
 
@@ -224,8 +282,7 @@ impl Observer for Witness {
         self.transmissions += 1;
         self.auditor.transmitted(transmission);
         if let Some(more) = &mut self.more {
-            let transmission = *transmission;
-            more.tell(|observer| observer.transmitted(&transmission));
+            more.transmitted(transmission);
         }
     }
 }

@@ -42,7 +42,7 @@ pub use mahimahi::Trace;
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{Fault, Hosts, Network};
 pub use packet::{AccurateEcn, Content, Handle, IpVersion, Packet, SackBlock, SegmentOptions, Side, TcpHeader};
-pub use queue::{Fifo, Limit, QueueDiscipline};
+pub use queue::{Fifo, Limit, QueueDiscipline, Queued};
 pub use routing::Attachment;
 pub use schedule::{Schedule, Step};
 pub use special::Course;
