@@ -114,6 +114,12 @@ impl Observer for More {
         self.tell(|observer| observer.marked(now, packet, link));
     }
 
+    #[cold]
+    #[inline(never)]
+    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
+        self.tell(|observer| observer.duplicated(arrival, packet, link));
+    }
+
     #[inline(always)]
     fn transmitted(&mut self, transmission: &Transmission) {
         let transmission = *transmission;
@@ -272,8 +278,8 @@ impl Observer for Witness {
     fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
         self.monitor.duplicated(arrival, packet, link);
         self.auditor.duplicated(arrival, packet, link);
-        if let Some(packets) = &mut self.packet_auditor {
-            packets.duplicated(arrival, packet, link);
+        if let Some(more) = &mut self.more {
+            more.duplicated(arrival, packet, link);
         }
     }
 
