@@ -74,6 +74,7 @@ const SHARED: &str = r#"
 /// Datagrams of both versions of IP that are cut at their source, and of IPv4 at a router too.
 const CUT: &str = r#"
     duration = "2s"
+processing_jitter = "0s"
     [topology]
     kind = "chain"
     link = [{ rate = "10Mbit/s", delay = "2ms", loss = { kind = "periodic", every = 40 } },

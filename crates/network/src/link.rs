@@ -126,6 +126,8 @@ pub struct Link {
     // Second line.
     pub(crate) framing_bytes: u16,
     pub(crate) mtu_bytes: u16,
+    /// Largest IP packet that takes the short way: the MTU, or 0 if every packet needs more care.
+    pub(crate) plain_bytes: u16,
     /// Whether the far end passes packets on.
     pub(crate) to_router: bool,
     pub(crate) frames: u64,
@@ -149,8 +151,6 @@ pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 #[derive(Debug)]
 pub(crate) struct Extras {
     pub(crate) loss: Option<LossModel>,
-    /// Whether there is more than loss.
-    pub(crate) rare: bool,
     pub(crate) driven: Option<Driven>,
     pub(crate) special: Option<Box<Special>>,
 }
@@ -176,7 +176,7 @@ impl Link {
         });
         let special = Special::new(course, impairments, rate, delay);
         let rare = driven.is_some() || special.is_some();
-        let extras = (loss.is_some() || rare).then(|| Box::new(Extras { loss, rare, driven, special }));
+        let extras = (loss.is_some() || rare).then(|| Box::new(Extras { loss, driven, special }));
         Link {
             transmitter: Transmitter::new(rate),
             busy_until: Instant::ZERO,
@@ -185,6 +185,7 @@ impl Link {
             feeder: NO_LINK,
             framing_bytes: u16::try_from(framing_bytes).unwrap_or(u16::MAX),
             mtu_bytes: u16::try_from(mtu_bytes).unwrap_or(u16::MAX),
+            plain_bytes: if rare { 0 } else { u16::try_from(mtu_bytes).unwrap_or(u16::MAX) },
             to_router: false,
             frames: 0,
             bytes: 0,

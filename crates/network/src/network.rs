@@ -106,6 +106,9 @@ pub struct Network<O> {
     observed: BTreeSet<LinkId>,
     fuse: bool,
     silent_drop: Option<Box<SilentDrop>>,
+    /// Whether somebody captures or takes time before sending: then sending and arriving go the long way. Known when
+    /// the run starts.
+    attentive: bool,
     pub(crate) dropped: Vec<Queued>,
     events: u64,
 }
@@ -133,6 +136,7 @@ impl<O: Observer> Network<O> {
             observed: BTreeSet::new(),
             fuse: true,
             silent_drop: None,
+            attentive: false,
             dropped: Vec::new(),
             events: 0,
         }
@@ -189,6 +193,9 @@ impl<O: Observer> Network<O> {
                 ));
             }
             Fault::SilentDrop { link, every } => {
+                if let Some(link) = self.links.get_mut(link.index()) {
+                    link.plain_bytes = 0;
+                }
                 self.silent_drop = Some(Box::new(SilentDrop { link, every: every.max(1), count: 0 }));
                 self.fuse = false;
             }
@@ -322,23 +329,46 @@ impl<O: Observer> Network<O> {
 
     /// A host hands a packet to the network, now.
     #[inline(always)]
-    pub fn send(&mut self, from: NodeId, packet: Packet) {
+    pub fn send(&mut self, from: NodeId, packet: &Packet) {
+        let sent = self.now;
+        self.send_with(from, |slot| *slot = Packet { sent, ..*packet });
+    }
+
+    /// A host hands a packet to the network, now, by writing it to where it will lie: all fields, `sent` with
+    /// [`Network::now`].
+    #[inline(always)]
+    pub fn send_with(&mut self, from: NodeId, fill: impl FnOnce(&mut Packet)) {
+        let handle = self.arena.allocate();
+        let packet = self.arena.get_mut(handle);
+        fill(packet);
+        debug_assert_eq!(packet.sent, self.now, "a packet is sent now");
+        if self.attentive {
+            return self.send_attentively(from, handle);
+        }
+        let Packet { flow, destination, ip_bytes, .. } = *packet;
+        self.observer.sent(self.now, &packet.view());
+        self.route(from, InFlight { handle, destination, flow, ip_bytes });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_attentively(&mut self, from: NodeId, handle: Handle) {
+        let packet = self.arena.take(handle);
         if self.nodes[from.index()].processing.is_some() {
             return self.hold(from, packet);
         }
         self.hand_over(from, packet);
     }
 
-    #[inline(always)]
+    /// A packet leaves its source, seen by the tap.
     pub(crate) fn hand_over(&mut self, from: NodeId, mut packet: Packet) {
         packet.sent = self.now;
-        let Packet { flow, destination, ip_bytes, .. } = packet;
         self.observer.sent(self.now, &packet.view());
         let handle = self.arena.insert(packet);
         if self.tap.is_some() {
             self.capture_sent(from, handle);
         }
-        self.route(from, InFlight { handle, destination, flow, ip_bytes });
+        self.route(from, self.arena.in_flight(handle));
     }
 
     #[inline(always)]
@@ -391,10 +421,7 @@ impl<O: Observer> Network<O> {
         loop {
             let l = &mut self.links[link.index()];
             let wire_bytes = ip_bytes + u32::from(l.framing_bytes);
-            if ip_bytes > u32::from(l.mtu_bytes)
-                || self.silent_drop.is_some()
-                || l.extras.as_ref().is_some_and(|extras| extras.rare)
-            {
+            if ip_bytes > u32::from(l.plain_bytes) {
                 match self.enqueue_with_care(link, at, handle) {
                     Some(next) => (link, at) = next,
                     None => return,
@@ -483,10 +510,10 @@ impl<O: Observer> Network<O> {
             if special {
                 return self.book(link, at, handle);
             }
-            // Only a fault elsewhere brought us here.
-            let fault = self.silent_drop.take();
+            // A fault on a link that is plain otherwise, which spares this packet.
+            l.plain_bytes = l.mtu_bytes;
             self.enqueue(link, at, self.arena.in_flight(handle));
-            self.silent_drop = fault;
+            self.links[link.index()].plain_bytes = 0;
             return None;
         };
         self.observer.offered(link, wire_bytes);
@@ -586,6 +613,7 @@ impl<O: Observer> Network<O> {
     /// (nothing is computed beyond it). Returns whether anything is left.
     pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
         self.horizon = horizon;
+        self.attentive = self.tap.is_some() || self.nodes.iter().any(|node| node.processing.is_some());
         while let Some((at, event)) = self.calendar.next() {
             if at > end {
                 self.now = end;
@@ -617,7 +645,7 @@ impl<O: Observer> Network<O> {
                     if to_router {
                         self.route(to, packet);
                     } else {
-                        self.arrive(hosts, to, packet.handle);
+                        self.arrive_at_host(hosts, to, packet.handle);
                     }
                 }
                 EventClass::Departure => {
@@ -649,23 +677,33 @@ impl<O: Observer> Network<O> {
         if self.nodes[node.index()].router {
             return self.route(node, self.arena.in_flight(handle));
         }
+        self.arrive_at_host(hosts, node, handle);
+    }
+
+    #[inline(always)]
+    fn arrive_at_host(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         let packet = self.arena.get(handle);
-        if let Content::Fragment { .. } = packet.content {
-            if self.tap.is_some() {
-                self.capture(node, Direction::In, handle);
-            }
-            return self.receive_fragment(hosts, node, handle);
-        }
-        if packet.corrupted {
-            if self.tap.is_some() {
-                self.capture(node, Direction::In, handle);
-            }
-            return self.refuse_corrupted(handle);
+        if self.attentive | packet.corrupted | matches!(packet.content, Content::Fragment { .. }) {
+            return self.arrive_attentively(hosts, node, handle);
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
+        hosts.receive(self, node, handle);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn arrive_attentively(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         if self.tap.is_some() {
             self.capture(node, Direction::In, handle);
         }
+        let packet = self.arena.get(handle);
+        if let Content::Fragment { .. } = packet.content {
+            return self.receive_fragment(hosts, node, handle);
+        }
+        if packet.corrupted {
+            return self.refuse_corrupted(handle);
+        }
+        self.observer.delivered(self.now, &packet.view(), packet.sent);
         hosts.receive(self, node, handle);
     }
 

@@ -90,7 +90,7 @@ fn run_v6(mtus: &[u32], ip_bytes: u32, tcp: bool) -> (Network<Recorder>, World) 
         true => Content::Tcp(TcpHeader { payload_bytes: (ip_bytes - 60) as u16, ..TcpHeader::default() }),
         false => Content::Udp { payload_bytes: ip_bytes - 48 },
     };
-    network.send(a, Packet { version: IpVersion::V6, ..Packet::new(FlowId(0), b, ip_bytes, content) });
+    network.send(a, &Packet { version: IpVersion::V6, ..Packet::new(FlowId(0), b, ip_bytes, content) });
     let mut world = World::default();
     network.run(&mut world, NEVER, NEVER);
     assert_eq!(network.arena.live_packets().count(), 0, "nothing is left behind");

@@ -300,7 +300,7 @@ fn what_does_not_cross_is_left_alone() {
         version: fullpipe_network::IpVersion::V6,
         ..fullpipe_network::Packet::new(FlowId(3), second, 148, Content::Udp { payload_bytes: 100 })
     };
-    home.network.send(home.server, packet);
+    home.network.send(home.server, &packet);
     home.network.run(&mut world, NEVER, NEVER);
     assert_eq!(world.received.iter().map(|(flow, ..)| flow.0).collect::<Vec<_>>(), [4, 3, 5]);
     assert_eq!(home.counters(), NatCounters::default());

@@ -52,7 +52,7 @@ impl Hosts<()> for Source {
         let bytes = self.sizes.as_mut().map_or(MEAN_BYTES, |sizes| sizes.exponential(MEAN_BYTES));
         // Beyond 65 535 bytes lie e^-16 of the sizes.
         let ip_bytes = bytes.round().clamp(1.0, 65_535.0) as u32;
-        network.send(NodeId(0), Packet::new(FlowId(0), NodeId(1), ip_bytes, Content::Udp { payload_bytes: 0 }));
+        network.send(NodeId(0), &Packet::new(FlowId(0), NodeId(1), ip_bytes, Content::Udp { payload_bytes: 0 }));
         self.left -= 1;
         if self.left > 0 {
             self.at += self.arrivals.exponential(self.gap);

@@ -785,7 +785,7 @@ impl Connection {
         if self.sender.ecn.is_some() {
             self.fill_ecn(outgoing, out);
         }
-        if outgoing.fin {
+        if outgoing.fin() {
             out.header.flags |= flags::FIN;
             match self.state {
                 State::Established => self.state = State::FinWait1,
@@ -800,7 +800,7 @@ impl Connection {
     fn fill_ecn(&mut self, outgoing: &Outgoing, out: &mut Transmit) {
         let Some(ecn) = &mut self.sender.ecn else { return };
         out.header.flags |= ecn.receiver.flags();
-        if !outgoing.fresh || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
+        if !outgoing.fresh() || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
             return;
         }
         out.codepoint = match self.sender.control.codepoint {

@@ -76,13 +76,13 @@ impl<O: Observer> Hosts<O> for World {
         {
             let back = self.script.iter().find(|send| send.flow == packet.flow).map(|send| send.from);
             let reply = content(ip_bytes, false);
-            network.send(node, Packet::new(packet.flow.reverse(), back.unwrap(), ip_bytes, reply));
+            network.send(node, &Packet::new(packet.flow.reverse(), back.unwrap(), ip_bytes, reply));
         }
     }
 
     fn timer(&mut self, network: &mut Network<O>, event: EventId) {
         let Send { flow, from, to, ip_bytes, tcp, .. } = self.script[event.index() as usize];
-        network.send(from, Packet::new(flow, to, ip_bytes, content(ip_bytes, tcp)));
+        network.send(from, &Packet::new(flow, to, ip_bytes, content(ip_bytes, tcp)));
     }
 }
 

@@ -46,7 +46,7 @@ impl Hosts<Watcher> for Burst {
         for n in 0..300 {
             let mut packet = Packet::new(FlowId(0), self.to, 1000, Content::Udp { payload_bytes: 972 });
             packet.codepoint = if n % 3 == 0 { Codepoint::Ect0 } else { Codepoint::NotEct };
-            network.send(NodeId(0), packet);
+            network.send(NodeId(0), &packet);
         }
     }
 }

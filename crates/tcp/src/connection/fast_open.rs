@@ -118,7 +118,7 @@ impl Connection {
         let length = self.sender.written.min(u64::from(room));
         out.header.payload_bytes = length as u16;
         if self.sender.bytes.is_some() && length > 0 {
-            self.fill_bytes(&Outgoing { start: 0, payload_bytes: length, fin: false, fresh: false }, out);
+            self.fill_bytes(&Outgoing { start: 0, payload_bytes: length, marks: Outgoing::marks(false) }, out);
         }
         self.rare().fast_open.syn_bytes = length;
     }
