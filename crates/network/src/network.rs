@@ -91,6 +91,8 @@ pub struct Network<O> {
     /// Who captures, if anybody does.
     pub tap: Option<Box<dyn Tap>>,
     pub(crate) links: Vec<Link>,
+    /// Where each link begins.
+    link_sources: Vec<NodeId>,
     pub(crate) segments: Vec<Segment>,
     /// Segment and number of each channel of all segments.
     pub(crate) channels: Vec<(u32, u32)>,
@@ -124,6 +126,7 @@ impl<O: Observer> Network<O> {
             observer,
             tap: None,
             links: Vec::new(),
+            link_sources: Vec::new(),
             segments: Vec::new(),
             channels: Vec::new(),
             stations: Vec::new(),
@@ -152,6 +155,7 @@ impl<O: Observer> Network<O> {
     /// Adds one direction of a link.
     pub fn add_link(&mut self, specification: LinkSpecification) -> LinkId {
         let id = LinkId(self.links.len() as u32);
+        self.link_sources.push(specification.from);
         self.edges[specification.from.index()].push(Edge { to: specification.to, by: Attachment::Link(id) });
         self.links.push(Link::new(specification));
         id
@@ -435,7 +439,7 @@ impl<O: Observer> Network<O> {
             } else {
                 l.backlog.settle(at);
                 if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
-                    l.queue_drops += 1;
+                    l.counted().queue_drops += 1;
                     self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
                     return self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
                 }
@@ -454,7 +458,7 @@ impl<O: Observer> Network<O> {
                 && let Some(loss) = &mut extras.loss
                 && loss.loses(self.arena.get(handle).has_payload())
             {
-                l.losses += 1;
+                extras.losses += 1;
                 return self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             }
             if l.to_router
@@ -494,7 +498,7 @@ impl<O: Observer> Network<O> {
         let wire_bytes = packet.ip_bytes + u32::from(l.framing_bytes);
         if packet.ip_bytes > u32::from(l.mtu_bytes) {
             let mtu_bytes = u32::from(l.mtu_bytes);
-            let from = l.from;
+            let from = self.link_sources[link.index()];
             self.fragment(at, handle, from, mtu_bytes, link, |network, piece| {
                 let piece = network.arena.in_flight(piece);
                 network.enqueue(link, at, piece);
@@ -545,7 +549,7 @@ impl<O: Observer> Network<O> {
 
     fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
         for packet in dropped.drain(..) {
-            self.links[link.index()].queue_drops += 1;
+            self.links[link.index()].counted().queue_drops += 1;
             let reason = packet.drop_reason();
             self.observer.link_dropped(link, packet.wire_bytes, reason);
             self.drop_packet(self.now, packet.handle, Some(link), reason);
@@ -601,7 +605,7 @@ impl<O: Observer> Network<O> {
             });
             let loss = l.extras.as_mut().and_then(|extras| extras.loss.as_mut());
             if loss.is_some_and(|loss| loss.loses(packet.has_payload())) {
-                l.losses += 1;
+                l.counted().losses += 1;
                 self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             } else if l.flight.push(arrival, self.arena.in_flight(handle)) {
                 self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
@@ -768,7 +772,7 @@ impl<O: Observer> Network<O> {
             packet.codepoint = frame.codepoint;
             self.observer.marked(self.now, &packet.view(), link);
             match self.links.get_mut(link.index()) {
-                Some(link) => link.marks += 1,
+                Some(link) => link.counted().marks += 1,
                 None => self.channel_marked(link),
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! All of it keeps the two forms of a link (see [`crate::link`]): the future of rate and delay is known, so without a
 //! discipline a frame's departure is known when it comes. Where frames can overtake each other or come twice, the next
-//! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see [`Link::may_take_no_time`]).
+//! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see `Link::may_take_no_time`).
 
 use crate::impairment::{Fate, Impaired, Impairments};
 use crate::link::Link;
@@ -194,7 +194,7 @@ impl<O: Observer> Network<O> {
         if start > at {
             l.backlog.settle(at);
             if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
-                l.queue_drops += 1;
+                l.counted().queue_drops += 1;
                 self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
                 self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
                 return None;
@@ -252,7 +252,7 @@ impl<O: Observer> Network<O> {
             arrival,
         });
         if fate.lost {
-            l.losses += 1;
+            l.counted().losses += 1;
             self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             return None;
         }

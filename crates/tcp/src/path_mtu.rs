@@ -119,9 +119,17 @@ impl Sender {
     pub(crate) fn suspect_black_hole(&mut self, config: &Config, now: Instant) {
         let Some(most) = config.black_hole_timeouts else { return };
         let mss_bytes = self.control.mss_bytes;
-        let smaller = (mss_bytes / 2).clamp(SMALLEST_BYTES, BASE_BYTES);
-        let large = self.board.segments.front().is_some_and(|head| head.payload_bytes() > smaller);
-        if self.timeouts_in_row < most || !large || smaller >= mss_bytes {
+        let head_bytes = self.board.segments.front().map_or(0, |head| head.payload_bytes());
+        if self.timeouts_in_row < most {
+            return;
+        }
+        if head_bytes > mss_bytes {
+            // It left before segments became this small, or as a probe of the search, and was not found lost until now.
+            return self.set_segment_size(config, now, mss_bytes);
+        }
+        // What does not pass may be smaller than a full segment.
+        let smaller = (mss_bytes.min(head_bytes) / 2).clamp(SMALLEST_BYTES, BASE_BYTES);
+        if head_bytes <= smaller || smaller >= mss_bytes {
             return;
         }
         let high_bytes = self.search.as_ref().map_or(mss_bytes, |search| search.high_bytes);
