@@ -277,7 +277,7 @@ pub struct Flow {
     pub transport: Transport,
 }
 
-/// What an application sends.
+/// What an application sends. Long descriptions lie apart: a scenario may have 100 000 flows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
     /// As much as the transport takes, up to a size.
@@ -305,21 +305,21 @@ pub enum Workload {
     /// Opens the connection and stays silent.
     Idle,
     /// Packets or writes at a rate during on periods.
-    OnOff(OnOffSpec),
+    OnOff(Box<OnOffSpec>),
     /// Datagrams that come as a Poisson process.
-    PoissonPackets(PoissonPacketsSpec),
+    PoissonPackets(Box<PoissonPacketsSpec>),
     /// Transfers that come as a Poisson process, each on a connection of its own.
-    PoissonTransfers(PoissonTransfersSpec),
+    PoissonTransfers(Box<PoissonTransfersSpec>),
     /// Requests and responses.
-    RequestResponse(RequestResponseSpec),
+    RequestResponse(Box<RequestResponseSpec>),
     /// Video at a constant bit rate.
-    VideoCbr(VideoCbrSpec),
+    VideoCbr(Box<VideoCbrSpec>),
     /// Adaptive streaming.
-    VideoAbr(VideoAbrSpec),
+    VideoAbr(Box<VideoAbrSpec>),
     /// A first-person shooter's state updates.
-    Gaming(GamingSpec),
+    Gaming(Box<GamingSpec>),
     /// A call.
-    Voice(VoiceSpec),
+    Voice(Box<VoiceSpec>),
 }
 
 /// One transfer of a list.

@@ -325,35 +325,35 @@ fn small(tree: &Tree, key: &str) -> u32 {
 }
 
 fn on_off(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    Some(Workload::OnOff(OnOffSpec {
+    Some(Workload::OnOff(Box::new(OnOffSpec {
         rate: tree.rate("rate"),
         payload_bytes: small(tree, "payload"),
         on_s: distribution(tree, "on", path, check)?,
         off_s: distribution(tree, "off", path, check)?,
         count: count(tree, "packets"),
-    }))
+    })))
 }
 
 fn poisson_packets(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    Some(Workload::PoissonPackets(PoissonPacketsSpec {
+    Some(Workload::PoissonPackets(Box::new(PoissonPacketsSpec {
         mean_interval: tree.duration("interval"),
         size_bytes: distribution(tree, "size", path, check)?,
         header_bytes: small(tree, "size_includes"),
         max_payload_bytes: LARGEST_DATAGRAM as u32,
         count: count(tree, "packets"),
-    }))
+    })))
 }
 
 fn poisson_transfers(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    Some(Workload::PoissonTransfers(PoissonTransfersSpec {
+    Some(Workload::PoissonTransfers(Box::new(PoissonTransfersSpec {
         mean_interval: tree.duration("interval"),
         size_bytes: distribution(tree, "size", path, check)?,
         count: count(tree, "transfers"),
-    }))
+    })))
 }
 
 fn request_response(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    Some(Workload::RequestResponse(RequestResponseSpec {
+    Some(Workload::RequestResponse(Box::new(RequestResponseSpec {
         request_bytes: distribution(tree, "request", path, check)?,
         response_bytes: distribution(tree, "response", path, check)?,
         think_s: distribution(tree, "think", path, check)?,
@@ -363,22 +363,22 @@ fn request_response(tree: &Tree, path: &str, check: &mut Check) -> Option<Worklo
             _ => ConnectionUse::PerExchange,
         },
         count: count(tree, "exchanges"),
-    }))
+    })))
 }
 
 fn video_cbr(tree: &Tree) -> Workload {
-    Workload::VideoCbr(VideoCbrSpec {
+    Workload::VideoCbr(Box::new(VideoCbrSpec {
         rate: tree.rate("rate"),
         frames_per_s: tree.number("frame_rate"),
         group_frames: u32::try_from(tree.integer("group")).unwrap_or(u32::MAX),
         i_to_p_ratio: tree.number("i_to_p"),
         max_payload_bytes: small(tree, "payload"),
         frames: count(tree, "frames"),
-    })
+    }))
 }
 
 fn video_abr(tree: &Tree) -> Workload {
-    Workload::VideoAbr(VideoAbrSpec {
+    Workload::VideoAbr(Box::new(VideoAbrSpec {
         ladder: tree.list("ladder").iter().map(Value::rate).collect(),
         segment: tree.duration("segment"),
         segments: count(tree, "segments"),
@@ -393,7 +393,7 @@ fn video_abr(tree: &Tree) -> Workload {
                 samples: u32::try_from(tree.integer("samples")).unwrap_or(u32::MAX),
             },
         },
-    })
+    }))
 }
 
 fn gaming(tree: &Tree) -> Workload {
@@ -401,7 +401,7 @@ fn gaming(tree: &Tree) -> Workload {
         "ngmn" => GamingSpec::ngmn(),
         _ => GamingSpec::counter_strike(),
     };
-    Workload::Gaming(GamingSpec { duration: tree.get("time").map(Value::duration), ..model })
+    Workload::Gaming(Box::new(GamingSpec { duration: tree.get("time").map(Value::duration), ..model }))
 }
 
 fn voice(tree: &Tree) -> Workload {
@@ -410,12 +410,12 @@ fn voice(tree: &Tree) -> Workload {
         "amr" => VoiceSpec::amr_12_2(),
         _ => VoiceSpec::g711(),
     };
-    Workload::Voice(VoiceSpec {
+    Workload::Voice(Box::new(VoiceSpec {
         talk_spurts: tree.boolean("silence_suppression").then(TalkSpurts::p59),
         both_ways: tree.boolean("both_ways"),
         duration: tree.get("time").map(Value::duration),
         ..codec
-    })
+    }))
 }
 
 fn constant_rate(tree: &Tree, udp: bool, path: &str, check: &mut Check) -> Option<Workload> {
