@@ -65,7 +65,6 @@ const HOP_LIMIT: u8 = 64;
 pub(crate) struct Node {
     router: bool,
     routes: Routes,
-    pub(crate) processing: Option<Box<Processing>>,
 }
 
 /// What remains in the network at the end of a run.
@@ -108,6 +107,8 @@ pub struct Network<O> {
     observed: BTreeSet<LinkId>,
     fuse: bool,
     silent_drop: Option<Box<SilentDrop>>,
+    /// By node, as far as any takes time before sending; empty if none does.
+    pub(crate) processing: Vec<Option<Box<Processing>>>,
     /// Whether somebody captures or takes time before sending: then sending and arriving go the long way. Known when
     /// the run starts.
     attentive: bool,
@@ -139,6 +140,7 @@ impl<O: Observer> Network<O> {
             observed: BTreeSet::new(),
             fuse: true,
             silent_drop: None,
+            processing: Vec::new(),
             attentive: false,
             dropped: Vec::new(),
             events: 0,
@@ -147,7 +149,7 @@ impl<O: Observer> Network<O> {
 
     /// Adds a node.
     pub fn add_node(&mut self, router: bool) -> NodeId {
-        self.nodes.push(Node { router, routes: Routes::Default(Attachment::None), processing: None });
+        self.nodes.push(Node { router, routes: Routes::Default(Attachment::None) });
         self.edges.push(Vec::new());
         NodeId(self.nodes.len() as u32 - 1)
     }
@@ -358,7 +360,7 @@ impl<O: Observer> Network<O> {
     #[inline(never)]
     fn send_attentively(&mut self, from: NodeId, handle: Handle) {
         let packet = self.arena.take(handle);
-        if self.nodes[from.index()].processing.is_some() {
+        if matches!(self.processing.get(from.index()), Some(Some(_))) {
             return self.hold(from, packet);
         }
         self.hand_over(from, packet);
@@ -617,7 +619,7 @@ impl<O: Observer> Network<O> {
     /// (nothing is computed beyond it). Returns whether anything is left.
     pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
         self.horizon = horizon;
-        self.attentive = self.tap.is_some() || self.nodes.iter().any(|node| node.processing.is_some());
+        self.attentive = self.tap.is_some() || !self.processing.is_empty();
         while let Some((at, event)) = self.calendar.next() {
             if at > end {
                 self.now = end;

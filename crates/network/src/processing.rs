@@ -30,13 +30,16 @@ impl<O: Observer> Network<O> {
     pub fn set_processing_jitter(&mut self, node: NodeId, limit: Duration, stream: Stream) {
         // Uniform in 0 ... limit, both included.
         let processing = Processing { limit, stream, held: Lane::default(), last: Instant::ZERO };
-        self.nodes[node.index()].processing = Some(Box::new(processing));
+        if self.processing.len() <= node.index() {
+            self.processing.resize_with(node.index() + 1, || None);
+        }
+        self.processing[node.index()] = Some(Box::new(processing));
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn hold(&mut self, from: NodeId, packet: Packet) {
-        let Some(processing) = &mut self.nodes[from.index()].processing else { return };
+        let Some(Some(processing)) = self.processing.get_mut(from.index()) else { return };
         let time = Duration::from_nanos(processing.stream.below(processing.limit.as_nanos().saturating_add(1)));
         processing.last = self.now.saturating_add(time).max(processing.last);
         if processing.held.push(processing.last, packet) {
@@ -49,8 +52,8 @@ impl<O: Observer> Network<O> {
     #[inline(never)]
     pub(crate) fn processed(&mut self, event: u32) {
         let node = NodeId(event - FIRST_EVENT);
-        let held = self.nodes[node.index()].processing.as_mut().and_then(|processing| processing.held.pop());
-        let Some((packet, next)) = held else { return };
+        let Some(Some(processing)) = self.processing.get_mut(node.index()) else { return };
+        let Some((packet, next)) = processing.held.pop() else { return };
         if let Some(next) = next {
             self.calendar.schedule(next, EventId::new(EventClass::Host, event));
         }

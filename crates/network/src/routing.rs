@@ -25,7 +25,7 @@ pub enum Attachment {
     None,
 }
 
-/// Routes of one node.
+/// Routes of one node, in few bytes: with 20 000 hosts those of most are not in the cache when they are needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
     /// Everything goes this way: to a router that knows what it cannot reach.
@@ -33,7 +33,7 @@ pub(crate) enum Routes {
     /// Only this neighbour, a host, can be reached.
     Neighbour(NodeId, Attachment),
     /// By destination.
-    Table(Table),
+    Table(Box<Table>),
     /// These, after address translation.
     Translated(Box<Routes>),
 }
@@ -51,7 +51,7 @@ const NO_WAY: u32 = u32::MAX;
 
 impl Table {
     fn new(ways: &[Attachment]) -> Self {
-        let mut table = Table::default();
+        let mut table = Table { codes: Vec::with_capacity(ways.len()), stations: Vec::new() };
         for way in ways {
             table.codes.push(match way {
                 Attachment::Link(link) => link.0,
@@ -112,7 +112,7 @@ pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
             [only] if !forwards[only.to.index()] => Routes::Neighbour(only.to, only.by),
             // A neighbour that has a default way itself might send what cannot be reached back and forth for ever.
             [only] if edges[only.to.index()].len() > 1 => Routes::Default(only.by),
-            _ => Routes::Table(Table::new(&table(node, edges, forwards))),
+            _ => Routes::Table(Box::new(Table::new(&table(node, edges, forwards)))),
         })
         .collect()
 }
