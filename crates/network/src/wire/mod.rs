@@ -4,19 +4,33 @@
 //! A payload that is a mere length is all zeros. TCP segments have "don't fragment" set; UDP datagrams do not, because
 //! routers of the model may cut them. A packet in which bits were flipped on the way has the lowest bit of its last byte
 //! flipped, so that its checksum fails: which bits they were is not modelled.
+//!
+//! Packets of real programs stay the bytes that they are: [`summary`] looks at what enters, [`rewrite`] makes the changes
+//! of the way on what leaves.
 
+mod layout;
 mod options;
 mod read;
+pub mod rewrite;
+pub mod summary;
 mod write;
 
+pub use layout::Refused;
 pub use read::{Malformed, Parsed, ParsedContent, parse};
+pub use rewrite::{HopLimit, Translation, Untranslatable};
+pub use summary::{Fragment, Quoted, Summary, Transport};
 pub use write::{Unwritable, write};
 
 /// Numbers of protocols (the registry of protocol numbers).
 mod protocol {
+    pub(super) const IPV6_HOP_BY_HOP: u8 = 0;
+    pub(super) const ICMP: u8 = 1;
     pub(super) const TCP: u8 = 6;
     pub(super) const UDP: u8 = 17;
+    pub(super) const IPV6_ROUTING: u8 = 43;
     pub(super) const IPV6_FRAGMENT: u8 = 44;
+    pub(super) const ICMP_V6: u8 = 58;
+    pub(super) const IPV6_DESTINATION_OPTIONS: u8 = 60;
 }
 
 /// "Don't fragment" among the bits above an IPv4 fragment's offset.

@@ -1,0 +1,375 @@
+//! Where things stand in a packet's bytes: IPv4 header and options (RFC 791), IPv6 header and extension headers
+//! (RFC 8200 section 4), the beginning of the transport header.
+//!
+//! Two kinds of packets are read. A whole one has all the bytes that its header tells; one that an ICMP error quotes may
+//! be cut off anywhere behind the first eight bytes of its transport header (RFC 792). An IPv6 packet may have eight
+//! extension headers; RFC 8883 section 2 allows such a limit and a packet with more is of no use but to keep us busy. What
+//! follows an authentication header (RFC 4302) is not looked at: it may not be changed.
+
+use super::{MORE_FRAGMENTS, protocol};
+use crate::packet::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Bytes of the part of an ICMP header that all messages have (RFC 792, RFC 4443 section 2.1), with the four that follow.
+pub(super) const ICMP_HEADER_BYTES: usize = 8;
+const MAX_EXTENSIONS: u32 = 8;
+/// A fragment's offset, in units of eight bytes, in IPv4's word of flags and offset.
+const OFFSET: u16 = 0x1fff;
+/// The same in IPv6, in bytes.
+const OFFSET_V6: u16 = 0xfff8;
+/// Options that hold a route which the packet has to take: loose and strict source route (RFC 791 section 3.1).
+const SOURCE_ROUTES: [u8; 2] = [131, 137];
+
+/// Why bytes are no packet that may enter the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// It is neither IPv4 nor IPv6.
+    Version,
+    /// There are fewer bytes than headers and length fields tell.
+    Truncated,
+    /// The IP header or its length field is shorter than an IP header.
+    Length,
+    /// The checksum of the IPv4 header is wrong.
+    HeaderChecksum,
+    /// IPv6 extension headers are cut off by the packet's end, out of order, or too many.
+    Extensions,
+    /// A fragment that is empty, ends behind the largest packet, or is not the last and no multiple of eight bytes.
+    Fragment,
+    /// The transport header is not all there, or its lengths are impossible.
+    Transport,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refused::Version => "it is neither IPv4 nor IPv6",
+            Refused::Truncated => "it is shorter than its header says",
+            Refused::Length => "its header gives an impossible length",
+            Refused::HeaderChecksum => "the checksum of its IPv4 header is wrong",
+            Refused::Extensions => "its IPv6 extension headers are malformed",
+            Refused::Fragment => "it is an impossible fragment",
+            Refused::Transport => "its transport header is malformed",
+        })
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What makes a packet a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) offset_bytes: u32,
+    pub(super) last: bool,
+    pub(super) identification: u32,
+}
+
+/// What stands behind the IP headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Upper {
+    Tcp,
+    Udp,
+    Echo {
+        request: bool,
+    },
+    /// An ICMP error, which quotes a packet; never in what is quoted itself.
+    IcmpError,
+    /// Another ICMP message.
+    Icmp,
+    /// Another protocol, or a fragment that is not the first.
+    Other,
+}
+
+/// Where things stand in one packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) version: IpVersion,
+    /// Bytes of the packet; of a quoted one, those that are there.
+    pub(super) total: usize,
+    /// Where the transport header, or a fragment's payload, begins.
+    pub(super) transport: usize,
+    pub(super) protocol: u8,
+    pub(super) upper: Upper,
+    pub(super) piece: Option<Piece>,
+    /// It has still to pass addresses of a source route, so that the destination in its header is not its last.
+    pub(super) source_routed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Quoted,
+}
+
+/// A 16-bit number in network order; zero where there are no such bytes.
+#[inline]
+pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
+    match bytes.get(at..at + 2) {
+        Some(&[high, low]) => u16::from_be_bytes([high, low]),
+        _ => 0,
+    }
+}
+
+/// The version in the first four bits.
+#[inline]
+pub(super) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
+    match bytes.first().ok_or(Refused::Truncated)? >> 4 {
+        4 => Ok(IpVersion::V4),
+        6 => Ok(IpVersion::V6),
+        _ => Err(Refused::Version),
+    }
+}
+
+impl Layout {
+    /// Of a whole packet; bytes beyond the length that its header tells (a frame's padding) do not matter.
+    #[inline]
+    pub(super) fn whole(bytes: &[u8]) -> Result<Layout, Refused> {
+        Layout::of(bytes, Extent::Whole)
+    }
+
+    /// Of a packet in an ICMP error.
+    pub(super) fn quoted(bytes: &[u8]) -> Result<Layout, Refused> {
+        Layout::of(bytes, Extent::Quoted)
+    }
+
+    #[inline]
+    fn of(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
+        let mut layout = match version(bytes)? {
+            IpVersion::V4 => ipv4(bytes, extent)?,
+            IpVersion::V6 => ipv6(bytes, extent)?,
+        };
+        layout.find_upper(&bytes[..layout.total], extent)?;
+        Ok(layout)
+    }
+
+    /// Says what the transport is, and sees that its header is there.
+    #[inline]
+    fn find_upper(&mut self, bytes: &[u8], extent: Extent) -> Result<(), Refused> {
+        if self.piece.is_some_and(|piece| piece.offset_bytes > 0) {
+            return Ok(());
+        }
+        let transport = &bytes[self.transport..];
+        let (upper, header_bytes) = match (self.protocol, self.version) {
+            (protocol::TCP, _) => (Upper::Tcp, TCP_HEADER_BYTES as usize),
+            (protocol::UDP, _) => (Upper::Udp, UDP_HEADER_BYTES as usize),
+            (protocol::ICMP, IpVersion::V4) | (protocol::ICMP_V6, IpVersion::V6) => {
+                (icmp(self.version, transport, extent), ICMP_HEADER_BYTES)
+            }
+            _ => return Ok(()),
+        };
+        let needed = if extent == Extent::Whole { header_bytes } else { ICMP_HEADER_BYTES };
+        if transport.len() < needed || (extent == Extent::Whole && !self.is_possible(upper, transport)) {
+            return Err(Refused::Transport);
+        }
+        self.upper = upper;
+        Ok(())
+    }
+
+    /// Whether the lengths in a transport header can be true. A datagram may be shorter than the packet that carries it.
+    #[inline]
+    fn is_possible(&self, upper: Upper, transport: &[u8]) -> bool {
+        let is_whole = self.piece.is_none();
+        match upper {
+            Upper::Tcp => {
+                let header_bytes = usize::from(transport[12] >> 4) * 4;
+                header_bytes >= TCP_HEADER_BYTES as usize && header_bytes <= transport.len()
+            }
+            Upper::Udp => {
+                let length = usize::from(word(transport, 4));
+                length >= UDP_HEADER_BYTES as usize && (length <= transport.len() || !is_whole)
+            }
+            _ => true,
+        }
+    }
+
+    /// Where the source and destination addresses stand.
+    #[inline]
+    pub(super) fn addresses_at(&self) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+        match self.version {
+            IpVersion::V4 => (12..16, 16..20),
+            IpVersion::V6 => (8..24, 24..40),
+        }
+    }
+
+    /// Source and destination address of the packet that this is the layout of.
+    #[inline]
+    pub(super) fn addresses(&self, bytes: &[u8]) -> (IpAddr, IpAddr) {
+        let (source, destination) = self.addresses_at();
+        (address(&bytes[source]), address(&bytes[destination]))
+    }
+
+    /// Ports of TCP and UDP. An echo's identifier takes the place of the asker's port, zero that of the answerer's.
+    #[inline]
+    pub(super) fn ports(&self, bytes: &[u8]) -> (u16, u16) {
+        let at = self.transport;
+        match self.upper {
+            Upper::Tcp | Upper::Udp => (word(bytes, at), word(bytes, at + 2)),
+            Upper::Echo { request: true } => (word(bytes, at + 4), 0),
+            Upper::Echo { request: false } => (0, word(bytes, at + 4)),
+            Upper::IcmpError | Upper::Icmp | Upper::Other => (0, 0),
+        }
+    }
+}
+
+#[inline]
+fn address(octets: &[u8]) -> IpAddr {
+    if let Ok(octets) = <[u8; 4]>::try_from(octets) {
+        return IpAddr::V4(Ipv4Addr::from(octets));
+    }
+    IpAddr::V6(<[u8; 16]>::try_from(octets).map_or(Ipv6Addr::UNSPECIFIED, Ipv6Addr::from))
+}
+
+/// The kind of an ICMP message. Errors of IPv4 are types 3, 4, 5, 11 and 12 (RFC 1122 section 3.2.2), those of IPv6 have
+/// types below 128 (RFC 4443 section 2.1); redirects of IPv6 (RFC 4861) quote only in an option, and never leave a link.
+#[inline]
+fn icmp(version: IpVersion, message: &[u8], extent: Extent) -> Upper {
+    let kind = message.first().copied().unwrap_or(u8::MAX);
+    let (request, reply, is_error) = match version {
+        IpVersion::V4 => (8, 0, matches!(kind, 3 | 4 | 5 | 11 | 12)),
+        IpVersion::V6 => (128, 129, kind < 128),
+    };
+    if is_error && extent == Extent::Whole {
+        Upper::IcmpError
+    } else if kind == request || kind == reply {
+        Upper::Echo { request: kind == request }
+    } else {
+        Upper::Icmp
+    }
+}
+
+#[inline]
+fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
+    let first = bytes.first().copied().unwrap_or(0);
+    let header_bytes = usize::from(first & 0xf) * 4;
+    if header_bytes < IPV4_HEADER_BYTES as usize {
+        return Err(Refused::Length);
+    }
+    let header = bytes.get(..header_bytes).ok_or(Refused::Truncated)?;
+    let told = usize::from(word(header, 2));
+    if told < header_bytes {
+        return Err(Refused::Length);
+    }
+    let total = extent.bytes(told, bytes)?;
+    let fragment = word(header, 6);
+    let (offset_bytes, more) = (u32::from(fragment & OFFSET) * 8, fragment & MORE_FRAGMENTS != 0);
+    let piece = (offset_bytes > 0 || more).then(|| Piece {
+        offset_bytes,
+        last: !more,
+        identification: u32::from(word(header, 4)),
+    });
+    if extent == Extent::Whole {
+        check_piece(piece, total - header_bytes, header_bytes)?;
+    }
+    Ok(Layout {
+        version: IpVersion::V4,
+        total,
+        transport: header_bytes,
+        protocol: header[9],
+        upper: Upper::Other,
+        piece,
+        source_routed: is_source_routed(&header[IPV4_HEADER_BYTES as usize..]),
+    })
+}
+
+/// Whether options hold a source route with an address that is still to be passed.
+fn is_source_routed(mut options: &[u8]) -> bool {
+    while let [kind, rest @ ..] = options {
+        options = match (*kind, rest) {
+            (0, _) => return false,
+            (1, _) => rest,
+            (kind, [length, value @ ..]) => {
+                if SOURCE_ROUTES.contains(&kind) && value.first().is_some_and(|pointer| pointer <= length) {
+                    return true;
+                }
+                options.get(usize::from(*length).max(2)..).unwrap_or_default()
+            }
+            _ => return false,
+        };
+    }
+    false
+}
+
+#[inline]
+fn ipv6(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
+    let header_bytes = IPV6_HEADER_BYTES as usize;
+    let header = bytes.get(..header_bytes).ok_or(Refused::Truncated)?;
+    let total = extent.bytes(header_bytes + usize::from(word(header, 4)), bytes)?;
+    let mut layout = Layout {
+        version: IpVersion::V6,
+        total,
+        transport: header_bytes,
+        protocol: header[6],
+        upper: Upper::Other,
+        piece: None,
+        source_routed: false,
+    };
+    for number in 0.. {
+        let is_extension = matches!(
+            layout.protocol,
+            protocol::IPV6_HOP_BY_HOP
+                | protocol::IPV6_ROUTING
+                | protocol::IPV6_FRAGMENT
+                | protocol::IPV6_DESTINATION_OPTIONS
+        );
+        if !is_extension || layout.piece.is_some_and(|piece| piece.offset_bytes > 0) {
+            break;
+        }
+        if number == MAX_EXTENSIONS || (layout.protocol == protocol::IPV6_HOP_BY_HOP && number > 0) {
+            return Err(Refused::Extensions);
+        }
+        layout.pass_extension(&bytes[layout.transport..total])?;
+    }
+    if extent == Extent::Whole {
+        // Extension headers behind a fragment header are multiples of eight bytes too.
+        check_piece(layout.piece, total - layout.transport, 0)?;
+    }
+    Ok(layout)
+}
+
+impl Layout {
+    /// Goes past the extension header that stands where the transport header was looked for.
+    fn pass_extension(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        let &[next, length, third, fourth, ..] = bytes else { return Err(Refused::Extensions) };
+        // The first eight bytes are not counted in the length, which a fragment header does not have.
+        let mut extension_bytes = 8 + usize::from(length) * 8;
+        match self.protocol {
+            protocol::IPV6_FRAGMENT if self.piece.is_some() => return Err(Refused::Extensions),
+            protocol::IPV6_FRAGMENT => {
+                extension_bytes = 8;
+                let offset = u16::from_be_bytes([third, fourth]);
+                let (offset_bytes, last) = (u32::from(offset & OFFSET_V6), offset & 1 == 0);
+                let identification = u32::from(word(bytes, 4)) << 16 | u32::from(word(bytes, 6));
+                // A header without a second fragment ("atomic", RFC 6946) makes no fragment.
+                self.piece = (offset_bytes > 0 || !last).then_some(Piece { offset_bytes, last, identification });
+            }
+            protocol::IPV6_ROUTING => self.source_routed |= fourth > 0,
+            _ => {}
+        }
+        if bytes.len() < extension_bytes {
+            return Err(Refused::Extensions);
+        }
+        self.protocol = next;
+        self.transport += extension_bytes;
+        Ok(())
+    }
+}
+
+impl Extent {
+    /// Bytes of a packet of which the header tells a length.
+    #[inline]
+    fn bytes(self, told: usize, bytes: &[u8]) -> Result<usize, Refused> {
+        match self {
+            Extent::Whole if told > bytes.len() => Err(Refused::Truncated),
+            _ => Ok(told.min(bytes.len())),
+        }
+    }
+}
+
+/// RFC 791 section 3.2 and RFC 8200 section 4.5: what a fragment may be.
+#[inline]
+fn check_piece(piece: Option<Piece>, payload_bytes: usize, header_bytes: usize) -> Result<(), Refused> {
+    let Some(piece) = piece else { return Ok(()) };
+    let end = piece.offset_bytes as usize + payload_bytes + header_bytes;
+    let is_aligned = piece.last || payload_bytes.is_multiple_of(8);
+    if payload_bytes > 0 && end <= usize::from(u16::MAX) && is_aligned { Ok(()) } else { Err(Refused::Fragment) }
+}

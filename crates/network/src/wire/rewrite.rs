@@ -1,0 +1,287 @@
+//! Changes that the way makes to the bytes of a real program's packet, in place: ECN mark, hop limit, translated
+//! addresses and ports, flipped bits.
+//!
+//! Checksums are not computed anew but changed by what the bytes changed (RFC 1624, equation 3): HC' = ~(~HC + ~m + m').
+//! So a checksum that was wrong stays wrong, and the first fragment of a packet can be changed without the others.
+//!
+//! Addresses are part of the checksums of TCP, UDP and ICMPv6 (pseudo-headers), not of ICMP's. A UDP checksum of zero
+//! says that there is none and stays (RFC 768); one that comes out as zero is written as ones. Other protocols get new
+//! addresses only: their bytes are left alone. Only a packet's first fragment has ports.
+//!
+//! An ICMP error quotes a packet that went the other way. What the translation makes of the error's destination it makes
+//! of the quoted packet's source too, port included, and the other way round (RFC 5508 section 4); the quoted packet's
+//! checksums follow, as far as they are quoted.
+
+use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
+use super::{Checksum, Refused, protocol};
+use crate::packet::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion, UDP_HEADER_BYTES};
+use fullpipe_units::Codepoint;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// Where the checksum of an IPv4 header stands.
+const HEADER_CHECKSUM_AT: usize = 10;
+
+/// What is left of a packet's hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HopLimit {
+    /// It was lowered to this.
+    Left(u8),
+    /// It does not reach that far; the packet is as it was.
+    Expired,
+}
+
+/// New ends of a packet. The port of an ICMP echo is its identifier: in the source of a request, in the destination of a
+/// reply; the other end's is not used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Translation {
+    /// The new source, or that it stays.
+    pub source: Option<SocketAddr>,
+    /// The new destination, or that it stays.
+    pub destination: Option<SocketAddr>,
+}
+
+/// Why a packet's ends cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untranslatable {
+    /// The packet cannot be read.
+    Packet(Refused),
+    /// The packet that an ICMP error quotes cannot be read (RFC 5508 REQ-3 has it dropped).
+    Quoted(Refused),
+    /// The new address is not of the packet's IP version.
+    Version,
+    /// The packet is on a source route, at the end of which lies the destination that its checksum knows.
+    SourceRoute,
+}
+
+impl fmt::Display for Untranslatable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Untranslatable::Packet(refused) => write!(formatter, "{refused}"),
+            Untranslatable::Quoted(refused) => write!(formatter, "of the packet that the ICMP error quotes: {refused}"),
+            Untranslatable::Version => formatter.write_str("the new address is of another IP version"),
+            Untranslatable::SourceRoute => formatter.write_str("the packet is on a source route"),
+        }
+    }
+}
+
+impl std::error::Error for Untranslatable {}
+
+/// What replaced bytes do to a checksum. The bytes must begin at an even place of what the checksum covers.
+#[derive(Clone, Copy, Default)]
+struct Change(u64);
+
+impl Change {
+    fn replace(self, old: &[u8], new: &[u8]) -> Change {
+        let removed = Checksum::default().add(old).finish();
+        let added = !Checksum::default().add(new).finish();
+        Change(self.0 + u64::from(removed) + u64::from(added))
+    }
+
+    fn apply(self, checksum: u16) -> u16 {
+        Checksum(self.0 + u64::from(!checksum)).finish()
+    }
+
+    /// Overwrites bytes and notes the change.
+    fn write(&mut self, bytes: &mut [u8], at: usize, new: &[u8]) {
+        let old = &mut bytes[at..at + new.len()];
+        *self = self.replace(old, new);
+        old.copy_from_slice(new);
+    }
+}
+
+/// The fixed part of the IP header.
+fn header(bytes: &mut [u8]) -> Result<(IpVersion, &mut [u8]), Refused> {
+    let version = version(bytes)?;
+    let length = match version {
+        IpVersion::V4 => IPV4_HEADER_BYTES,
+        IpVersion::V6 => IPV6_HEADER_BYTES,
+    };
+    Ok((version, bytes.get_mut(..length as usize).ok_or(Refused::Truncated)?))
+}
+
+/// Writes two bytes of an IPv4 header of which the checksum follows.
+fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
+    let mut change = Change::default();
+    change.write(header, at, &new);
+    let checksum = change.apply(word(header, HEADER_CHECKSUM_AT));
+    header[HEADER_CHECKSUM_AT..HEADER_CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Sets the ECN bits (RFC 3168 section 5).
+///
+/// # Errors
+/// [`Refused`] if there is no IP header; then nothing has changed.
+#[inline]
+pub fn set_codepoint(bytes: &mut [u8], codepoint: Codepoint) -> Result<(), Refused> {
+    let (version, header) = header(bytes)?;
+    match version {
+        IpVersion::V4 => write_header_word(header, 0, [header[0], header[1] & !0b11 | codepoint.bits()]),
+        // The traffic class lies across the first two bytes, its ECN bits before the flow label's first four.
+        IpVersion::V6 => header[1] = header[1] & !0b11_0000 | codepoint.bits() << 4,
+    }
+    Ok(())
+}
+
+/// Lowers the hop limit by what `hops` routers take. A packet of which none is left is dropped (RFC 1812 section 5.3.1,
+/// RFC 8200 section 3): it stays as it was.
+///
+/// # Errors
+/// [`Refused`] if there is no IP header; then nothing has changed.
+#[inline]
+pub fn lower_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimit, Refused> {
+    let (version, header) = header(bytes)?;
+    let at = match version {
+        IpVersion::V4 => 8,
+        IpVersion::V6 => 7,
+    };
+    let left = match header[at].checked_sub(hops) {
+        Some(left) if left > 0 || hops == 0 => left,
+        _ => return Ok(HopLimit::Expired),
+    };
+    match version {
+        IpVersion::V4 => write_header_word(header, at, [left, header[at + 1]]),
+        IpVersion::V6 => header[at] = left,
+    }
+    Ok(HopLimit::Left(left))
+}
+
+/// Flips one bit, counted from the highest of the first byte; false if the bytes do not reach that far.
+pub fn flip(bytes: &mut [u8], bit: usize) -> bool {
+    let Some(byte) = bytes.get_mut(bit / 8) else { return false };
+    *byte ^= 0x80 >> (bit % 8);
+    true
+}
+
+/// Damages a packet so that a checksum shows it: flips the lowest bit of its last byte, of UDP that of the datagram's
+/// last. One flipped bit never escapes the Internet checksum; but where UDP has no checksum, no receiver will notice.
+///
+/// # Errors
+/// [`Refused`] if the packet cannot be read; then nothing has changed.
+pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
+    let layout = Layout::whole(bytes)?;
+    let checksum_at = layout.transport + 6;
+    let end = match (layout.upper, layout.piece) {
+        (Upper::Udp, None) => layout.transport + usize::from(word(bytes, layout.transport + 4)),
+        _ => layout.total,
+    };
+    let is_empty_datagram = layout.upper == Upper::Udp && end == layout.transport + UDP_HEADER_BYTES as usize;
+    // A datagram without payload ends with its checksum, which must not become the zero that says "none".
+    let mask = if is_empty_datagram && word(bytes, checksum_at) == 1 { 2 } else { 1 };
+    bytes[end - 1] ^= mask;
+    Ok(())
+}
+
+impl Translation {
+    /// The translation of packets that go the other way.
+    fn mirrored(self) -> Translation {
+        Translation { source: self.destination, destination: self.source }
+    }
+
+    fn check(self, layout: &Layout) -> Result<(), Untranslatable> {
+        let wants_v4 = layout.version == IpVersion::V4;
+        if [self.source, self.destination].into_iter().flatten().any(|end| end.is_ipv4() != wants_v4) {
+            return Err(Untranslatable::Version);
+        }
+        let moves_destination = layout.source_routed && self.destination.is_some();
+        if moves_destination { Err(Untranslatable::SourceRoute) } else { Ok(()) }
+    }
+
+    /// Changes a packet's ends.
+    ///
+    /// # Errors
+    /// See [`Untranslatable`]; then nothing has changed.
+    pub fn apply(self, bytes: &mut [u8]) -> Result<(), Untranslatable> {
+        let layout = Layout::whole(bytes).map_err(Untranslatable::Packet)?;
+        self.check(&layout)?;
+        let bytes = &mut bytes[..layout.total];
+        if layout.upper != Upper::IcmpError {
+            self.write(bytes, &layout, Change::default());
+            return Ok(());
+        }
+        let body = layout.transport + ICMP_HEADER_BYTES;
+        let quoted = Layout::quoted(&bytes[body..]).map_err(Untranslatable::Quoted)?;
+        self.mirrored().check(&quoted)?;
+        let before = Checksum::default().add(&bytes[body..]).finish();
+        self.mirrored().write(&mut bytes[body..], &quoted, Change::default());
+        let after = !Checksum::default().add(&bytes[body..]).finish();
+        self.write(bytes, &layout, Change(u64::from(before) + u64::from(after)));
+        Ok(())
+    }
+
+    /// Writes the new ends; `message` is how the transport's bytes have changed already.
+    fn write(self, bytes: &mut [u8], layout: &Layout, mut message: Change) {
+        let bytes = &mut bytes[..layout.total];
+        let mut addresses = Change::default();
+        let (source, destination) = layout.addresses_at();
+        for (end, at) in [(self.source, source.start), (self.destination, destination.start)] {
+            match end.map(|end| end.ip()) {
+                Some(IpAddr::V4(address)) => addresses.write(bytes, at, &address.octets()),
+                Some(IpAddr::V6(address)) => addresses.write(bytes, at, &address.octets()),
+                None => {}
+            }
+        }
+        if layout.version == IpVersion::V4 {
+            let checksum = addresses.apply(word(bytes, HEADER_CHECKSUM_AT));
+            bytes[HEADER_CHECKSUM_AT..HEADER_CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
+        let at = layout.transport;
+        let (source, destination) = (self.source.map(|end| end.port()), self.destination.map(|end| end.port()));
+        let ports = match layout.upper {
+            Upper::Tcp | Upper::Udp => [(source, at), (destination, at + 2)],
+            Upper::Echo { request: true } => [(source, at + 4), (None, 0)],
+            Upper::Echo { request: false } => [(destination, at + 4), (None, 0)],
+            Upper::IcmpError | Upper::Icmp | Upper::Other => [(None, 0), (None, 0)],
+        };
+        // A checksum that does not hold is changed like another, but "none" is not.
+        let has_none = layout.upper == Upper::Udp && word(bytes, at + 6) == 0;
+        for (port, at) in ports {
+            if let Some(port) = port {
+                message.write(bytes, at, &port.to_be_bytes());
+            }
+        }
+        if !has_none {
+            write_checksum(bytes, layout, addresses, message);
+        }
+    }
+}
+
+/// Changes the transport's checksum, unless it is cut off or there is none.
+fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message: Change) {
+    let checksum_at = layout.transport
+        + match layout.upper {
+            Upper::Tcp => 16,
+            Upper::Udp => 6,
+            Upper::Echo { .. } | Upper::IcmpError | Upper::Icmp => 2,
+            Upper::Other => return,
+        };
+    if checksum_at + 2 > bytes.len() {
+        return;
+    }
+    let has_pseudo_header = layout.protocol != protocol::ICMP;
+    let change = if has_pseudo_header { Change(addresses.0 + message.0) } else { message };
+    let mut checksum = change.apply(word(bytes, checksum_at));
+    let mut others = bytes[layout.transport..].iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3));
+    // Both forms of zero differ where a checksum is compared with zero: for UDP zero is no checksum; and the checksum of
+    // an echo reply of nothing but zeros, without a pseudo-header, is ones.
+    let mut is_all_zero = || !has_pseudo_header && others.all(|(_, byte)| *byte == 0);
+    if checksum == 0 && (layout.upper == Upper::Udp || is_all_zero()) {
+        checksum = 0xffff;
+    }
+    bytes[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        // Section 4: a header with checksum dd2f, of which the word 5555 becomes 3285, has the checksum 0000, not ffff.
+        let change = Change::default().replace(&[0x55, 0x55], &[0x32, 0x85]);
+        assert_eq!(change.apply(0xdd2f), 0);
+        // Nothing changed leaves even a checksum that no header can have.
+        assert_eq!(Change::default().apply(0xffff), 0xffff);
+        assert_eq!(Change::default().apply(0), 0);
+    }
+}

@@ -1,0 +1,304 @@
+//! Changed packets are compared, byte for byte, with packets built anew from the changed description.
+
+use crate::build::{self, Recipe, Upper};
+use fullpipe_network::wire::rewrite::{corrupt, flip, lower_hop_limit, set_codepoint};
+use fullpipe_network::wire::{HopLimit, Malformed, Refused, Translation, Untranslatable, parse};
+use fullpipe_units::Codepoint;
+use proptest::prelude::*;
+use std::net::{IpAddr, SocketAddr};
+
+/// A UDP datagram from 10.0.0.1 port 4096 to 10.0.0.2 port 53 with two bytes, checksums by hand.
+///
+/// Header: 4500 + 001e + 0000 + 4011 + 0a00 + 0001 + 0a00 + 0002 = 9932, complement 66cd.
+/// Datagram: pseudo-header 0a00 + 0001 + 0a00 + 0002 + 0011 + 000a = 141e; ports 1000 + 0035; length 000a; 0102:
+/// 141e + 1035 + 000a + 0102 = 255f, complement daa0.
+const DATAGRAM: [u8; 30] = [
+    0x45, 0, 0, 30, 0, 0, 0, 0, 0x40, 17, 0x66, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, 0x10, 0, 0, 53, 0, 10, 0xda, 0xa0, 1, 2,
+];
+
+fn changed(changes: &[(usize, u8)]) -> Vec<u8> {
+    let mut bytes = DATAGRAM.to_vec();
+    for (at, value) in changes {
+        bytes[*at] = *value;
+    }
+    bytes
+}
+
+fn socket(text: &str) -> Option<SocketAddr> {
+    Some(text.parse().unwrap())
+}
+
+#[test]
+fn marks_and_hops_by_hand() {
+    assert!(parse(&DATAGRAM).is_ok());
+    // 4500 becomes 4503: the sum 9932 becomes 9935, the complement 66ca.
+    let mut bytes = DATAGRAM;
+    set_codepoint(&mut bytes, Codepoint::Ce).unwrap();
+    assert_eq!(bytes[..], changed(&[(1, 3), (11, 0xca)]));
+    // 4011 becomes 3d11: the sum becomes 9632, the complement 69cd.
+    let mut bytes = DATAGRAM;
+    assert_eq!(lower_hop_limit(&mut bytes, 3), Ok(HopLimit::Left(61)));
+    assert_eq!(bytes[..], changed(&[(8, 61), (10, 0x69)]));
+    // RFC 1812 section 5.3.1: lowered to zero, it is not forwarded.
+    let mut bytes = DATAGRAM;
+    assert_eq!(lower_hop_limit(&mut bytes, 64), Ok(HopLimit::Expired));
+    assert_eq!(lower_hop_limit(&mut bytes, 255), Ok(HopLimit::Expired));
+    assert_eq!(bytes, DATAGRAM);
+    assert_eq!(lower_hop_limit(&mut bytes, 63), Ok(HopLimit::Left(1)));
+    assert_eq!(lower_hop_limit(&mut bytes, 0), Ok(HopLimit::Left(1)));
+    assert_eq!(lower_hop_limit(&mut bytes, 1), Ok(HopLimit::Expired));
+}
+
+/// RFC 3168 section 5 and RFC 8200 section 3: version, eight bits of traffic class that end with ECN, flow label.
+#[test]
+fn marks_of_ipv6_leave_the_neighbouring_bits_alone() {
+    let mut bytes = [0xff_u8; 40];
+    bytes[0] = 0x6f;
+    set_codepoint(&mut bytes, Codepoint::NotEct).unwrap();
+    assert_eq!(bytes[..3], [0x6f, 0xcf, 0xff]);
+    set_codepoint(&mut bytes, Codepoint::Ect1).unwrap();
+    assert_eq!(bytes[..3], [0x6f, 0xdf, 0xff]);
+    set_codepoint(&mut bytes, Codepoint::Ect0).unwrap();
+    assert_eq!(bytes[..3], [0x6f, 0xef, 0xff]);
+    assert_eq!(lower_hop_limit(&mut bytes, 254), Ok(HopLimit::Left(1)));
+    assert_eq!(bytes[7], 1);
+}
+
+#[test]
+fn a_translation_by_hand() {
+    let mut bytes = DATAGRAM;
+    let translation = Translation { source: socket("192.0.2.1:1024"), destination: None };
+    translation.apply(&mut bytes).unwrap();
+    // 0a00 + 0001 become c000 + 0201. Header: 9932 - 0a01 + c201 = 15132, folded 5133, complement aecc. Datagram, with
+    // port 0400 for 1000: 255f - 0a01 - 1000 + c201 + 0400 = d15f, complement 2ea0.
+    let expected = changed(&[(10, 0xae), (11, 0xcc), (12, 192), (14, 2), (15, 1), (20, 0x04), (26, 0x2e), (27, 0xa0)]);
+    assert_eq!(bytes[..], expected);
+    // Without a checksum it stays so.
+    let mut bytes = changed(&[(26, 0), (27, 0)]);
+    translation.apply(&mut bytes).unwrap();
+    assert_eq!((bytes[26], bytes[27]), (0, 0));
+    // The sum of the datagram without its checksum is 255f; with a destination port of daa0 + 0035 it is ffff, whose
+    // complement is zero.
+    let mut bytes = DATAGRAM;
+    Translation { source: None, destination: socket("10.0.0.2:56021") }.apply(&mut bytes).unwrap();
+    assert_eq!((&bytes[22..24], &bytes[26..28]), (&[0xda, 0xd5][..], &[0xff, 0xff][..]));
+}
+
+#[test]
+fn what_a_translation_refuses() {
+    let translation = Translation { source: socket("[::1]:1"), destination: None };
+    let mut bytes = DATAGRAM;
+    assert_eq!(translation.apply(&mut bytes), Err(Untranslatable::Version));
+    assert_eq!(Translation::default().apply(&mut bytes[..29]), Err(Untranslatable::Packet(Refused::Truncated)));
+    // Loose source route (131) of one address, pointer at it; then pointer behind it (RFC 791 section 3.1).
+    let routed = |pointer| Recipe {
+        v6: false,
+        source: [1; 16],
+        destination: [2; 16],
+        traffic_class: 0,
+        hop_limit: 9,
+        identification: 0,
+        dont_fragment: false,
+        extras: vec![131, 7, pointer, 3, 3, 3, 3, 0],
+        upper: Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() },
+        part: None,
+    };
+    let destination = Translation { source: None, destination: socket("9.9.9.9:9") };
+    let source = Translation { source: socket("9.9.9.9:9"), destination: None };
+    assert_eq!(destination.apply(&mut routed(4).bytes()), Err(Untranslatable::SourceRoute));
+    assert_eq!(source.apply(&mut routed(4).bytes()), Ok(()));
+    assert_eq!(destination.apply(&mut routed(8).bytes()), Ok(()));
+}
+
+/// The port's place in an echo; in an error everything is the other way round.
+fn translated(recipe: &Recipe, translation: Translation) -> Recipe {
+    let mut new = recipe.clone();
+    let octets = |address: IpAddr| {
+        let mut octets = [0; 16];
+        match address {
+            IpAddr::V4(address) => octets[..4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => octets = address.octets(),
+        }
+        octets
+    };
+    let (source, destination) = (translation.source, translation.destination);
+    new.source = source.map_or(new.source, |end| octets(end.ip()));
+    new.destination = destination.map_or(new.destination, |end| octets(end.ip()));
+    match &mut new.upper {
+        Upper::Tcp { ports, .. } | Upper::Udp { ports, .. } => {
+            ports.0 = source.map_or(ports.0, |end| end.port());
+            ports.1 = destination.map_or(ports.1, |end| end.port());
+        }
+        Upper::Echo { request, identifier, .. } => {
+            let asker = if *request { source } else { destination };
+            *identifier = asker.map_or(*identifier, |end| end.port());
+        }
+        Upper::Error { quoted, .. } => {
+            **quoted = translated(quoted, Translation { source: destination, destination: source });
+        }
+        Upper::Other { .. } => {}
+    }
+    new
+}
+
+fn translation(v6: bool) -> impl Strategy<Value = Translation> {
+    let end = move || {
+        (any::<[u8; 16]>(), any::<u16>()).prop_map(move |(octets, port)| {
+            let v4 = [octets[0], octets[1], octets[2], octets[3]];
+            SocketAddr::new(if v6 { IpAddr::from(octets) } else { IpAddr::from(v4) }, port)
+        })
+    };
+    (prop::option::of(end()), prop::option::of(end()))
+        .prop_map(|(source, destination)| Translation { source, destination })
+}
+
+fn translations(recipes: impl Strategy<Value = Recipe>) -> impl Strategy<Value = (Recipe, Translation)> {
+    recipes.prop_flat_map(|recipe| {
+        let v6 = recipe.v6;
+        (Just(recipe), translation(v6))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn marks_are_as_built(recipe in build::whole(), bits in 0..4_u8) {
+        let mut bytes = recipe.bytes();
+        set_codepoint(&mut bytes, Codepoint::from_bits(bits)).unwrap();
+        prop_assert_eq!(bytes, Recipe { traffic_class: recipe.traffic_class & !3 | bits, ..recipe }.bytes());
+    }
+
+    #[test]
+    fn hops_are_as_built(recipe in build::whole(), hops in 0..=255_u8) {
+        let mut bytes = recipe.bytes();
+        let result = lower_hop_limit(&mut bytes, hops).unwrap();
+        if hops < recipe.hop_limit {
+            prop_assert_eq!(result, HopLimit::Left(recipe.hop_limit - hops));
+            prop_assert_eq!(bytes, Recipe { hop_limit: recipe.hop_limit - hops, ..recipe }.bytes());
+        } else {
+            prop_assert!(result == HopLimit::Expired || hops == 0);
+            prop_assert_eq!(bytes, recipe.bytes());
+        }
+    }
+
+    #[test]
+    fn ends_are_as_built((recipe, translation) in translations(build::whole())) {
+        let mut bytes = recipe.bytes();
+        // Padding of a frame stays.
+        bytes.extend([0xee; 3]);
+        translation.apply(&mut bytes).unwrap();
+        let expected = translated(&recipe, translation).bytes();
+        prop_assert_eq!(&bytes[..expected.len()], &expected[..]);
+        prop_assert_eq!(&bytes[expected.len()..], &[0xee; 3]);
+        if recipe.protocol() == 6 || recipe.protocol() == 17 {
+            let no_checksum = recipe.v6 && matches!(recipe.upper, Upper::Udp { checksum: false, .. });
+            prop_assert_eq!(parse(&bytes).is_ok(), !no_checksum);
+        }
+    }
+
+    /// Fragments of a translated packet are the translated packet's fragments, checksum of the whole included.
+    #[test]
+    fn ends_of_fragments_are_as_built((recipe, translation) in translations(build::long()), cut in any::<prop::sample::Index>()) {
+        let whole = recipe.upper_bytes().len();
+        // The first holds the whole transport header, 60 bytes at most; the second at least a byte.
+        let cut = 64 + 8 * cut.index((whole - 57) / 8 - 1);
+        for part in [(0, cut), (cut, whole - cut)] {
+            let fragment = Recipe { part: Some(part), ..recipe.clone() };
+            let mut bytes = fragment.bytes();
+            translation.apply(&mut bytes).unwrap();
+            prop_assert_eq!(bytes, Recipe { part: Some(part), ..translated(&recipe, translation) }.bytes());
+        }
+    }
+
+    /// A bit that was flipped before is flipped afterwards: no checksum is made right again.
+    #[test]
+    fn translations_hide_no_damage((recipe, translation) in translations(build::long()), bit in any::<prop::sample::Index>()) {
+        let mut bytes = recipe.bytes();
+        let mut expected = translated(&recipe, translation).bytes();
+        let payload = recipe.header_bytes() + 60;
+        let bit = payload * 8 + bit.index((bytes.len() - payload) * 8);
+        prop_assert!(flip(&mut bytes, bit) && flip(&mut expected, bit));
+        translation.apply(&mut bytes).unwrap();
+        prop_assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn a_checksum_shows_corruption(recipe in build::simple()) {
+        let mut bytes = recipe.bytes();
+        corrupt(&mut bytes).unwrap();
+        let differ: u32 = bytes.iter().zip(recipe.bytes()).map(|(new, old)| (new ^ old).count_ones()).sum();
+        prop_assert_eq!(differ, 1);
+        match recipe.upper {
+            Upper::Tcp { .. } | Upper::Udp { checksum: true, .. } => {
+                prop_assert_eq!(parse(&bytes).err(), Some(Malformed::Checksum));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whatever the bytes, the result is a changed packet or an error that left it alone; the length of what may be
+    /// touched is that of the packet.
+    #[test]
+    fn damaged_packets_are_no_danger(
+        recipe in build::whole(),
+        damage in build::damage(),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        v4 in translation(false),
+        v6 in translation(true),
+        hops in any::<u8>(),
+    ) {
+        let original = build::damaged(recipe.bytes(), &damage, cut);
+        for translation in [v4, v6] {
+            let mut bytes = original.clone();
+            if translation.apply(&mut bytes).is_err() {
+                prop_assert_eq!(&bytes, &original);
+            }
+        }
+        let mut bytes = original.clone();
+        if corrupt(&mut bytes).is_err() {
+            prop_assert_eq!(&bytes, &original);
+        }
+        let _ = set_codepoint(&mut bytes, Codepoint::Ce);
+        let _ = lower_hop_limit(&mut bytes, hops);
+    }
+
+    #[test]
+    fn noise_is_no_danger(mut noise in prop::collection::vec(any::<u8>(), 0..200), v4 in translation(false), v6 in translation(true)) {
+        for first in [0x45, 0x4f, 0x60] {
+            if let Some(byte) = noise.first_mut() {
+                *byte = first;
+            }
+            let mut bytes = noise.clone();
+            let _ = v4.apply(&mut bytes);
+            let _ = v6.apply(&mut bytes);
+            let _ = set_codepoint(&mut bytes, Codepoint::Ect0);
+            let _ = lower_hop_limit(&mut bytes, 1);
+            let _ = corrupt(&mut bytes);
+            let _ = flip(&mut bytes, 700);
+        }
+    }
+}
+
+/// RFC 1122 leaves both forms of a zero sum; where every other byte is zero only the ones hold.
+#[test]
+fn an_echo_reply_of_zeros_keeps_a_checksum_that_holds() {
+    let recipe = |identifier| Recipe {
+        v6: false,
+        source: [1; 16],
+        destination: [2; 16],
+        traffic_class: 0,
+        hop_limit: 9,
+        identification: 0,
+        dont_fragment: false,
+        extras: Vec::new(),
+        upper: Upper::Echo { request: false, identifier, payload: vec![0; 4] },
+        part: None,
+    };
+    let mut bytes = recipe(7).bytes();
+    assert_eq!(bytes[22..24], [0xff, 0xf8]);
+    Translation { source: None, destination: socket("2.2.2.2:0") }.apply(&mut bytes).unwrap();
+    assert_eq!(bytes[22..24], [0xff, 0xff]);
+    Translation { source: None, destination: socket("2.2.2.2:7") }.apply(&mut bytes).unwrap();
+    assert_eq!(bytes[22..24], [0xff, 0xf8]);
+}
