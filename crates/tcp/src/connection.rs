@@ -321,6 +321,9 @@ impl Connection {
                 // All of it came before: the answer tells the sender so.
                 return self.receive(now, header, start, payload);
             }
+            if start == -1 && header.has(flags::SYN) && header.has(flags::ACK) {
+                self.note_repeated_answer(segment);
+            }
             // A probe for a sign of life has a number one too low: it is always answered.
             let probe = length == 0 && !header.has(flags::SYN) && start == next - 1;
             return self.object(now, plain_data || probe);

@@ -130,6 +130,10 @@ pub(crate) struct EcnReceiver {
     marks_since_ack: u8,
     /// The client's first acknowledgement tells the codepoint of the SYN-ACK.
     handshake: Option<Codepoint>,
+    /// We are a client of accurate feedback, whose answer to every SYN-ACK does so.
+    client: bool,
+    /// A marked SYN-ACK has been counted: once, however many arrive (RFC 9768 section 3.2.2.2).
+    marked_answer: bool,
 }
 
 impl EcnReceiver {
@@ -146,6 +150,20 @@ impl EcnReceiver {
             counted: Codepoint::NotEct,
             marks_since_ack: 0,
             handshake: first_ack_tells.filter(|_| feedback == EcnFeedback::Accurate),
+            client: first_ack_tells.is_some() && feedback == EcnFeedback::Accurate,
+            marked_answer: marked,
+        }
+    }
+
+    /// The SYN-ACK came once more: its acknowledgement, too, tells with which codepoint (RFC 9768 section 3.2.2.1).
+    pub(crate) fn on_repeated_answer(&mut self, codepoint: Codepoint) {
+        if !self.client {
+            return;
+        }
+        self.handshake = Some(codepoint);
+        if codepoint == Codepoint::Ce && !self.marked_answer {
+            self.marked_answer = true;
+            self.ce_packets = self.ce_packets.wrapping_add(1);
         }
     }
 
@@ -292,6 +310,8 @@ pub(crate) struct EcnSender {
     /// Bytes counted by estimate since the option came last.
     estimated_bytes: u64,
     option_trusted: bool,
+    /// What the peer says of marks means nothing.
+    deaf: bool,
 }
 
 impl EcnSender {
@@ -314,7 +334,28 @@ impl EcnSender {
             ce_bytes: 0,
             estimated_bytes: 0,
             option_trusted: true,
+            deaf: false,
         }
+    }
+
+    /// The peer's SYN came once more, or another of its SYNs (RFC 9768 section 3.1.5, for `accurate` servers; RFC 3168
+    /// section 6.1.1). One that does not ask any more forbids sending as ECN-capable, though feedback goes on. Returns
+    /// whether the two can be reconciled: a peer may not ask for classic feedback and for accurate feedback.
+    #[must_use]
+    pub(crate) fn on_second_syn(&mut self, header: &TcpHeader, accurate: bool) -> bool {
+        let asked = header.flags & ALL_FLAGS;
+        let classic = flags::CWR | flags::ECE;
+        if self.feedback == EcnFeedback::Accurate {
+            self.capable &= asked != 0;
+            return asked != classic;
+        }
+        self.capable &= asked & classic == classic;
+        !accurate || asked != ALL_FLAGS
+    }
+
+    /// We have sent a SYN that did not ask.
+    pub(crate) fn forbid(&mut self) {
+        self.capable = false;
     }
 
     /// A segment has arrived.
@@ -334,14 +375,20 @@ impl EcnSender {
         let bare = header.payload_bytes == 0 && header.sack_count == 0 && !header.has(flags::FIN);
         if bits == 0 {
             self.capable = false;
+            // Table 4: where it tells the codepoint of our SYN-ACK, zero means that the client counts nothing.
+            self.deaf = self.passive && bare;
         } else if self.passive && bare {
             self.capable &= !matches!(bits, 0b011 | 0b100 | 0b110);
             self.ce_packets = FIRST_CE_PACKETS + u32::from(bits == 0b110);
             // Read; it is no count.
             self.flags = self.flags & !ALL_FLAGS | ace_flags(self.ce_packets);
         }
-        // Counters that begin with one cannot be zero (section 3.2.3.2.4).
-        if self.option.is_some_and(|option| option.fields > 0 && option.ect0_bytes == 0) {
+        // Counters that begin with one cannot be zero (section 3.2.3.2.4). The first field is there in every length.
+        let zeroed = |option: AccurateEcn| {
+            let first = if option.ect1_first { option.ect1_bytes } else { option.ect0_bytes };
+            option.fields > 0 && first == 0
+        };
+        if self.option.is_some_and(zeroed) {
             self.option_trusted = false;
             self.option = None;
         }
@@ -385,6 +432,9 @@ impl EcnSender {
 
     /// RFC 9768 appendix A.2.
     fn accurate_marks(&mut self, acked_bytes: u64, mss_bytes: u64) -> Marks {
+        if self.deaf {
+            return Marks::default();
+        }
         let reported = self.option.take().filter(|option| option.fields >= 2);
         let newly_marked_bytes =
             reported.map(|option| u64::from(option.ce_bytes.wrapping_sub(self.ce_bytes) & BYTE_MASK));
@@ -397,6 +447,10 @@ impl EcnSender {
             _ => most,
         };
         self.ce_packets = self.ce_packets.wrapping_add(packets as u32);
+        if most == 0 && self.estimated_bytes == 0 && newly_marked_bytes.is_some_and(|bytes| bytes > 0) {
+            // Marked bytes without a marked packet: the feedback is being changed (section 3.2.3.2.5).
+            self.capable = false;
+        }
         let bytes = match (reported, newly_marked_bytes) {
             (Some(option), Some(bytes)) => {
                 self.ce_bytes = option.ce_bytes;
@@ -594,6 +648,95 @@ mod tests {
         // 5 + 3 = 8.
         assert_eq!(receiver.flags(), 0);
         assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
+    }
+
+    #[test]
+    fn marked_bytes_without_a_marked_packet_end_sending_as_ecn_capable() {
+        let option = |ce_bytes| AccurateEcn { ect0_bytes: 1, ce_bytes, ect1_bytes: 1, fields: 3, ect1_first: false };
+        let mut sender = told(5);
+        sender.note(&header(6), Some(&option(1_000)));
+        let _ = sender.marks(2_000, 1000);
+        assert!(sender.is_capable(), "one packet of 1000 bytes");
+        sender.note(&header(6), None);
+        let _ = sender.marks(2_000, 1000);
+        sender.note(&header(6), Some(&option(1_000)));
+        let _ = sender.marks(2_000, 1000);
+        assert!(sender.is_capable(), "nothing new");
+        sender.note(&header(6), Some(&option(2_000)));
+        let _ = sender.marks(2_000, 1000);
+        assert!(!sender.is_capable(), "1000 bytes more, but no packet; two segments cannot have gone round");
+    }
+
+    #[test]
+    fn a_client_without_feedback_is_not_listened_to() {
+        // Table 4, 000 on a mere acknowledgement of our SYN-ACK: neither capable packets nor answers to marks.
+        let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
+        sender.note(&header(0), None);
+        assert!(!sender.is_capable());
+        sender.note(&header(7), None);
+        assert_eq!(sender.marks(3_000, 1000), Marks::default());
+        // With payload it is a count that was cleared, which is advised against only: here marks still count.
+        let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
+        sender.note(&TcpHeader { payload_bytes: 1, ..header(0) }, None);
+        assert!(!sender.is_capable());
+        sender.note(&header(7), None);
+        assert_eq!(sender.marks(3_000, 1000), Marks { packets: 2, bytes: 2_000 });
+    }
+
+    #[test]
+    fn a_second_syn_that_asks_differently() {
+        // RFC 9768 section 3.1.5. Agreed before, whether the server knows accurate feedback, the second SYN; whether it
+        // goes on and whether data may be capable.
+        let (accurate, classic) = (EcnFeedback::Accurate, EcnFeedback::Classic);
+        for (agreed, knows, syn, goes_on, capable) in [
+            (accurate, true, A | W | E, true, true),
+            (accurate, true, 0, true, false),
+            (accurate, true, W | E, false, true),
+            (classic, true, W | E, true, true),
+            (classic, true, A | W | E, false, true),
+            (classic, false, A | W | E, true, true),
+            (classic, true, 0, true, false),
+        ] {
+            let mut sender = EcnSender::new(agreed, None, false);
+            let second = TcpHeader { flags: flags::SYN | syn, ..TcpHeader::default() };
+            assert_eq!(sender.on_second_syn(&second, knows), goes_on, "{agreed:?} {syn:x}");
+            assert_eq!(sender.is_capable(), capable, "{agreed:?} {syn:x}");
+        }
+    }
+
+    #[test]
+    fn marked_syn_acks_count_once() {
+        // RFC 9768 section 3.2.2.2: from five to six and no further.
+        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(Codepoint::NotEct));
+        assert_eq!(receiver.flags(), ace_flags(5));
+        receiver.on_repeated_answer(Codepoint::Ce);
+        assert_eq!(receiver.flags(), ace_flags(6));
+        receiver.on_repeated_answer(Codepoint::Ce);
+        assert_eq!(receiver.flags(), ace_flags(6));
+        let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(Codepoint::Ce));
+        receiver.on_repeated_answer(Codepoint::Ce);
+        assert_eq!(receiver.flags(), ace_flags(6));
+    }
+
+    #[test]
+    fn options_of_every_length_and_order_are_read() {
+        // RFC 9768 table 5. Fields that are not there are zero here, which is no zeroed counter.
+        let full = AccurateEcn { ect0_bytes: 1, ce_bytes: 1_000, ect1_bytes: 1, fields: 3, ect1_first: false };
+        let second = AccurateEcn { ect1_first: true, ..full };
+        for (option, bytes) in [
+            (full, 1_000),
+            (AccurateEcn { ect1_bytes: 0, fields: 2, ..full }, 1_000),
+            (AccurateEcn { ect1_bytes: 0, ce_bytes: 0, fields: 1, ..full }, 500),
+            (AccurateEcn { fields: 0, ..AccurateEcn::default() }, 500),
+            (second, 1_000),
+            (AccurateEcn { ect0_bytes: 0, fields: 2, ..second }, 1_000),
+            (AccurateEcn { ect0_bytes: 0, ce_bytes: 0, fields: 1, ..second }, 500),
+        ] {
+            let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
+            sender.note(&header(6), Some(&option));
+            // One mark of two segments of 500 bytes: by the field alone that many bytes.
+            assert_eq!(sender.marks(1_000, 500), Marks { packets: 1, bytes }, "{option:?}");
+        }
     }
 
     #[test]

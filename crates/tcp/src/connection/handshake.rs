@@ -2,7 +2,7 @@
 //! agree on with their SYN segments (RFC 7323, RFC 2018).
 
 use super::{Connection, Segment, Transmit, event, pending};
-use crate::config::Ecn;
+use crate::config::{Ecn, EcnFeedback};
 use crate::ecn::{self, EcnHalves, EcnReceiver, EcnSender};
 use crate::sender::LARGEST_MSS;
 use crate::sequence::Numbering;
@@ -103,6 +103,15 @@ impl Connection {
     /// A SYN in SYN-RECEIVED: the peer's first once more, or its answer when both opened at the same time.
     pub(super) fn arrive_second_syn(&mut self, now: Instant, segment: &Segment<'_>) {
         if !segment.header.has(flags::ACK) {
+            // The answer tells the codepoint of the newest SYN (RFC 9768 section 3.1.5).
+            self.opening().syn_codepoint = segment.codepoint;
+            let accurate = self.config.ecn_feedback == EcnFeedback::Accurate;
+            if let Some(ecn) = &mut self.sender.ecn
+                && !ecn.sender.on_second_syn(segment.header, accurate)
+            {
+                self.arrive_reset();
+                return self.answer_with_reset(segment.header);
+            }
             self.pending |= pending::SYN;
         } else if self.complete_open(now, segment) {
             self.pending |= pending::ACK | pending::ACK_FIRST;
@@ -163,6 +172,25 @@ impl Connection {
                 sender: EcnSender::new(agreed, answer, counts),
             })
         });
+        // A SYN of ours that did not ask forbids ECN-capable packets (RFC 3168 section 6.1.1), but to the client of a
+        // server that agreed on accurate feedback (RFC 9768 section 3.1.5).
+        let certain = answer.is_some() && agreed == Some(EcnFeedback::Accurate);
+        let plain_syn = !self.opening().passive && ecn::syn_flags(ours, self.sender.counts.lost_syns) == 0;
+        if plain_syn
+            && !certain
+            && let Some(ecn) = &mut self.sender.ecn
+        {
+            ecn.sender.forbid();
+        }
+    }
+
+    /// The peer's SYN-ACK once more, in an open connection.
+    pub(super) fn note_repeated_answer(&mut self, segment: &Segment<'_>) {
+        if self.acknowledged_by(segment.header).is_some()
+            && let Some(ecn) = &mut self.sender.ecn
+        {
+            ecn.receiver.on_repeated_answer(segment.codepoint);
+        }
     }
 
     /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
