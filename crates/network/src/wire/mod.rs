@@ -6,16 +6,22 @@
 //! flipped, so that its checksum fails: which bits they were is not modelled.
 //!
 //! Packets of real programs stay the bytes that they are: [`summary`] looks at what enters, [`rewrite`] makes the changes
-//! of the way on what leaves.
+//! of the way on what leaves. What nodes of the model answer to such packets is built by [`icmp`] and [`neighbour`].
 
+pub mod frame;
+pub mod icmp;
 mod layout;
+pub mod neighbour;
 mod options;
 mod read;
 pub mod rewrite;
 pub mod summary;
 mod write;
 
+pub use frame::{EtherType, EthernetHeader, HardwareAddress};
+pub use icmp::{IcmpError, Unanswered, Unreachable};
 pub use layout::Refused;
+pub use neighbour::{Answer, Neighbour};
 pub use read::{Malformed, Parsed, ParsedContent, parse};
 pub use rewrite::{HopLimit, Translation, Untranslatable};
 pub use summary::{Fragment, Quoted, Summary, Transport};

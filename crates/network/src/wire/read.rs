@@ -132,7 +132,8 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
 
 type Transport<'a> = ((u16, u16), ParsedContent, &'a [u8]);
 
-fn verify(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Result<(), Malformed> {
+/// The sum over pseudo-header and transport bytes.
+pub(super) fn sum(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Checksum {
     let mut checksum = Checksum::default().add_number(u32::from(number)).add_number(bytes.len() as u32);
     for address in [addresses.0, addresses.1] {
         checksum = match address {
@@ -140,7 +141,11 @@ fn verify(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Result<(), M
             IpAddr::V6(address) => checksum.add(&address.octets()),
         };
     }
-    if checksum.add(bytes).finish() == 0 { Ok(()) } else { Err(Malformed::Checksum) }
+    checksum.add(bytes)
+}
+
+fn verify(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Result<(), Malformed> {
+    if sum(addresses, number, bytes).finish() == 0 { Ok(()) } else { Err(Malformed::Checksum) }
 }
 
 fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malformed> {

@@ -10,7 +10,7 @@
 //!
 //! An ICMP error quotes a packet that went the other way. What the translation makes of the error's destination it makes
 //! of the quoted packet's source too, port included, and the other way round (RFC 5508 section 4); the quoted packet's
-//! checksums follow, as far as they are quoted.
+//! checksums follow, unless they are not quoted, or only half.
 
 use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
 use super::{Checksum, Refused, protocol};

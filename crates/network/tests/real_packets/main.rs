@@ -4,5 +4,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod build;
+mod icmp;
+mod neighbour;
 mod rewrite;
 mod summary;

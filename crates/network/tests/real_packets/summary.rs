@@ -169,6 +169,12 @@ proptest! {
         let bytes = build::damaged(recipe.bytes(), &damage, cut);
         let _ = quoted(&bytes);
         let Ok(summary) = Summary::of(&bytes) else { return Ok(()) };
+        // `parse` also goes past authentication headers, and looks for extension headers where a fragment other than the
+        // first has only bytes.
+        let is_later_fragment = summary.fragment.is_some_and(|fragment| fragment.offset_bytes > 0);
+        if summary.protocol == 51 || (is_later_fragment && matches!(summary.protocol, 0 | 43 | 44 | 60)) {
+            return Ok(());
+        }
         match parse(&bytes) {
             Ok(parsed) => {
                 prop_assert_eq!(summary.source.ip(), parsed.source.ip());

@@ -1,0 +1,173 @@
+//! Answers to "who has this address?" on an interface to a real host: ARP (RFC 826) and IPv6 neighbour discovery
+//! (RFC 4861), for all addresses that lie behind the interface.
+//!
+//! Only questions are answered; nothing is learnt from them and nothing is asked. A probe for an address that its asker
+//! wants to take (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862 section 5.4) is answered like any other
+//! question if the address is ours, since then it is taken, and otherwise not. Router solicitations get no answer: hosts
+//! have their routes without.
+
+use super::frame::{ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
+use super::icmp::Message;
+use super::layout::{Layout, Upper};
+use super::protocol;
+use super::read::sum;
+use crate::packet::{IPV6_HEADER_BYTES, IpVersion};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const ARP_BYTES: usize = crate::arp::ARP_BYTES as usize;
+/// Hardware type Ethernet, protocol type IPv4, lengths of their addresses.
+const ARP_OF_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
+const ARP_REQUEST: [u8; 2] = [0, 1];
+const ARP_REPLY: [u8; 2] = [0, 2];
+
+/// Router solicitation, the first of the types of neighbour discovery, and redirect, the last (RFC 4861 section 4).
+const ROUTER_SOLICITATION: u8 = 133;
+const NEIGHBOUR_SOLICITATION: u8 = 135;
+const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+const REDIRECT: u8 = 137;
+/// A solicitation without options.
+const SOLICITATION_BYTES: usize = 24;
+/// Neighbour discovery's hop limit: whatever came through a router has less.
+const HOP_LIMIT: u8 = 255;
+const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
+const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+/// Flags of an advertisement.
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+
+/// Who answers on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The interface's address, which is the answer.
+    pub hardware: HardwareAddress,
+    /// Whether IPv6 hosts are told that a router answers (RFC 4861 section 4.4, flag R).
+    pub is_router: bool,
+}
+
+/// What a frame was to neighbour discovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A question; this frame is the answer.
+    Reply(Vec<u8>),
+    /// A frame of ARP or neighbour discovery that gets no answer.
+    Silence,
+    /// Another frame, to be looked at as a packet.
+    NoQuestion,
+}
+
+impl Neighbour {
+    /// Answers a frame, if it asks for an address that `is_ours`.
+    pub fn answer(&self, frame: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> Answer {
+        let Some((header, payload)) = EthernetHeader::read(frame) else { return Answer::NoQuestion };
+        let reply = match header.ether_type {
+            EtherType::Arp => self.arp(&header, payload, is_ours),
+            EtherType::Ipv6 => match discovery(payload) {
+                Some(layout) => self.solicitation(&header, &payload[..layout.total], &layout, is_ours),
+                None => return Answer::NoQuestion,
+            },
+            _ => return Answer::NoQuestion,
+        };
+        reply.map_or(Answer::Silence, Answer::Reply)
+    }
+
+    /// Whether a frame comes from one station and may be meant for us.
+    fn hears(&self, header: &EthernetHeader) -> bool {
+        !header.source.is_group() && (header.destination.is_group() || header.destination == self.hardware)
+    }
+
+    fn arp(&self, header: &EthernetHeader, payload: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> Option<Vec<u8>> {
+        let packet = payload.get(..ARP_BYTES)?;
+        let (kind, operation) = (&packet[..6], &packet[6..8]);
+        if kind != ARP_OF_IPV4 || operation != ARP_REQUEST || !self.hears(header) {
+            return None;
+        }
+        let sender = HardwareAddress(packet[8..14].try_into().ok()?);
+        let target: [u8; 4] = packet[24..28].try_into().ok()?;
+        if sender.is_group() || !is_ours(IpAddr::V4(Ipv4Addr::from(target))) {
+            return None;
+        }
+        let reply = EthernetHeader { destination: sender, source: self.hardware, ether_type: EtherType::Arp };
+        let asker = &packet[8..18];
+        Some([&reply.bytes()[..], &ARP_OF_IPV4, &ARP_REPLY, &self.hardware.0, &target, asker].concat())
+    }
+
+    /// RFC 4861 section 7.1.1 says which solicitations are valid, section 7.2.4 what to advertise.
+    fn solicitation(
+        &self,
+        header: &EthernetHeader,
+        packet: &[u8],
+        layout: &Layout,
+        is_ours: impl Fn(IpAddr) -> bool,
+    ) -> Option<Vec<u8>> {
+        let message = &packet[layout.transport..];
+        let (IpAddr::V6(source), IpAddr::V6(destination)) = layout.addresses(packet) else { return None };
+        let is_solicitation = message.starts_with(&[NEIGHBOUR_SOLICITATION, 0]) && message.len() >= SOLICITATION_BYTES;
+        let is_valid = packet[7] == HOP_LIMIT
+            && layout.piece.is_none()
+            && sum((source.into(), destination.into()), protocol::ICMP_V6, message).finish() == 0;
+        if !is_solicitation || !is_valid || !self.hears(header) || source.is_multicast() {
+            return None;
+        }
+        let target = Ipv6Addr::from(<[u8; 16]>::try_from(&message[8..SOLICITATION_BYTES]).ok()?);
+        let link_layer = source_link_layer_address(&message[SOLICITATION_BYTES..]).ok()?;
+        if target.is_multicast() || !is_ours(IpAddr::V6(target)) {
+            return None;
+        }
+        let (to, hardware, solicited) = if source.is_unspecified() {
+            if !is_solicited_node(destination) || link_layer.is_some() {
+                return None;
+            }
+            (ALL_NODES, HardwareAddress::multicast(ALL_NODES), 0)
+        } else {
+            (source, link_layer.filter(|address| !address.is_group()).unwrap_or(header.source), SOLICITED)
+        };
+        Some(self.advertisement(target, to, hardware, solicited))
+    }
+
+    fn advertisement(&self, target: Ipv6Addr, to: Ipv6Addr, hardware: HardwareAddress, solicited: u8) -> Vec<u8> {
+        let router = if self.is_router { ROUTER } else { 0 };
+        let option = [TARGET_LINK_LAYER_ADDRESS, 1];
+        let body = [&target.octets()[..], &option, &self.hardware.0].concat();
+        let rest = [router | solicited | OVERRIDE, 0, 0, 0];
+        let message = Message { kind: NEIGHBOUR_ADVERTISEMENT, code: 0, rest, body: &body };
+        let header = EthernetHeader { destination: hardware, source: self.hardware, ether_type: EtherType::Ipv6 };
+        let mut frame = Vec::with_capacity(ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES as usize + 8 + body.len());
+        frame.extend(header.bytes());
+        message.write_v6(target, to, 0, HOP_LIMIT, &mut frame);
+        frame
+    }
+}
+
+/// The layout of a packet of neighbour discovery.
+fn discovery(packet: &[u8]) -> Option<Layout> {
+    let layout = Layout::whole(packet).ok()?;
+    let is_discovery = layout.version == IpVersion::V6
+        && layout.upper == Upper::Icmp
+        && matches!(packet[layout.transport], ROUTER_SOLICITATION..=REDIRECT);
+    is_discovery.then_some(layout)
+}
+
+/// ff02::1:ff00:0/104 (RFC 4291 section 2.7.1).
+fn is_solicited_node(address: Ipv6Addr) -> bool {
+    address.octets()[..13] == [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff]
+}
+
+/// An option's length is wrong.
+struct WrongOption;
+
+/// The asker's own address, if it is among the options (RFC 4861 section 4.6.1).
+fn source_link_layer_address(mut options: &[u8]) -> Result<Option<HardwareAddress>, WrongOption> {
+    let mut found = None;
+    while let [kind, rest @ ..] = options {
+        // In units of eight bytes; zero is forbidden.
+        let length = usize::from(*rest.first().ok_or(WrongOption)?) * 8;
+        let option = options.get(..length).filter(|option| !option.is_empty()).ok_or(WrongOption)?;
+        if *kind == SOURCE_LINK_LAYER_ADDRESS && length == 8 {
+            found = option[2..].try_into().ok().map(HardwareAddress);
+        }
+        options = &options[length..];
+    }
+    Ok(found)
+}
