@@ -10,7 +10,7 @@ use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
 use fullpipe_network::{Content, Handle, Hosts, Network, Packet, Side, TcpHeader};
-use fullpipe_tcp::{Connection, Cookie, FastOpenEntry, Segment, Statistics, Transmit};
+use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment, Statistics};
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
@@ -139,7 +139,7 @@ struct Core {
     wakes: Vec<Wake>,
     /// Endpoints that an application has called and that must be asked for output.
     touched: Vec<u32>,
-    transmit: Transmit,
+    beside: Beside,
     seed: u64,
     /// Fast Open: what a client (first) remembers of a server.
     fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
@@ -177,7 +177,7 @@ impl World {
                 opened,
                 wakes,
                 touched: Vec::new(),
-                transmit: Transmit::default(),
+                beside: Beside::default(),
                 seed,
                 fast_open: BTreeMap::new(),
                 lie_from,
@@ -356,47 +356,47 @@ impl Stream for Endpoint {
 
 #[cold]
 #[inline(never)]
-fn store_options(network: &mut Network<Witness>, transmit: &Transmit) -> Side {
-    network.arena.store_options(&transmit.options)
+fn store_options(network: &mut Network<Witness>, beside: &Beside) -> Side {
+    network.arena.store_options(&beside.options)
 }
 
 impl Core {
     #[inline]
     fn output(&mut self, network: &mut Network<Witness>, number: u32, now: Instant) {
         let Some(endpoint) = &mut self.endpoints[number as usize] else { return };
-        while endpoint.connection.poll_transmit(now, &mut self.transmit) {
-            // A copy, so that the compiler moves it field by field: loading it as a whole just after its fields were stored
-            // stalls the processor (a fifth of the time of one flow).
-            let mut header = self.transmit.header;
+        loop {
+            // The header is written to where the packet will lie.
+            let handle = network.arena.vacant();
+            let header = network.arena.get_mut(handle).tcp_header();
+            if !endpoint.connection.poll_segment(now, header, &mut self.beside) {
+                break;
+            }
             if self.lie_from != 0 {
                 self.acknowledgements += u64::from(header.payload_bytes == 0);
                 if self.acknowledgements >= self.lie_from && header.payload_bytes == 0 {
                     header.acknowledgement = header.acknowledgement.wrapping_add(1);
                 }
             }
+            let ip_bytes = endpoint.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
             let options = match header.has_side_options() {
                 false => Side::NONE,
-                true => store_options(network, &self.transmit),
+                true => store_options(network, &self.beside),
             };
-            let payload = match &self.transmit.payload {
+            let payload = match &self.beside.payload {
                 None => Side::NONE,
                 bytes => network.arena.store_payload(bytes.clone()),
             };
-            let ip_bytes = endpoint.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
-            network.send_with(endpoint.node, |packet| {
-                *packet = Packet {
-                    sent: now,
-                    content: Content::Tcp(header),
-                    flow: endpoint.flow,
-                    destination: endpoint.peer,
-                    ip_bytes,
-                    options,
-                    payload,
-                    codepoint: self.transmit.codepoint,
-                    version: endpoint.version,
-                    corrupted: false,
-                };
-            });
+            let packet = network.arena.get_mut(handle);
+            packet.sent = now;
+            packet.flow = endpoint.flow;
+            packet.destination = endpoint.peer;
+            packet.ip_bytes = ip_bytes;
+            packet.options = options;
+            packet.payload = payload;
+            packet.codepoint = self.beside.codepoint;
+            packet.version = endpoint.version;
+            packet.corrupted = false;
+            network.send_filled(endpoint.node, handle);
         }
         let far = EventId::new(EventClass::Transport, 2 * number);
         let near = EventId::new(EventClass::Transport, 2 * number + 1);
@@ -560,19 +560,19 @@ impl Hosts<Witness> for World {
     fn receive(&mut self, network: &mut Network<Witness>, _node: NodeId, handle: Handle) {
         let packet = network.arena.get(handle);
         let flow = packet.flow;
-        match packet.content {
+        match &packet.content {
             Content::Tcp(header) => {
                 // The receiver of a forward packet is the acceptor.
                 let end = usize::from(flow.is_forward());
                 let number = match self.core.conversations[flow.index() / 2].endpoints[end] {
-                    NONE => self.core.accept(network.now(), flow, &header),
+                    NONE => self.core.accept(network.now(), flow, header),
                     number => Some(number),
                 };
                 if let Some(number) = number
                     && let Some(endpoint) = &mut self.core.endpoints[number as usize]
                 {
                     let segment = Segment {
-                        header: &header,
+                        header,
                         options: network.arena.options(packet.options),
                         payload: network.arena.payload(packet.payload),
                         codepoint: packet.codepoint,
@@ -586,7 +586,7 @@ impl Hosts<Witness> for World {
                     network.arena.release(handle);
                 }
             }
-            Content::Udp { payload_bytes } => {
+            &Content::Udp { payload_bytes } => {
                 network.arena.release(handle);
                 let flow_index = self.core.conversations[flow.index() / 2].flow;
                 let application = 2 * flow_index + u32::from(flow.is_forward());

@@ -336,17 +336,17 @@ impl<O: Observer> Network<O> {
     /// A host hands a packet to the network, now.
     #[inline(always)]
     pub fn send(&mut self, from: NodeId, packet: &Packet) {
-        let sent = self.now;
-        self.send_with(from, |slot| *slot = Packet { sent, ..*packet });
+        let handle = self.arena.vacant();
+        *self.arena.get_mut(handle) = Packet { sent: self.now, ..*packet };
+        self.send_filled(from, handle);
     }
 
-    /// A host hands a packet to the network, now, by writing it to where it will lie: all fields, `sent` with
-    /// [`Network::now`].
+    /// A host hands a packet to the network, now, that it has written to the slot that [`Arena::vacant`] gave it: all
+    /// fields, `sent` with [`Network::now`].
     #[inline(always)]
-    pub fn send_with(&mut self, from: NodeId, fill: impl FnOnce(&mut Packet)) {
-        let handle = self.arena.allocate();
-        let packet = self.arena.get_mut(handle);
-        fill(packet);
+    pub fn send_filled(&mut self, from: NodeId, handle: Handle) {
+        self.arena.occupy(handle);
+        let packet = self.arena.get(handle);
         debug_assert_eq!(packet.sent, self.now, "a packet is sent now");
         if self.attentive {
             return self.send_attentively(from, handle);

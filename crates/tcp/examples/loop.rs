@@ -35,7 +35,7 @@ fn output(
         data += u64::from(transmit.header.payload_bytes > 0);
         let previous = wire.back().map_or(Instant::ZERO, |last| last.at);
         let at = (now + Duration::from_millis(10)).max(previous + gap);
-        let options = transmit.header.has_side_options().then(|| Box::new(transmit.options));
+        let options = transmit.header.has_side_options().then(|| Box::new(transmit.beside.options));
         wire.push_back(Wire { at, header: transmit.header, options });
     }
     data

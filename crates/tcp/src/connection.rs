@@ -34,7 +34,14 @@ use std::sync::Arc;
 pub struct Transmit {
     /// The header.
     pub header: TcpHeader,
-    /// Options beside it; hold as far as the header says so.
+    /// What goes with it.
+    pub beside: Beside,
+}
+
+/// What goes with the header of a segment to send.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Options beside the header; hold as far as the header says so.
     pub options: SegmentOptions,
     /// The payload where it consists of bytes; `None` for a mere length (`header.payload_bytes`).
     pub payload: Option<Bytes>,
@@ -667,46 +674,52 @@ impl Connection {
     }
 
     /// Fills in the next segment to send now, or says that there is none. To be called until it does.
-    #[inline]
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
-        if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, out) {
+        self.poll_segment(now, &mut out.header, &mut out.beside)
+    }
+
+    /// The same for a host that wants the header where its packet will lie. Copying a header whose fields were stored
+    /// just before, in words that several of them share, stalled the processor four times a segment.
+    #[inline]
+    pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
+        if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, header, out) {
             return true;
         }
         if !self.open {
-            return self.poll_early(now, out);
+            return self.poll_early(now, header, out);
         }
         if let Some(outgoing) = self.sender.poll(&self.config, now) {
-            self.fill_data(now, &outgoing, out);
+            self.fill_data(now, &outgoing, header, out);
             return true;
         }
         if self.pending & pending::ACK != 0 {
             self.pending &= !pending::ACK;
-            self.fill_ack(now, out);
+            self.fill_ack(now, header, out);
             return true;
         }
         false
     }
 
     #[cold]
-    fn poll_unusual(&mut self, now: Instant, out: &mut Transmit) -> bool {
+    fn poll_unusual(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
         if self.pending & pending::RESET != 0 {
             self.pending &= !pending::RESET;
-            out.header = self.rare().reply;
+            *header = self.rare().reply;
             out.codepoint = Codepoint::NotEct;
             out.payload = None;
             return true;
         }
         if self.pending & pending::SYN != 0 {
             self.pending &= !pending::SYN;
-            self.fill_syn(now, out);
+            self.fill_syn(now, header, out);
             return true;
         }
         if self.pending & pending::KEEP_ALIVE != 0 {
             self.pending &= !pending::KEEP_ALIVE;
             let sequence = self.numbering.to_wire(self.sender.next).wrapping_sub(1);
-            self.fill_header(now, sequence, out);
+            self.fill_header(now, sequence, header, out);
             if let Some(ecn) = &mut self.sender.ecn {
-                out.header.flags |= ecn.receiver.flags();
+                header.flags |= ecn.receiver.flags();
             }
             return true;
         }
@@ -714,7 +727,7 @@ impl Connection {
             && let Some((number, echo)) = ecn.receiver.take_earlier()
             && self.open
         {
-            self.fill_earlier_ack(now, number, echo, out);
+            self.fill_earlier_ack(now, number, echo, header, out);
             return true;
         }
         let again = self.pending & pending::ACK_TWICE;
@@ -723,7 +736,7 @@ impl Connection {
             if again != 0 {
                 self.pending |= pending::ACK;
             }
-            self.fill_ack(now, out);
+            self.fill_ack(now, header, out);
             return true;
         }
         false
@@ -731,10 +744,10 @@ impl Connection {
 
     /// The header that every segment of an open connection has.
     #[inline(always)]
-    fn fill_header(&mut self, now: Instant, sequence: u32, out: &mut Transmit) {
+    fn fill_header(&mut self, now: Instant, sequence: u32, header: &mut TcpHeader, out: &mut Beside) {
         let window = (self.receiver.window_bytes() >> self.window_shift).min(65_535) as u16;
         let timestamp = if self.options != 0 { self.clock(now) } else { 0 };
-        out.header = TcpHeader {
+        *header = TcpHeader {
             sequence,
             acknowledgement: self.peer_numbering.to_wire(self.receiver.next),
             timestamp,
@@ -755,41 +768,41 @@ impl Connection {
 
     /// What an acknowledgement would have said that was being delayed when the marks began or ended (DCTCP).
     #[cold]
-    fn fill_earlier_ack(&mut self, now: Instant, number: u64, echo: bool, out: &mut Transmit) {
+    fn fill_earlier_ack(&mut self, now: Instant, number: u64, echo: bool, header: &mut TcpHeader, out: &mut Beside) {
         let since = self.receiver.next - number;
-        self.fill_header(now, self.numbering.to_wire(self.sender.next), out);
-        out.header.acknowledgement = self.peer_numbering.to_wire(number);
-        out.header.window = (u64::from(out.header.window) + (since >> self.window_shift)).min(65_535) as u16;
-        out.header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
+        self.fill_header(now, self.numbering.to_wire(self.sender.next), header, out);
+        header.acknowledgement = self.peer_numbering.to_wire(number);
+        header.window = (u64::from(header.window) + (since >> self.window_shift)).min(65_535) as u16;
+        header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
     }
 
     #[inline]
-    fn fill_ack(&mut self, now: Instant, out: &mut Transmit) {
+    fn fill_ack(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
         let sequence = self.numbering.to_wire(self.sender.next);
-        self.fill_header(now, sequence, out);
+        self.fill_header(now, sequence, header, out);
         if self.sender.sack {
             let most = if self.options != 0 { MAX_SACK_BLOCKS - 1 } else { MAX_SACK_BLOCKS };
-            out.header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.options.sacks);
+            header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.options.sacks);
         }
         if let Some(ecn) = &mut self.sender.ecn {
-            out.header.flags |= ecn.receiver.flags();
-            ecn.receiver.complete_ack(&mut out.header, &mut out.options.accurate_ecn);
+            header.flags |= ecn.receiver.flags();
+            ecn.receiver.complete_ack(header, &mut out.options.accurate_ecn);
         }
     }
 
     #[inline]
-    fn fill_data(&mut self, now: Instant, outgoing: &Outgoing, out: &mut Transmit) {
-        self.fill_header(now, self.numbering.to_wire(outgoing.start), out);
+    fn fill_data(&mut self, now: Instant, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
+        self.fill_header(now, self.numbering.to_wire(outgoing.start), header, out);
         self.pending &= !pending::ACK;
-        out.header.payload_bytes = outgoing.payload_bytes as u16;
+        header.payload_bytes = outgoing.payload_bytes as u16;
         if self.sender.bytes.is_some() && outgoing.payload_bytes > 0 {
             self.fill_bytes(outgoing, out);
         }
         if self.sender.ecn.is_some() {
-            self.fill_ecn(outgoing, out);
+            self.fill_ecn(outgoing, header, out);
         }
         if outgoing.fin() {
-            out.header.flags |= flags::FIN;
+            header.flags |= flags::FIN;
             match self.state {
                 State::Established => self.state = State::FinWait1,
                 State::CloseWait => self.state = State::LastAck,
@@ -800,9 +813,9 @@ impl Connection {
 
     /// New data: ECN-capable, and the first after a reduction says so (RFC 3168 section 6.1.2).
     #[inline(never)]
-    fn fill_ecn(&mut self, outgoing: &Outgoing, out: &mut Transmit) {
+    fn fill_ecn(&mut self, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
         let Some(ecn) = &mut self.sender.ecn else { return };
-        out.header.flags |= ecn.receiver.flags();
+        header.flags |= ecn.receiver.flags();
         if !outgoing.fresh() || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
             return;
         }
@@ -811,12 +824,12 @@ impl Connection {
             chosen => chosen,
         };
         if ecn.sender.take_reduced() {
-            out.header.flags |= flags::CWR;
+            header.flags |= flags::CWR;
         }
     }
 
     #[cold]
-    fn fill_bytes(&mut self, outgoing: &Outgoing, out: &mut Transmit) {
+    fn fill_bytes(&mut self, outgoing: &Outgoing, out: &mut Beside) {
         out.payload = self.sender.bytes.as_ref().and_then(|bytes| bytes.slice(outgoing.start, outgoing.payload_bytes));
     }
 

@@ -150,7 +150,11 @@ impl Bench {
             assert!(count < 10_000, "output without end");
             let header = &self.transmit.header;
             assert!(
-                self.transmit.payload.as_ref().is_none_or(|bytes| bytes.len() == usize::from(header.payload_bytes))
+                self.transmit
+                    .beside
+                    .payload
+                    .as_ref()
+                    .is_none_or(|bytes| bytes.len() == usize::from(header.payload_bytes))
             );
             if !header.has(flags::RST) {
                 let end = header.sequence_end();

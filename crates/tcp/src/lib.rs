@@ -27,5 +27,5 @@ mod tuning;
 mod undo;
 
 pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
-pub use connection::{Connection, Cookie, FastOpenEntry, Segment, Transmit};
+pub use connection::{Beside, Connection, Cookie, FastOpenEntry, Segment, Transmit};
 pub use status::{Inspect, State, Statistics};

@@ -10,7 +10,7 @@
 //! and so is the cookie that a server holds to be right for this client (a function of its address and the server's
 //! secret, section 4.1.2), which its host knows.
 
-use super::{Connection, Segment, Transmit, event};
+use super::{Beside, Connection, Segment, event};
 use crate::sender::Outgoing;
 use crate::status::State;
 use fullpipe_network::packet::{TcpHeader, flags, options};
@@ -106,17 +106,16 @@ impl Connection {
     }
 
     /// A client's SYN leaves for the first time, with the option, and with data if it has a cookie.
-    pub(super) fn add_fast_open(&mut self, out: &mut Transmit) {
+    pub(super) fn add_fast_open(&mut self, header: &mut TcpHeader, out: &mut Beside) {
         let entry = self.rare().fast_open.entry;
-        put_option(entry.map(|entry| entry.cookie), out);
+        put_option(entry.map(|entry| entry.cookie), header, out);
         let Some(entry) = entry else { return };
         // A segment without options holds so much, here and there; the options of a SYN take their share of it.
-        let ours = if out.header.mss > 0 { out.header.mss } else { self.config.mss_bytes.min(65_535) as u16 };
+        let ours = if header.mss > 0 { header.mss } else { self.config.mss_bytes.min(65_535) as u16 };
         let most = ours.min(entry.mss_bytes.unwrap_or(DEFAULT_MSS));
-        let room =
-            u32::from(most).saturating_sub(out.header.header_bytes() - fullpipe_network::packet::TCP_HEADER_BYTES);
+        let room = u32::from(most).saturating_sub(header.header_bytes() - fullpipe_network::packet::TCP_HEADER_BYTES);
         let length = self.sender.written.min(u64::from(room));
-        out.header.payload_bytes = length as u16;
+        header.payload_bytes = length as u16;
         if self.sender.bytes.is_some() && length > 0 {
             self.fill_bytes(&Outgoing { start: 0, payload_bytes: length, marks: Outgoing::marks(false) }, out);
         }
@@ -124,9 +123,9 @@ impl Connection {
     }
 
     /// A server's answer leaves, with the cookie if one was asked for or a wrong one came.
-    pub(super) fn grant_fast_open(&self, out: &mut Transmit) {
+    pub(super) fn grant_fast_open(&self, header: &mut TcpHeader, out: &mut Beside) {
         if let Some(rare) = self.rare.as_ref().filter(|rare| rare.fast_open.grants) {
-            put_option(rare.fast_open.entry.map(|entry| entry.cookie), out);
+            put_option(rare.fast_open.entry.map(|entry| entry.cookie), header, out);
         }
     }
 
@@ -160,7 +159,7 @@ impl Connection {
 
     /// Data before the handshake is over. A FIN waits for it.
     #[cold]
-    pub(super) fn poll_early(&mut self, now: Instant, out: &mut Transmit) -> bool {
+    pub(super) fn poll_early(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
         if self.state != State::SynReceived || !self.is_early() {
             return false;
         }
@@ -168,7 +167,7 @@ impl Connection {
         let outgoing = self.sender.poll(&self.config, now);
         self.sender.finished = finished;
         match outgoing {
-            Some(outgoing) => self.fill_data(now, &outgoing, out),
+            Some(outgoing) => self.fill_data(now, &outgoing, header, out),
             None => return false,
         }
         true
@@ -197,10 +196,10 @@ fn mss_of(header: &TcpHeader) -> Option<u16> {
     (header.options & options::MSS != 0).then_some(header.mss)
 }
 
-fn put_option(cookie: Option<Cookie>, out: &mut Transmit) {
+fn put_option(cookie: Option<Cookie>, header: &mut TcpHeader, out: &mut Beside) {
     let bytes = cookie.as_ref().map_or(&[][..], Cookie::as_slice);
-    out.header.options |= options::FAST_OPEN;
-    out.header.other_option_bytes += 2 + bytes.len() as u8;
+    header.options |= options::FAST_OPEN;
+    header.other_option_bytes += 2 + bytes.len() as u8;
     out.options.fast_open_bytes = bytes.len() as u8;
     out.options.fast_open_cookie[..bytes.len()].copy_from_slice(bytes);
 }

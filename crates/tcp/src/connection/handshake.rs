@@ -1,7 +1,7 @@
 //! Opening a connection: LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 sections 3.5 and 3.10.7), and what both sides
 //! agree on with their SYN segments (RFC 7323, RFC 2018).
 
-use super::{Connection, Segment, Transmit, event, pending};
+use super::{Beside, Connection, Segment, event, pending};
 use crate::config::{Ecn, EcnFeedback};
 use crate::ecn::{self, EcnHalves, EcnReceiver, EcnSender};
 use crate::sender::LARGEST_MSS;
@@ -250,7 +250,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn fill_syn(&mut self, now: Instant, out: &mut Transmit) {
+    pub(super) fn fill_syn(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
         let answer = self.state == State::SynReceived;
         let config = self.config.clone();
         // The first SYN offers everything; the answer only what was offered.
@@ -266,7 +266,7 @@ impl Connection {
         let scaled = if answer { self.opening().scaled } else { config.window_scaling };
         offer(options::WINDOW_SCALE, scaled);
         let room = if offered & options::TIMESTAMPS != 0 { TIMESTAMP_BYTES } else { 0 };
-        out.header = TcpHeader {
+        *header = TcpHeader {
             sequence: self.numbering.syn(),
             acknowledgement: if answer { self.peer_numbering.to_wire(self.receiver.next) } else { 0 },
             timestamp: if offered & options::TIMESTAMPS != 0 { self.clock(now) } else { 0 },
@@ -284,18 +284,18 @@ impl Connection {
         out.codepoint = Codepoint::NotEct;
         let lost_syns = self.sender.counts.lost_syns;
         if answer {
-            self.grant_fast_open(out);
+            self.grant_fast_open(header, out);
             let syn_codepoint = self.opening().syn_codepoint;
             if let Some(ecn) = &self.sender.ecn {
                 let option = &mut out.options.accurate_ecn;
-                ecn.receiver.complete_syn_ack(syn_codepoint, lost_syns == 0, &mut out.header, option);
+                ecn.receiver.complete_syn_ack(syn_codepoint, lost_syns == 0, header, option);
             }
         } else {
             if config.ecn == Ecn::Active {
-                out.header.flags |= ecn::syn_flags(config.ecn_feedback, lost_syns);
+                header.flags |= ecn::syn_flags(config.ecn_feedback, lost_syns);
             }
             if config.fast_open && lost_syns == 0 {
-                self.add_fast_open(out);
+                self.add_fast_open(header, out);
             }
         }
     }

@@ -59,13 +59,14 @@ impl From<&Transmit> for Segment {
     fn from(transmit: &Transmit) -> Segment {
         Segment {
             header: transmit.header,
-            sacks: transmit.options.sacks[..usize::from(transmit.header.sack_count)].to_vec(),
-            payload: transmit.payload.clone(),
-            codepoint: transmit.codepoint,
-            accurate_ecn: transmit.options.accurate_ecn,
+            sacks: transmit.beside.options.sacks[..usize::from(transmit.header.sack_count)].to_vec(),
+            payload: transmit.beside.payload.clone(),
+            codepoint: transmit.beside.codepoint,
+            accurate_ecn: transmit.beside.options.accurate_ecn,
             cookie: match transmit.header.options & options::FAST_OPEN {
                 0 => Vec::new(),
-                _ => transmit.options.fast_open_cookie[..usize::from(transmit.options.fast_open_bytes)].to_vec(),
+                _ => transmit.beside.options.fast_open_cookie[..usize::from(transmit.beside.options.fast_open_bytes)]
+                    .to_vec(),
             },
         }
     }

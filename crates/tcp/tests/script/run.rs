@@ -5,7 +5,7 @@ use super::settings;
 use crate::common::{Segment, deliver, drain, next_deadline};
 use fullpipe_congestion::Controller;
 use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
-use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry, Transmit};
+use fullpipe_tcp::{Beside, Config, Connection, Cookie, FastOpenEntry, Transmit};
 use fullpipe_transport::{Event, Payload, Stream as _};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use std::collections::VecDeque;
@@ -367,7 +367,8 @@ impl Run {
         for option in written {
             self.put(option, &mut header, &mut side);
         }
-        let transmit = Transmit { header, options: side, payload: None, codepoint: packet.codepoint };
+        let transmit =
+            Transmit { header, beside: Beside { options: side, payload: None, codepoint: packet.codepoint } };
         Segment::from(&transmit)
     }
 
