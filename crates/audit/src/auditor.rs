@@ -261,4 +261,17 @@ impl Observer for Auditor {
             state.judge(*frame, &mut details.links[frame.link.index()], &mut details.log);
         }
     }
+
+    #[inline(always)]
+    fn passed(&mut self, frame: &Transmission) {
+        let Some(state) = self.links.get_mut(frame.link.index()) else {
+            self.offered(frame.link, frame.wire_bytes);
+            return self.transmitted(frame);
+        };
+        self.checked.frames += 1;
+        if !state.accepts_passed(frame) {
+            let details = &mut *self.details;
+            state.judge(*frame, &mut details.links[frame.link.index()], &mut details.log);
+        }
+    }
 }

@@ -88,8 +88,15 @@ impl LinkState {
     /// Otherwise changes nothing more, and says so: it has to be judged.
     #[inline(always)]
     pub(crate) fn accepts(&mut self, frame: &Transmission) -> bool {
-        let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
         self.waiting.subtract(Amount::packet(frame.wire_bytes));
+        self.accepts_passed(frame)
+    }
+
+    /// The same for a frame that came and went at once, which leaves the amount that waits as it is. (Counting it in and
+    /// out again took 80 of 2 960 instructions per data packet.)
+    #[inline(always)]
+    pub(crate) fn accepts_passed(&mut self, frame: &Transmission) -> bool {
+        let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
         let owed = if start == self.free_from { u64::from(self.owed) } else { 0 };
         let needed = u64::from(frame.wire_bytes).wrapping_mul(self.byte_time).wrapping_add(owed);
         let needed_ns = (needed >> FRACTION_BITS) as i64;

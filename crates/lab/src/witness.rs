@@ -70,6 +70,12 @@ impl More {
 
     #[cold]
     #[inline(never)]
+    fn tell_passed(&mut self, transmission: &Transmission) {
+        self.tell(|observer| observer.passed(transmission));
+    }
+
+    #[cold]
+    #[inline(never)]
     fn tell_transmitted(&mut self, transmission: &Transmission) {
         self.tell(|observer| observer.transmitted(transmission));
     }
@@ -124,6 +130,12 @@ impl Observer for More {
     fn transmitted(&mut self, transmission: &Transmission) {
         let transmission = *transmission;
         self.tell_transmitted(&transmission);
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, transmission: &Transmission) {
+        let transmission = *transmission;
+        self.tell_passed(&transmission);
     }
 }
 
@@ -289,6 +301,15 @@ impl Observer for Witness {
         self.auditor.transmitted(transmission);
         if let Some(more) = &mut self.more {
             more.transmitted(transmission);
+        }
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, transmission: &Transmission) {
+        self.transmissions += 1;
+        self.auditor.passed(transmission);
+        if let Some(more) = &mut self.more {
+            more.passed(transmission);
         }
     }
 }

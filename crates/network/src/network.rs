@@ -434,7 +434,6 @@ impl<O: Observer> Network<O> {
                 }
                 continue;
             }
-            self.observer.offered(link, wire_bytes);
             let idle = l.busy_until <= at;
             let start = if idle {
                 at
@@ -442,6 +441,7 @@ impl<O: Observer> Network<O> {
                 l.backlog.settle(at);
                 if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
                     l.counted().queue_drops += 1;
+                    self.observer.offered(link, wire_bytes);
                     self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
                     return self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
                 }
@@ -455,7 +455,7 @@ impl<O: Observer> Network<O> {
             l.busy_until = finish;
             l.frames += 1;
             l.bytes += u64::from(wire_bytes);
-            self.observer.transmitted(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
+            self.observer.passed(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
             if let Some(extras) = &mut l.extras
                 && let Some(loss) = &mut extras.loss
                 && loss.loses(self.arena.get(handle).has_payload())

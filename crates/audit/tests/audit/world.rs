@@ -68,8 +68,28 @@ impl Run {
         for (flow, declared) in &self.flows {
             auditor.add_flow(*flow, declared);
         }
+        let mut told_at_once = auditor.clone();
         self.events.iter().for_each(|event| tell(&mut auditor, event));
-        auditor.finish(self)
+        let verdict = auditor.finish(self);
+        self.tell_at_once(&mut told_at_once);
+        assert_eq!(told_at_once.finish(self).to_string(), verdict.to_string());
+        verdict
+    }
+
+    /// Tells of each frame that came and was transmitted with nothing in between in one call.
+    fn tell_at_once(&self, observer: &mut impl Observer) {
+        let mut events = self.events.iter().peekable();
+        while let Some(event) = events.next() {
+            match (event, events.peek()) {
+                (&Event::Offered(link, bytes), Some(Event::Transmitted(frame)))
+                    if frame.link == link && frame.wire_bytes == bytes =>
+                {
+                    observer.passed(frame);
+                    events.next();
+                }
+                _ => tell(observer, event),
+            }
+        }
     }
 
     /// The verdict of the auditor of packets.
