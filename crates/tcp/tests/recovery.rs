@@ -509,6 +509,22 @@ fn a_probe_sends_the_last_segment_again() {
 }
 
 #[test]
+fn one_probe_at_a_time_and_the_time_out_follows() {
+    // RFC 8985 section 7.3: with a probe out, new data arm no other; the time-out of 100 + 200 ms began with the probe.
+    let mut script = Script::client(probing(10), ms(100));
+    script.write(3_000);
+    script.out();
+    assert_eq!(script.timer(), at_ms(302));
+    assert_eq!(sent(&mut script), [2]);
+    script.advance(ms(10));
+    script.write(1_000);
+    assert_eq!(sent(&mut script), [3]);
+    assert_eq!(script.timer(), at_ms(302 + 300));
+    let statistics = script.connection.statistics();
+    assert_eq!((statistics.tail_loss_probes, statistics.timeouts), (1, 1));
+}
+
+#[test]
 fn a_lone_segment_is_given_time_for_a_delayed_acknowledgement() {
     // 2 * 100 + 2 + 200 = 402 would be later than the time-out at 300: then the probe takes its place.
     let mut script = Script::client(probing(10), ms(100));

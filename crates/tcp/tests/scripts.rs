@@ -32,7 +32,7 @@ scripts! {
     receive_window: bound grows_with_reading stays_with_a_slow_reader without_timestamps;
     rfc1191: finishing_too_big forged outstanding_is_cut_up too_big_again;
     rfc3168: active_open_and_marks answer_that_repeats_the_request late_answer_to_the_first_syn
-        loss_in_the_window_of_a_mark lost_syn_asks_no_more not_asked passive_open_and_echo refused
+        loss_in_the_window_of_a_mark lost_syn_asks_no_more mark_outside_the_window not_asked passive_open_and_echo refused
         second_syn_asks_no_more window_probe_is_not_capable;
     rfc4821: black_hole small_segments_prove_nothing;
     rfc5681: idle_restart;
@@ -46,7 +46,8 @@ scripts! {
         keep_alive_off keep_alive_with_data listening_to_nonsense simultaneous_close simultaneous_open
         simultaneous_open_refused three_way_handshake user_timeout user_timeout_of_a_syn user_timeout_of_probes
         window_shrinks zero_receive_window zero_window_probes;
-    rfc9768: client client_with_a_classic_server field_is_cleared late_answer_after_fall_back lost_syns repeated_answer
+    rfc9768: client client_with_a_classic_server feedback_of_a_marked_syn field_is_cleared late_answer_after_fall_back
+        lost_syns no_cwr_after_a_reduction option_on_a_syn repeated_answer
         second_syn second_syn_of_the_other_kind server server_with_a_classic_client simultaneous_open
         syn_changed_on_its_way;
 }
