@@ -32,7 +32,7 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
         network.add_node(node.router);
     }
     for link in &scenario.links {
-        let limit = settings::limit(link.queue, link.rate);
+        let limit = link.queue.at(link.rate);
         let plugged = plugins.queue_of(scenario, link, limit);
         // A discipline in the place of a drop-tail queue has nothing below it.
         let alone = plugged.is_some() && link.discipline.is_none();
@@ -94,8 +94,8 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
         .flows
         .iter()
         .flat_map(|flow| [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]);
-    for path in paths.collect::<Vec<_>>() {
-        network.observer.add_flow(path);
+    for (direction, path) in paths.collect::<Vec<_>>().into_iter().enumerate() {
+        network.observer.add_flow(direction / 2, path);
     }
     network.observer.watch(plugins.observers);
     let world = World::new(flows, applications, scenario.seed, lie_from);

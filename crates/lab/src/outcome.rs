@@ -10,6 +10,7 @@ use fullpipe_network::{NatCounters, Network};
 use fullpipe_record::{FlowCounters, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
+use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::{Completion, Figure};
 use std::any::Any;
@@ -39,7 +40,7 @@ pub struct FlowRow<'a> {
     pub completion: Option<Duration>,
     /// Segments sent again by this direction's sender.
     pub retransmitted_packets: Option<u64>,
-    /// Packets received with a congestion mark; `None` where ECN is not in use.
+    /// Packets received with a congestion mark; `None` where the flow does not use ECN.
     pub marked_packets: Option<u64>,
 }
 
@@ -234,6 +235,7 @@ impl Outcome {
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = self.world.progress(flow, 1 - end);
         let statistics = self.world.statistics(conversation, end);
+        let with_ecn = matches!(&described.transport, Transport::Tcp(tcp) if tcp.connection.ecn == Ecn::Active);
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
         let unlimited = match &described.workload {
             Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),
@@ -266,7 +268,7 @@ impl Outcome {
             goodput_bps,
             completion: completion.filter(|_| progress.received_bytes > 0),
             retransmitted_packets: statistics.map(|statistics| statistics.retransmitted_segments),
-            marked_packets: (counters.marked_packets > 0).then_some(counters.marked_packets),
+            marked_packets: (with_ecn || counters.marked_packets > 0).then_some(counters.marked_packets),
         })
     }
 

@@ -6,7 +6,7 @@ use crate::outcome::SeriesRow;
 use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_congestion::Controller;
-use fullpipe_network::Network;
+use fullpipe_network::{Course, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Subject;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
@@ -53,10 +53,10 @@ impl Metric {
 }
 
 /// What is sampled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Target {
     Flow(usize),
-    Link { link: LinkId, rate: Rate },
+    Link { link: LinkId, rate: Rate, course: Course },
 }
 
 #[derive(Debug)]
@@ -91,12 +91,13 @@ impl Sampler {
                     Subject::Link(link) => {
                         let described = &scenario.links[link];
                         let link = LinkId(link as u32);
-                        (described.name.clone(), Target::Link { link, rate: described.rate })
+                        let course = described.course.clone();
+                        (described.name.clone(), Target::Link { link, rate: described.rate, course })
                     }
                     Subject::Ethernet(segment) => {
                         let described = &scenario.ethernets[segment];
                         let link = ethernet_link(segment);
-                        (described.name.clone(), Target::Link { link, rate: described.rate })
+                        (described.name.clone(), Target::Link { link, rate: described.rate, course: Course::Constant })
                     }
                 };
                 channels.push(Channel {
@@ -138,7 +139,7 @@ impl Sampler {
                 continue;
             }
             channel.next = now.saturating_add(channel.interval);
-            if let Some(value) = channel.value(world, network) {
+            if let Some(value) = channel.value(now, world, network) {
                 self.samples.push((now, index as u32, value));
             }
         }
@@ -161,9 +162,9 @@ fn named(controller: &dyn Controller, metric: &str) -> Option<f64> {
 }
 
 impl Channel {
-    fn value(&mut self, world: &World, network: &mut Network<Witness>) -> Option<f64> {
-        match self.target {
-            Target::Flow(flow) => {
+    fn value(&mut self, now: Instant, world: &World, network: &mut Network<Witness>) -> Option<f64> {
+        match &self.target {
+            &Target::Flow(flow) => {
                 let counters = network.observer.monitor.flow(FlowId(2 * flow as u32));
                 if self.metric == Metric::Throughput {
                     return Some(self.throughput(counters.rx_bytes));
@@ -194,11 +195,13 @@ impl Channel {
                     _ => return None,
                 })
             }
-            Target::Link { link, rate } => {
+            Target::Link { link, rate, course } => {
+                let (link, rate) = (*link, course.rate_at(now, *rate));
                 let counters = network.link_counters(link);
                 Some(match self.metric {
                     Metric::Queue => network.link_queue(link).1 as f64,
-                    Metric::QueueDelay => network.link_queue(link).1 as f64 * 8.0 / rate.bits_per_second() as f64,
+                    // A frame that comes during an outage waits nobody knows how long.
+                    Metric::QueueDelay => network.link_queue(link).1 as f64 * 8.0 / rate?.bits_per_second() as f64,
                     Metric::Throughput => self.throughput(counters.bytes),
                     Metric::Drops => (counters.queue_drops + counters.losses) as f64,
                     Metric::Marks => counters.marks as f64,

@@ -2,20 +2,10 @@
 
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{
-    ArpSpecification, EthernetSpecification, Limit, LossModel, NatSpecification, PortAllocation, QueueDiscipline,
+    ArpSpecification, EthernetSpecification, LossModel, NatSpecification, PortAllocation, QueueDiscipline,
 };
 use fullpipe_scenario::description;
-use fullpipe_units::{NodeId, Rate, Stream};
-
-/// A queue limit at a link of this rate.
-pub(crate) fn limit(limit: description::QueueLimit, rate: Rate) -> Limit {
-    match limit {
-        description::QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
-        description::QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
-        description::QueueLimit::Time(time) => Limit::of_time(time, rate),
-        description::QueueLimit::Unlimited => Limit::Unlimited,
-    }
-}
+use fullpipe_units::{NodeId, Stream};
 
 /// A loss model with the random stream of its link.
 pub(crate) fn loss(loss: description::Loss, seed: u64, link: &str) -> LossModel {
@@ -51,7 +41,7 @@ pub(crate) fn ethernet(
         slot: described.slot,
         backoff_ceiling: described.backoff_ceiling,
         max_retries: described.max_retries,
-        device_queue: limit(described.device_queue, described.rate),
+        device_queue: described.device_queue.at(described.rate),
         arp: ArpSpecification {
             enabled: arp.enabled,
             pending_packets: arp.pending_packets,

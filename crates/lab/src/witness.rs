@@ -178,10 +178,9 @@ impl Witness {
         self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
     }
 
-    /// The next direction of a conversation, with the links that its packets pass.
-    pub(crate) fn add_flow(&mut self, path: Vec<LinkId>) {
-        let ipv6 = self.ipv6.get(self.flows as usize / 2).is_some_and(|ipv6| *ipv6);
-        let declared = DeclaredFlow { path, ipv6 };
+    /// The next direction of a conversation of a flow, with the links that its packets pass.
+    pub(crate) fn add_flow(&mut self, flow: usize, path: Vec<LinkId>) {
+        let declared = self.declared(flow, path);
         self.auditor.add_flow(FlowId(self.flows), &declared);
         if let Some(packets) = self.more.as_mut().and_then(|more| more.auditor.as_mut()) {
             packets.add_flow(FlowId(self.flows), &declared);
@@ -189,11 +188,15 @@ impl Witness {
         self.flows += 1;
     }
 
+    fn declared(&self, flow: usize, path: Vec<LinkId>) -> DeclaredFlow {
+        DeclaredFlow { path, ipv6: self.ipv6[flow] }
+    }
+
     /// A further conversation of a flow was opened.
-    pub(crate) fn grow(&mut self, conversations: usize, _flow: usize) {
+    pub(crate) fn grow(&mut self, conversations: usize, flow: usize) {
         self.monitor.grow(2 * conversations);
         for _ in 0..2 {
-            self.add_flow(Vec::new());
+            self.add_flow(flow, Vec::new());
         }
     }
 
@@ -311,5 +314,32 @@ impl Observer for Witness {
         if let Some(more) = &mut self.more {
             more.passed(transmission);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_further_conversation_is_of_its_flow_s_internet_protocol() {
+        let text = "duration = '1s'
+            topology = { kind = 'chain', link = [{ rate = '1Mbit/s', delay = '1ms' }] }
+            flow = [
+                { name = 'old', from = 'source', to = 'sink' },
+                { name = 'new', from = 'source', to = 'sink', ip = 'ipv6' },
+            ]";
+        let scenario = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let options = Options { audit_packets: true, ..Options::default() };
+        let mut witness = Witness::new(&scenario.scenario, &options, std::iter::empty());
+        let ipv6 = |witness: &Witness| {
+            let told = format!("{witness:?}");
+            (told.matches("ipv6: true").count(), told.matches("ipv6: false").count())
+        };
+        (0..4).for_each(|direction| witness.add_flow(direction / 2, Vec::new()));
+        assert_eq!(ipv6(&witness), (2, 2));
+        witness.grow(3, 1);
+        witness.grow(4, 0);
+        assert_eq!(ipv6(&witness), (4, 4));
     }
 }

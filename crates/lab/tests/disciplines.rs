@@ -125,3 +125,19 @@ fn dctcp_needs_no_more_than_its_name_and_a_queue_that_marks() {
     let delay = common::mean(&outcome, "queue_delay_s", 2.0);
     assert!((0.0005..0.0048).contains(&delay), "{delay}");
 }
+
+#[test]
+fn no_marks_is_nothing_but_where_ecn_is_not_used() {
+    let marked = |flow: &str| {
+        let text = format!(
+            "duration = '1s'
+            topology = {{ kind = 'chain', link = [{{ rate = '10Mbit/s', delay = '1ms', queue = 'unlimited' }}] }}
+            flow = [{{ name = 'it', from = 'source', to = 'sink', {flow} }}]"
+        );
+        let outcome = common::outcome(&text);
+        outcome.flow_rows().map(|row| row.marked_packets).collect::<Vec<_>>()
+    };
+    assert_eq!(marked("congestion = 'dctcp'"), [Some(0), Some(0)]);
+    assert_eq!(marked("congestion = 'newreno'"), [None, None]);
+    assert_eq!(marked("protocol = 'udp', workload = 'constant-rate', payload = '100B', interval = '10ms'"), [None]);
+}

@@ -120,3 +120,40 @@ fn senders_of_a_shared_queue_take_their_time() {
     let (last, _) = two("");
     assert!((9_990_000_001..=9_991_201_600).contains(&last), "{last}");
 }
+
+/// Bytes that wait and the wait that a probe makes of them, by tenths of a second.
+fn waits(link: &str) -> Vec<(u64, f64, f64)> {
+    let probe = "[[probe]]\nlink = 'link1'\nmetrics = ['queue_bytes', 'queue_delay_s']\ninterval = '100ms'";
+    let outcome = chain(link, &format!("{DATAGRAMS}\n{probe}"));
+    let delays: Vec<_> = outcome.series("link1", "queue_delay_s").collect();
+    let bytes = outcome.series("link1", "queue_bytes");
+    let with_delay = bytes.filter_map(|(at, bytes)| {
+        let (_, delay) = delays.iter().find(|(time, _)| *time == at)?;
+        Some((at.as_nanos() / 100_000_000, bytes, *delay))
+    });
+    with_delay.collect()
+}
+
+#[test]
+fn the_probed_wait_follows_the_rate() {
+    // 100 datagrams of 1030 bytes each second. Nothing leaves from 1 s to 2 s; then 1 Mbit/s takes 121 each second. The
+    // instants 1.0 s to 1.9 s have no wait; from 2 s on it is the queue at 1 Mbit/s.
+    let samples = waits("schedule = [{ at = '1s', outage = true }, { at = '2s', rate = '1Mbit/s' }]");
+    assert!(samples.iter().all(|(tenth, ..)| !(10..20).contains(tenth)), "{samples:?}");
+    assert!(samples.iter().any(|(tenth, ..)| *tenth == 9));
+    let after: Vec<_> = samples.iter().filter(|(tenth, ..)| *tenth >= 20).collect();
+    // Half a second after the outage 100 + 50 have come and at most 61 have gone.
+    let (_, bytes, delay) = after[5];
+    assert!(*bytes >= 88.0 * 1030.0 && (0.72..1.0).contains(delay), "{bytes} {delay}");
+    assert!(after.iter().all(|(_, bytes, delay)| *delay == bytes * 8.0 / 1e6), "{after:?}");
+}
+
+#[test]
+fn the_probed_wait_at_a_trace_is_at_its_mean_rate() {
+    // One opportunity of 1504 bytes each 20 ms: 601.6 kbit/s, while the link's own rate is 10 Mbit/s. Each second 103 kB
+    // come and 75.2 kB leave: after 5 s about 139 kB wait, or 1.85 s.
+    let samples = waits("trace = [20]");
+    let (_, bytes, delay) = samples.iter().find(|(tenth, ..)| *tenth == 50).unwrap();
+    assert!((1.80..1.90).contains(delay), "{bytes} {delay}");
+    assert!(samples.iter().all(|(_, bytes, delay)| *delay == bytes * 8.0 / 601_600.0), "{samples:?}");
+}

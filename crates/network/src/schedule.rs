@@ -78,6 +78,17 @@ impl Schedule {
         &self.steps
     }
 
+    /// The rate that the last step before or at an instant has set; `None` if none has.
+    pub fn rate_at(&self, at: Instant) -> Option<Rate> {
+        let (rounds, offset) = match self.repeat {
+            Some(round) => (at.as_nanos() / round.as_nanos(), at.as_nanos() % round.as_nanos()),
+            None => (0, at.as_nanos()),
+        };
+        let taken = self.steps.partition_point(|step| step.at.as_nanos() <= offset);
+        let before = if rounds > 0 { &self.steps[taken..] } else { &[] };
+        self.steps[..taken].iter().rev().chain(before.iter().rev()).find_map(|step| step.rate)
+    }
+
     /// Length of a round, if it repeats.
     pub fn repeat(&self) -> Option<Duration> {
         self.repeat
@@ -283,6 +294,24 @@ mod tests {
         assert_eq!(ends, [2, 4, 5, 6]);
         // Fourteen more bytes: 20 + 112 = 132 bits after 4 ns: 18.857 ns.
         assert_eq!(end(&mut two, 6, 14, false), Some(22));
+    }
+
+    #[test]
+    fn the_rate_at_an_instant_is_that_of_the_last_step() {
+        let no_rate = Step { at: Duration::from_nanos(20), rate: None, delay: Some(Duration::ZERO) };
+        let steps = || vec![step(10, 3), no_rate, step(30, 0)];
+        let rates = |repeat_ns: Option<u64>, instants: &[u64]| {
+            let schedule = Schedule::new(steps(), repeat_ns.map(Duration::from_nanos)).unwrap();
+            let rate = |at: &u64| schedule.rate_at(Instant::from_nanos(*at)).map(Rate::bits_per_second);
+            instants.iter().map(rate).collect::<Vec<_>>()
+        };
+        let instants = [0, 9, 10, 20, 29, 30, 1000];
+        assert_eq!(rates(None, &instants), [None, None, Some(3), Some(3), Some(3), Some(0), Some(0)]);
+        // The second round begins, at 40, with the rate at the end of the first.
+        let instants = [9, 10, 39, 40, 49, 50, 69, 70, 40_000_000_049, 40_000_000_050];
+        let expected = [0, 3, 0, 0, 0, 3, 3, 0, 0, 3].map(Some);
+        assert_eq!(rates(Some(40), &instants)[1..], expected[1..]);
+        assert_eq!(rates(Some(40), &instants)[0], None);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! All of it keeps the two forms of a link (see [`crate::link`]): the future of rate and delay is known, so without a
 //! discipline a frame's departure is known when it comes. Where frames can overtake each other or come twice, the next
-//! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see `Link::may_take_no_time`).
+//! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see
+//! `Link::may_take_no_time`).
 
 use crate::impairment::{Fate, Impaired, Impairments};
 use crate::link::Link;
@@ -27,6 +28,19 @@ pub enum Course {
     /// Frames leave at a trace's opportunities; the delay is constant, the link's rate is used for nothing but limits of
     /// queues in time.
     Trace(Trace),
+}
+
+impl Course {
+    /// The rate at an instant of a link that has `rate` without it; a trace has its mean rate at all times. `None` during
+    /// an outage.
+    pub fn rate_at(&self, at: Instant, rate: Rate) -> Option<Rate> {
+        let now = match self {
+            Course::Constant => rate,
+            Course::Steps(schedule) => schedule.rate_at(at).unwrap_or(rate),
+            Course::Trace(trace) => trace.mean_rate(),
+        };
+        (now.bits_per_second() > 0).then_some(now)
+    }
 }
 
 /// How fast frames leave.

@@ -94,6 +94,18 @@ pub enum QueueLimit {
     Unlimited,
 }
 
+impl QueueLimit {
+    /// What it means at a link of this rate.
+    pub fn at(self, rate: Rate) -> Limit {
+        match self {
+            QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
+            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
+            QueueLimit::Time(time) => Limit::of_time(time, rate),
+            QueueLimit::Unlimited => Limit::Unlimited,
+        }
+    }
+}
+
 /// A queue discipline above a device queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Discipline {

@@ -6,11 +6,11 @@
 //! `tcp_simple_retransmit`).
 //!
 //! A path that drops large packets without a word is a black hole: time-out follows time-out. After a number of them for
-//! the same segment, if that would help, the size of segments is halved, at first to 1024 bytes at most, and by every further one, down
-//! to 512 (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, whose bound is 48). From there it is searched upward (RFC 4821
-//! section 7): while nothing is missing, a segment of the size midway between what is known to pass and what is not leaves
-//! with new data; if it arrives, that is the size; if it gets lost, it was too large, and nothing else is concluded: the
-//! congestion control's reduction is undone. The search ends when the two are less than 8 bytes apart.
+//! the same segment, if that would help, the size of segments is halved, at first to 1024 bytes at most, and by every
+//! further one, down to 512 (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, whose bound is 48). From there it is searched
+//! upward (RFC 4821 section 7): while nothing is missing, a segment of the size midway between what is known to pass and
+//! what is not leaves with new data; if it arrives, that is the size; if it gets lost, it was too large, and nothing else
+//! is concluded: the congestion control's reduction is undone. The search ends when the two are less than 8 bytes apart.
 
 use crate::Config;
 use crate::recovery::Phase;

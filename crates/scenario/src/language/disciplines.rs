@@ -243,16 +243,6 @@ static BAND: Table = Table {
     ..Table::EMPTY
 };
 
-/// What a limit means at a link of this rate.
-pub(super) fn limit(limit: QueueLimit, rate: Rate) -> Limit {
-    match limit {
-        QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
-        QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
-        QueueLimit::Time(time) => Limit::of_time(time, rate),
-        QueueLimit::Unlimited => Limit::Unlimited,
-    }
-}
-
 /// The link that a discipline serves.
 #[derive(Clone, Copy)]
 pub(super) struct Device {
@@ -269,7 +259,7 @@ impl Device {
 
 /// The discipline that a table describes; `None` for the device's queue alone, or after an error.
 pub(super) fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
-    let limit_of = |key: &str| limit(tree.queue_limit(key), device.rate);
+    let limit_of = |key: &str| tree.queue_limit(key).at(device.rate);
     Some(match tree.choice("kind") {
         "fifo" => Discipline::Fifo { limit: limit_of("limit") },
         "red" => red(tree, device, path, check)?,
@@ -313,7 +303,7 @@ fn codel(tree: &Tree, device: Device) -> CoDelSpecification {
 }
 
 fn red(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
-    let of = |key: &str| match limit(tree.queue_limit(key), device.rate) {
+    let of = |key: &str| match tree.queue_limit(key).at(device.rate) {
         Limit::Packets(packets) => (RedUnit::Packets, packets as f64),
         Limit::Bytes(bytes) => (RedUnit::Bytes, bytes as f64),
         Limit::Unlimited => (RedUnit::Bytes, f64::INFINITY),
@@ -339,13 +329,13 @@ fn red(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Dis
         gentle: tree.boolean("gentle"),
         max_packet_bytes: device.largest_bytes(),
         ecn: tree.boolean("ecn"),
-        ..RedSpecification::recommended(limit(tree.queue_limit("limit"), device.rate), device.rate)
+        ..RedSpecification::recommended(tree.queue_limit("limit").at(device.rate), device.rate)
     }))
 }
 
 fn pie(tree: &Tree, device: Device) -> PieSpecification {
     PieSpecification {
-        limit: limit(tree.queue_limit("limit"), device.rate),
+        limit: tree.queue_limit("limit").at(device.rate),
         target: tree.duration("target"),
         update_interval: tree.duration("update_interval"),
         alpha: tree.number("alpha"),
@@ -365,7 +355,7 @@ fn dualpi2(tree: &Tree, device: Device) -> DualPi2Specification {
     let derived =
         DualPi2Specification::for_path(device.rate, tree.duration("target"), tree.duration("longest_round_trip"));
     DualPi2Specification {
-        limit: limit(tree.queue_limit("limit"), device.rate),
+        limit: tree.queue_limit("limit").at(device.rate),
         max_packet_bytes: device.largest_bytes(),
         coupling: tree.number("coupling"),
         ramp_start: tree.duration("l4s_start"),

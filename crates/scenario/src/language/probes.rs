@@ -45,7 +45,10 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("pacing_bps", "pacing rate (TCP flows)."),
     Choice::new("delivery_bps", "newest delivery-rate sample (TCP flows)."),
     Choice::new("queue_bytes", "bytes in the queue (links)."),
-    Choice::new("queue_delay_s", "how long a packet that comes now would wait (links)."),
+    Choice::new(
+        "queue_delay_s",
+        "how long a packet that comes now would wait if the rate stayed as it is (links); at a trace's mean rate; nothing during an outage.",
+    ),
     Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments)."),
     Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments)."),
     Choice::new("marks", "packets marked by ECN since the start: received (flows), sent (links)."),
