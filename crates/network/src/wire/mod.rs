@@ -7,22 +7,27 @@
 //!
 //! Packets of real programs stay the bytes that they are: [`summary`] looks at what enters, [`rewrite`] makes the changes
 //! of the way on what leaves. What nodes of the model answer to such packets is built by [`icmp`] and [`neighbour`].
+//! [`fragments`] and [`reassembly`] cut packets to an MTU and put them together again.
 
+pub mod fragments;
 pub mod frame;
 pub mod icmp;
 mod layout;
 pub mod neighbour;
 mod options;
 mod read;
+pub mod reassembly;
 pub mod rewrite;
 pub mod summary;
 mod write;
 
+pub use fragments::Uncut;
 pub use frame::{EtherType, EthernetHeader, HardwareAddress};
 pub use icmp::{IcmpError, Unanswered, Unreachable};
 pub use layout::Refused;
 pub use neighbour::{Answer, Neighbour};
 pub use read::{Malformed, Parsed, ParsedContent, parse};
+pub use reassembly::{Reassembler, Reassembly};
 pub use rewrite::{HopLimit, Translation, Untranslatable};
 pub use summary::{Fragment, Quoted, Summary, Transport};
 pub use write::{Unwritable, write};

@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod build;
+mod fragments;
 mod icmp;
 mod neighbour;
 mod rewrite;

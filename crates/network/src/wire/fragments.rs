@@ -1,0 +1,214 @@
+//! Real packets cut into fragments for an MTU: IPv4 packets without "don't fragment", by any node (RFC 791 section 3.2);
+//! IPv6 packets by their source only (RFC 8200 section 4.5).
+//!
+//! All fragments but the last carry a multiple of eight bytes, as many as fit. Of IPv4 options the first has all, the
+//! others those with the "copied" bit; a fragment can be cut again. An IPv6 packet's headers up to the routing header
+//! (without one, up to the hop-by-hop options) are repeated in every fragment; the first must hold all headers, the
+//! transport's included.
+
+use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
+use super::{Checksum, MORE_FRAGMENTS, Refused, protocol};
+use crate::packet::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use std::fmt;
+
+/// Bit of an IPv4 option's kind: it stands in all fragments (RFC 791 section 3.1).
+const COPIED: u8 = 0x80;
+const END_OF_OPTIONS: u8 = 0;
+const NO_OPERATION: u8 = 1;
+
+/// Why a packet that is larger than the MTU cannot be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Uncut {
+    /// It cannot be read.
+    Packet(Refused),
+    /// Its IPv4 header says "don't fragment"; its source wants to hear of it
+    /// ([`PacketTooBig`](super::IcmpError::PacketTooBig)).
+    DontFragment,
+    /// It is an IPv6 packet with a fragment header already.
+    Fragment,
+    /// The MTU has no room for the headers and eight bytes.
+    MtuTooSmall,
+}
+
+impl fmt::Display for Uncut {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Uncut::Packet(refused) => return refused.fmt(formatter),
+            Uncut::DontFragment => "its header forbids to cut it",
+            Uncut::Fragment => "it is a fragment already",
+            Uncut::MtuTooSmall => "the MTU has no room for its headers",
+        })
+    }
+}
+
+impl std::error::Error for Uncut {}
+
+/// Hands the fragments of a packet to `emit`, in order; a packet that fits the MTU as it is. IPv6 needs an
+/// `identification`; IPv4 packets have theirs.
+///
+/// # Errors
+/// See [`Uncut`]; then nothing was handed on.
+pub fn cut(packet: &[u8], mtu_bytes: u32, identification: u32, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
+    let layout = Layout::whole(packet).map_err(Uncut::Packet)?;
+    let packet = &packet[..layout.total];
+    if packet.len() <= mtu_bytes as usize {
+        emit(packet);
+        return Ok(());
+    }
+    match layout.version {
+        IpVersion::V4 => cut_v4(packet, &layout, mtu_bytes as usize, emit),
+        IpVersion::V6 => cut_v6(packet, &layout, mtu_bytes as usize, identification, emit),
+    }
+}
+
+/// One fragment's share of the payload.
+struct Share {
+    from: usize,
+    length: usize,
+    is_last: bool,
+}
+
+/// What of `left` bytes a fragment takes that has room for `room`.
+fn share(from: usize, left: usize, room: usize) -> Result<Share, Uncut> {
+    let is_last = left <= room;
+    let length = if is_last { left } else { room / 8 * 8 };
+    if length > 0 { Ok(Share { from, length, is_last }) } else { Err(Uncut::MtuTooSmall) }
+}
+
+fn cut_v4(packet: &[u8], layout: &Layout, mtu_bytes: usize, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
+    let word_of_flags = word(packet, 6);
+    if word_of_flags & super::DONT_FRAGMENT != 0 {
+        return Err(Uncut::DontFragment);
+    }
+    let (header, payload) = packet.split_at(layout.transport);
+    let (fixed, options) = header.split_at(IPV4_HEADER_BYTES as usize);
+    let others = [fixed, &copied_options(options)].concat();
+    if mtu_bytes < header.len() + 8 {
+        return Err(Uncut::MtuTooSmall);
+    }
+    let mut from = 0;
+    while from < payload.len() {
+        let header = if from == 0 { header } else { &others };
+        let share = share(from, payload.len() - from, mtu_bytes - header.len())?;
+        emit(&fragment_v4(header, word_of_flags, payload, &share));
+        from += share.length;
+    }
+    Ok(())
+}
+
+/// The offset counts on from that of the packet that is cut, whose last fragment has more to follow if it had itself.
+fn fragment_v4(header: &[u8], flags: u16, payload: &[u8], share: &Share) -> Vec<u8> {
+    let mut bytes = [header, &payload[share.from..share.from + share.length]].concat();
+    let more = if share.is_last { flags & MORE_FRAGMENTS } else { MORE_FRAGMENTS };
+    // A packet of 65 535 bytes at most: the offset stays in its thirteen bits.
+    let flags = (flags & !MORE_FRAGMENTS | more) + (share.from / 8) as u16;
+    bytes[0] = 0x40 | (header.len() / 4) as u8;
+    let total = bytes.len() as u16;
+    bytes[2..4].copy_from_slice(&total.to_be_bytes());
+    bytes[6..8].copy_from_slice(&flags.to_be_bytes());
+    write_header_checksum(&mut bytes[..header.len()]);
+    bytes
+}
+
+/// Computes an IPv4 header's checksum anew.
+pub(super) fn write_header_checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let checksum = Checksum::default().add(header).finish();
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// The options that stand in all fragments, filled up to whole words.
+fn copied_options(mut options: &[u8]) -> Vec<u8> {
+    let mut copied = Vec::new();
+    while let [kind, rest @ ..] = options {
+        let length = match (*kind, rest.first()) {
+            (NO_OPERATION, _) => 1,
+            (END_OF_OPTIONS, _) | (_, None) => break,
+            (_, Some(length)) => usize::from(*length),
+        };
+        // What lies about its length ends the list.
+        let Some(option) = options.get(..length).filter(|_| length > 0) else { break };
+        if kind & COPIED != 0 {
+            copied.extend_from_slice(option);
+        }
+        options = &options[length..];
+    }
+    copied.resize(copied.len().next_multiple_of(4), END_OF_OPTIONS);
+    copied
+}
+
+fn cut_v6(
+    packet: &[u8],
+    layout: &Layout,
+    mtu_bytes: usize,
+    identification: u32,
+    mut emit: impl FnMut(&[u8]),
+) -> Result<(), Uncut> {
+    let place = repeated_headers(packet);
+    if place.fragment_header.is_some() {
+        return Err(Uncut::Fragment);
+    }
+    let (headers, payload) = packet.split_at(place.end);
+    let room = mtu_bytes.saturating_sub(headers.len() + IPV6_FRAGMENT_HEADER_BYTES as usize);
+    if room / 8 * 8 < layout.transport - place.end + transport_header_bytes(packet, layout).max(8) {
+        return Err(Uncut::MtuTooSmall);
+    }
+    let mut header = headers.to_vec();
+    let next = std::mem::replace(&mut header[place.next_at], protocol::IPV6_FRAGMENT);
+    let mut from = 0;
+    while from < payload.len() {
+        let share = share(from, payload.len() - from, room)?;
+        let mut bytes = header.clone();
+        bytes.extend([next, 0]);
+        // Multiples of eight, whose three low bits are free for "more fragments".
+        bytes.extend((share.from as u16 | u16::from(!share.is_last)).to_be_bytes());
+        bytes.extend(identification.to_be_bytes());
+        bytes.extend_from_slice(&payload[share.from..share.from + share.length]);
+        let length = (bytes.len() - IPV6_HEADER_BYTES as usize) as u16;
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        emit(&bytes);
+        from += share.length;
+    }
+    Ok(())
+}
+
+fn transport_header_bytes(packet: &[u8], layout: &Layout) -> usize {
+    match layout.upper {
+        Upper::Tcp => usize::from(packet[layout.transport + 12] >> 4) * 4,
+        Upper::Other => 0,
+        Upper::Udp | Upper::Echo { .. } | Upper::IcmpError | Upper::Icmp => ICMP_HEADER_BYTES,
+    }
+}
+
+/// The headers of an IPv6 packet that every fragment has.
+pub(super) struct Repeated {
+    /// Where they end.
+    pub(super) end: usize,
+    /// Where the number stands of what follows them.
+    pub(super) next_at: usize,
+    /// Where a fragment header stands, if there is one, and the number that announces it.
+    pub(super) fragment_header: Option<(usize, usize)>,
+}
+
+/// Finds them in a packet whose layout was found right.
+pub(super) fn repeated_headers(packet: &[u8]) -> Repeated {
+    let (mut at, mut next_at) = (IPV6_HEADER_BYTES as usize, 6);
+    let mut repeated = Repeated { end: at, next_at, fragment_header: None };
+    loop {
+        let Some(&number) = packet.get(next_at) else { return repeated };
+        let length = 8 + usize::from(packet.get(at + 1).copied().unwrap_or(0)) * 8;
+        match number {
+            protocol::IPV6_FRAGMENT => {
+                repeated.fragment_header = Some((at, next_at));
+                return repeated;
+            }
+            protocol::IPV6_HOP_BY_HOP | protocol::IPV6_ROUTING => {
+                repeated.end = at + length;
+                repeated.next_at = at;
+            }
+            protocol::IPV6_DESTINATION_OPTIONS => {}
+            _ => return repeated,
+        }
+        (at, next_at) = (at + length, at);
+    }
+}

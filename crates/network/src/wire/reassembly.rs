@@ -1,0 +1,264 @@
+//! Real fragments put together again (RFC 791 section 3.2, RFC 8200 section 4.5), for nodes of the model that need whole
+//! packets.
+//!
+//! Fragments that belong together have the same addresses and identification, with IPv4 also the same protocol. An exact
+//! copy of a fragment is passed over. Fragments that overlap or contradict each other in any other way are an attack or
+//! a reused identification: the whole packet is discarded, with what of it is still to come (RFC 8200; RFC 791 would
+//! have let the later one win). Congestion experienced by one fragment was experienced by the packet, unless another was
+//! not ECN-capable: then it is discarded (RFC 3168 section 5.3).
+//!
+//! What is incomplete is forgotten after a time, counted from the first fragment that came, and when what is held takes
+//! more bytes than allowed: the oldest first.
+
+use super::Refused;
+use super::fragments::{repeated_headers, write_header_checksum};
+use super::layout::{Layout, Piece, word};
+use super::rewrite::set_codepoint;
+use crate::packet::{IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use fullpipe_units::{Codepoint, Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// What a fragment counts for besides its bytes.
+const FRAGMENT_OVERHEAD_BYTES: usize = 64;
+/// An IPv4 header's "don't fragment" and reserved bit.
+const OTHER_FLAGS: u16 = 0xc000;
+
+/// Source, destination, identification, IPv4's protocol.
+type Key = (IpAddr, IpAddr, u32, u8);
+
+/// What became of a packet given to a [`Reassembler`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reassembly {
+    /// It is no fragment.
+    NoFragment,
+    /// Others are still missing, or it is a copy.
+    Waiting,
+    /// The packet is whole.
+    Whole(Vec<u8>),
+    /// It and those that belong to it are discarded.
+    Discarded,
+}
+
+#[derive(Debug)]
+struct Held {
+    packet: Vec<u8>,
+    payload_at: usize,
+}
+
+impl Held {
+    fn payload(&self) -> &[u8] {
+        &self.packet[self.payload_at..]
+    }
+
+    fn payload_bytes(&self) -> u32 {
+        self.payload().len() as u32
+    }
+}
+
+/// A packet of which fragments are there. Without `is_sound` they are gone and those to come are not wanted.
+#[derive(Debug)]
+struct Incomplete {
+    begun: Instant,
+    is_sound: bool,
+    fragments: BTreeMap<u32, Held>,
+    /// Where the last fragment ends.
+    end: Option<u32>,
+    /// Payload bytes that are there.
+    there_bytes: u32,
+    /// Which codepoints its fragments had, a bit each.
+    codepoints: u8,
+    held_bytes: usize,
+}
+
+/// Puts fragments together.
+#[derive(Debug)]
+pub struct Reassembler {
+    timeout: Duration,
+    limit_bytes: usize,
+    held_bytes: usize,
+    incomplete: BTreeMap<Key, Incomplete>,
+    /// The keys in the order in which they began.
+    ages: BTreeSet<(Instant, Key)>,
+}
+
+impl Reassembler {
+    /// RFC 8200 section 4.5 has 60 s as `timeout`, Linux 30 s for IPv4.
+    pub fn new(timeout: Duration, limit_bytes: usize) -> Reassembler {
+        Reassembler { timeout, limit_bytes, held_bytes: 0, incomplete: BTreeMap::new(), ages: BTreeSet::new() }
+    }
+
+    /// Takes a packet.
+    ///
+    /// # Errors
+    /// [`Refused`] if it cannot be read.
+    pub fn take(&mut self, now: Instant, packet: &[u8]) -> Result<Reassembly, Refused> {
+        let layout = Layout::whole(packet)?;
+        let Some(piece) = layout.piece else { return Ok(Reassembly::NoFragment) };
+        let packet = &packet[..layout.total];
+        let (source, destination) = layout.addresses(packet);
+        let (protocol, payload_at, ecn) = match layout.version {
+            IpVersion::V4 => (layout.protocol, layout.transport, packet[1]),
+            IpVersion::V6 => {
+                let header = repeated_headers(packet).fragment_header.map_or(layout.transport, |(at, _)| at + 8);
+                (0, header, packet[1] >> 4)
+            }
+        };
+        let key = (source, destination, piece.identification, protocol);
+        let known = self.incomplete.entry(key).or_insert_with(|| {
+            self.ages.insert((now, key));
+            self.held_bytes += FRAGMENT_OVERHEAD_BYTES;
+            Incomplete::new(now)
+        });
+        let before = known.held_bytes;
+        known.add(piece, Held { packet: packet.to_vec(), payload_at }, ecn);
+        self.held_bytes = self.held_bytes - before + known.held_bytes;
+        if !known.is_sound {
+            self.evict();
+            return Ok(Reassembly::Discarded);
+        }
+        if !known.is_complete() {
+            self.evict();
+            return Ok(Reassembly::Waiting);
+        }
+        let whole = self.forget(&key).and_then(|complete| complete.assemble(layout.version));
+        Ok(whole.map_or(Reassembly::Discarded, Reassembly::Whole))
+    }
+
+    /// When the next incomplete packet is to be forgotten.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.ages.first().map(|(begun, _)| begun.saturating_add(self.timeout))
+    }
+
+    /// Forgets what has waited too long. Returns the first fragments of these packets, where they had come: only about
+    /// them is their source told ([`ReassemblyTimeExceeded`](super::IcmpError::ReassemblyTimeExceeded)).
+    pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let mut first = Vec::new();
+        while let Some(&(begun, key)) = self.ages.first() {
+            if begun.saturating_add(self.timeout) > now {
+                break;
+            }
+            let fragment = self.forget(&key).and_then(|mut incomplete| incomplete.fragments.remove(&0));
+            first.extend(fragment.map(|fragment| fragment.packet));
+        }
+        first
+    }
+
+    /// What is held, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    fn forget(&mut self, key: &Key) -> Option<Incomplete> {
+        let incomplete = self.incomplete.remove(key)?;
+        self.ages.remove(&(incomplete.begun, *key));
+        self.held_bytes -= incomplete.held_bytes;
+        Some(incomplete)
+    }
+
+    fn evict(&mut self) {
+        while self.held_bytes > self.limit_bytes {
+            let Some(&(_, key)) = self.ages.first() else { return };
+            self.forget(&key);
+        }
+    }
+}
+
+impl Incomplete {
+    fn new(begun: Instant) -> Incomplete {
+        Incomplete {
+            begun,
+            is_sound: true,
+            fragments: BTreeMap::new(),
+            end: None,
+            there_bytes: 0,
+            codepoints: 0,
+            held_bytes: FRAGMENT_OVERHEAD_BYTES,
+        }
+    }
+
+    fn add(&mut self, piece: Piece, held: Held, ecn: u8) {
+        if !self.is_sound || self.has_copy(piece, &held) {
+            return;
+        }
+        let start = piece.offset_bytes;
+        let end = start + held.payload_bytes();
+        // Those that are there do not overlap, so the last that begins before the end is the one that reaches furthest.
+        let before = self.fragments.range(..end).next_back();
+        let overlaps = before.is_some_and(|(at, other)| start < at + other.payload_bytes());
+        let reaches_beyond = |limit: u32| self.furthest() > limit || end > limit;
+        let contradicts = match (piece.last, self.end) {
+            (true, Some(known)) => known != end,
+            (true, None) => reaches_beyond(end),
+            (false, known) => known.is_some_and(reaches_beyond),
+        };
+        if contradicts || overlaps {
+            self.is_sound = false;
+            self.fragments.clear();
+            self.held_bytes = FRAGMENT_OVERHEAD_BYTES;
+            return;
+        }
+        if piece.last {
+            self.end = Some(end);
+        }
+        self.there_bytes += end - start;
+        self.codepoints |= 1 << (ecn & 0b11);
+        self.held_bytes += held.packet.len() + FRAGMENT_OVERHEAD_BYTES;
+        self.fragments.insert(start, held);
+    }
+
+    fn has_copy(&self, piece: Piece, held: &Held) -> bool {
+        let is_end = |known: &Held| self.end == Some(piece.offset_bytes + known.payload_bytes());
+        self.fragments
+            .get(&piece.offset_bytes)
+            .is_some_and(|known| known.payload() == held.payload() && is_end(known) == piece.last)
+    }
+
+    fn furthest(&self) -> u32 {
+        self.fragments.iter().next_back().map_or(0, |(at, last)| at + last.payload_bytes())
+    }
+
+    /// Fragments never overlap, so they are complete when their lengths add up.
+    fn is_complete(&self) -> bool {
+        self.end == Some(self.there_bytes)
+    }
+
+    /// The packet; `None` if it would be longer than a header can tell or its codepoints contradict each other.
+    fn assemble(&self, version: IpVersion) -> Option<Vec<u8>> {
+        let first = self.fragments.get(&0)?;
+        let mut bytes = match version {
+            IpVersion::V4 => first.packet[..first.payload_at].to_vec(),
+            IpVersion::V6 => {
+                let (at, next_at) = repeated_headers(&first.packet).fragment_header?;
+                let mut headers = first.packet[..at].to_vec();
+                *headers.get_mut(next_at)? = *first.packet.get(at)?;
+                debug_assert_eq!(at + IPV6_FRAGMENT_HEADER_BYTES as usize, first.payload_at);
+                headers
+            }
+        };
+        let header_bytes = bytes.len();
+        for held in self.fragments.values() {
+            bytes.extend_from_slice(held.payload());
+        }
+        match version {
+            IpVersion::V4 => {
+                let total = u16::try_from(bytes.len()).ok()?;
+                let flags = word(&bytes, 6) & OTHER_FLAGS;
+                bytes[2..4].copy_from_slice(&total.to_be_bytes());
+                bytes[6..8].copy_from_slice(&flags.to_be_bytes());
+                write_header_checksum(&mut bytes[..header_bytes]);
+            }
+            IpVersion::V6 => {
+                let length = u16::try_from(bytes.len() - IPV6_HEADER_BYTES as usize).ok()?;
+                bytes[4..6].copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        let had = |codepoint: Codepoint| self.codepoints & 1 << codepoint.bits() != 0;
+        match (had(Codepoint::Ce), had(Codepoint::NotEct)) {
+            (true, true) => return None,
+            (true, false) => set_codepoint(&mut bytes, Codepoint::Ce).ok()?,
+            (false, _) => {}
+        }
+        Some(bytes)
+    }
+}
