@@ -50,6 +50,9 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(|e| Failure::usage(e.to_string()))?;
+    if let Some(reason) = loaded.scenario.needs_real_time() {
+        return Err(Failure::usage(format!("{name}: {reason}, and virtual time has none: add --real-time")));
+    }
     let stem = Path::new(&arguments.scenario).with_extension("");
     let stem = if Path::new(&arguments.scenario).is_file() {
         stem.file_name().map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())

@@ -1,7 +1,7 @@
 //! Builds a world from a description.
 
 use crate::applications;
-use crate::capture::{Captures, server_port};
+use crate::capture::Captures;
 use crate::disciplines::discipline;
 use crate::plugins::Plugins;
 use crate::probes::Sampler;
@@ -105,7 +105,7 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
 /// Gives the first conversation of each flow its ports.
 fn introduce(scenario: &Scenario, network: &mut Network<Witness>) {
     for (number, flow) in scenario.flows.iter().enumerate() {
-        let acceptor = Endpoint { node: flow.to, port: server_port(&flow.workload) };
+        let acceptor = Endpoint { node: flow.to, port: flow.port };
         network.directory.introduce(FlowId(2 * number as u32), flow.from, acceptor);
     }
 }

@@ -6,7 +6,6 @@
 use fullpipe_network::{Captured, Direction, Tap, wire};
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::Workload;
 use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -126,19 +125,6 @@ impl Tap for Captures {
     fn finish(&mut self) -> io::Result<()> {
         std::mem::replace(&mut self.failed, Ok(()))?;
         self.files.iter_mut().flatten().try_for_each(|file| file.flush(&self.settings.append))
-    }
-}
-
-/// The port at which a flow's acceptor listens: the assigned one where there is such a service (RFC 863 discard, 80
-/// HTTP, 5004 RTP), else one of the user ports.
-pub(crate) fn server_port(workload: &Workload) -> u16 {
-    match workload {
-        Workload::Bulk { .. } | Workload::ConstantRate { .. } | Workload::OnOff(_) | Workload::PoissonPackets(_) => 9,
-        Workload::Transfers { .. } | Workload::PoissonTransfers(_) => 5001,
-        Workload::RequestResponse(_) | Workload::VideoAbr(_) => 80,
-        Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
-        Workload::Gaming(_) => 27_015,
-        Workload::Idle => 7000,
     }
 }
 

@@ -15,6 +15,7 @@ use fullpipe_workload::{
     GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, VideoAbrSpec, VideoCbrSpec,
     VoiceSpec,
 };
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,27 @@ pub struct Scenario {
     pub processing_jitter: Option<Duration>,
     /// What to sample.
     pub probes: Vec<Probe>,
+    /// How the wall clock is kept, when the scenario runs in real time.
+    pub real_time: RealTime,
+    /// Real programs at hosts, in the order of the file.
+    pub programs: Vec<Program>,
+}
+
+impl Scenario {
+    /// Whether real software stands at a node in real time, instead of our model: a program, a socket of the kernel, or
+    /// whatever is beyond an interface.
+    pub fn is_real(&self, node: NodeId) -> bool {
+        self.nodes.get(node.index()).is_some_and(|node| node.real)
+    }
+
+    /// Why virtual time cannot play this scenario, in words; `None`: it can.
+    pub fn needs_real_time(&self) -> Option<String> {
+        if let Some(program) = self.programs.first() {
+            return Some(format!("{} is a real program", program.name));
+        }
+        let flow = self.flows.iter().find(|flow| [flow.from_by, flow.to_by].contains(&Player::Program))?;
+        Some(format!("a real program plays an end of the flow {}", flow.name))
+    }
 }
 
 /// A host or a router.
@@ -49,6 +71,39 @@ pub struct Node {
     pub name: String,
     /// Whether it forwards packets for others (and runs no transport).
     pub router: bool,
+    /// Whether real software stands here in real time (see [`Scenario::is_real`]).
+    pub real: bool,
+    /// What the file says about its place in the real world; few nodes have that, so it lies apart.
+    pub identity: Option<Box<Identity>>,
+}
+
+impl Node {
+    /// Its IPv4 address; `None`: by its number, [`fullpipe_network::address::ipv4`].
+    pub fn ipv4(&self) -> Option<Ipv4Addr> {
+        self.identity.as_ref()?.ipv4
+    }
+
+    /// Its IPv6 address; `None`: by its number, [`fullpipe_network::address::ipv6`].
+    pub fn ipv6(&self) -> Option<Ipv6Addr> {
+        self.identity.as_ref()?.ipv6
+    }
+
+    /// The interface of this machine that stands for the host in real time; `None`: a host with real software becomes a
+    /// network namespace.
+    pub fn interface(&self) -> Option<&str> {
+        self.identity.as_ref()?.interface.as_deref()
+    }
+}
+
+/// Addresses of a node and the interface that stands for it, where the file gives any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// IPv6 address.
+    pub ipv6: Option<Ipv6Addr>,
+    /// Name of an interface of this machine.
+    pub interface: Option<String>,
 }
 
 /// One direction of a point-to-point link.
@@ -287,6 +342,23 @@ pub struct Flow {
     pub workload: Workload,
     /// Over what.
     pub transport: Transport,
+    /// Port of the acceptor, which is at `to`.
+    pub port: u16,
+    /// Who plays the end at `from` in real time.
+    pub from_by: Player,
+    /// Who plays the end at `to` in real time.
+    pub to_by: Player,
+}
+
+/// Who plays an end of a flow in real time. In virtual time the model plays what the kernel would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Player {
+    /// Our model.
+    Model,
+    /// A socket of this machine's kernel, driven as the workload says.
+    Kernel,
+    /// A [`Program`] of the host, or whatever is beyond the host's interface.
+    Program,
 }
 
 /// What an application sends. Long descriptions lie apart: a scenario may have 100 000 flows.
@@ -332,6 +404,24 @@ pub enum Workload {
     Gaming(Box<GamingSpec>),
     /// A call.
     Voice(Box<VoiceSpec>),
+}
+
+impl Workload {
+    /// The port at which the acceptor listens where the file does not say: the assigned one where there is such a
+    /// service (RFC 863 discard, 80 HTTP, 5004 RTP), else one of the user ports.
+    pub fn default_port(&self) -> u16 {
+        match self {
+            Workload::Bulk { .. }
+            | Workload::ConstantRate { .. }
+            | Workload::OnOff(_)
+            | Workload::PoissonPackets(_) => 9,
+            Workload::Transfers { .. } | Workload::PoissonTransfers(_) => 5001,
+            Workload::RequestResponse(_) | Workload::VideoAbr(_) => 80,
+            Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
+            Workload::Gaming(_) => 27_015,
+            Workload::Idle => 7000,
+        }
+    }
 }
 
 /// One transfer of a list.
@@ -389,4 +479,102 @@ pub enum Subject {
     Link(usize),
     /// A shared segment: index into [`Scenario::ethernets`].
     Ethernet(usize),
+}
+
+/// How the wall clock is kept in real time, and what the run then records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RealTime {
+    /// What follows from a verdict "late".
+    pub policy: LatenessPolicy,
+    /// An event or packet more than this late counts as late.
+    pub late_after: Duration,
+    /// Largest share of late events or packets with which the verdict is still good, 0 to 1.
+    pub late_share: f64,
+    /// A gap of the emulator's own loop longer than this is a stall.
+    pub stall_after: Duration,
+    /// What becomes of the time of a stall.
+    pub after_stall: AfterStall,
+    /// Whether every arrival is written with its stamp, for replay in virtual time.
+    pub record_arrivals: bool,
+}
+
+/// What follows from a verdict "late".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatenessPolicy {
+    /// The results are marked.
+    BestEffort,
+    /// The run has failed.
+    HardLimit,
+}
+
+/// What becomes of the time of a stall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterStall {
+    /// The model's clock went on: overdue packets leave at once.
+    CatchUp,
+    /// The model's clock stood still meanwhile.
+    Pause,
+}
+
+/// A real program at a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its name, unique among programs.
+    pub name: String,
+    /// Where it runs.
+    pub host: NodeId,
+    /// What is executed.
+    pub command: Command,
+    /// Variables that it has in addition, name and value; each name once.
+    pub environment: Vec<(String, String)>,
+    /// Where it starts, relative to the folder of the scenario file.
+    pub directory: String,
+    /// Names of the programs that must be ready before it starts; no program waits for itself, directly or by others.
+    pub after: Vec<String>,
+    /// When it counts as ready.
+    pub ready: Ready,
+    /// It must be ready this long after its start.
+    pub ready_timeout: Duration,
+    /// It does not start before this time of the run.
+    pub start: Duration,
+    /// So long after its start it is ended, and the run has failed.
+    pub timeout: Duration,
+    /// Whether it is ended with the run. The run ends when all programs that are not in the background have ended.
+    pub background: bool,
+    /// What it must end with, 0 to 255; one in the background may end with anything.
+    pub exit_status: i32,
+}
+
+/// What a program executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The program and its arguments; at least one word, the first not empty.
+    Words(Vec<String>),
+    /// A text for the shell.
+    Shell(String),
+}
+
+impl Command {
+    /// The program and its arguments: a shell's text is handed to `/bin/sh -c`.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Command::Words(words) => words.clone(),
+            Command::Shell(text) => vec!["/bin/sh".into(), "-c".into(), text.clone()],
+        }
+    }
+}
+
+/// When a program counts as ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// As soon as it has started.
+    Started,
+    /// When it listens at this TCP port.
+    TcpPort(u16),
+    /// When it has bound this UDP port.
+    UdpPort(u16),
+    /// When it has written a line with this text.
+    Output(String),
+    /// When it has ended as it must.
+    Exit,
 }

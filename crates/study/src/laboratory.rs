@@ -51,6 +51,9 @@ impl Laboratory for VirtualLaboratory {
         let mut loaded = fullpipe_scenario::load(&scenario.text, "the resolved scenario", &[])
             .map_err(|errors| RunError::Failed(errors.to_string()))?
             .scenario;
+        if let Some(reason) = loaded.needs_real_time() {
+            return Err(RunError::Failed(format!("{reason}, and virtual time has none")));
+        }
         loaded.seed = seed;
         let capture = options.pcap.map(|snap_bytes| {
             let attach = options.attach.clone();

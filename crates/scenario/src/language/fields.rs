@@ -2,7 +2,7 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{disciplines, nat, probes, tcp, topology, traffic};
+use super::{disciplines, identity, nat, probes, programs, real_time, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
 
@@ -47,8 +47,15 @@ pub(crate) static SCENARIO: Table = Table {
         Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
         Field::optional("nat", Kind::Tables(&nat::NAT), "none", "Routers that translate addresses, in any network."),
         Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
-        Field::optional("flow", Kind::Tables(&traffic::FLOW), "none; there must be one", "Who talks to whom."),
+        Field::optional(
+            "flow",
+            Kind::Tables(&traffic::FLOW),
+            "none; there must be one, or a program",
+            "Who talks to whom.",
+        ),
+        Field::optional("program", Kind::Tables(&programs::PROGRAM), "none", "Real programs at hosts, in real time."),
         Field::optional("probe", Kind::Tables(&probes::PROBE), "none", "What to sample into `series.csv`."),
+        Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
     ]],
     later: &["clock", "channel", "lte", "quic", "proxy", "background", "import"],
     ..Table::EMPTY
@@ -57,14 +64,24 @@ pub(crate) static SCENARIO: Table = Table {
 static HOST: Table = Table {
     name: "host",
     text: "An end system: runs transports and applications, forwards nothing.",
-    fields: &[&[Field::required("name", Kind::Name, "Its name.")]],
+    fields: &[
+        &[Field::required("name", Kind::Name, "Its name.")],
+        identity::ADDRESSES,
+        &[Field::optional(
+            "interface",
+            Kind::Text,
+            "a network namespace, if real software stands here",
+            "In real time, the interface of this machine that stands for the host, such as `eth0`: whatever is beyond it is \
+             the host.",
+        )],
+    ],
     ..Table::EMPTY
 };
 
 static ROUTER: Table = Table {
     name: "router",
     text: "Forwards packets. Routes are static: the fewest hops, ties to the link that the file names first.",
-    fields: &[&[Field::required("name", Kind::Name, "Its name.")]],
+    fields: &[&[Field::required("name", Kind::Name, "Its name.")], identity::ADDRESSES],
     ..Table::EMPTY
 };
 

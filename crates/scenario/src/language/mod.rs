@@ -27,14 +27,17 @@
 mod disciplines;
 mod distributions;
 mod fields;
+mod identity;
 mod links;
 mod nat;
 mod network;
 mod pattern;
 mod probes;
+mod programs;
 #[cfg(test)]
 mod random;
 mod reach;
+mod real_time;
 mod tcp;
 mod topology;
 mod traffic;
@@ -159,6 +162,8 @@ impl Check<'_> {
 /// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
 fn fill(root: &mut Tree, check: &mut Check) {
     network::fill(root, check);
+    identity::fill(root, check);
+    programs::fill(root);
     let mut settings = match root.remove("tcp") {
         Some(value) => value,
         None => unreachable!("[tcp] is empty by default"),
@@ -180,10 +185,12 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let duration = root.duration("duration");
     let seed = u64::try_from(root.integer("seed")).unwrap_or_default();
     let processing_jitter = root.get("processing_jitter").map(Value::duration);
-    let network = network::build(root, check)?;
+    let mut network = network::build(root, check)?;
     let nats = nat::nats(root, &network, check);
     let reach = Reach::new(&network);
+    let programs = programs::programs(root, &network, check);
     let flows = traffic::flows(root, &network, &reach, check)?;
+    real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let network::Network { nodes, links, ethernets, .. } = network;
     Some(Scenario {
@@ -197,6 +204,8 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
         flows: flows.list,
         processing_jitter,
         probes,
+        real_time: real_time::settings(root.table("real_time")),
+        programs,
     })
 }
 

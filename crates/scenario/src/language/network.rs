@@ -2,7 +2,7 @@
 
 use super::disciplines::{Device, discipline};
 use super::fields::MOST;
-use super::{COMPARED, Check, links, some_of, topology};
+use super::{COMPARED, Check, identity, links, some_of, topology};
 use crate::description::{Arp, Ethernet, Link, Loss, Node, QueueLimit};
 use crate::schema::{Data, Place, Tree, Value, nearest};
 use fullpipe_units::{Duration, NodeId};
@@ -104,9 +104,15 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
     let tables = |key: &str| root.get(key).map(Value::tables).unwrap_or_default();
     for (key, router) in [("host", false), ("router", true)] {
         for (index, tree) in tables(key).iter().enumerate() {
-            declare(tree.text("name"), tree.place_of("name"), &format!("{key}.{index}.name"), router, network, check);
+            let path = format!("{key}.{index}");
+            let declared = network.nodes.len();
+            declare(tree.text("name"), tree.place_of("name"), &format!("{path}.name"), router, network, check);
+            if let Some(node) = network.nodes.get_mut(declared) {
+                node.identity = identity::identity(tree, &path, check);
+            }
         }
     }
+    identity::unique(root, network, check);
     if tables("link").len() + tables("ethernet").len() > MOST {
         let message = "there are too many links";
         check.error(root.place_of("link"), "link", message, vec![format!("at most {MOST}")]);
@@ -176,7 +182,7 @@ impl Network {
     pub(super) fn node(&mut self, name: String, router: bool) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         self.names.insert(name.clone(), id);
-        self.nodes.push(Node { name, router });
+        self.nodes.push(Node { name, router, real: false, identity: None });
         id
     }
 

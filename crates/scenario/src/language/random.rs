@@ -16,6 +16,8 @@ struct Writer {
     topology: &'static str,
     /// Steps of schedules so far.
     steps: u32,
+    /// Programs so far.
+    programs: u32,
 }
 
 impl Writer {
@@ -133,8 +135,14 @@ impl Writer {
         let there_are = if self.topology == "ethernet" { ["flow", "ethernet"] } else { ["flow", "link"] };
         let subject = *self.pick(&there_are);
         let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.chance(0.5));
+        // Programs alone, or flows.
+        let programs = table.name.is_empty() && self.random.chance(0.2);
         for field in fields {
             // What excludes each other.
+            let not_with_programs = ["flow", "probe", "nat"].contains(&field.key);
+            if table.name.is_empty() && (programs && not_with_programs || !programs && field.key == "program") {
+                continue;
+            }
             if table.name == "corruption" && of_errors.contains(&field.key) {
                 if (field.key == of_errors[0]) == exactly {
                     pairs.push(format!("{} = 0.5", field.key));
@@ -160,7 +168,8 @@ impl Writer {
             // A network of one's own needs names that match; `patterns_pair` and others look at that.
             let own =
                 ["host", "router", "ethernet"].contains(&field.key) || field.key == "link" && table.name.is_empty();
-            let wanted = needed || field.key == "topology" || self.random.below(self.sparsity) == 0;
+            let wanted =
+                needed || ["topology", "program"].contains(&field.key) || self.random.below(self.sparsity) == 0;
             if wanted && !(own && table.name.is_empty()) {
                 pairs.push(format!("{} = {}", field.key, self.value(field.key, &field.kind)));
             }
@@ -191,6 +200,24 @@ impl Writer {
                 };
                 Some(format!("inside = ['{inside}']"))
             }
+            ("program", "host") => {
+                let host = match self.topology {
+                    "dumbbell" => "left1",
+                    "chain" | "parking-lot" => "source",
+                    _ => "host1",
+                };
+                Some(format!("host = '{host}'"))
+            }
+            ("program", "name") => {
+                self.programs += 1;
+                Some(format!("name = 'p{}'", self.programs))
+            }
+            ("program", "after") => Some(match self.programs {
+                0 | 1 => "after = []".to_string(),
+                several => format!("after = ['p{}']", 1 + self.random.below(u64::from(several - 1))),
+            }),
+            ("program", "command") => Some(format!("command = {}", self.pick(&["['a', '']", "'a; b'"]))),
+            ("program", "environment") => Some("environment = ['A=', 'B=b=b']".to_string()),
             ("nat", "first_port") => self.random.chance(0.5).then(|| "first_port = 2000".to_string()),
             ("nat", "last_port") => self.random.chance(0.5).then(|| "last_port = 3000".to_string()),
             ("black hole", "from") => Some("from = '1s'".to_string()),
@@ -237,8 +264,13 @@ fn what_is_written_out_says_the_same() {
     let mut seen = BTreeSet::new();
     let mut accepted = 0;
     for case in 0..8000 {
-        let mut writer =
-            Writer { random: Stream::new(case, "scenario", "file"), sparsity: 2 + case % 14, topology: "", steps: 0 };
+        let mut writer = Writer {
+            random: Stream::new(case, "scenario", "file"),
+            sparsity: 2 + case % 14,
+            topology: "",
+            steps: 0,
+            programs: 0,
+        };
         let text = writer.pairs(&SCENARIO).join("\n");
         // The schema alone.
         let tree = match schema::load(&SCENARIO, &text, "random.toml", &[]) {

@@ -4,7 +4,7 @@ use super::fields::MOST;
 use super::network::{Network, known};
 use super::pattern::{is_pattern, matches, natural_order};
 use super::reach::Reach;
-use super::{Check, some_of, tcp, workloads};
+use super::{Check, real_time, some_of, tcp, workloads};
 use crate::description::{Flow, Transport};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
 use fullpipe_network::IpVersion;
@@ -74,6 +74,15 @@ pub(crate) static FLOW: Table = Table {
             "0s",
             "Flow number i (from 0) of n starts at start + start_spread * i / n.",
         ),
+        Field::optional(
+            "port",
+            real_time::PORT,
+            "by workload: 9; 5001 for transfers, 80 for requests and `video-abr`, 5004 for `video-cbr` and `voice`, 27015 for \
+             `gaming`, 7000 for `idle`",
+            "Port at which the host of `to` listens.",
+        ),
+        Field::default("from_by", real_time::PLAYER, "model", "Who plays the end at `from` in real time."),
+        Field::default("to_by", real_time::PLAYER, "model", "Who plays the end at `to` in real time."),
     ]],
     variants: Some(&Variants {
         key: "workload",
@@ -166,12 +175,13 @@ pub(crate) struct Flows {
 pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &mut Check) -> Option<Flows> {
     let mut flows = Flows { list: Vec::new(), groups: Vec::new() };
     let place = root.place;
+    let programs = root.get("program").is_some_and(|programs| !programs.tables().is_empty());
     let common = Arc::new(tcp::settings(root.table("tcp")));
     let mut trees: &mut [Tree] = &mut [];
     if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
         trees = list;
     }
-    if trees.is_empty() {
+    if trees.is_empty() && !programs {
         check.missing(place, "flow", "nobody talks: the file has no [[flow]]", vec!["at least one [[flow]]".into()]);
     }
     let mut names = BTreeSet::new();
@@ -208,6 +218,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             continue;
         }
         let Some(workload) = workload else { continue };
+        tree.fill("port", Data::Integer(workload.default_port().into()));
+        real_time::ends(tree, &path, check);
         let transport = if udp {
             Transport::Udp
         } else {
@@ -230,6 +242,9 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
                 workload: workload.clone(),
                 transport: transport.clone(),
+                port: real_time::port(tree, "port"),
+                from_by: real_time::player(tree, "from_by"),
+                to_by: real_time::player(tree, "to_by"),
             });
         }
         flows.groups.push((name, first, flows.list.len()));

@@ -1,0 +1,138 @@
+//! What nodes are in the real world: their addresses, and the interface that stands for a host.
+
+use super::Check;
+use super::network::Network;
+use crate::description::Identity;
+use crate::schema::{Data, Field, Kind, Tree, Value};
+use fullpipe_network::address;
+use fullpipe_units::NodeId;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Addresses of a host or router.
+pub(super) const ADDRESSES: &[Field] = &[
+    Field::optional("ipv4", Kind::Text, "by number, from 10.0.0.1 on", "Its IPv4 address."),
+    Field::optional("ipv6", Kind::Text, "by number, from fd66:756c:6c70::1 on", "Its IPv6 address."),
+];
+
+const KINDS: [(&str, bool); 2] = [("host", false), ("router", true)];
+
+/// Gives addresses their usual spelling.
+pub(super) fn fill(root: &mut Tree, check: &mut Check) {
+    for (kind, _) in KINDS {
+        let Some(Data::Tables(nodes)) = root.get_mut(kind).map(|value| &mut value.data) else { continue };
+        for (index, node) in nodes.iter_mut().enumerate() {
+            for key in ["ipv4", "ipv6"] {
+                if node.get(key).is_some()
+                    && let Some(address) = parsed(node, key, &format!("{kind}.{index}.{key}"), check)
+                    && let Some(Value { data: Data::Text(text), .. }) = node.get_mut(key)
+                {
+                    *text = address.to_string();
+                }
+            }
+        }
+    }
+}
+
+/// An address of the family that the key asks for, and of one host.
+fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAddr> {
+    let (text, place) = (node.text(key), node.place_of(key));
+    let wrong = match text.parse::<IpAddr>() {
+        Ok(address) if address.is_ipv4() != (key == "ipv4") => {
+            if address.is_ipv4() {
+                "this is an IPv4 address"
+            } else {
+                "this is an IPv6 address"
+            }
+        }
+        Ok(address) if !of_one_host(address) => "that is not the address of one host",
+        Ok(address) => return Some(address),
+        Err(_) => "this is not an address",
+    };
+    let expected = if key == "ipv4" {
+        "an IPv4 address of one host such as \"192.0.2.1\""
+    } else {
+        "an IPv6 address of one host such as \"2001:db8::1\""
+    };
+    let message = format!("found {} for {path}, but {wrong}", check.sources.found(place));
+    check.error(place, path, message, vec![expected.into()]);
+    None
+}
+
+/// Whether others can send to it and mean one host: neither unspecified nor loopback, multicast, broadcast or mapped
+/// (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are no destinations).
+fn of_one_host(address: IpAddr) -> bool {
+    let usual = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
+    usual
+        && match address {
+            IpAddr::V4(address) => address.octets()[0] != 0 && address.octets()[0] < 240,
+            IpAddr::V6(address) => address.to_ipv4_mapped().is_none(),
+        }
+}
+
+/// What a node's table says of it. `None`: nothing.
+pub(super) fn identity(node: &Tree, path: &str, check: &mut Check) -> Option<Box<Identity>> {
+    let text = |key: &str| node.get(key).map(Value::text);
+    let identity = Identity {
+        ipv4: text("ipv4").and_then(|text| text.parse::<Ipv4Addr>().ok()),
+        ipv6: text("ipv6").and_then(|text| text.parse::<Ipv6Addr>().ok()),
+        interface: text("interface").map(str::to_string),
+    };
+    if let Some(name) = text("interface").filter(|name| !is_interface(name)) {
+        let path = format!("{path}.interface");
+        let message = format!("{name:?} cannot be the name of an interface");
+        let expected = vec!["1 to 15 bytes without \"/\", \":\" and blanks, such as \"eth0\"".into()];
+        check.error(node.place_of("interface"), &path, message, expected);
+    }
+    (identity != Identity::default()).then(|| Box::new(identity))
+}
+
+/// What Linux takes as the name of an interface: less than IFNAMSIZ bytes, and nothing that a path or a list would
+/// split.
+fn is_interface(name: &str) -> bool {
+    let splits = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
+    !name.is_empty() && name.len() < 16 && name != "." && name != ".." && !name.contains(splits)
+}
+
+/// That no two nodes have one address, given or by number, or one interface.
+pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
+    let mut addresses: BTreeMap<IpAddr, NodeId> = BTreeMap::new();
+    let mut interfaces: BTreeMap<&str, &str> = BTreeMap::new();
+    let name = |node: NodeId| network.nodes[node.index()].name.as_str();
+    let tables = |kind| root.get(kind).map(Value::tables).unwrap_or_default().iter().enumerate();
+    let trees = KINDS.into_iter().flat_map(|(kind, _)| tables(kind).map(move |(index, tree)| (kind, index, tree)));
+    if network.nodes.len() != tables("host").len() + tables("router").len() {
+        // A name is there twice, which is told already: numbers would mean nothing.
+        return;
+    }
+    for (number, (kind, index, tree)) in trees.enumerate() {
+        let node = NodeId(number as u32);
+        for key in ["ipv4", "ipv6"] {
+            let Some(own) = tree.get(key).and_then(|value| value.text().parse::<IpAddr>().ok()) else { continue };
+            let by_number = address::node(own).filter(|other| *other != node && has_by_number(network, *other, own));
+            if let Some(other) = by_number.or_else(|| addresses.get(&own).copied()) {
+                let how = if by_number.is_some() { ", by its number" } else { "" };
+                let message = format!("{} already is the address of {}{how}", own, name(other));
+                let path = format!("{kind}.{index}.{key}");
+                check.error(tree.place_of(key), &path, message, vec!["an address of its own".into()]);
+            }
+            addresses.insert(own, node);
+        }
+        if let Some(interface) = tree.get("interface").map(Value::text)
+            && let Some(other) = interfaces.insert(interface, name(node))
+        {
+            let message = format!("the interface {interface} already stands for {other}");
+            let path = format!("{kind}.{index}.interface");
+            check.error(tree.place_of("interface"), &path, message, vec!["an interface of its own".into()]);
+        }
+    }
+}
+
+/// Whether a node is there and has no address of its own in this family.
+fn has_by_number(network: &Network, node: NodeId, family: IpAddr) -> bool {
+    let own = |node: &crate::description::Node| match family {
+        IpAddr::V4(_) => node.ipv4().is_some(),
+        IpAddr::V6(_) => node.ipv6().is_some(),
+    };
+    network.nodes.get(node.index()).is_some_and(|node| !own(node))
+}

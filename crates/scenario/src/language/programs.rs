@@ -1,0 +1,301 @@
+//! Real programs at hosts: their keys, and the plain description they become.
+
+use super::network::{Network, known};
+use super::real_time::{PORT, port};
+use super::{COMPARED, Check, some_of};
+use crate::description::{Command, Program, Ready};
+use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants, nearest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most programs of a scenario.
+const MOST_PROGRAMS: usize = 10_000;
+
+pub(super) static PROGRAM: Table = Table {
+    name: "program",
+    text: "A real program at a host, in real time: the host becomes a network namespace of this machine.",
+    fields: &[&[
+        Field::optional("name", Kind::Name, "the host's name", "Its name, unique among programs."),
+        Field::required("host", Kind::Name, "The host at which it runs."),
+        Field::required(
+            "command",
+            Kind::Either(&Kind::List(&Kind::Text), &Kind::Text),
+            "The program and its arguments, such as `[\"iperf3\", \"-s\"]`; or a text, which goes to `/bin/sh -c`.",
+        ),
+        Field::default(
+            "environment",
+            Kind::List(&Kind::Text),
+            "[]",
+            "Variables that it has in addition, such as `[\"NAME=value\"]`.",
+        ),
+        Field::default("directory", Kind::Text, ".", "Where it starts, relative to the folder of the scenario file."),
+        Field::default("after", Kind::List(&Kind::Name), "[]", "It starts when these programs are ready."),
+        Field::empty("ready", Kind::Table(&READY), "When it counts as ready."),
+        Field::default("start", Kind::DURATION, "0s", "It does not start before this time of the run."),
+        Field::optional(
+            "timeout",
+            Kind::INTERVAL,
+            "the run's `duration`",
+            "So long after its start it is ended, and the run has failed.",
+        ),
+        Field::default(
+            "background",
+            Kind::Boolean,
+            "false",
+            "Whether it is ended with the run. The run ends when all programs that are not in the background have ended.",
+        ),
+        Field::optional(
+            "exit_status",
+            Kind::Integer { min: 0, max: 255 },
+            "`0`; in the background any",
+            "What it must end with.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+static READY: Table = Table {
+    name: "ready",
+    text: "When a program counts as ready, so that those that wait for it start.",
+    fields: &[&[Field::default("timeout", Kind::INTERVAL, "10s", "If it is not ready by then, the run has failed.")]],
+    variants: Some(&Variants {
+        key: "kind",
+        default: Some("started"),
+        text: "It says what is waited for.",
+        list: &[
+            Variant { name: "started", text: "as soon as it has started.", fields: &[] },
+            Variant {
+                name: "tcp-port",
+                text: "when somebody at its host listens at a TCP port.",
+                fields: &[&[Field::required("port", PORT, "The port.")]],
+            },
+            Variant {
+                name: "udp-port",
+                text: "when somebody at its host has bound a UDP port.",
+                fields: &[&[Field::required("port", PORT, "The port.")]],
+            },
+            Variant {
+                name: "output",
+                text: "when it has written a line with a text.",
+                fields: &[&[Field::required("text", Kind::Text, "The text, part of one line.")]],
+            },
+            Variant { name: "exit", text: "when it has ended as it must.", fields: &[] },
+        ],
+        later: &[],
+    }),
+    later: &[],
+};
+
+/// Fills in what depends on other keys.
+pub(super) fn fill(root: &mut Tree) {
+    let duration = root.duration("duration");
+    let Some(Data::Tables(programs)) = root.get_mut("program").map(|value| &mut value.data) else { return };
+    for program in programs {
+        program.fill("name", Data::Text(program.text("host").to_string()));
+        program.fill("timeout", Data::Duration(duration));
+        if !program.boolean("background") {
+            program.fill("exit_status", Data::Integer(0));
+        }
+    }
+}
+
+/// The programs of a file.
+pub(super) fn programs(root: &Tree, network: &Network, check: &mut Check) -> Vec<Program> {
+    let trees = root.get("program").map(Value::tables).unwrap_or_default();
+    if trees.len() > MOST_PROGRAMS {
+        let message = format!("{} programs are too many", trees.len());
+        check.error(root.place_of("program"), "program", message, vec![format!("at most {MOST_PROGRAMS}")]);
+        return Vec::new();
+    }
+    let mut numbers = BTreeMap::new();
+    for (index, tree) in trees.iter().enumerate() {
+        if numbers.insert(tree.text("name"), index).is_some() {
+            let message = format!("there already is a program {}", tree.text("name"));
+            let path = format!("program.{index}.name");
+            check.error(tree.place_of("name"), &path, message, vec!["a name of its own".into()]);
+        }
+    }
+    let mut programs = Vec::new();
+    for (index, tree) in trees.iter().enumerate() {
+        if check.full() {
+            break;
+        }
+        programs.extend(program(tree, &format!("program.{index}"), &numbers, network, check));
+    }
+    order(trees, &numbers, check);
+    programs
+}
+
+fn program(
+    tree: &Tree,
+    path: &str,
+    numbers: &BTreeMap<&str, usize>,
+    network: &Network,
+    check: &mut Check,
+) -> Option<Program> {
+    let place = tree.place_of("host");
+    let command = command(tree, path, check);
+    let environment = environment(tree, path, check);
+    plain(tree.text("directory"), tree.get("directory"), &format!("{path}.directory"), check);
+    for (n, other) in tree.list("after").iter().enumerate() {
+        if !numbers.contains_key(other.text()) && !check.full() {
+            let message = format!("there is no program {}", other.text());
+            let expected = some_of(numbers.keys().copied());
+            let mut error = check.sources.error(other.place, &format!("{path}.after.{n}"), message, expected);
+            let near = nearest(other.text(), numbers.keys().copied().take(COMPARED));
+            error.suggestion = near.map(|name| format!("\"{name}\""));
+            check.push(error);
+        }
+    }
+    if tree.boolean("background") && tree.get("exit_status").is_some() {
+        let message = format!("{} runs in the background, where it may end with anything", tree.text("name"));
+        let expected = vec!["background = false, or no exit_status".into()];
+        check.error(tree.place_of("exit_status"), &format!("{path}.exit_status"), message, expected);
+    }
+    let ready = ready(tree.table("ready"), path, check);
+    let host = known(tree.text("host"), place, &format!("{path}.host"), network, check)?;
+    if network.nodes[host.index()].router {
+        let hosts: Vec<&str> =
+            network.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect();
+        let message = format!("{} is a router, and routers run no programs", tree.text("host"));
+        check.error(place, &format!("{path}.host"), message, some_of(hosts.into_iter()));
+        return None;
+    }
+    Some(Program {
+        name: tree.text("name").to_string(),
+        host,
+        command,
+        environment,
+        directory: tree.text("directory").to_string(),
+        after: tree.list("after").iter().map(|name| name.text().to_string()).collect(),
+        ready,
+        ready_timeout: tree.table("ready").duration("timeout"),
+        start: tree.duration("start"),
+        timeout: tree.duration("timeout"),
+        background: tree.boolean("background"),
+        exit_status: tree.get("exit_status").and_then(|status| i32::try_from(status.integer()).ok()).unwrap_or(0),
+    })
+}
+
+/// That a text can be handed to the operating system, where it ends with a NUL, and says something.
+fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Check) {
+    let wrong = if text.contains('\0') {
+        "contains a NUL character"
+    } else if text.trim().is_empty() {
+        "is empty"
+    } else {
+        return;
+    };
+    let place = value.map(|value| value.place).unwrap_or_default();
+    check.error(place, path, format!("{path} {wrong}"), vec!["a text without NUL characters, not empty".into()]);
+}
+
+fn command(tree: &Tree, path: &str, check: &mut Check) -> Command {
+    let path = format!("{path}.command");
+    let Some(value) = tree.get("command") else { return Command::Words(Vec::new()) };
+    let Data::List(words) = &value.data else {
+        plain(value.text(), Some(value), &path, check);
+        return Command::Shell(value.text().to_string());
+    };
+    match words.split_first() {
+        None => {
+            let expected = vec!["the program and its arguments, such as [\"iperf3\", \"-s\"]".into()];
+            check.error(value.place, &path, format!("{path} is empty"), expected);
+        }
+        Some((first, arguments)) => {
+            plain(first.text(), Some(first), &format!("{path}.0"), check);
+            // An argument may be empty.
+            for (n, word) in arguments.iter().enumerate().filter(|(_, word)| word.text().contains('\0')) {
+                plain(word.text(), Some(word), &format!("{path}.{}", n + 1), check);
+            }
+        }
+    }
+    Command::Words(words.iter().map(|word| word.text().to_string()).collect())
+}
+
+fn environment(tree: &Tree, path: &str, check: &mut Check) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    let mut names = BTreeSet::new();
+    for (n, value) in tree.list("environment").iter().enumerate() {
+        let path = format!("{path}.environment.{n}");
+        match value.text().split_once('=') {
+            Some((name, _)) if !name.is_empty() && !value.text().contains('\0') && !names.insert(name) => {
+                let message = format!("{path} gives {} a second time", name.escape_default());
+                check.error(value.place, &path, message, vec!["each name once".into()]);
+            }
+            Some((name, content)) if !name.is_empty() && !value.text().contains('\0') => {
+                variables.push((name.to_string(), content.to_string()));
+            }
+            _ => {
+                let message = format!("found {} for {path}", check.sources.found(value.place));
+                check.error(value.place, &path, message, vec!["a variable such as \"NAME=value\"".into()]);
+            }
+        }
+    }
+    variables
+}
+
+fn ready(tree: &Tree, path: &str, check: &mut Check) -> Ready {
+    match tree.choice("kind") {
+        "tcp-port" => Ready::TcpPort(port(tree, "port")),
+        "udp-port" => Ready::UdpPort(port(tree, "port")),
+        "output" => {
+            let text = tree.text("text");
+            if text.is_empty() || text.contains(['\n', '\r', '\0']) {
+                let path = format!("{path}.ready.text");
+                let message = format!("{path} is not part of one line");
+                check.error(tree.place_of("text"), &path, message, vec!["a text of one line, not empty".into()]);
+            }
+            Ready::Output(text.to_string())
+        }
+        "exit" => Ready::Exit,
+        _ => Ready::Started,
+    }
+}
+
+/// That programs can start one after another: those that wait for nobody first, then those that wait for them only. If
+/// some are left, a circle is among them.
+fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
+    let waits_for = |index: usize| {
+        trees[index].list("after").iter().filter_map(|other| Some((numbers.get(other.text()).copied()?, other)))
+    };
+    let mut waiting: Vec<usize> = (0..trees.len()).map(|index| waits_for(index).count()).collect();
+    let mut followers: Vec<Vec<usize>> = vec![Vec::new(); trees.len()];
+    for index in 0..trees.len() {
+        waits_for(index).for_each(|(other, _)| followers[other].push(index));
+    }
+    let mut free: Vec<usize> = (0..trees.len()).filter(|index| waiting[*index] == 0).collect();
+    while let Some(index) = free.pop() {
+        for follower in &followers[index] {
+            waiting[*follower] -= 1;
+            if waiting[*follower] == 0 {
+                free.push(*follower);
+            }
+        }
+    }
+    let Some(left) = waiting.iter().position(|waiting| *waiting > 0) else { return };
+    // From one that is left, always to one that it waits for and that is left too: that ends in the circle.
+    let next = |index: usize| waits_for(index).find(|(other, _)| waiting[*other] > 0);
+    let mut way = vec![left];
+    let (start, closing) = loop {
+        let Some((other, value)) = way.last().and_then(|last| next(*last)) else { return };
+        match way.iter().position(|index| *index == other) {
+            Some(start) => break (start, value),
+            None => way.push(other),
+        }
+    };
+    let index = way.last().copied().unwrap_or(left);
+    let circle = &way[start..];
+    let names: Vec<&str> = circle.iter().map(|index| trees[*index].text("name")).collect();
+    let message = match names.as_slice() {
+        [one] => format!("{one} waits for itself"),
+        few if (2..=8).contains(&few.len()) => format!("{} wait for each other in a circle", few.join(", ")),
+        [first, ..] => format!("{first} and {} more programs wait for each other in a circle", names.len() - 1),
+        [] => return,
+    };
+    check.error(
+        closing.place,
+        &format!("program.{index}.after"),
+        message,
+        vec!["programs that can start in turn".into()],
+    );
+}

@@ -1,0 +1,189 @@
+//! The keys that say how a scenario runs in real time, and which hosts are real then.
+
+use super::Check;
+use super::network::Network;
+use super::traffic::Flows;
+use crate::description::{AfterStall, LatenessPolicy, Player, Program, RealTime};
+use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
+use fullpipe_units::NodeId;
+use std::collections::BTreeMap;
+
+pub(super) const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
+
+/// Who plays an end of a flow.
+pub(super) const PLAYER: Kind = Kind::Choice(&[
+    Choice::new("model", "Fullpipe's model."),
+    Choice::new(
+        "kernel",
+        "a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, without \
+         TLS); in virtual time the model.",
+    ),
+    Choice::new("program", "a `[[program]]` of the host, or whatever is beyond its `interface`."),
+]);
+
+pub(super) static REAL_TIME: Table = Table {
+    name: "real time",
+    text: "How the wall clock is kept with `fullpipe run --real-time`, where `[[program]]`s and sockets of this machine's \
+           kernel talk over the network of the file. A host is real if it has a program, an `interface`, or an end of a flow \
+           that the kernel or a program plays; the model plays no end of a flow there. In virtual time these keys are only \
+           checked.",
+    fields: &[&[
+        Field::default(
+            "policy",
+            Kind::Choice(&[
+                Choice::new("best-effort", "results that came late are marked as such."),
+                Choice::new("hard-limit", "a verdict \"late\" ends the run with exit status 3."),
+            ]),
+            "best-effort",
+            "What follows from a verdict \"late\".",
+        ),
+        Field::default("late_after", Kind::DURATION, "1ms", "An event or packet more than this late counts as late."),
+        Field::default(
+            "late_share",
+            Kind::PROBABILITY,
+            "0.01",
+            "Largest share of late ones with which the verdict is still good.",
+        ),
+        Field::default(
+            "stall_after",
+            Kind::INTERVAL,
+            "10ms",
+            "A gap of the emulator's own loop longer than this is a stall.",
+        ),
+        Field::default(
+            "after_stall",
+            Kind::Choice(&[
+                Choice::new("catch-up", "overdue packets leave at once."),
+                Choice::new("pause", "the model's clock stood still meanwhile."),
+            ]),
+            "catch-up",
+            "What becomes of the time of a stall.",
+        ),
+        Field::default(
+            "record_arrivals",
+            Kind::Boolean,
+            "false",
+            "Whether every arrival is written with its stamp, for replay in virtual time.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+/// The settings of a filled `[real_time]`.
+pub(super) fn settings(tree: &Tree) -> RealTime {
+    RealTime {
+        policy: match tree.choice("policy") {
+            "hard-limit" => LatenessPolicy::HardLimit,
+            _ => LatenessPolicy::BestEffort,
+        },
+        late_after: tree.duration("late_after"),
+        late_share: tree.number("late_share"),
+        stall_after: tree.duration("stall_after"),
+        after_stall: if tree.choice("after_stall") == "pause" { AfterStall::Pause } else { AfterStall::CatchUp },
+        record_arrivals: tree.boolean("record_arrivals"),
+    }
+}
+
+/// A port, which the schema keeps within 16 bits.
+pub(super) fn port(tree: &Tree, key: &str) -> u16 {
+    u16::try_from(tree.integer(key)).unwrap_or(u16::MAX)
+}
+
+pub(super) fn player(tree: &Tree, key: &str) -> Player {
+    match tree.choice(key) {
+        "kernel" => Player::Kernel,
+        "program" => Player::Program,
+        _ => Player::Model,
+    }
+}
+
+/// That the kernel's sockets can play a flow's ends where they should.
+pub(super) fn ends(flow: &Tree, path: &str, check: &mut Check) {
+    const PLAYED: [&str; 2] = ["bulk", "constant-rate"];
+    let workload = flow.choice("workload");
+    for key in ["from_by", "to_by"] {
+        if player(flow, key) == Player::Kernel && !PLAYED.contains(&workload) {
+            let message = format!("a socket of the kernel does not play the workload {workload} in this version");
+            let expected = PLAYED.iter().map(|name| format!("workload = \"{name}\"")).collect();
+            check.error(flow.place_of(key), &format!("{path}.{key}"), message, expected);
+        }
+    }
+}
+
+/// Why a host is real, in words for errors.
+struct Reason {
+    text: String,
+    program: bool,
+    interface: bool,
+}
+
+/// Marks real hosts, and checks that flows fit to them.
+pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs: &[Program], check: &mut Check) {
+    let mut real: BTreeMap<NodeId, Reason> = BTreeMap::new();
+    for program in programs {
+        let text = format!("the program {} runs there", program.name);
+        real.entry(program.host).or_insert(Reason { text, program: true, interface: false });
+    }
+    for (index, node) in network.nodes.iter().enumerate() {
+        if let Some(interface) = node.interface() {
+            let text = format!("the interface {interface} stands for it");
+            let reason = Reason { text, program: false, interface: true };
+            real.entry(NodeId(index as u32)).or_insert(reason).interface = true;
+        }
+    }
+    for flow in &flows.list {
+        for (host, player, what) in [(flow.from, flow.from_by, "from_by"), (flow.to, flow.to_by, "to_by")] {
+            if player != Player::Model {
+                let text = || format!("the flow {} has {what} = {} there", flow.name, quoted(player));
+                real.entry(host).or_insert_with(|| Reason { text: text(), program: false, interface: false });
+            }
+        }
+    }
+    if !real.is_empty() {
+        players_fit(root, network, flows, &real, check);
+    }
+    for host in real.keys() {
+        network.nodes[host.index()].real = true;
+    }
+}
+
+fn quoted(player: Player) -> &'static str {
+    match player {
+        Player::Model => "\"model\"",
+        Player::Kernel => "\"kernel\"",
+        Player::Program => "\"program\"",
+    }
+}
+
+/// That no model stands at a real host, and a program wherever one is said to play.
+fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<NodeId, Reason>, check: &mut Check) {
+    let trees = root.get("flow").map(Value::tables).unwrap_or_default();
+    for (index, (tree, (name, first, end))) in trees.iter().zip(&flows.groups).enumerate() {
+        for key in ["from_by", "to_by"] {
+            let player = player(tree, key);
+            let ends = flows.list[*first..*end].iter().map(|flow| if key == "from_by" { flow.from } else { flow.to });
+            let mut hosts = ends.map(|host| (host, real.get(&host)));
+            let path = format!("flow.{index}.{key}");
+            let wrong = match player {
+                Player::Kernel => None,
+                Player::Model => hosts.find_map(|(host, reason)| Some((host, Some(reason?)))),
+                Player::Program => {
+                    hosts.find(|(_, reason)| reason.is_none_or(|reason| !reason.program && !reason.interface))
+                }
+            };
+            let Some((host, reason)) = wrong else { continue };
+            let host = &network.nodes[host.index()].name;
+            let (message, expected) = match (player, reason) {
+                (Player::Model, Some(reason)) => (
+                    format!("{host} is a real host ({}), so that the model cannot play {name} there", reason.text),
+                    vec![format!("{key} = \"kernel\""), format!("{key} = \"program\"")],
+                ),
+                _ => (
+                    format!("a program should play {name} at {host}, but none runs there"),
+                    vec![format!("a [[program]] with host = \"{host}\"")],
+                ),
+            };
+            check.error(tree.place_of(key), &path, message, expected);
+        }
+    }
+}
