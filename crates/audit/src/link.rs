@@ -42,7 +42,7 @@ pub(crate) struct LinkDetails {
     /// The first instant at which the next frame may begin, for links that are not ordinary.
     free_from: u64,
     /// Where the rate is not constant.
-    course: Option<CourseWatch>,
+    course: Option<Box<CourseWatch>>,
     last_arrival: u64,
 }
 
@@ -59,7 +59,7 @@ const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
 
 impl LinkDetails {
     pub(crate) fn new(declared: DeclaredLink) -> Self {
-        let course = CourseWatch::new(&declared.varies.course);
+        let course = CourseWatch::new(&declared.varies.course).map(Box::new);
         let ordinary = declared.medium == Medium::PointToPoint
             && !declared.delay_varies
             && course.is_none()
