@@ -192,6 +192,21 @@ const PIECES: &[&str] = &[
     "congestion",
     "\"newreno\"",
     "1979-05-27",
+    "[[program]]",
+    "[real_time]",
+    "host",
+    "\"left1\"",
+    "command",
+    "[\"true\"]",
+    "after",
+    "ready",
+    "port",
+    "from_by",
+    "\"kernel\"",
+    "\"program\"",
+    "ipv4",
+    "\"10.0.0.2\"",
+    "interface",
 ];
 
 fn piece() -> impl Strategy<Value = String> {
@@ -316,9 +331,11 @@ proptest! {
     }
 
     #[test]
-    fn random_trees(entries in prop::collection::vec((0..11usize, toml_value()), 0..8)) {
-        let keys =
-            ["title", "duration", "seed", "topology", "host", "router", "link", "ethernet", "tcp", "flow", "probe"];
+    fn random_trees(entries in prop::collection::vec((0..13usize, toml_value()), 0..8)) {
+        let keys = [
+            "title", "duration", "seed", "topology", "host", "router", "link", "ethernet", "tcp", "flow", "probe", "program",
+            "real_time",
+        ];
         let text: String = entries.iter().map(|(key, value)| format!("{} = {value}\n", keys[*key])).collect();
         answered(&text, &[]);
     }

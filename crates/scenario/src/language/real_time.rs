@@ -97,16 +97,20 @@ pub(super) fn player(tree: &Tree, key: &str) -> Player {
     }
 }
 
-/// That the kernel's sockets can play a flow's ends where they should.
-pub(super) fn ends(flow: &Tree, path: &str, check: &mut Check) {
+/// That the kernel's sockets can play a flow's ends where they should. `tls`: whether something protects its stream.
+pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
     const PLAYED: [&str; 2] = ["bulk", "constant-rate"];
     let workload = flow.choice("workload");
-    for key in ["from_by", "to_by"] {
-        if player(flow, key) == Player::Kernel && !PLAYED.contains(&workload) {
-            let message = format!("a socket of the kernel does not play the workload {workload} in this version");
+    for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {
+        let (message, expected) = if !PLAYED.contains(&workload) {
             let expected = PLAYED.iter().map(|name| format!("workload = \"{name}\"")).collect();
-            check.error(flow.place_of(key), &format!("{path}.{key}"), message, expected);
-        }
+            (format!("a socket of the kernel does not play the workload {workload} in this version"), expected)
+        } else if tls {
+            ("a socket of the kernel does not speak TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
+        } else {
+            continue;
+        };
+        check.error(flow.place_of(key), &format!("{path}.{key}"), message, expected);
     }
 }
 

@@ -219,7 +219,6 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         }
         let Some(workload) = workload else { continue };
         tree.fill("port", Data::Integer(workload.default_port().into()));
-        real_time::ends(tree, &path, check);
         let transport = if udp {
             Transport::Udp
         } else {
@@ -228,6 +227,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 None => Arc::clone(&common),
             })
         };
+        let tls = matches!(&transport, Transport::Tcp(settings) if settings.tls.is_some());
+        real_time::ends(tree, tls, &path, check);
         let (start, spread) = (tree.duration("start"), tree.duration("start_spread"));
         let first = flows.list.len();
         for n in 0..count {

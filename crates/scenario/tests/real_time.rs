@@ -1,0 +1,197 @@
+//! What the keys of real time mean, and what the same file says in virtual time.
+
+use fullpipe_scenario::description::*;
+use fullpipe_scenario::{Loaded, load};
+use fullpipe_units::{Duration, NodeId};
+
+const NETWORK: &str = "\
+[topology]
+kind = 'dumbbell'
+pairs = 2
+access = { rate = '1Gbit/s', delay = '1ms' }
+bottleneck = { rate = '10Mbit/s', delay = '8ms' }
+";
+
+/// Loads a file, and what is written out of it: both say the same.
+fn good(text: &str) -> Loaded {
+    let loaded = load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let again = load(&loaded.resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(again.scenario, loaded.scenario);
+    assert_eq!(again.resolved, loaded.resolved);
+    loaded
+}
+
+fn node(scenario: &Scenario, name: &str) -> NodeId {
+    NodeId(scenario.nodes.iter().position(|node| node.name == name).unwrap() as u32)
+}
+
+fn real(scenario: &Scenario) -> Vec<&str> {
+    let nodes = scenario.nodes.iter().enumerate();
+    nodes.filter(|(n, _)| scenario.is_real(NodeId(*n as u32))).map(|(_, node)| node.name.as_str()).collect()
+}
+
+#[test]
+fn defaults_of_a_file_without_these_keys() {
+    let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n"));
+    let scenario = &loaded.scenario;
+    let expected = RealTime {
+        policy: LatenessPolicy::BestEffort,
+        late_after: Duration::from_millis(1),
+        late_share: 0.01,
+        stall_after: Duration::from_millis(10),
+        after_stall: AfterStall::CatchUp,
+        record_arrivals: false,
+    };
+    assert_eq!(scenario.real_time, expected);
+    assert!(scenario.programs.is_empty() && real(scenario).is_empty());
+    assert_eq!(scenario.needs_real_time(), None);
+    let flow = &scenario.flows[0];
+    assert_eq!((flow.from_by, flow.to_by, flow.port), (Player::Model, Player::Model, 9));
+    for line in ["late_share = 0.01", "after_stall = \"catch-up\"", "from_by = \"model\"", "port = 9"] {
+        assert!(loaded.resolved.lines().any(|written| written == line), "{line} is not in\n{}", loaded.resolved);
+    }
+}
+
+#[test]
+fn each_key_of_real_time_reaches_its_place() {
+    let keys = "policy = 'hard-limit'\nlate_after = '2ms'\nlate_share = 0.5\nstall_after = '3ms'\nafter_stall = 'pause'\n\
+                record_arrivals = true\n";
+    let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n[real_time]\n{keys}"));
+    let expected = RealTime {
+        policy: LatenessPolicy::HardLimit,
+        late_after: Duration::from_millis(2),
+        late_share: 0.5,
+        stall_after: Duration::from_millis(3),
+        after_stall: AfterStall::Pause,
+        record_arrivals: true,
+    };
+    assert_eq!(loaded.scenario.real_time, expected);
+}
+
+#[test]
+fn programs_and_their_defaults() {
+    // A file with programs needs no flow.
+    let text = format!(
+        "duration = '7s'\n{NETWORK}
+[[program]]
+host = 'right1'
+command = 'serve | tee log'
+background = true
+ready = {{ kind = 'output', text = 'listening', timeout = '2s' }}
+[[program]]
+name = 'client'
+host = 'left1'
+command = ['fetch', '', 'it']
+environment = ['A=1=2', 'B=']
+directory = 'pages'
+after = ['right1']
+start = '1s'
+timeout = '3s'
+exit_status = 4
+"
+    );
+    let loaded = good(&text);
+    let scenario = &loaded.scenario;
+    let server = Program {
+        name: "right1".into(),
+        host: node(scenario, "right1"),
+        command: Command::Shell("serve | tee log".into()),
+        environment: Vec::new(),
+        directory: ".".into(),
+        after: Vec::new(),
+        ready: Ready::Output("listening".into()),
+        ready_timeout: Duration::from_secs(2),
+        start: Duration::ZERO,
+        timeout: Duration::from_secs(7),
+        background: true,
+        exit_status: 0,
+    };
+    let client = Program {
+        name: "client".into(),
+        host: node(scenario, "left1"),
+        command: Command::Words(vec!["fetch".into(), String::new(), "it".into()]),
+        environment: vec![("A".into(), "1=2".into()), ("B".into(), String::new())],
+        directory: "pages".into(),
+        after: vec!["right1".into()],
+        ready: Ready::Started,
+        ready_timeout: Duration::from_secs(10),
+        start: Duration::from_secs(1),
+        timeout: Duration::from_secs(3),
+        background: false,
+        exit_status: 4,
+    };
+    assert_eq!(scenario.programs, [server, client]);
+    assert_eq!(scenario.programs[0].command.words(), ["/bin/sh", "-c", "serve | tee log"]);
+    assert_eq!(scenario.programs[1].command.words(), ["fetch", "", "it"]);
+    assert_eq!(real(scenario), ["left1", "right1"]);
+    assert_eq!(scenario.needs_real_time().as_deref(), Some("right1 is a real program"));
+    // One in the background may end with anything, so nothing is written out for it.
+    assert_eq!(loaded.resolved.matches("exit_status").count(), 1);
+}
+
+#[test]
+fn each_kind_of_readiness() {
+    for (text, expected) in [
+        ("kind = 'started'", Ready::Started),
+        ("kind = 'tcp-port', port = 1", Ready::TcpPort(1)),
+        ("kind = 'udp-port', port = 65535", Ready::UdpPort(65_535)),
+        ("kind = 'exit'", Ready::Exit),
+    ] {
+        let program = format!("[[program]]\nhost = 'left1'\ncommand = 'a'\nready = {{ {text} }}\n");
+        assert_eq!(good(&format!("{NETWORK}{program}")).scenario.programs[0].ready, expected);
+    }
+}
+
+#[test]
+fn kernel_ends_are_real_hosts_and_run_in_virtual_time_too() {
+    let flows = "[[flow]]\nfrom = 'left1'\nto = 'right1'\nfrom_by = 'kernel'\nport = 5001\n\
+                 [[flow]]\nfrom = 'left2'\nto = 'right2'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 100\n\
+                 rate = '1Mbit/s'\nto_by = 'kernel'\n";
+    let scenario = good(&format!("{NETWORK}{flows}")).scenario;
+    assert_eq!(real(&scenario), ["left1", "right2"]);
+    assert_eq!(scenario.needs_real_time(), None);
+    assert_eq!((scenario.flows[0].from_by, scenario.flows[0].to_by), (Player::Kernel, Player::Model));
+    assert_eq!((scenario.flows[0].port, scenario.flows[1].port), (5001, 9));
+}
+
+/// Two hosts and a router, with further keys of each.
+fn own(a: &str, b: &str, router: &str) -> String {
+    let link = "rate = '1Mbit/s'\ndelay = '1ms'\n";
+    format!(
+        "[[host]]\nname = 'a'\n{a}\n[[host]]\nname = 'b'\n{b}\n[[router]]\nname = 'r'\n{router}\n\
+         [[link]]\nname = 'x'\nfrom = 'a'\nto = 'r'\n{link}[[link]]\nname = 'y'\nfrom = 'r'\nto = 'b'\n{link}"
+    )
+}
+
+#[test]
+fn addresses_have_one_spelling_and_numbers_give_the_rest() {
+    let network = own("ipv4 = '192.0.2.7'\nipv6 = '2001:DB8:0::0:7'", "", "ipv4 = '10.0.0.3'");
+    let loaded = good(&format!("{network}[[flow]]\nfrom = 'a'\nto = 'b'\n"));
+    let nodes = &loaded.scenario.nodes;
+    assert_eq!(nodes[0].ipv4(), Some("192.0.2.7".parse().unwrap()));
+    assert_eq!(nodes[0].ipv6(), Some("2001:db8::7".parse().unwrap()));
+    assert!(loaded.resolved.contains("\"2001:db8::7\""), "{}", loaded.resolved);
+    assert_eq!((nodes[1].ipv4(), nodes[1].ipv6(), nodes[1].interface()), (None, None, None));
+    // The router is the third node: the address is the one that it has by its number.
+    assert_eq!(nodes[2].ipv4(), Some("10.0.0.3".parse().unwrap()));
+}
+
+#[test]
+fn an_address_by_number_is_free_when_its_node_has_another() {
+    let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\n";
+    good(&format!("{}{flow}", own("ipv4 = '10.0.0.2'", "ipv4 = '10.0.0.1'", "")));
+    // b has an address of its own in the other family only.
+    let text = format!("{}{flow}", own("ipv4 = '10.0.0.2'", "ipv6 = 'fd00::1'", ""));
+    let errors = load(&text, "test.toml", &[]).unwrap_err();
+    assert!(errors.to_string().contains("10.0.0.2 already is the address of b, by its number"), "{errors}");
+}
+
+#[test]
+fn whatever_is_beyond_an_interface_plays_a_programs_end() {
+    let network = own("interface = 'eth0'", "", "");
+    let scenario = good(&format!("{network}[[flow]]\nfrom = 'a'\nto = 'b'\nfrom_by = 'program'\n")).scenario;
+    assert_eq!(scenario.nodes[0].interface(), Some("eth0"));
+    assert_eq!(real(&scenario), ["a"]);
+    let reason = scenario.needs_real_time();
+    assert_eq!(reason.as_deref(), Some("a real program plays an end of the flow flow1"));
+}
