@@ -98,7 +98,7 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
         network.observer.add_flow(direction / 2, path);
     }
     network.observer.watch(plugins.observers);
-    let world = World::new(flows, applications, scenario.seed, lie_from);
+    let world = World::new(flows, applications, shared.clone(), lie_from);
     Ok(Prepared { world, network, probes, scenario: shared })
 }
 

@@ -10,6 +10,7 @@ use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
 use fullpipe_network::{Content, Handle, Hosts, Network, Packet, Side, TcpHeader};
+use fullpipe_scenario::Scenario;
 use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment, Statistics};
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Event, Payload, Stream};
@@ -140,7 +141,8 @@ struct Core {
     /// Endpoints that an application has called and that must be asked for output.
     touched: Vec<u32>,
     beside: Beside,
-    seed: u64,
+    /// Seed and names: random streams are named after flows, not after their place in the file.
+    scenario: Arc<Scenario>,
     /// Fast Open: what a client (first) remembers of a server.
     fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
     /// From this acknowledgement on, receivers lie (a fault for the auditor); 0: never.
@@ -158,7 +160,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(flows: Vec<Flow>, applications: Vec<Box<dyn Application>>, seed: u64, lie_from: u64) -> Self {
+    pub(crate) fn new(
+        flows: Vec<Flow>,
+        applications: Vec<Box<dyn Application>>,
+        scenario: Arc<Scenario>,
+        lie_from: u64,
+    ) -> Self {
         let wakes =
             applications.iter().map(|_| Wake { deadline: Instant::NEVER, slot: Slot::default() }).collect::<Vec<_>>();
         let opened = vec![0; flows.len()];
@@ -178,7 +185,7 @@ impl World {
                 wakes,
                 touched: Vec::new(),
                 beside: Beside::default(),
-                seed,
+                scenario,
                 fast_open: BTreeMap::new(),
                 lie_from,
                 acknowledgements: 0,
@@ -435,7 +442,9 @@ impl Core {
 
     /// A random number of one end of a conversation, for one purpose.
     fn draw(&self, conversation: usize, end: &str, purpose: &str) -> u64 {
-        fullpipe_units::Stream::new(self.seed, &format!("conversation {conversation} {end}"), purpose).bits()
+        let Conversation { flow, number, .. } = &self.conversations[conversation];
+        let name = &self.scenario.flows[*flow as usize].name;
+        fullpipe_units::Stream::new(self.scenario.seed, &format!("{name} conversation {number} {end}"), purpose).bits()
     }
 
     /// The active side of a new conversation of a flow.
@@ -485,7 +494,7 @@ impl Core {
     /// The cookie that a server holds to be right for a client (RFC 7413 section 4.1.2).
     fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
         let name = format!("server {} client {}", server.0, client.0);
-        Cookie::new(&fullpipe_units::Stream::new(self.seed, &name, "fast-open").bits().to_be_bytes())
+        Cookie::new(&fullpipe_units::Stream::new(self.scenario.seed, &name, "fast-open").bits().to_be_bytes())
     }
 
     /// A client's connection with what it remembers of the server.
