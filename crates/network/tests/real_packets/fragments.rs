@@ -162,6 +162,24 @@ fn copies_and_overlaps() {
     }
 }
 
+/// RFC 791 section 3.2: addresses, identification and protocol; RFC 8200 section 4.5 leaves out the protocol.
+#[test]
+fn what_belongs_together() {
+    let whole = recipe(false, &[], 64);
+    let others = [
+        Recipe { source: [3; 16], ..whole.clone() },
+        Recipe { destination: [3; 16], ..whole.clone() },
+        Recipe { identification: 112, ..whole.clone() },
+        Recipe { upper: Upper::Other { protocol: 133, payload: vec![0; 64] }, ..whole.clone() },
+    ];
+    let mut reassembler = reassembler();
+    take(&mut reassembler, 0, &part(&whole, 0, 48));
+    for other in others {
+        assert_eq!(take(&mut reassembler, 0, &part(&other, 48, 16)), Reassembly::Waiting);
+    }
+    assert_eq!(take(&mut reassembler, 0, &part(&whole, 48, 16)), Reassembly::Whole(whole.bytes()));
+}
+
 #[test]
 fn time_and_room_are_limited() {
     let whole = recipe(false, &[], 64);

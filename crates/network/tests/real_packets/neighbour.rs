@@ -123,6 +123,9 @@ fn an_advertisement_by_hand() {
     assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[])), Answer::Reply(reply.clone()));
     let elsewhere = ask(&solicitation("fd00::9", "fd00::1", &[14, 1, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 7]));
     assert!(matches!(elsewhere, Answer::Reply(reply) if reply[..6] == [2, 0, 0, 0, 0, 7]));
+    // No station has a group's address.
+    assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[1, 1, 0xff, 0, 0, 0, 0, 7])), Answer::Reply(reply));
+    assert_eq!(ask(&solicitation("ff02::9", "fd00::1", &[])), Answer::Silence);
 }
 
 /// RFC 4862 section 5.4: who is about to take an address asks from the unspecified one; RFC 4861 section 7.2.4: the

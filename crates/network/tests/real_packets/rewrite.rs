@@ -91,18 +91,8 @@ fn what_a_translation_refuses() {
     assert_eq!(translation.apply(&mut bytes), Err(Untranslatable::Version));
     assert_eq!(Translation::default().apply(&mut bytes[..29]), Err(Untranslatable::Packet(Refused::Truncated)));
     // Loose source route (131) of one address, pointer at it; then pointer behind it (RFC 791 section 3.1).
-    let routed = |pointer| Recipe {
-        v6: false,
-        source: [1; 16],
-        destination: [2; 16],
-        traffic_class: 0,
-        hop_limit: 9,
-        identification: 0,
-        dont_fragment: false,
-        extras: vec![131, 7, pointer, 3, 3, 3, 3, 0],
-        upper: Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() },
-        part: None,
-    };
+    let datagram = plain(false, Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() });
+    let routed = |pointer| Recipe { extras: vec![131, 7, pointer, 3, 3, 3, 3, 0], ..datagram.clone() };
     let destination = Translation { source: None, destination: socket("9.9.9.9:9") };
     let source = Translation { source: socket("9.9.9.9:9"), destination: None };
     assert_eq!(destination.apply(&mut routed(4).bytes()), Err(Untranslatable::SourceRoute));
@@ -280,11 +270,9 @@ proptest! {
     }
 }
 
-/// RFC 1122 leaves both forms of a zero sum; where every other byte is zero only the ones hold.
-#[test]
-fn an_echo_reply_of_zeros_keeps_a_checksum_that_holds() {
-    let recipe = |identifier| Recipe {
-        v6: false,
+fn plain(v6: bool, upper: Upper) -> Recipe {
+    Recipe {
+        v6,
         source: [1; 16],
         destination: [2; 16],
         traffic_class: 0,
@@ -292,9 +280,72 @@ fn an_echo_reply_of_zeros_keeps_a_checksum_that_holds() {
         identification: 0,
         dont_fragment: false,
         extras: Vec::new(),
-        upper: Upper::Echo { request: false, identifier, payload: vec![0; 4] },
+        upper,
         part: None,
+    }
+}
+
+/// RFC 8200 section 4.4: a routing header with one segment left, then with none.
+#[test]
+fn a_route_of_ipv6_keeps_its_destination() {
+    let routed = |segments_left| {
+        let mut packet = plain(true, Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() });
+        packet.extras = vec![0, 0, 1, 4, 0, 0, 0, 0];
+        let mut bytes = packet.bytes();
+        bytes[6] = 43;
+        bytes[40..48].copy_from_slice(&[17, 0, 4, segments_left, 0, 0, 0, 0]);
+        bytes
     };
+    let destination = Translation { source: None, destination: socket("[::9]:9") };
+    let source = Translation { source: socket("[::9]:9"), destination: None };
+    assert_eq!(destination.apply(&mut routed(1)), Err(Untranslatable::SourceRoute));
+    assert_eq!(source.apply(&mut routed(1)), Ok(()));
+    assert_eq!(destination.apply(&mut routed(0)), Ok(()));
+}
+
+/// What an ICMP error quotes may be anything: another IP version, a packet on a source route, one that ends before the
+/// quotation does (RFC 4884 pads it to 128 bytes), or too little.
+#[test]
+fn odd_quotations() {
+    let error_with = |quoted: &[u8]| {
+        let payload = [&[3, 1, 0, 0, 0, 0, 0, 0], quoted].concat();
+        plain(false, Upper::Other { protocol: 1, payload }).bytes()
+    };
+    let translation = Translation { source: socket("9.9.9.9:9"), destination: None };
+    let datagram = Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() };
+    let applied = |quoted: &[u8]| {
+        let mut bytes = error_with(quoted);
+        let result = translation.apply(&mut bytes);
+        assert!(result.is_ok() || bytes == error_with(quoted));
+        result.map(|()| bytes)
+    };
+    assert_eq!(applied(&plain(true, datagram.clone()).bytes()), Err(Untranslatable::Version));
+    let routed = Recipe { extras: vec![131, 7, 4, 3, 3, 3, 3, 0], ..plain(false, datagram.clone()) };
+    assert_eq!(applied(&routed.bytes()), Err(Untranslatable::SourceRoute));
+    let short = &plain(false, datagram).bytes()[..27];
+    assert_eq!(applied(short), Err(Untranslatable::Quoted(Refused::Transport)));
+    let segment = plain(false, Upper::Other { protocol: 6, payload: vec![5; 8] });
+    let padded = applied(&[&segment.bytes()[..], &[0; 100]].concat()).unwrap();
+    assert_eq!(padded[28 + 16..28 + 28], [9, 9, 9, 9, 5, 5, 0, 9, 5, 5, 5, 5]);
+    assert_eq!(padded[28 + 28..], [0; 100]);
+}
+
+/// Pseudo-header 0101 + 0101 + 0202 + 0202 + 0011 + 0008 = 061f, and 0008, and ports f9d6 + 0001: fffe, complement 0001.
+/// Its lowest bit flipped would say that there is no checksum.
+#[test]
+fn corruption_never_takes_a_checksum_away() {
+    let datagram = plain(false, Upper::Udp { ports: (0xf9d6, 1), checksum: true, payload: Vec::new() });
+    let mut bytes = datagram.bytes();
+    assert_eq!(bytes[26..], [0, 1]);
+    corrupt(&mut bytes).unwrap();
+    assert_eq!(bytes[26..], [0, 3]);
+    assert_eq!(parse(&bytes), Err(Malformed::Checksum));
+}
+
+/// RFC 1122 leaves both forms of a zero sum; where every other byte is zero only the ones hold.
+#[test]
+fn an_echo_reply_of_zeros_keeps_a_checksum_that_holds() {
+    let recipe = |identifier| plain(false, Upper::Echo { request: false, identifier, payload: vec![0; 4] });
     let mut bytes = recipe(7).bytes();
     assert_eq!(bytes[22..24], [0xff, 0xf8]);
     Translation { source: None, destination: socket("2.2.2.2:0") }.apply(&mut bytes).unwrap();

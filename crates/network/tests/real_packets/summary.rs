@@ -56,6 +56,9 @@ fn what_is_refused_and_why() {
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 7)]), Some(Refused::Transport));
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 25)]), Some(Refused::Transport));
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 24)]), None);
+    // A datagram of 12 bytes in a packet that has room for 24: four bytes of payload.
+    let short = Summary::of(&with(&[(9, 17), (24, 0), (25, 12)])).unwrap();
+    assert_eq!((short.transport, short.payload_bytes, short.total_bytes), (Transport::Udp, 4, 44));
     // Fragments: 24 bytes and more to come; 23 of them; as the last; beyond 65 535 (1fff * 8 + 24 + 20); without bytes.
     assert_eq!(refused(&[(6, 0x20), (7, 9)]), None);
     assert_eq!(refused(&[(6, 0x20), (7, 9), (3, 43)]), Some(Refused::Fragment));
