@@ -109,7 +109,7 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
         let node = NodeId(number as u32);
         for key in ["ipv4", "ipv6"] {
             let Some(own) = tree.get(key).and_then(|value| value.text().parse::<IpAddr>().ok()) else { continue };
-            let by_number = address::node(own).filter(|other| *other != node && has_by_number(network, *other, own));
+            let by_number = address::node(own).filter(|other| has_by_number(network, *other, own));
             if let Some(other) = by_number.or_else(|| addresses.get(&own).copied()) {
                 let how = if by_number.is_some() { ", by its number" } else { "" };
                 let message = format!("{} already is the address of {}{how}", own, name(other));
