@@ -115,7 +115,7 @@ pub(crate) struct RunArguments {
     /// Write qlog (not in this version)
     #[arg(long)]
     pub(crate) qlog: bool,
-    /// Run in real time (not in this version)
+    /// Run in real time: hosts with programs become namespaces of this machine
     #[arg(long)]
     pub(crate) real_time: bool,
 }

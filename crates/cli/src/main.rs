@@ -5,6 +5,8 @@ mod bench;
 mod exit;
 mod list;
 mod progress;
+#[cfg(target_os = "linux")]
+mod real_time;
 mod records;
 mod sabotage;
 

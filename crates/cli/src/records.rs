@@ -42,15 +42,13 @@ fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failur
 
 /// `fullpipe run`.
 pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
-    for (asked, flag) in [(arguments.qlog, "--qlog"), (arguments.real_time, "--real-time")] {
-        if asked {
-            return Err(Failure::usage(format!("{flag} is not in this version")));
-        }
+    if arguments.qlog {
+        return Err(Failure::usage("--qlog is not in this version"));
     }
     let common = &arguments.common;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(|e| Failure::usage(e.to_string()))?;
-    if let Some(reason) = loaded.scenario.needs_real_time() {
+    if let Some(reason) = loaded.scenario.needs_real_time().filter(|_| !arguments.real_time) {
         return Err(Failure::usage(format!("{name}: {reason}, and virtual time has none: add --real-time")));
     }
     let stem = Path::new(&arguments.scenario).with_extension("");
@@ -65,9 +63,29 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
     // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
     let study = study::single(&stem.replace('/', "-"), &title, source, seed);
+    let resume = common.resume;
+    let options = study::Options { audit: common.audit, pcap: arguments.pcap, resume, ..study::Options::default() };
+    let folder = Path::new("fullpipe-out").join(&stem);
+    if arguments.real_time {
+        if !faults.is_empty() {
+            return Err(Failure::usage("--sabotage goes with virtual time"));
+        }
+        let laboratory = real_laboratory(common.quiet)?;
+        return make(&study, &*laboratory, common, &options, &folder);
+    }
     let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
-    let options = study::Options { audit: common.audit, pcap: arguments.pcap, ..study::Options::default() };
-    make(&study, &laboratory, common, &options, &Path::new("fullpipe-out").join(&stem))
+    make(&study, &laboratory, common, &options, &folder)
+}
+
+/// Who runs scenarios in real time on this machine. To be called before there is a second thread.
+#[cfg(target_os = "linux")]
+fn real_laboratory(quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    crate::real_time::laboratory(quiet)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn real_laboratory(_quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    Err(Failure::usage("real time needs Linux"))
 }
 
 /// The study in a file, or the embedded one of this name.

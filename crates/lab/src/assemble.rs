@@ -14,12 +14,29 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::Application;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
 const MAX_FLOWS: u64 = 1 << 26;
 
 pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
+    // Only who reads addresses needs them.
+    let addressed = options.capture.is_some() || !shared.nats.is_empty();
+    build(shared, options, plugins, addressed)
+}
+
+/// The same, with addresses and ports for all conversations.
+#[cfg(target_os = "linux")]
+pub(crate) fn assemble_addressed(
+    shared: Arc<Scenario>,
+    options: &Options,
+    plugins: Plugins,
+) -> Result<Prepared, RunError> {
+    build(shared, options, plugins, true)
+}
+
+fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, addressed: bool) -> Result<Prepared, RunError> {
     let scenario: &Scenario = &shared;
     if scenario.flows.len() as u64 > MAX_FLOWS {
         return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
@@ -29,7 +46,9 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
     let mut network = Network::new(Witness::new(scenario, options, plugins.queued_links(scenario)));
     network.set_fusion(options.fusion);
     for node in &scenario.nodes {
-        network.add_node(node.router);
+        let number = network.add_node(node.router);
+        let own = node.ipv4().map(IpAddr::V4).into_iter().chain(node.ipv6().map(IpAddr::V6));
+        own.for_each(|address| network.directory.set_address(number, address));
     }
     for link in &scenario.links {
         let limit = link.queue.at(link.rate);
@@ -60,14 +79,14 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
     for flow in &scenario.flows {
         network.declare_conversation(flow.from, flow.to);
     }
+    declare_real(scenario, &mut network);
     if let Some(capture) = &options.capture {
         network.tap = Some(Box::new(Captures::new(capture, scenario)));
     }
     for nat in &scenario.nats {
         network.add_nat(settings::nat(nat, scenario));
     }
-    // Only who reads addresses needs them.
-    if options.capture.is_some() || !scenario.nats.is_empty() {
+    if addressed {
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
@@ -100,6 +119,16 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
     network.observer.watch(plugins.observers);
     let world = World::new(flows, applications, shared.clone(), lie_from);
     Ok(Prepared { world, network, probes, scenario: shared })
+}
+
+/// Real hosts may talk to whomever they like.
+fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
+    let hosts = || (0..scenario.nodes.len()).filter(|number| !scenario.nodes[*number].router);
+    for real in hosts().filter(|number| scenario.is_real(NodeId(*number as u32))) {
+        for other in hosts().filter(|other| *other != real) {
+            network.declare_conversation(NodeId(real as u32), NodeId(other as u32));
+        }
+    }
 }
 
 /// Gives the first conversation of each flow its ports.

@@ -32,6 +32,7 @@ mod plugins;
 mod probes;
 mod processing;
 mod promise;
+pub mod real_time;
 mod settings;
 mod witness;
 mod world;
@@ -113,6 +114,8 @@ pub enum RunError {
         /// The name that resembles it most, if one does.
         nearest: Option<String>,
     },
+    /// The machine refused what real time takes.
+    Machine(String),
     /// More entities than the engine can number.
     TooLarge {
         /// What there is too much of.
@@ -135,6 +138,7 @@ impl fmt::Display for RunError {
                 write!(formatter, "no {what} {found:?} in the scenario")?;
                 nearest.iter().try_for_each(|name| write!(formatter, "; did you mean {name:?}?"))
             }
+            RunError::Machine(reason) => formatter.write_str(reason),
             RunError::TooLarge { what, limit } => {
                 write!(formatter, "too many {what}: at most {limit} can be simulated")
             }

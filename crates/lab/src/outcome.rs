@@ -6,7 +6,7 @@ use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
-use fullpipe_network::{NatCounters, Network};
+use fullpipe_network::{Endpoint, NatCounters, Network, wire};
 use fullpipe_record::{FlowCounters, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
@@ -194,12 +194,17 @@ impl Outcome {
     pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
         let mut opened = vec![0u32; self.scenario.flows.len()];
         let mut several = vec![false; self.scenario.flows.len()];
-        (self.scenario.flows.len()..self.world.conversations()).for_each(|n| several[self.world.flow_of(n)] = true);
+        let further = (self.scenario.flows.len()..self.world.conversations()).filter_map(|n| self.world.flow_of(n));
+        further.for_each(|flow| several[flow] = true);
         (0..self.world.conversations()).flat_map(move |conversation| {
-            let flow = self.world.flow_of(conversation);
-            opened[flow] += 1;
-            let number = (opened[flow], several[flow]);
-            [0, 1].into_iter().filter_map(move |end| self.row(conversation, flow, number, end))
+            let described = self.world.flow_of(conversation).map(|flow| {
+                opened[flow] += 1;
+                (flow, (opened[flow], several[flow]))
+            });
+            [0, 1].into_iter().filter_map(move |end| match described {
+                Some((flow, number)) => self.row(conversation, flow, number, end),
+                None => self.undescribed_row(conversation, end),
+            })
         })
     }
 
@@ -214,8 +219,42 @@ impl Outcome {
         if conversation >= self.world.conversations() {
             return None;
         }
-        let described = &self.scenario.flows[self.world.flow_of(conversation)];
+        let Some(flow) = self.world.flow_of(conversation) else {
+            return self.undescribed_row(conversation, end).map(|row| row.flow);
+        };
+        let described = &self.scenario.flows[flow];
         Some(direction_name(&described.name, self.world.number_of(conversation) + 1, end))
+    }
+
+    /// A conversation of real hosts that no flow of the scenario describes: named after its ends.
+    fn undescribed_row(&self, conversation: usize, end: usize) -> Option<FlowRow<'_>> {
+        let (protocol, ends) = *self.world.real()?.conversations.get(&(conversation as u32))?;
+        let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
+        if counters.tx_packets == 0 {
+            return None;
+        }
+        let name = |end: Endpoint| &self.scenario.nodes[end.node.index()].name;
+        let protocol = match protocol {
+            wire::TCP => "tcp",
+            wire::UDP => "udp",
+            wire::ICMP | wire::ICMPV6 => "icmp",
+            _ => "other",
+        };
+        let (source, destination) = (ends.source, ends.destination);
+        let pair = format!("{protocol} {}:{}-{}:{}", name(source), source.port, name(destination), destination.port);
+        let ends = if end == 0 { ends } else { ends.reverse() };
+        Some(FlowRow {
+            flow: direction_name(&pair, 1, end).into_owned().into(),
+            source: name(ends.source),
+            destination: name(ends.destination),
+            protocol,
+            congestion: None,
+            counters,
+            goodput_bps: None,
+            completion: None,
+            retransmitted_packets: None,
+            marked_packets: None,
+        })
     }
 
     /// `number`: which of the flow's conversations it is, from 1, and whether there are several. An application knows

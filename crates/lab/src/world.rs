@@ -5,11 +5,12 @@
 //! scenario's n-th flow has the numbers 2n and 2n + 1.
 
 use crate::plugins::ControlMaker;
+use crate::real_time::{Delivery, RealHosts};
 use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
-use fullpipe_network::{Content, Handle, Hosts, Network, Packet, Side, TcpHeader};
+use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Packet, Side, TcpHeader};
 use fullpipe_scenario::Scenario;
 use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment, Statistics};
 use fullpipe_transport::tls::{self, Session};
@@ -21,6 +22,9 @@ use std::sync::Arc;
 
 /// Number of no endpoint.
 const NONE: u32 = u32::MAX;
+
+/// Flow of the conversations between real hosts that no flow of the scenario describes.
+const UNDESCRIBED: u32 = u32::MAX;
 
 /// How the connections of a flow are made.
 #[derive(Clone, Debug)]
@@ -148,6 +152,8 @@ struct Core {
     /// From this acknowledgement on, receivers lie (a fault for the auditor); 0: never.
     lie_from: u64,
     acknowledgements: u64,
+    /// Hosts that are none of the model's, in real time.
+    real: Option<Box<RealHosts>>,
 }
 
 /// All hosts.
@@ -189,6 +195,7 @@ impl World {
                 fast_open: BTreeMap::new(),
                 lie_from,
                 acknowledgements: 0,
+                real: None,
             },
             applications,
         }
@@ -198,6 +205,9 @@ impl World {
     pub(crate) fn start(&mut self, network: &mut Network<Witness>) {
         for flow in 0..self.core.flows.len() {
             let application = 2 * flow as u32;
+            if self.is_real(self.core.flows[flow].from) {
+                continue;
+            }
             let start = self.core.flows[flow].start;
             self.core.wake_at(network, application, start);
         }
@@ -208,9 +218,60 @@ impl World {
         self.core.conversations.len()
     }
 
-    /// Scenario flow of a conversation.
-    pub(crate) fn flow_of(&self, conversation: usize) -> usize {
-        self.core.conversations[conversation].flow as usize
+    /// Scenario flow of a conversation; `None` if it is one of real hosts that no flow describes.
+    pub(crate) fn flow_of(&self, conversation: usize) -> Option<usize> {
+        let flow = self.core.conversations[conversation].flow;
+        (flow != UNDESCRIBED).then_some(flow as usize)
+    }
+
+    /// Makes hosts real: what reaches them leaves the model.
+    pub(crate) fn set_real(&mut self, hosts: RealHosts) {
+        self.core.real = Some(Box::new(hosts));
+    }
+
+    /// The real hosts, if there are any.
+    pub(crate) fn real(&self) -> Option<&RealHosts> {
+        self.core.real.as_deref()
+    }
+
+    /// Whether a host is real.
+    pub(crate) fn is_real(&self, node: NodeId) -> bool {
+        self.core.real.as_ref().is_some_and(|real| real.port(node).is_some())
+    }
+
+    /// What has reached real hosts since the last call.
+    pub(crate) fn delivered(&mut self) -> impl Iterator<Item = Delivery> {
+        self.core.real.iter_mut().flat_map(|real| real.delivered.drain(..))
+    }
+
+    /// A conversation that a real host begins, or takes part in: its number. It belongs to the flow that describes it.
+    #[cold]
+    pub(crate) fn introduce_real(
+        &mut self,
+        network: &mut Network<Witness>,
+        described: Option<u32>,
+        ends: Ends,
+        protocol: u8,
+    ) -> u32 {
+        let flow = described.unwrap_or(UNDESCRIBED);
+        let number = self.core.opened.get(flow as usize).copied().unwrap_or(0);
+        if let Some(opened) = self.core.opened.get_mut(flow as usize) {
+            *opened += 1;
+        }
+        let conversation = if described.is_some() && number == 0 {
+            flow
+        } else {
+            self.core.conversations.push(Conversation { flow, number, endpoints: [NONE; 2], gone: [None, None] });
+            network.observer.grow(self.core.conversations.len(), flow as usize);
+            self.core.conversations.len() as u32 - 1
+        };
+        network.directory.declare(FlowId(2 * conversation), ends);
+        if described.is_none()
+            && let Some(real) = &mut self.core.real
+        {
+            real.conversations.insert(conversation, (protocol, ends));
+        }
+        conversation
     }
 
     /// Which of its flow's conversations one is, from 0.
@@ -283,6 +344,39 @@ impl World {
 }
 
 impl World {
+    /// A segment is for this endpoint.
+    #[inline(always)]
+    fn receive_segment(&mut self, network: &mut Network<Witness>, number: u32, handle: Handle) {
+        let packet = network.arena.get(handle);
+        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, &mut self.core.endpoints[number as usize])
+        else {
+            return network.arena.release(handle);
+        };
+        let segment = Segment {
+            header,
+            options: network.arena.options(packet.options),
+            payload: network.arena.payload(packet.payload),
+            codepoint: packet.codepoint,
+        };
+        endpoint.connection.handle_segment(network.now(), &segment);
+        network.arena.release(handle);
+        self.service(network, number);
+    }
+
+    /// A segment finds no endpoint: it is for a real host, or it opens a connection, or it is for one that is gone. Both
+    /// ends are ours then and know that it is over: the reset of RFC 9293 section 3.10.7.1 would meet nobody.
+    #[cold]
+    #[inline(never)]
+    fn receive_unexpected(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle, header: &TcpHeader) {
+        if self.core.deliver(network, node, handle) {
+            return;
+        }
+        match self.core.accept(network.now(), network.arena.get(handle).flow, header) {
+            Some(acceptor) => self.receive_segment(network, acceptor, handle),
+            None => network.arena.release(handle),
+        }
+    }
+
     /// An event of a stream under TLS: the session hears of it, and tells the application what it makes of it. Says
     /// whether there is a session.
     #[cold]
@@ -523,6 +617,17 @@ impl Core {
         }
     }
 
+    /// A packet for a real host leaves the model; says whether the host is one.
+    #[cold]
+    #[inline(never)]
+    fn deliver(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) -> bool {
+        let delivered = self.real.as_mut().is_some_and(|real| real.deliver(network, node, handle));
+        if delivered {
+            network.arena.release(handle);
+        }
+        delivered
+    }
+
     /// The passive side, when a SYN finds nobody.
     #[cold]
     fn accept(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
@@ -531,6 +636,9 @@ impl Core {
             return None;
         }
         let &Conversation { flow: described, number, .. } = self.conversations.get(conversation)?;
+        if described == UNDESCRIBED {
+            return None;
+        }
         let initial_sequence = self.draw(conversation, "acceptor", "initial-sequence") as u32;
         let seed = self.draw(conversation, "acceptor", "congestion");
         let flow_of = &self.flows[described as usize];
@@ -566,36 +674,25 @@ impl Core {
 
 impl Hosts<Witness> for World {
     #[inline]
-    fn receive(&mut self, network: &mut Network<Witness>, _node: NodeId, handle: Handle) {
+    fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
         let packet = network.arena.get(handle);
         let flow = packet.flow;
         match &packet.content {
             Content::Tcp(header) => {
                 // The receiver of a forward packet is the acceptor.
                 let end = usize::from(flow.is_forward());
-                let number = match self.core.conversations[flow.index() / 2].endpoints[end] {
-                    NONE => self.core.accept(network.now(), flow, header),
-                    number => Some(number),
-                };
-                if let Some(number) = number
-                    && let Some(endpoint) = &mut self.core.endpoints[number as usize]
-                {
-                    let segment = Segment {
-                        header,
-                        options: network.arena.options(packet.options),
-                        payload: network.arena.payload(packet.payload),
-                        codepoint: packet.codepoint,
-                    };
-                    endpoint.connection.handle_segment(network.now(), &segment);
-                    network.arena.release(handle);
-                    self.service(network, number);
-                } else {
-                    // A segment for a connection that is gone. Both ends are ours and know that it is over: the reset
-                    // of RFC 9293 section 3.10.7.1 would meet nobody.
-                    network.arena.release(handle);
+                match self.core.conversations[flow.index() / 2].endpoints[end] {
+                    NONE => {
+                        let header = *header;
+                        self.receive_unexpected(network, node, handle, &header);
+                    }
+                    number => self.receive_segment(network, number, handle),
                 }
             }
             &Content::Udp { payload_bytes } => {
+                if self.core.real.is_some() && self.core.deliver(network, node, handle) {
+                    return;
+                }
                 network.arena.release(handle);
                 let flow_index = self.core.conversations[flow.index() / 2].flow;
                 let application = 2 * flow_index + u32::from(flow.is_forward());
@@ -603,6 +700,11 @@ impl Hosts<Witness> for World {
                 self.applications[application as usize].on_datagram(payload_bytes, &mut io);
                 while let Some(other) = self.core.touched.pop() {
                     self.service_one(network, other);
+                }
+            }
+            Content::Wire { .. } => {
+                if !self.core.deliver(network, node, handle) {
+                    network.arena.release(handle);
                 }
             }
             Content::Fragment { .. } | Content::Arp { .. } => network.arena.release(handle),

@@ -88,6 +88,8 @@ pub struct Directory {
     conversations: Vec<Option<Ends>>,
     /// Conversations that each host has begun.
     begun: BTreeMap<NodeId, u32>,
+    /// Addresses that are not those of the node's number.
+    addresses: BTreeMap<NodeId, Vec<IpAddr>>,
 }
 
 impl Directory {
@@ -107,6 +109,28 @@ impl Directory {
             self.conversations.resize(conversation + 1, None);
         }
         self.conversations[conversation] = Some(ends);
+    }
+
+    /// The flow with these ends, if there is one. Goes through all of them.
+    pub fn find(&self, ends: Ends) -> Option<FlowId> {
+        self.conversations.iter().enumerate().find_map(|(number, forward)| {
+            let forward = (*forward)?;
+            let flow = FlowId(2 * number as u32);
+            if forward == ends { Some(flow) } else { (forward.reverse() == ends).then(|| flow.reverse()) }
+        })
+    }
+
+    /// Gives a node an address of its own instead of that of its number, one of each version.
+    pub fn set_address(&mut self, node: NodeId, address: IpAddr) {
+        let addresses = self.addresses.entry(node).or_default();
+        addresses.retain(|other| other.is_ipv4() != address.is_ipv4());
+        addresses.push(address);
+    }
+
+    /// A node's address.
+    pub fn address(&self, node: NodeId, version: IpVersion) -> IpAddr {
+        let own = self.addresses.get(&node).into_iter().flatten();
+        own.copied().find(|own| own.is_ipv4() == (version == IpVersion::V4)).unwrap_or_else(|| ip(node, version))
     }
 
     /// Source and destination of a flow's packets as the source sees them; `None` if it was never introduced.

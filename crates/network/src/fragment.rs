@@ -99,7 +99,9 @@ impl<O: Observer> Network<O> {
         let at_source = !self.is_router(node);
         let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
-            Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
+            Content::Udp { .. } | Content::Fragment { .. } | Content::Wire { dont_fragment: false, .. }
+                if at_source || packet.version == IpVersion::V4 =>
+            {
                 cut(payload_bytes, mtu_bytes, header_bytes)
             }
             _ => None,

@@ -58,7 +58,7 @@ struct SilentDrop {
 }
 
 /// What hosts set time to live and hop limit to.
-const HOP_LIMIT: u8 = 64;
+pub(crate) const HOP_LIMIT: u8 = 64;
 
 /// A node: hosts end packets, routers pass them on.
 #[derive(Debug)]
@@ -615,6 +615,13 @@ impl<O: Observer> Network<O> {
         }
     }
 
+    /// Lets the clock go on to `to`, until which nothing is left to happen: for whoever sends at a moment of their own, after
+    /// [`Network::run`] up to it. A clock that is further already stays.
+    pub fn advance(&mut self, to: Instant) {
+        debug_assert!(self.calendar.next().is_none_or(|(at, _)| at > to), "something is left to happen before");
+        self.now = self.now.max(to);
+    }
+
     /// Runs until nothing is left to happen or the clock would pass `end`; `horizon` is when the whole run ends
     /// (nothing is computed beyond it). Returns whether anything is left.
     pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
@@ -706,7 +713,8 @@ impl<O: Observer> Network<O> {
         if let Content::Fragment { .. } = packet.content {
             return self.receive_fragment(hosts, node, handle);
         }
-        if packet.corrupted {
+        // A real host's kernel sees for itself.
+        if packet.corrupted && !matches!(packet.content, Content::Wire { .. }) {
             return self.refuse_corrupted(handle);
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
@@ -732,22 +740,27 @@ impl<O: Observer> Network<O> {
     #[cold]
     pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
         let Some(mut tap) = self.tap.take() else { return };
+        if let Some(captured) = self.captured(node, handle) {
+            tap.packet(self.now, node, direction, &captured);
+        }
+        self.tap = Some(tap);
+    }
+
+    /// A packet as it looks at a host, with all that it carries; `None` if its flow was never introduced.
+    pub fn captured(&self, node: NodeId, handle: Handle) -> Option<Captured<'_>> {
         let packet = self.arena.get(handle);
         let whole = match packet.content {
             Content::Fragment { whole, .. } => whole,
             _ => handle,
         };
-        if let Some(ends) = self.directory.ends(packet.flow) {
-            let captured = Captured {
-                packet,
-                whole: self.arena.get(whole),
-                options: self.arena.options(self.arena.get(whole).options),
-                payload: self.arena.payload(self.arena.get(whole).payload),
-                envelope: self.envelope(node, packet, ends, whole),
-            };
-            tap.packet(self.now, node, direction, &captured);
-        }
-        self.tap = Some(tap);
+        let ends = self.directory.ends(packet.flow)?;
+        Some(Captured {
+            packet,
+            whole: self.arena.get(whole),
+            options: self.arena.options(self.arena.get(whole).options),
+            payload: self.arena.payload(self.arena.get(whole).payload),
+            envelope: self.envelope(node, packet, ends, whole),
+        })
     }
 
     fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
@@ -761,6 +774,9 @@ impl<O: Observer> Network<O> {
         let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
         Envelope {
             ends: seen,
+            translated: seen != ends,
+            source: self.directory.address(seen.source.node, packet.version),
+            destination: self.directory.address(seen.destination.node, packet.version),
             hop_limit: HOP_LIMIT.saturating_sub(routers.min(usize::from(u8::MAX)) as u8),
             identification: self.fragments.identification(whole).unwrap_or(distinct),
         }

@@ -211,6 +211,17 @@ pub enum Content {
         /// Payload bytes.
         payload_bytes: u32,
     },
+    /// A packet of a real program; its side data [`Packet::payload`] are the bytes of the whole IP packet.
+    Wire {
+        /// Bytes above the transport's header, as far as it is understood.
+        payload_bytes: u32,
+        /// Number of the transport protocol.
+        protocol: u8,
+        /// Flags of a TCP segment, else 0.
+        flags: u16,
+        /// Whether no router may cut it.
+        dont_fragment: bool,
+    },
     /// A fragment of another packet, which stays in the arena until its fate is known.
     Fragment {
         /// The whole packet.
@@ -318,7 +329,7 @@ impl Packet {
                     syn: header.has(flags::SYN),
                 }),
             ),
-            Content::Udp { payload_bytes } => (*payload_bytes, None),
+            Content::Udp { payload_bytes } | Content::Wire { payload_bytes, .. } => (*payload_bytes, None),
             Content::Fragment { .. } => (self.fragment_bytes(), None),
             Content::Arp { .. } => (0, None),
         };
@@ -336,6 +347,7 @@ impl Packet {
         match &self.content {
             Content::Tcp(header) => header.payload_bytes > 0,
             Content::Udp { .. } | Content::Fragment { .. } => true,
+            Content::Wire { payload_bytes, .. } => *payload_bytes > 0,
             Content::Arp { .. } => false,
         }
     }

@@ -8,6 +8,7 @@ use crate::packet::{Packet, SegmentOptions};
 use bytes::Bytes;
 use fullpipe_units::{Instant, NodeId};
 use std::io;
+use std::net::IpAddr;
 
 /// Which way a packet passed a host's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,13 @@ pub struct Captured<'a> {
 pub struct Envelope {
     /// Addresses and ports as they are at this host: outside a translator, the translated ones.
     pub ends: Ends,
-    /// Time to live or hop limit that is left.
+    /// Address of the source, as it is at this host.
+    pub source: IpAddr,
+    /// Address of the destination.
+    pub destination: IpAddr,
+    /// Whether these ends are not those that the source sent to and from.
+    pub translated: bool,
+    /// Time to live or hop limit that is left of 64.
     pub hop_limit: u8,
     /// Identification, of which IPv4 shows the lower 16 bits and IPv6 only in fragments.
     pub identification: u32,

@@ -15,7 +15,10 @@ use proptest::prelude::*;
 const ENDS: Ends =
     Ends { source: Endpoint { node: NodeId(0), port: 49_152 }, destination: Endpoint { node: NodeId(1), port: 443 } };
 
-const ENVELOPE: Envelope = Envelope { ends: ENDS, hop_limit: 63, identification: 0x1_2345 };
+fn envelope(version: IpVersion) -> Envelope {
+    let [source, destination] = [ENDS.source, ENDS.destination].map(|end| end.socket(version).ip());
+    Envelope { ends: ENDS, source, destination, translated: false, hop_limit: 63, identification: 0x1_2345 }
+}
 
 fn packet(content: Content, version: IpVersion) -> Packet {
     let header_bytes = version.header_bytes()
@@ -28,7 +31,7 @@ fn packet(content: Content, version: IpVersion) -> Packet {
 }
 
 fn captured<'a>(packet: &'a Packet, side: Option<&'a SegmentOptions>, payload: Option<&'a Bytes>) -> Captured<'a> {
-    Captured { packet, whole: packet, options: side, payload, envelope: ENVELOPE }
+    Captured { packet, whole: packet, options: side, payload, envelope: envelope(packet.version) }
 }
 
 fn bytes_of(captured: &Captured<'_>) -> Vec<u8> {

@@ -38,7 +38,7 @@ fn defaults_of_a_file_without_these_keys() {
         policy: LatenessPolicy::BestEffort,
         late_after: Duration::from_millis(1),
         late_share: 0.01,
-        stall_after: Duration::from_millis(10),
+        stall_after: Duration::from_millis(25),
         after_stall: AfterStall::CatchUp,
         record_arrivals: false,
     };

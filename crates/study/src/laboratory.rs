@@ -1,8 +1,8 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-use fullpipe_lab::{Capture, Options, Sabotage, write_completions, write_figures, write_flows, write_series};
-use fullpipe_scenario::Override;
+use fullpipe_lab::{Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_series};
+use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,97 +42,118 @@ impl Laboratory for VirtualLaboratory {
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
-        if options.qlog {
-            return Err(RunError::Failed("qlog is not in this version".to_owned()));
-        }
-        if options.stop.load(Ordering::Relaxed) {
-            return Err(RunError::Interrupted);
-        }
-        let mut loaded = fullpipe_scenario::load(&scenario.text, "the resolved scenario", &[])
-            .map_err(|errors| RunError::Failed(errors.to_string()))?
-            .scenario;
+        let loaded = load(scenario, seed, options)?;
         if let Some(reason) = loaded.needs_real_time() {
             return Err(RunError::Failed(format!("{reason}, and virtual time has none")));
         }
-        loaded.seed = seed;
-        let capture = options.pcap.map(|snap_bytes| {
-            let attach = options.attach.clone();
-            Capture { snap_bytes, append: Arc::new(move |name, bytes| attach.append(name, bytes)) }
-        });
         let faults = self.faults.clone();
-        let lab_options = Options { audit_packets: options.audit, faults, capture, ..Options::default() };
+        let lab_options = Options { faults, ..lab_options(options) };
         let outcome = fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
-        outcome.captured().map_err(|reason| RunError::Machine(reason.to_string()))?;
-        let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
-        let mut records = RunRecords::default();
-        write_flows(&outcome, &mut records.flows).map_err(memory)?;
-        if !loaded.probes.is_empty() {
-            let mut series = Vec::new();
-            write_series(&outcome, &mut series).map_err(memory)?;
-            records.series = Some(series);
-        }
-        if outcome.completion_rows().next().is_some() {
-            let mut table = Vec::new();
-            write_completions(&outcome, &mut table).map_err(memory)?;
-            records.attachments.push(("completions.csv".to_owned(), table));
-        }
-        if outcome.figure_rows().next().is_some() {
-            let mut table = Vec::new();
-            write_figures(&outcome, &mut table).map_err(memory)?;
-            records.attachments.push(("figures.csv".to_owned(), table));
-        }
-        let verdict = outcome.verdict();
-        let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();
-        if !verdict.passed() {
-            records.distrust = failures.iter().map(|failure| format!("audit: {failure}")).collect();
-            if verdict.failures_not_kept > 0 {
-                records.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
-            }
-        }
-        let checks: Map<String, Value> =
-            verdict.checks.iter().map(|(rule, count)| (rule.to_string(), Value::from(*count))).collect();
-        let totals = outcome.totals();
-        let nats: Vec<Value> = outcome
-            .nat_rows()
-            .map(|(router, counters)| {
-                json!({
-                    "router": router,
-                    "mappings": counters.mappings,
-                    "expired": counters.expired,
-                    "exhausted": counters.exhausted,
-                    "unopened": counters.unopened,
-                    "unsolicited": counters.unsolicited,
-                })
-            })
-            .collect();
-        let facts = json!({
-            "title": loaded.title,
-            "clock": "virtual",
-            "duration_s": outcome.ended().as_secs_f64(),
-            "packets": {
-                "received": totals.packets,
-                "received_with_data": totals.data_packets,
-                "lost": totals.lost_packets,
-                "hops": totals.packet_hops,
-            },
-            "events": totals.events,
-            "nat": nats,
-            "audit": {
-                "passed": verdict.passed(),
-                "packet_by_packet": options.audit,
-                "checks": checks,
-                "failures": failures,
-                "failures_not_kept": verdict.failures_not_kept,
-            },
-            "scenario": scenario.text,
-        });
-        if let Value::Object(facts) = facts {
-            records.facts = facts;
-        }
-        Ok(records)
+        records(&outcome, scenario, options, "virtual")
     }
 
     fn build(&self) -> String {
         self.build.clone()
     }
+}
+
+/// The scenario of a run, as it is to be built.
+pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<Scenario, RunError> {
+    if options.qlog {
+        return Err(RunError::Failed("qlog is not in this version".to_owned()));
+    }
+    if options.stop.load(Ordering::Relaxed) {
+        return Err(RunError::Interrupted);
+    }
+    let mut loaded = fullpipe_scenario::load(&scenario.text, "the resolved scenario", &[])
+        .map_err(|errors| RunError::Failed(errors.to_string()))?
+        .scenario;
+    loaded.seed = seed;
+    Ok(loaded)
+}
+
+/// The laboratory's options that a run's options ask for.
+pub(crate) fn lab_options(options: &RunOptions) -> Options {
+    let capture = options.pcap.map(|snap_bytes| {
+        let attach = options.attach.clone();
+        Capture { snap_bytes, append: Arc::new(move |name, bytes| attach.append(name, bytes)) }
+    });
+    Options { audit_packets: options.audit, capture, ..Options::default() }
+}
+
+/// What a run leaves behind.
+pub(crate) fn records(
+    outcome: &Outcome,
+    scenario: &ResolvedScenario,
+    options: &RunOptions,
+    clock: &str,
+) -> Result<RunRecords, RunError> {
+    outcome.captured().map_err(|reason| RunError::Machine(reason.to_string()))?;
+    let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
+    let mut records = RunRecords::default();
+    write_flows(outcome, &mut records.flows).map_err(memory)?;
+    if !outcome.scenario().probes.is_empty() {
+        let mut series = Vec::new();
+        write_series(outcome, &mut series).map_err(memory)?;
+        records.series = Some(series);
+    }
+    if outcome.completion_rows().next().is_some() {
+        let mut table = Vec::new();
+        write_completions(outcome, &mut table).map_err(memory)?;
+        records.attachments.push(("completions.csv".to_owned(), table));
+    }
+    if outcome.figure_rows().next().is_some() {
+        let mut table = Vec::new();
+        write_figures(outcome, &mut table).map_err(memory)?;
+        records.attachments.push(("figures.csv".to_owned(), table));
+    }
+    let verdict = outcome.verdict();
+    let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();
+    if !verdict.passed() {
+        records.distrust = failures.iter().map(|failure| format!("audit: {failure}")).collect();
+        if verdict.failures_not_kept > 0 {
+            records.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
+        }
+    }
+    let checks: Map<String, Value> =
+        verdict.checks.iter().map(|(rule, count)| (rule.to_string(), Value::from(*count))).collect();
+    let totals = outcome.totals();
+    let nats: Vec<Value> = outcome
+        .nat_rows()
+        .map(|(router, counters)| {
+            json!({
+                "router": router,
+                "mappings": counters.mappings,
+                "expired": counters.expired,
+                "exhausted": counters.exhausted,
+                "unopened": counters.unopened,
+                "unsolicited": counters.unsolicited,
+            })
+        })
+        .collect();
+    let facts = json!({
+        "title": outcome.scenario().title,
+        "clock": clock,
+        "duration_s": outcome.ended().as_secs_f64(),
+        "packets": {
+            "received": totals.packets,
+            "received_with_data": totals.data_packets,
+            "lost": totals.lost_packets,
+            "hops": totals.packet_hops,
+        },
+        "events": totals.events,
+        "nat": nats,
+        "audit": {
+            "passed": verdict.passed(),
+            "packet_by_packet": options.audit,
+            "checks": checks,
+            "failures": failures,
+            "failures_not_kept": verdict.failures_not_kept,
+        },
+        "scenario": scenario.text,
+    });
+    if let Value::Object(facts) = facts {
+        records.facts = facts;
+    }
+    Ok(records)
 }

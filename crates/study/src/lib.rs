@@ -18,6 +18,8 @@ mod parser;
 pub mod plan;
 pub mod port;
 pub mod published;
+#[cfg(target_os = "linux")]
+mod real;
 pub mod resolved;
 mod run;
 pub mod settings;
@@ -34,6 +36,8 @@ pub use files::Files;
 pub use laboratory::VirtualLaboratory;
 pub use load::{load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+#[cfg(target_os = "linux")]
+pub use real::{Live, RealLaboratory};
 pub use run::{Options, Outcome, run, single};
 pub use settings::Settings;
 pub use shelf::{Embedded, Folder, Shelf};

@@ -45,6 +45,8 @@ pub struct RunOptions {
     pub pcap: Option<u32>,
     /// Write qlog.
     pub qlog: bool,
+    /// Reuse also what would not be the same if it were made again.
+    pub resume: bool,
     /// Where files go that are too large for [`RunRecords::attachments`]; there is a place if packets or qlog are asked
     /// for.
     pub attach: Attach,
@@ -123,6 +125,11 @@ pub trait Laboratory: Sync {
     /// # Errors
     /// If there is nothing to record.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
+
+    /// Whether a run made before is as good as one made now: what real time brings is never the same twice.
+    fn repeats(&self) -> bool {
+        true
+    }
 
     /// Identity of the build: equal builds give equal records.
     fn build(&self) -> String;

@@ -24,11 +24,13 @@ pub struct Options {
     pub pcap: Option<u32>,
     /// Keep qlog.
     pub qlog: bool,
+    /// Reuse real-time runs; runs in virtual time are always reused.
+    pub resume: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { jobs: 1, audit: false, pcap: None, qlog: false }
+        Options { jobs: 1, audit: false, pcap: None, qlog: false, resume: false }
     }
 }
 
@@ -90,7 +92,13 @@ pub fn run(
         laboratory,
         archive: &archive,
         build: &build,
-        options: RunOptions { audit: options.audit, pcap: options.pcap, qlog: options.qlog, ..RunOptions::default() },
+        options: RunOptions {
+            audit: options.audit,
+            pcap: options.pcap,
+            qlog: options.qlog,
+            resume: options.resume,
+            ..RunOptions::default()
+        },
         uses_series: study.metrics.iter().any(|metric| metric.expression.uses_series()),
     };
     let results = sweep.run(options.jobs, progress, stop)?;

@@ -158,7 +158,10 @@ impl Sweep<'_> {
 
     fn one(&self, run: &PlannedRun) -> Result<RunResult, Ended> {
         let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
-        if let Some(finished) = self.archive.find(&run.key, &self.options).map_err(machine)?
+        let reuse = self.options.resume || self.laboratory.repeats();
+        if !reuse {
+            self.archive.discard(&run.key).map_err(machine)?;
+        } else if let Some(finished) = self.archive.find(&run.key, &self.options).map_err(machine)?
             && let Ok(result) = self.values(run, &finished, true)
         {
             return Ok(result);

@@ -7,6 +7,7 @@ use crate::address::{Endpoint, Ends};
 use crate::network::Network;
 use crate::packet::{Content, Handle, IpVersion};
 use crate::routing::Attachment;
+use crate::wire;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,6 +197,7 @@ impl<O: Observer> Network<O> {
     pub(crate) fn transport_flags(&self, handle: Handle) -> Flags {
         match &self.arena.get(handle).content {
             Content::Tcp(header) => Some(header.flags),
+            Content::Wire { protocol, flags, .. } if *protocol == wire::TCP => Some(*flags),
             _ => None,
         }
     }

@@ -44,6 +44,15 @@ mod protocol {
     pub(super) const IPV6_DESTINATION_OPTIONS: u8 = 60;
 }
 
+/// Protocol number of TCP.
+pub const TCP: u8 = protocol::TCP;
+/// Protocol number of ICMP for IPv4.
+pub const ICMP: u8 = protocol::ICMP;
+/// Protocol number of ICMP for IPv6.
+pub const ICMPV6: u8 = protocol::ICMP_V6;
+/// Protocol number of UDP.
+pub const UDP: u8 = protocol::UDP;
+
 /// "Don't fragment" among the bits above an IPv4 fragment's offset.
 const DONT_FRAGMENT: u16 = 0x4000;
 /// "More fragments" there.

@@ -1,14 +1,15 @@
 //! From a packet to its bytes.
 
+use super::rewrite::{Translation, corrupt, lower_hop_limit, set_codepoint};
 use super::{Checksum, DONT_FRAGMENT, MORE_FRAGMENTS, options, protocol};
-use crate::address::{ip, ipv4, ipv6};
+use crate::network::HOP_LIMIT;
 use crate::packet::{
     Content, IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IpVersion, SegmentOptions, TCP_HEADER_BYTES, TcpHeader,
     UDP_HEADER_BYTES, flags,
 };
-use crate::tap::Captured;
+use crate::tap::{Captured, Envelope};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Why a packet cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,9 @@ struct Part {
 /// # Errors
 /// See [`Unwritable`]; then nothing was appended that means anything.
 pub fn write(captured: &Captured<'_>, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
+    if let Content::Wire { .. } = captured.packet.content {
+        return write_wire(captured, snap_bytes, out);
+    }
     let (transport, payload_bytes) = transport_header(captured)?;
     let total = transport.len() + payload_bytes;
     let packet = captured.packet;
@@ -83,6 +87,31 @@ pub fn write(captured: &Captured<'_>, snap_bytes: usize, out: &mut Vec<u8>) -> R
     Ok(length as u32)
 }
 
+/// A packet of a real program: its bytes, with what the way made of them.
+fn write_wire(captured: &Captured<'_>, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
+    let bytes = captured.payload.ok_or(Unwritable::NotIp)?;
+    let begin = out.len();
+    out.extend_from_slice(bytes);
+    let packet = &mut out[begin..];
+    let Envelope { hop_limit, translated, ends, source, destination, .. } = captured.envelope;
+    let refused = |_| Unwritable::NotIp;
+    set_codepoint(packet, captured.packet.codepoint).map_err(refused)?;
+    // Whoever let it in has seen that it gets there.
+    lower_hop_limit(packet, HOP_LIMIT.saturating_sub(hop_limit)).map_err(refused)?;
+    if translated {
+        let translation = Translation {
+            source: Some(SocketAddr::new(source, ends.source.port)),
+            destination: Some(SocketAddr::new(destination, ends.destination.port)),
+        };
+        translation.apply(packet).map_err(|_| Unwritable::NotIp)?;
+    }
+    if captured.packet.corrupted {
+        corrupt(packet).map_err(refused)?;
+    }
+    out.truncate(begin.saturating_add(bytes.len().min(snap_bytes)));
+    Ok(bytes.len() as u32)
+}
+
 /// The whole packet's transport header with its checksum, and the length of its payload.
 fn transport_header(captured: &Captured<'_>) -> Result<(Vec<u8>, usize), Unwritable> {
     let (mut header, payload_bytes, checksum_at) = match &captured.whole.content {
@@ -91,7 +120,7 @@ fn transport_header(captured: &Captured<'_>) -> Result<(Vec<u8>, usize), Unwrita
             (tcp_header(captured, tcp, &side)?, u32::from(tcp.payload_bytes), 16)
         }
         Content::Udp { payload_bytes } => (udp_header(captured, *payload_bytes)?, *payload_bytes, 6),
-        Content::Fragment { .. } | Content::Arp { .. } => return Err(Unwritable::NotIp),
+        Content::Wire { .. } | Content::Fragment { .. } | Content::Arp { .. } => return Err(Unwritable::NotIp),
     };
     let mut checksum = pseudo_header(captured, header.len() as u32 + payload_bytes).add(&header);
     if let Some(payload) = captured.payload {
@@ -109,13 +138,14 @@ fn transport_header(captured: &Captured<'_>) -> Result<(Vec<u8>, usize), Unwrita
 /// The sum over the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), which has the same terms for both
 /// versions.
 fn pseudo_header(captured: &Captured<'_>, length: u32) -> Checksum {
-    let ends = captured.envelope.ends;
-    let checksum = [ends.source, ends.destination].into_iter().fold(Checksum::default(), |checksum, end| {
-        match ip(end.node, captured.packet.version) {
+    let envelope = captured.envelope;
+    let checksum = [envelope.source, envelope.destination].into_iter().fold(
+        Checksum::default(),
+        |checksum, address| match address {
             IpAddr::V4(address) => checksum.add(&address.octets()),
             IpAddr::V6(address) => checksum.add(&address.octets()),
-        }
-    });
+        },
+    );
     checksum.add_number(length).add_number(u32::from(next_header(captured)))
 }
 
@@ -162,8 +192,10 @@ fn ipv4_header(captured: &Captured<'_>, part: &Part, out: &mut Vec<u8>) -> Resul
     out.extend((envelope.identification as u16).to_be_bytes());
     out.extend((dont_fragment | more | (part.offset_bytes / 8) as u16).to_be_bytes());
     out.extend([envelope.hop_limit, next_header(captured), 0, 0]);
-    out.extend(ipv4(envelope.ends.source.node).octets());
-    out.extend(ipv4(envelope.ends.destination.node).octets());
+    for address in [envelope.source, envelope.destination] {
+        let IpAddr::V4(address) = address else { return Err(Unwritable::NotIp) };
+        out.extend(address.octets());
+    }
     let checksum = Checksum::default().add(&out[begin..]).finish();
     out[begin + 10..begin + 12].copy_from_slice(&checksum.to_be_bytes());
     Ok(())
@@ -178,8 +210,10 @@ fn ipv6_header(captured: &Captured<'_>, part: &Part, out: &mut Vec<u8>) -> Resul
     out.extend((6 << 28 | (captured.packet.codepoint as u32) << 20).to_be_bytes());
     out.extend(length.to_be_bytes());
     out.extend([next, envelope.hop_limit]);
-    out.extend(ipv6(envelope.ends.source.node).octets());
-    out.extend(ipv6(envelope.ends.destination.node).octets());
+    for address in [envelope.source, envelope.destination] {
+        let IpAddr::V6(address) = address else { return Err(Unwritable::NotIp) };
+        out.extend(address.octets());
+    }
     if part.fragment {
         // Offsets are multiples of eight, whose three low bits are free for "more fragments".
         out.extend([next_header(captured), 0]);

@@ -47,7 +47,7 @@ pub(super) static REAL_TIME: Table = Table {
         Field::default(
             "stall_after",
             Kind::INTERVAL,
-            "10ms",
+            "25ms",
             "A gap of the emulator's own loop longer than this is a stall.",
         ),
         Field::default(

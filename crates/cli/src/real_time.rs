@@ -1,0 +1,38 @@
+//! Real time from the command line.
+
+use crate::exit::Failure;
+use fullpipe::BUILD;
+use fullpipe::lab::real_time::{self, Lateness};
+use fullpipe::study::{Laboratory, RealLaboratory};
+use std::io::{IsTerminal, Write};
+
+/// Leaves for namespaces of its own and makes a laboratory there. Threads must not exist yet.
+pub(crate) fn laboratory(quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    let refused =
+        |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
+    real_time::enter().map_err(refused)?;
+    let home = real_time::Home::new().map_err(refused)?;
+    let terminal = !quiet && std::io::stderr().is_terminal();
+    let live = move |now, lateness: &Lateness| {
+        if terminal {
+            let mut stderr = std::io::stderr().lock();
+            // A terminal that is gone has no reader.
+            let _ = write!(stderr, "\r{}\x1b[K", line(now, lateness)).and_then(|()| stderr.flush());
+        }
+    };
+    Ok(Box::new(RealLaboratory::new(BUILD, home, Box::new(live))))
+}
+
+/// How the run stands, in a line.
+fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
+    let packets = lateness.packets();
+    let (stalls, drops) = (lateness.stall_count(), lateness.drops());
+    format!(
+        "{:.1} s  packets {} late by {:.0} us (p50) {:.0} us (p99), {} beyond the limit; stalls {stalls}, own drops {drops}",
+        now.as_nanos() as f64 / 1e9,
+        packets.count,
+        packets.p50_nanos as f64 / 1e3,
+        packets.p99_nanos as f64 / 1e3,
+        packets.late,
+    )
+}

@@ -1,0 +1,340 @@
+//! Namespaces that the program makes itself, without sudo, setuid or a container: user_namespaces(7),
+//! network_namespaces(7), pid_namespaces(7), mount_namespaces(7).
+//!
+//! [`enter`] leaves for a user namespace, in which the program may configure networks; nothing of the machine's own network
+//! can be changed from there. [`Home`] is the network in which the emulator's ends lie, [`HostNamespace`] that of a host. Both
+//! are held by descriptors only: with the process they are gone, and their interfaces with them.
+//!
+//! Programs run in process and mount namespaces of their own, which belong to the thread that starts them ([`Nursery`]).
+//! Process 1 there does nothing but be there: when the thread ends, however it ends, the kernel kills process 1, and with it
+//! every process of the namespace. So there is nothing to clean up, and nothing that could be forgotten.
+//!
+//! An ordinary user's rights end at the user namespace. The superuser needs none and goes without, so that the scheduler's
+//! real-time classes stay within reach.
+
+use crate::netlink::{Mac, Netlink, VethEnd, index_of};
+use crate::sys;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::marker::PhantomData;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// Why this machine does not let the program have namespaces.
+#[derive(Debug)]
+pub struct Refused {
+    /// What was tried.
+    pub what: &'static str,
+    /// What the kernel answered.
+    pub error: io::Error,
+    /// What can be done about it.
+    pub advice: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}; {}", self.what, self.error, self.advice)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A setting of the kernel or of a distribution that can forbid user namespaces.
+struct Switch {
+    file: &'static str,
+    forbids: &'static str,
+    allow: &'static str,
+}
+
+const SWITCHES: [Switch; 3] = [
+    Switch {
+        file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        forbids: "1",
+        allow: "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (or an AppArmor profile for fullpipe that has \
+                `userns,`)",
+    },
+    Switch {
+        file: "/proc/sys/kernel/unprivileged_userns_clone",
+        forbids: "0",
+        allow: "sysctl kernel.unprivileged_userns_clone=1",
+    },
+    Switch { file: "/proc/sys/user/max_user_namespaces", forbids: "0", allow: "sysctl user.max_user_namespaces=10000" },
+];
+
+/// What forbids user namespaces to ordinary users here, as commands that would allow them.
+pub fn forbidden_by() -> Vec<&'static str> {
+    let forbids = |switch: &Switch| fs::read_to_string(switch.file).is_ok_and(|value| value.trim() == switch.forbids);
+    SWITCHES.iter().filter(|switch| forbids(switch)).map(|switch| switch.allow).collect()
+}
+
+fn advice() -> String {
+    match forbidden_by().as_slice() {
+        [] => "in a container, start it with --privileged or a seccomp profile that allows unshare; \
+               `fullpipe doctor` tells more"
+            .to_owned(),
+        commands => format!("as root: {}", commands.join("; ")),
+    }
+}
+
+/// Leaves for a user namespace of the program's own, unless it is the superuser's anyway. To be called before the program
+/// has a second thread.
+///
+/// # Errors
+/// If the machine forbids it.
+pub fn enter() -> Result<(), Refused> {
+    let refused = |what| move |error| Refused { what, error, advice: advice() };
+    let (user, group) = (geteuid(), getegid());
+    // In a container the superuser may not be allowed what follows; then he is an ordinary user here.
+    if user.is_root() && sys::unshare(UnshareFlags::NEWNS).is_ok() {
+        return Ok(());
+    }
+    sys::unshare(UnshareFlags::NEWUSER).map_err(refused("a user namespace could not be made"))?;
+    let map = |file: &str, text: String| {
+        fs::write(format!("/proc/self/{file}"), text).map_err(refused("a user could not be mapped"))
+    };
+    map("setgroups", "deny".to_owned())?;
+    map("uid_map", format!("0 {} 1", user.as_raw()))?;
+    map("gid_map", format!("0 {} 1", group.as_raw()))
+}
+
+/// The network namespace in which the emulator's ends of all hosts' interfaces are.
+#[derive(Debug)]
+pub struct Home {
+    network: OwnedFd,
+}
+
+fn network_namespace() -> io::Result<OwnedFd> {
+    Ok(open("/proc/thread-self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn go_to(network: &OwnedFd) -> io::Result<()> {
+    Ok(move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
+impl Home {
+    /// Leaves for a new network namespace; after [`enter`], with the thread that will open the ports.
+    ///
+    /// # Errors
+    /// If the machine forbids it.
+    pub fn new() -> Result<Self, Refused> {
+        let make = || {
+            sys::unshare(UnshareFlags::NEWNET)?;
+            Netlink::open()?.set_up(index_of("lo")?)?;
+            network_namespace()
+        };
+        let refused = |error| Refused { what: "a network namespace could not be made", error, advice: advice() };
+        Ok(Home { network: make().map_err(refused)? })
+    }
+
+    /// Does something with the calling thread in a host's network namespace: sockets that it opens are the host's.
+    pub(crate) fn inside<T>(&self, host: &HostNamespace, work: impl FnOnce() -> T) -> io::Result<T> {
+        go_to(&host.network)?;
+        let result = work();
+        go_to(&self.network)?;
+        Ok(result)
+    }
+
+    /// The same namespace, to be held elsewhere too.
+    pub(crate) fn clone(&self) -> io::Result<Self> {
+        Ok(Home { network: self.network.try_clone()? })
+    }
+
+    /// Makes the network namespace of a host, joined to this one by a pair of interfaces: `outer`, which is the name here,
+    /// and `eth0` in the host. All that the host sends to others than itself goes over it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add_host(&self, outer: &str, settings: &HostSettings) -> io::Result<HostNamespace> {
+        let mut here = Netlink::open()?;
+        sys::unshare(UnshareFlags::NEWNET)?;
+        let made = network_namespace().and_then(|network| {
+            here.add_veth(
+                &VethEnd { name: outer, mac: settings.gateway_mac, mtu_bytes: settings.mtu_bytes },
+                &VethEnd { name: "eth0", mac: settings.mac, mtu_bytes: settings.mtu_bytes },
+                network.as_fd(),
+            )?;
+            settings.apply()?;
+            let table = |name: &str| fs::File::open(Path::new("/proc/thread-self/net").join(name));
+            let sockets = [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?];
+            Ok(HostNamespace { network, sockets })
+        });
+        go_to(&self.network)?;
+        let host = made?;
+        here.set_up(index_of(outer)?)?;
+        Ok(host)
+    }
+}
+
+/// Where programs are started: process and mount namespaces of the calling thread's own.
+///
+/// It cannot leave its thread.
+#[derive(Debug)]
+pub(crate) struct Nursery {
+    home: OwnedFd,
+    first: sys::First,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Nursery {
+    /// Makes them. Programs will know these names (they are in `/etc/hosts`).
+    pub(crate) fn new(home: &Home, names: &[(IpAddr, String)]) -> io::Result<Self> {
+        sys::unshare(UnshareFlags::NEWNS)?;
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        set_names(names)?;
+        sys::unshare(UnshareFlags::NEWPID)?;
+        let first = sys::First::start()?;
+        Ok(Nursery { home: home.network.try_clone()?, first, of_this_thread: PhantomData })
+    }
+
+    /// Starts a program at a host.
+    pub(crate) fn spawn(&self, host: &HostNamespace, command: &mut Command) -> io::Result<Child> {
+        go_to(&host.network)?;
+        let child = command.spawn();
+        go_to(&self.home)?;
+        child
+    }
+
+    /// Kills whatever still runs.
+    pub(crate) fn end(self) {
+        self.first.kill();
+    }
+}
+
+/// Makes names known: what `/etc/hosts` says in the mount namespace of this thread is this from now on.
+fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
+    let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    names.iter().for_each(|(address, name)| text += &format!("{address} {name}\n"));
+    // The file lies in a file system of its own that has no place in the tree: it stays while something of it is mounted.
+    let place = Path::new("/tmp");
+    mount("fullpipe", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None::<&std::ffi::CStr>)?;
+    let file = place.join("hosts");
+    let bound = fs::write(&file, text).and_then(|()| Ok(mount_bind(&file, "/etc/hosts")?));
+    unmount(place, UnmountFlags::DETACH)?;
+    bound
+}
+
+/// The gateway that hosts send everything to, whatever their addresses: link-local, so that it is nobody else's.
+const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
+/// The same for IPv6.
+const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+
+/// How a host's namespace is set up.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Ethernet address of its interface.
+    pub mac: Mac,
+    /// Ethernet address of the emulator's end.
+    pub gateway_mac: Mac,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+}
+
+/// Settings of the kernel in a host's namespace, so that runs do not depend on the distribution's taste or on earlier runs.
+/// A kernel that does not have one is left alone.
+const SETTINGS: [(&str, &str); 6] = [
+    // No metrics of one connection are kept for the next.
+    ("net/ipv4/tcp_no_metrics_save", "1"),
+    // Ping as any user.
+    ("net/ipv4/ping_group_range", "0 0"),
+    // No router is asked for and none is believed: all is configured here.
+    ("net/ipv6/conf/eth0/accept_ra", "0"),
+    ("net/ipv6/conf/eth0/router_solicitations", "0"),
+    ("net/ipv6/conf/eth0/dad_transmits", "0"),
+    // Ports below 1024 are nobody's in particular.
+    ("net/ipv4/ip_unprivileged_port_start", "0"),
+];
+
+impl HostSettings {
+    /// In the namespace of the host.
+    fn apply(&self) -> io::Result<()> {
+        let mut netlink = Netlink::open()?;
+        netlink.set_up(index_of("lo")?)?;
+        for (key, value) in SETTINGS {
+            match fs::write(Path::new("/proc/sys").join(key), value) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Inside a container /proc/sys may not be writable; the defaults then hold.
+                Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                other => other?,
+            }
+        }
+        sys::switch_transmit_checksum_offload_off("eth0")?;
+        let interface = index_of("eth0")?;
+        netlink.set_up(interface)?;
+        for address in &self.addresses {
+            netlink.add_address(interface, *address, if address.is_ipv4() { 32 } else { 128 })?;
+        }
+        for gateway in [IpAddr::V4(GATEWAY_V4), IpAddr::V6(GATEWAY_V6)] {
+            if self.addresses.iter().any(|address| address.is_ipv4() == gateway.is_ipv4()) {
+                netlink.add_neighbour(interface, gateway, self.gateway_mac)?;
+                netlink.add_default_route(interface, gateway)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The network namespace of a host. It lives as long as this does, and the programs in it.
+#[derive(Debug)]
+pub struct HostNamespace {
+    network: OwnedFd,
+    /// Its tables of sockets (proc_net(5)): TCP, then UDP, each for both versions of IP.
+    sockets: [fs::File; 4],
+}
+
+/// States of sockets in those tables.
+const LISTEN: &str = "0A";
+const UNCONNECTED: &str = "07";
+
+impl HostNamespace {
+    /// Whether a TCP socket listens on this port.
+    pub(crate) fn listens(&self, port: u16) -> bool {
+        self.sockets[..2].iter().any(|table| has_socket(table, port, LISTEN))
+    }
+
+    /// Whether a UDP socket is bound to this port.
+    pub(crate) fn has_udp_socket(&self, port: u16) -> bool {
+        self.sockets[2..].iter().any(|table| has_socket(table, port, UNCONNECTED))
+    }
+}
+
+fn has_socket(table: &fs::File, port: u16, state: &str) -> bool {
+    let mut bytes = vec![0; 64 << 10];
+    let read = table.read_at(&mut bytes, 0).unwrap_or(0);
+    let text = String::from_utf8_lossy(&bytes[..read]);
+    let local = format!(":{port:04X}");
+    text.lines().skip(1).any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|address| address.ends_with(&local)) && words.nth(1) == Some(state)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_this_process_are_in_the_tables() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let port = listener.local_addr().expect("an address").port();
+        let tcp = fs::File::open("/proc/thread-self/net/tcp").expect("the table");
+        let udp = fs::File::open("/proc/thread-self/net/udp").expect("the table");
+        assert!(has_socket(&tcp, port, LISTEN) && !has_socket(&tcp, port, UNCONNECTED));
+        assert!(has_socket(&udp, datagrams.local_addr().expect("an address").port(), UNCONNECTED));
+        // The table is read anew each time.
+        drop(listener);
+        assert!(!has_socket(&tcp, port, LISTEN));
+    }
+}

@@ -1,0 +1,403 @@
+//! Real programs at hosts: started in order, when those before them are ready; ended with the run.
+//!
+//! A thread of its own looks after them, so that the thread that moves packets never waits for one. What they print is kept
+//! in memory (memfd_create(2)): nothing lies about if the run is killed.
+
+use crate::clock::WallClock;
+use crate::namespace::{Home, HostNamespace, Nursery};
+use fullpipe_units::{Duration, Instant};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+/// When others may start that come after a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// As soon as it was started.
+    Started,
+    /// When a TCP socket of its host listens on this port.
+    TcpPort(u16),
+    /// When a UDP socket of its host is bound to this port.
+    UdpPort(u16),
+    /// When it has printed this, to standard output or standard error.
+    Output(String),
+    /// When it has ended well.
+    Exit,
+}
+
+/// A program of a run.
+#[derive(Clone, Debug)]
+pub struct ProgramSettings {
+    /// What messages and logs call it.
+    pub name: String,
+    /// Number of its host.
+    pub host: usize,
+    /// The program and its arguments; at least the program.
+    pub command: Vec<String>,
+    /// Variables of its environment, besides those of Fullpipe's own.
+    pub environment: Vec<(String, String)>,
+    /// Its folder; Fullpipe's if `None`.
+    pub folder: Option<PathBuf>,
+    /// Numbers of the programs that must be ready first.
+    pub after: Vec<usize>,
+    /// When it is ready itself.
+    pub readiness: Readiness,
+    /// How long it may take until then.
+    pub ready_within: Duration,
+    /// It starts not before this time of the run.
+    pub start: Instant,
+    /// It is ended, and has failed, if it takes longer than this.
+    pub timeout: Duration,
+    /// Whether it is ended with the run, whose end it does not decide.
+    pub background: bool,
+    /// Status with which it should end, if it is not in the background.
+    pub exit_status: i32,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its name.
+    pub name: String,
+    /// Its exit status, or "signal 9", or why it never ran.
+    pub how: String,
+    /// Why that is a failure of the run; `None` if all is well.
+    pub failure: Option<String>,
+    /// When it was started.
+    pub started: Option<Instant>,
+    /// When it had ended.
+    pub ended: Option<Instant>,
+    /// What it printed to standard output.
+    pub output: Vec<u8>,
+    /// What it printed to standard error.
+    pub errors: Vec<u8>,
+}
+
+/// The programs of a run, under way.
+#[derive(Debug)]
+pub struct Programs {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicBool>,
+    begin: mpsc::Sender<WallClock>,
+    thread: JoinHandle<Vec<Ended>>,
+}
+
+/// How often the programs are looked after.
+const ROUND: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// How long a program has to end after being asked to, before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Programs {
+    /// Makes everything ready for the programs of a run, which start with [`Programs::begin`]. `hosts` are the namespaces that [`ProgramSettings::host`] counts; programs
+    /// know the others by `names`.
+    ///
+    /// # Errors
+    /// If the kernel refuses namespaces for them.
+    pub fn start(
+        home: &Home,
+        hosts: Arc<Vec<HostNamespace>>,
+        names: Vec<(IpAddr, String)>,
+        programs: Vec<ProgramSettings>,
+    ) -> io::Result<Self> {
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (asked, told) = (Arc::clone(&stop), Arc::clone(&done));
+        let home = home.clone()?;
+        let (made, is_made) = mpsc::channel();
+        let (begin, begins) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("programs".to_owned()).spawn(move || {
+            // The namespaces are this thread's.
+            let nursery = match Nursery::new(&home, &names) {
+                Ok(nursery) => nursery,
+                Err(error) => {
+                    let _ = made.send(Err(error));
+                    return Vec::new();
+                }
+            };
+            let _ = made.send(Ok(()));
+            let mut entries: Vec<Entry> = programs.into_iter().map(Entry::new).collect();
+            // If nobody ever says so, the run was given up before it began.
+            if let Ok(clock) = begins.recv() {
+                let mut keeper = Keeper { nursery: &nursery, hosts, clock, entries };
+                keeper.run(&asked, &told);
+                entries = keeper.entries;
+            }
+            nursery.end();
+            entries.into_iter().map(Entry::result).collect()
+        })?;
+        is_made.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs has gone")))?;
+        Ok(Programs { stop, done, begin, thread })
+    }
+
+    /// The run begins, by this clock.
+    pub fn begin(&self, clock: WallClock) {
+        // A thread that is gone has panicked, which `finish` hands on.
+        let _ = self.begin.send(clock);
+    }
+
+    /// Whether all programs that are not in the background have ended, or one has failed.
+    pub fn done(&self) -> bool {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Ends all that still run, and says how each ended.
+    pub fn finish(self) -> Vec<Ended> {
+        drop(self.begin);
+        self.stop.store(true, Ordering::Relaxed);
+        // The thread has no reason to panic but a bug of ours, which is handed on.
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// One program.
+#[derive(Debug)]
+struct Entry {
+    settings: ProgramSettings,
+    running: Option<Running>,
+    ready: bool,
+    over: Option<Over>,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    output: File,
+    errors: File,
+    started: Instant,
+}
+
+/// A program that runs no more.
+#[derive(Debug)]
+struct Over {
+    how: String,
+    failure: Option<String>,
+    started: Option<Instant>,
+    ended: Option<Instant>,
+    output: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+impl Over {
+    fn never(how: &str, failure: Option<String>) -> Over {
+        Over { how: how.to_owned(), failure, started: None, ended: None, output: Vec::new(), errors: Vec::new() }
+    }
+}
+
+fn contents(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; file.metadata().map_or(0, |metadata| metadata.len() as usize)];
+    let read = file.read_at(&mut bytes, 0).unwrap_or(0);
+    bytes.truncate(read);
+    bytes
+}
+
+fn tell(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no status".to_owned(),
+    }
+}
+
+/// The last lines of what a program printed, for a message.
+fn last_lines(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(5)..].iter().map(|line| format!("\n    {line}")).collect()
+}
+
+impl Entry {
+    fn new(settings: ProgramSettings) -> Self {
+        Entry { settings, running: None, ready: false, over: None }
+    }
+
+    fn result(self) -> Ended {
+        let over = self.over.unwrap_or_else(|| Over::never("never started", None));
+        let Over { how, failure, started, ended, output, errors } = over;
+        Ended { name: self.settings.name, how, failure, started, ended, output, errors }
+    }
+
+    /// It runs no more, in this way, which is a failure or not.
+    fn close(&mut self, status: Option<ExitStatus>, now: Instant, failure: Option<String>) {
+        let Some(running) = self.running.take() else { return };
+        let (output, errors) = (contents(&running.output), contents(&running.errors));
+        let how = status.map_or_else(|| "killed".to_owned(), tell);
+        let failure = failure.map(|what| format!("program {:?} {what}{}", self.settings.name, last_lines(&errors)));
+        self.over = Some(Over { how, failure, started: Some(running.started), ended: Some(now), output, errors });
+    }
+
+    fn kill(&mut self, signal: Signal) {
+        if let Some(group) = self.running.as_ref().and_then(|running| Pid::from_raw(running.child.id() as i32)) {
+            // It may just have ended by itself.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Kills it and waits, which takes no time.
+    fn end_at_once(&mut self, now: Instant, failure: Option<String>) {
+        self.kill(Signal::KILL);
+        let status = self.running.as_mut().and_then(|running| running.child.wait().ok());
+        self.close(status, now, failure);
+    }
+
+    fn is_ready(&self, host: &HostNamespace) -> bool {
+        let Some(running) = &self.running else { return false };
+        match &self.settings.readiness {
+            Readiness::Started => true,
+            Readiness::Exit => false,
+            Readiness::TcpPort(port) => host.listens(*port),
+            Readiness::UdpPort(port) => host.has_udp_socket(*port),
+            Readiness::Output(text) => {
+                [&running.output, &running.errors].iter().any(|file| find(&contents(file), text.as_bytes()))
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// Whoever looks after the programs.
+struct Keeper<'a> {
+    nursery: &'a Nursery,
+    hosts: Arc<Vec<HostNamespace>>,
+    clock: WallClock,
+    entries: Vec<Entry>,
+}
+
+impl Keeper<'_> {
+    fn run(&mut self, stop: &AtomicBool, done: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            self.round();
+            if self.is_done() {
+                done.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(ROUND);
+        }
+        self.end_all();
+    }
+
+    fn is_done(&self) -> bool {
+        let failed = |entry: &Entry| entry.over.as_ref().is_some_and(|over| over.failure.is_some());
+        let mut ours = self.entries.iter().filter(|entry| !entry.settings.background).peekable();
+        // With servers only, the run's duration decides.
+        let all_over = ours.peek().is_some() && ours.all(|entry| entry.over.is_some());
+        all_over || self.entries.iter().any(failed)
+    }
+
+    fn round(&mut self) {
+        let now = self.clock.now();
+        for number in 0..self.entries.len() {
+            let settings = &self.entries[number].settings;
+            let waits = settings.start > now || settings.after.iter().any(|before| !self.entries[*before].ready);
+            let entry = &mut self.entries[number];
+            if entry.over.is_some() {
+                continue;
+            }
+            if entry.running.is_none() {
+                if !waits {
+                    self.start_one(number, now);
+                }
+                continue;
+            }
+            self.look_after(number, now);
+        }
+    }
+
+    fn start_one(&mut self, number: usize, now: Instant) {
+        let entry = &mut self.entries[number];
+        let started = Self::command(&entry.settings).and_then(|(mut command, output, errors)| {
+            let child = self.nursery.spawn(&self.hosts[entry.settings.host], &mut command)?;
+            Ok(Running { child, output, errors, started: now })
+        });
+        match started {
+            Ok(running) => {
+                entry.running = Some(running);
+                entry.ready = entry.settings.readiness == Readiness::Started;
+            }
+            Err(error) => {
+                let what = entry.settings.command.first().map_or("", String::as_str);
+                let failure = format!("program {:?}: {what:?} cannot be started: {error}", entry.settings.name);
+                entry.over = Some(Over::never("not started", Some(failure)));
+            }
+        }
+    }
+
+    fn command(settings: &ProgramSettings) -> io::Result<(Command, File, File)> {
+        let [program, arguments @ ..] = settings.command.as_slice() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
+        };
+        let log = |what: &str| memfd_create(what, MemfdFlags::CLOEXEC).map(File::from);
+        let (output, errors) = (log("output")?, log("errors")?);
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(settings.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(errors.try_clone()?)
+            // A group of its own: an interrupt from the terminal is for Fullpipe, which then ends the programs.
+            .process_group(0);
+        if let Some(folder) = &settings.folder {
+            command.current_dir(folder);
+        }
+        Ok((command, output, errors))
+    }
+
+    fn look_after(&mut self, number: usize, now: Instant) {
+        let entry = &mut self.entries[number];
+        let Some(running) = &mut entry.running else { return };
+        let ran = now.saturating_since(running.started);
+        if let Ok(Some(status)) = running.child.try_wait() {
+            let expected = status.code() == Some(entry.settings.exit_status);
+            let early = entry.settings.background && !entry.ready;
+            let failure = match (entry.settings.background, expected) {
+                (false, true) => None,
+                (true, _) if !early => None,
+                (true, _) => Some(format!("ended before it was ready, with {}", tell(status))),
+                (false, false) => {
+                    Some(format!("ended with {}, expected exit status {}", tell(status), entry.settings.exit_status))
+                }
+            };
+            entry.ready |= failure.is_none();
+            entry.close(Some(status), now, failure);
+        } else if ran > entry.settings.timeout {
+            entry.end_at_once(now, Some(format!("did not end within {}", entry.settings.timeout)));
+        } else if !entry.ready {
+            entry.ready = entry.is_ready(&self.hosts[entry.settings.host]);
+            if !entry.ready && ran > entry.settings.ready_within && entry.settings.readiness != Readiness::Exit {
+                entry.end_at_once(now, Some(format!("was not ready within {}", entry.settings.ready_within)));
+            }
+        }
+    }
+
+    /// Asks all to end, then makes them.
+    fn end_all(&mut self) {
+        let asked = self.clock.now();
+        self.entries.iter_mut().for_each(|entry| entry.kill(Signal::TERM));
+        while self.entries.iter().any(|entry| entry.running.is_some()) {
+            let now = self.clock.now();
+            let patience = now.saturating_since(asked) < GRACE;
+            for entry in &mut self.entries {
+                let Some(running) = &mut entry.running else { continue };
+                // Whoever is in the background has done its duty; the others should have ended by themselves.
+                let late = (!entry.settings.background).then(|| "still ran when the run ended".to_owned());
+                match running.child.try_wait() {
+                    Ok(Some(status)) => entry.close(Some(status), now, late),
+                    _ if patience => {}
+                    _ => entry.end_at_once(now, late),
+                }
+            }
+            std::thread::sleep(ROUND);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The few calls to the kernel for which no library offers a safe function: packet sockets with arrival stamps, batches
+//! of packets, an interface's offloads, namespaces. All `unsafe` code of this crate is in this file.
+//!
+//! Sources: packet(7), recvmmsg(2), sendmmsg(2), socket(7), unshare(2), the kernel's `ethtool.h` and `if_packet.h`.
+
+#![allow(unsafe_code)]
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+/// Packets moved by one call at most.
+pub(crate) const BATCH: usize = 64;
+
+/// Room for one frame: the largest IP packet, an Ethernet header and a VLAN tag.
+pub(crate) const FRAME_BYTES: usize = 65_536 + 18;
+
+/// Leaves the namespaces of the calling thread for new ones.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // The danger of this call is a thread with descriptors of its own, which others do not expect.
+    assert!(!flags.contains(UnshareFlags::FILES), "descriptors stay shared");
+    // SAFETY: see the assertion.
+    Ok(unsafe { unshare_unsafe(flags) }?)
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as `T` has.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            ptr::from_ref(value).cast::<c_void>(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result).map(|_| ())
+}
+
+/// A socket that gets all frames that an interface of the current network namespace receives, with their arrival stamps,
+/// and does not see those that it sends itself.
+///
+/// # Errors
+/// The kernel's: no permission (`CAP_NET_RAW`), no such interface.
+pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<OwnedFd> {
+    let protocol = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: no memory is involved; a descriptor that is not negative is a new one and ours.
+    let socket = unsafe {
+        let socket =
+            check(libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0))?;
+        OwnedFd::from_raw_fd(socket)
+    };
+    let fd = std::os::fd::AsFd::as_fd(&socket);
+    let on: c_int = 1;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &on)?;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)?;
+    // Beyond the system's limit only with privileges; without, the limit holds.
+    if set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer_bytes).is_err() {
+        set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &buffer_bytes)?;
+    }
+    if set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &buffer_bytes).is_err() {
+        set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &buffer_bytes)?;
+    }
+    // SAFETY: all-zero bytes are a valid address, which is then filled in; the kernel reads it and keeps no pointer.
+    unsafe {
+        let mut address: libc::sockaddr_ll = zeroed();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol;
+        address.sll_ifindex = interface as c_int;
+        check(libc::bind(
+            fd.as_raw_fd(),
+            ptr::from_ref(&address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        ))?;
+    }
+    Ok(socket)
+}
+
+/// Frames that a packet socket could not keep since the last call.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: the kernel writes at most as many bytes as the structure has.
+    unsafe {
+        let mut statistics: libc::tpacket_stats = zeroed();
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        check(libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            ptr::from_mut(&mut statistics).cast(),
+            &mut length,
+        ))?;
+        Ok(u64::from(statistics.tp_drops))
+    }
+}
+
+/// One received frame's place in a [`Receiver`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    /// Bytes of the frame that are there.
+    pub(crate) bytes: usize,
+    /// The kernel's arrival stamp: nanoseconds of the wall clock since 1970; `None` if it gave none.
+    pub(crate) stamp_nanos: Option<u64>,
+}
+
+/// Room for one control message with a time stamp, aligned as the kernel's structures need it.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; 64]);
+
+/// Buffers for receiving batches of frames.
+pub(crate) struct Receiver {
+    frames: Box<[u8]>,
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}
+
+impl Receiver {
+    pub(crate) fn new() -> Self {
+        Receiver { frames: vec![0; BATCH * FRAME_BYTES].into_boxed_slice() }
+    }
+
+    /// The bytes of the n-th frame of the last batch.
+    pub(crate) fn frame(&self, number: usize, bytes: usize) -> &[u8] {
+        let begin = number * FRAME_BYTES;
+        &self.frames[begin..begin + bytes.min(FRAME_BYTES)]
+    }
+
+    /// Receives what is there, at most [`BATCH`] frames; never blocks. Returns how many.
+    ///
+    /// # Errors
+    /// The kernel's, but not that there is nothing.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, into: &mut [Received; BATCH]) -> io::Result<usize> {
+        let mut controls = [Control([0; 64]); BATCH];
+        // SAFETY: all-zero vectors and headers are valid; the pointers put into them point into `self.frames` and
+        // `controls`, which outlive the call and do not overlap.
+        unsafe {
+            let mut vectors: [libc::iovec; BATCH] = zeroed();
+            let mut headers: [libc::mmsghdr; BATCH] = zeroed();
+            let places = self.frames.chunks_exact_mut(FRAME_BYTES).zip(&mut controls);
+            for ((vector, header), (frame, control)) in vectors.iter_mut().zip(&mut headers).zip(places) {
+                vector.iov_base = frame.as_mut_ptr().cast();
+                vector.iov_len = frame.len();
+                header.msg_hdr.msg_iov = vector;
+                header.msg_hdr.msg_iovlen = 1;
+                header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+                header.msg_hdr.msg_controllen = control.0.len() as _;
+            }
+            let count = libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            );
+            let count = match check(count) {
+                Ok(count) => count as usize,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            for (header, received) in headers.iter().zip(into.iter_mut()).take(count) {
+                *received = Received { bytes: header.msg_len as usize, stamp_nanos: stamp(&header.msg_hdr) };
+            }
+            Ok(count)
+        }
+    }
+}
+
+/// The arrival stamp among a message's control messages.
+///
+/// # Safety
+/// The header must be one that the kernel has just filled in, its control buffer still there.
+unsafe fn stamp(header: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the macros walk the control buffer within the length that the kernel wrote; a timespec may stand there
+    // unaligned, so it is copied out.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while let Some(control) = message.as_ref() {
+            if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_TIMESTAMPNS {
+                let time: libc::timespec = ptr::read_unaligned(libc::CMSG_DATA(control).cast());
+                return u64::try_from(time.tv_sec).ok()?.checked_mul(1_000_000_000)?.checked_add(time.tv_nsec as u64);
+            }
+            message = libc::CMSG_NXTHDR(header, control);
+        }
+        None
+    }
+}
+
+/// Sends frames, at most [`BATCH`] of them, without blocking. Returns how many went out; the next one is what the error, if
+/// there is one, is about.
+pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option<io::Error>) {
+    let frames = &frames[..frames.len().min(BATCH)];
+    if frames.is_empty() {
+        return (0, None);
+    }
+    // SAFETY: all-zero vectors and headers are valid; the pointers put into them point into `frames`, which the kernel
+    // only reads.
+    unsafe {
+        let mut vectors: [libc::iovec; BATCH] = zeroed();
+        let mut headers: [libc::mmsghdr; BATCH] = zeroed();
+        for ((vector, header), frame) in vectors.iter_mut().zip(&mut headers).zip(frames) {
+            vector.iov_base = frame.as_ptr().cast_mut().cast();
+            vector.iov_len = frame.len();
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+        }
+        match check(libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), frames.len() as u32, libc::MSG_DONTWAIT)) {
+            // What stopped it short of all is told when the rest is tried.
+            Ok(count) => (count as usize, None),
+            Err(error) => (0, Some(error)),
+        }
+    }
+}
+
+/// Switches an interface's transmit checksum offload off (`ETHTOOL_STXCSUM`), which ends segmentation offload with it:
+/// what leaves the interface is then packets as on a wire. For interfaces of the current network namespace.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Result<()> {
+    const ETHTOOL_STXCSUM: u32 = 0x17;
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    if interface.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
+    }
+    let mut value = Value { command: ETHTOOL_STXCSUM, data: 0 };
+    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel reads the value behind the pointer during
+    // the call only. The descriptor is new and ours.
+    unsafe {
+        let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
+        let socket = OwnedFd::from_raw_fd(socket);
+        let mut request: libc::ifreq = zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = ptr::from_mut(&mut value).cast();
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, ptr::from_mut(&mut request)))?;
+    }
+    Ok(())
+}
+
+/// What the kernel's TCP says of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpInfo {
+    pub(crate) smoothed_rtt_micros: u32,
+    pub(crate) cwnd_segments: u32,
+    pub(crate) ssthresh_segments: Option<u32>,
+    pub(crate) mss_bytes: u32,
+    pub(crate) retransmitted_segments: u64,
+    pub(crate) pacing_bytes_per_second: u64,
+    pub(crate) delivery_bytes_per_second: u64,
+}
+
+/// Asks for it.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    // SAFETY: all-zero bytes are valid information; the kernel writes at most as many bytes as there are, an older one fewer.
+    let info = unsafe {
+        let mut info: libc::tcp_info = zeroed();
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        let place = ptr::from_mut(&mut info).cast();
+        check(libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &mut length))?;
+        info
+    };
+    /// The kernel's threshold before there is one.
+    const INFINITE: u32 = 0x7fff_ffff;
+    Ok(TcpInfo {
+        smoothed_rtt_micros: info.tcpi_rtt,
+        cwnd_segments: info.tcpi_snd_cwnd,
+        ssthresh_segments: (info.tcpi_snd_ssthresh < INFINITE).then_some(info.tcpi_snd_ssthresh),
+        mss_bytes: info.tcpi_snd_mss,
+        retransmitted_segments: u64::from(info.tcpi_total_retrans),
+        pacing_bytes_per_second: info.tcpi_pacing_rate,
+        delivery_bytes_per_second: info.tcpi_delivery_rate,
+    })
+}
+
+/// Process 1 of the process namespace that the children of the calling thread are in.
+#[derive(Debug)]
+pub(crate) struct First {
+    process: libc::pid_t,
+    /// Its other end tells process 1, before it can be killed with its parent, whether that still lives.
+    _alive: OwnedFd,
+}
+
+impl First {
+    /// Starts it: a process that waits for its death, and is killed when the calling thread ends. It mounts `/proc` anew, in
+    /// the mount namespace of the calling thread, where the kernel allows that.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn start() -> io::Result<First> {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        // SAFETY: the child of a program with several threads may only make calls that are safe in a signal handler: it makes
+        // system calls with constants and nothing else, and never returns.
+        unsafe {
+            let process = check(libc::fork())?;
+            if process == 0 {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                libc::close(writer.as_raw_fd());
+                let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                if libc::poll(&mut poll, 1, 0) != 0 {
+                    // The parent has died before it could take this process with it.
+                    libc::_exit(0);
+                }
+                let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+                libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, ptr::null());
+                libc::syscall(libc::SYS_close_range, 0, c_int::MAX, 0);
+                loop {
+                    libc::pause();
+                }
+            }
+            Ok(First { process, _alive: writer })
+        }
+    }
+
+    /// Kills it, and with it all processes of its namespace.
+    pub(crate) fn kill(self) {
+        // SAFETY: no memory is involved; the process is our child and has not been waited for, so its number is still its own.
+        unsafe {
+            libc::kill(self.process, libc::SIGKILL);
+            libc::waitpid(self.process, ptr::null_mut(), 0);
+        }
+    }
+}

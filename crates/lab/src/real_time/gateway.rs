@@ -1,0 +1,210 @@
+//! Where frames of real hosts enter the model.
+//!
+//! A frame must be Ethernet with IPv4 or IPv6 in it. Its five-tuple is a conversation of the model from its first packet on;
+//! the conversation belongs to the scenario's flow that describes it (hosts, protocol, acceptor's port), or to none. What is
+//! for a real host travels as it is ([`Content::Wire`]); what is for a model endpoint is parsed for it. Whatever cannot enter is
+//! counted by its reason, never an error: hosts may send what they like.
+
+use super::hosts::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
+use crate::witness::Witness;
+use crate::world::World;
+use bytes::Bytes;
+use fullpipe_emulate::Arrival;
+use fullpipe_network::wire::{self, ParsedContent, Summary, Transport as Upper};
+use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Packet, Side};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::Transport;
+use fullpipe_units::{FlowId, NodeId};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Most conversations of real hosts; packets of further ones are refused: a flood of addresses and ports must not take all
+/// memory.
+const MAX_CONVERSATIONS: usize = 65_536;
+
+/// Frames that did not enter the model, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Shorter than their headers, or with lengths that contradict each other, or a wrong header checksum.
+    pub malformed: u64,
+    /// Neither IPv4 nor IPv6: address resolution, mostly.
+    pub not_ip: u64,
+    /// For an address that no host of the scenario has, multicast and broadcast among them.
+    pub unroutable: u64,
+    /// Whose time to live would have ended on the way.
+    pub expired: u64,
+    /// Of conversations beyond those that there may be.
+    pub too_many: u64,
+    /// For a model endpoint that does not take them: not of any flow, or damaged.
+    pub unexpected: u64,
+}
+
+/// What tells conversations apart.
+type FiveTuple = (u8, SocketAddr, SocketAddr);
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    flow: FlowId,
+    /// Routers on the way.
+    routers: u8,
+}
+
+/// The way in.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    nodes: BTreeMap<IpAddr, NodeId>,
+    /// Of each port.
+    hosts: Vec<NodeId>,
+    conversations: BTreeMap<FiveTuple, Known>,
+    /// Flows of the scenario by hosts, protocol and the acceptor's port.
+    flows: BTreeMap<(NodeId, NodeId, u8, u16), u32>,
+    pub(crate) refused: Refused,
+}
+
+impl Gateway {
+    /// `hosts`: the node of each port.
+    pub(crate) fn new(scenario: &Scenario, network: &Network<Witness>, hosts: Vec<NodeId>) -> Self {
+        let mut nodes = BTreeMap::new();
+        for number in 0..scenario.nodes.len() {
+            let node = NodeId(number as u32);
+            for version in [IpVersion::V4, IpVersion::V6] {
+                nodes.insert(network.directory.address(node, version), node);
+            }
+        }
+        let mut flows = BTreeMap::new();
+        for (number, flow) in scenario.flows.iter().enumerate() {
+            let protocol = match flow.transport {
+                Transport::Udp => wire::UDP,
+                Transport::Tcp(_) => wire::TCP,
+            };
+            // Of several flows that look alike from outside, the first has all.
+            flows.entry((flow.from, flow.to, protocol, flow.port)).or_insert(number as u32);
+        }
+        Gateway { nodes, hosts, conversations: BTreeMap::new(), flows, refused: Refused::default() }
+    }
+
+    /// A frame arrives, now by the network's clock. There may be an answer for its port.
+    pub(crate) fn enter(
+        &mut self,
+        world: &mut World,
+        network: &mut Network<Witness>,
+        arrival: Arrival,
+    ) -> Option<(usize, Vec<u8>)> {
+        let from = *self.hosts.get(arrival.port)?;
+        let Some(kind) = arrival.bytes.get(12..ETHERNET_HEADER_BYTES) else {
+            self.refused.malformed += 1;
+            return None;
+        };
+        match u16::from_be_bytes([kind[0], kind[1]]) {
+            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => {
+                self.enter_ip(world, network, from, &arrival.bytes.slice(ETHERNET_HEADER_BYTES..))
+            }
+            ETHERTYPE_ARP => self.refused.not_ip += 1,
+            _ => self.refused.not_ip += 1,
+        }
+        None
+    }
+
+    fn enter_ip(&mut self, world: &mut World, network: &mut Network<Witness>, from: NodeId, bytes: &Bytes) {
+        let Ok(summary) = Summary::of(bytes) else {
+            self.refused.malformed += 1;
+            return;
+        };
+        let Some(&to) = self.nodes.get(&summary.destination.ip()) else {
+            self.refused.unroutable += 1;
+            return;
+        };
+        let tuple = (summary.protocol, summary.source, summary.destination);
+        let known = match self.conversations.get(&tuple) {
+            Some(known) => *known,
+            None if self.conversations.len() >= 2 * MAX_CONVERSATIONS => {
+                self.refused.too_many += 1;
+                return;
+            }
+            None => self.introduce(world, network, tuple, from, to),
+        };
+        if summary.hop_limit <= known.routers {
+            self.refused.expired += 1;
+            return;
+        }
+        let packet = Packet {
+            codepoint: summary.codepoint,
+            version: summary.version,
+            ..Packet::new(known.flow, to, summary.total_bytes, Content::Udp { payload_bytes: summary.payload_bytes })
+        };
+        if world.is_real(to) {
+            let bytes = bytes.slice(..summary.total_bytes as usize);
+            let content = Content::Wire {
+                payload_bytes: summary.payload_bytes,
+                protocol: summary.protocol,
+                flags: match summary.transport {
+                    Upper::Tcp { flags, .. } => flags,
+                    _ => 0,
+                },
+                dont_fragment: summary.dont_fragment,
+            };
+            let payload = network.arena.store_payload(Some(bytes));
+            network.send(from, &Packet { content, payload, ..packet });
+        } else {
+            self.enter_model(network, from, packet, bytes);
+        }
+    }
+
+    /// A packet for an endpoint of the model, which understands fields, not bytes.
+    fn enter_model(&mut self, network: &mut Network<Witness>, from: NodeId, packet: Packet, bytes: &Bytes) {
+        let parsed = match wire::parse(bytes) {
+            Ok(parsed) => parsed,
+            Err(_) => {
+                self.refused.unexpected += 1;
+                return;
+            }
+        };
+        let packet = match parsed.content {
+            ParsedContent::Tcp(header, options) => Packet {
+                content: Content::Tcp(header),
+                options: if header.has_side_options() { network.arena.store_options(&options) } else { Side::NONE },
+                payload: network
+                    .arena
+                    .store_payload((!parsed.payload.is_empty()).then(|| bytes.slice_ref(parsed.payload))),
+                ..packet
+            },
+            ParsedContent::Udp => {
+                Packet { content: Content::Udp { payload_bytes: parsed.payload.len() as u32 }, ..packet }
+            }
+            ParsedContent::Fragment { .. } | ParsedContent::Other(_) => {
+                self.refused.unexpected += 1;
+                return;
+            }
+        };
+        network.send(from, &packet);
+    }
+
+    /// A conversation that was not known.
+    #[cold]
+    fn introduce(
+        &mut self,
+        world: &mut World,
+        network: &mut Network<Witness>,
+        tuple: FiveTuple,
+        from: NodeId,
+        to: NodeId,
+    ) -> Known {
+        let (protocol, source, destination) = tuple;
+        let routers = network.path(from, to).len().saturating_sub(1).min(255) as u8;
+        let reverse = (protocol, destination, source);
+        let ends = Ends {
+            source: Endpoint { node: from, port: source.port() },
+            destination: Endpoint { node: to, port: destination.port() },
+        };
+        // The answer to a model endpoint, which began it.
+        let flow = network.directory.find(ends.reverse()).map(FlowId::reverse).unwrap_or_else(|| {
+            let described = self.flows.get(&(from, to, protocol, destination.port())).copied();
+            FlowId(2 * world.introduce_real(network, described, ends, protocol))
+        });
+        let known = Known { flow, routers };
+        self.conversations.insert(tuple, known);
+        let routers = network.path(to, from).len().saturating_sub(1).min(255) as u8;
+        self.conversations.insert(reverse, Known { flow: flow.reverse(), routers });
+        known
+    }
+}

@@ -1,0 +1,83 @@
+//! Real hosts as the model's world sees them: where packets leave it.
+
+use fullpipe_network::{Content, Ends, Handle, Network, wire};
+use fullpipe_record::Observer;
+use fullpipe_units::{Instant, NodeId};
+use std::collections::BTreeMap;
+
+/// An Ethernet address.
+pub(crate) type Mac = [u8; 6];
+
+/// Bytes of an Ethernet header.
+pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
+/// Ethernet's numbers of IPv4, IPv6 and ARP.
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(crate) const ETHERTYPE_ARP: u16 = 0x0806;
+
+/// A real host's port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RealHost {
+    pub(crate) node: NodeId,
+    /// The host's Ethernet address, and the emulator's towards it.
+    pub(crate) mac: Mac,
+    pub(crate) gateway_mac: Mac,
+}
+
+/// A frame that the model has delivered to a real host.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) at: Instant,
+    pub(crate) port: usize,
+    pub(crate) frame: Vec<u8>,
+}
+
+/// All real hosts of a world.
+#[derive(Debug, Default)]
+pub(crate) struct RealHosts {
+    pub(crate) hosts: Vec<RealHost>,
+    /// By node: number of the port.
+    ports: Vec<Option<u32>>,
+    pub(crate) delivered: Vec<Delivery>,
+    /// Conversations that no flow of the scenario describes: protocol and ends.
+    pub(crate) conversations: BTreeMap<u32, (u8, Ends)>,
+    /// Packets that could not be written as bytes.
+    pub(crate) unwritable: u64,
+}
+
+impl RealHosts {
+    pub(crate) fn new(hosts: Vec<RealHost>, nodes: usize) -> Self {
+        let mut ports = vec![None; nodes];
+        for (number, host) in hosts.iter().enumerate() {
+            ports[host.node.index()] = Some(number as u32);
+        }
+        RealHosts { hosts, ports, delivered: Vec::new(), conversations: BTreeMap::new(), unwritable: 0 }
+    }
+
+    /// The port of a node, if it is real.
+    pub(crate) fn port(&self, node: NodeId) -> Option<usize> {
+        self.ports.get(node.index()).copied().flatten().map(|port| port as usize)
+    }
+
+    /// A packet has reached a node: if that is real, its bytes are put on their way there. The packet stays the caller's.
+    pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: Handle) -> bool {
+        let Some(port) = self.port(node) else { return false };
+        let Some(captured) = network.captured(node, handle) else { return false };
+        let host = &self.hosts[port];
+        let mut frame = Vec::with_capacity(ETHERNET_HEADER_BYTES + captured.packet.ip_bytes as usize);
+        frame.extend(host.mac);
+        frame.extend(host.gateway_mac);
+        let v4 = captured.envelope.source.is_ipv4();
+        frame.extend(if v4 { ETHERTYPE_IPV4 } else { ETHERTYPE_IPV6 }.to_be_bytes());
+        debug_assert!(
+            !matches!(captured.packet.content, Content::Arp { .. }),
+            "address resolution stays on its segment"
+        );
+        match wire::write(&captured, usize::MAX, &mut frame) {
+            Ok(_) => self.delivered.push(Delivery { at: network.now(), port, frame }),
+            // A model endpoint that sends what no header can say; counted, so that it does not go unseen.
+            Err(_) => self.unwritable += 1,
+        }
+        true
+    }
+}

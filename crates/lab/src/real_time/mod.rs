@@ -1,0 +1,23 @@
+//! Real time: the same world, driven by the wall clock, with real hosts at its edge.
+//!
+//! [`run`] makes the namespaces of the scenario's real hosts, starts their programs, and lets the model run in step with the
+//! clock. Nothing in the model knows which clock runs.
+
+mod driver;
+mod gateway;
+mod hosts;
+#[cfg(target_os = "linux")]
+mod programs;
+#[cfg(target_os = "linux")]
+mod run;
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_os = "linux")]
+pub use fullpipe_emulate::{Ended, Home, Refused as NotAllowed, enter};
+pub use fullpipe_emulate::{Lateness, Limits, Spread};
+pub use gateway::Refused;
+#[cfg(target_os = "linux")]
+pub use run::{RealOutcome, RealTimeOptions, run};
+
+pub(crate) use hosts::{Delivery, RealHosts};

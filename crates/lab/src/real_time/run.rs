@@ -1,0 +1,128 @@
+//! A real-time run from its set-up to its result.
+
+use super::driver::{AfterStall, Driver};
+use super::gateway::{Gateway, Refused};
+use super::hosts::{Mac, RealHost, RealHosts};
+use super::programs;
+use crate::{Options, Outcome, Plugins, Prepared, RunError, assemble};
+use fullpipe_emulate::{
+    Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
+};
+use fullpipe_network::IpVersion;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description;
+use fullpipe_units::{Instant, NodeId};
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The result of a real-time run.
+#[derive(Debug)]
+pub struct RealOutcome {
+    /// What the model has seen.
+    pub outcome: Outcome,
+    /// How late the emulator was.
+    pub lateness: Lateness,
+    /// Frames of real hosts that did not enter the model.
+    pub refused: Refused,
+    /// How the programs ended, in the order of the scenario.
+    pub programs: Vec<Ended>,
+}
+
+/// What [`run`] needs besides a scenario.
+pub struct RealTimeOptions<'a> {
+    /// As in virtual time.
+    pub options: &'a Options,
+    /// Where the emulator's ends of all interfaces are.
+    pub home: &'a Home,
+    /// The folder that programs' folders are relative to.
+    pub folder: Option<&'a Path>,
+    /// Hears the clock and the account ten times a second; stops the run by saying so.
+    pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
+}
+
+/// Runs a scenario in real time.
+///
+/// # Errors
+/// As [`crate::prepare`]; and if the machine refuses what it takes.
+pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOutcome, RunError> {
+    let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
+    let real: Vec<NodeId> =
+        (0..scenario.nodes.len()).map(|number| NodeId(number as u32)).filter(|node| scenario.is_real(*node)).collect();
+    let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());
+    let (namespaces, ports) = attach(&prepared, &real, asked.home).map_err(machine_refuses)?;
+    prepared.world.set_real(RealHosts::new(real.iter().map(|node| real_host(*node)).collect(), scenario.nodes.len()));
+    let mut gateway = Gateway::new(&scenario, &prepared.network, real.clone());
+    let names = scenario.nodes.iter().enumerate().flat_map(|(number, node)| {
+        let address = |version| (prepared.network.directory.address(NodeId(number as u32), version), node.name.clone());
+        [address(IpVersion::V4), address(IpVersion::V6)]
+    });
+    let settings = programs::settings(&scenario, &real, asked.folder);
+    let programs =
+        Programs::start(asked.home, Arc::new(namespaces), names.collect(), settings).map_err(machine_refuses)?;
+    let clock = WallClock::start();
+    programs.begin(clock);
+    let mut machine = LinuxMachine::new(clock, ports, Some(programs));
+    let mut lateness = Lateness::new(limits(&scenario.real_time));
+    let after_stall = match scenario.real_time.after_stall {
+        description::AfterStall::CatchUp => AfterStall::CatchUp,
+        description::AfterStall::Pause => AfterStall::Pause,
+    };
+    let driver = Driver {
+        prepared: &mut prepared,
+        gateway: &mut gateway,
+        machine: &mut machine,
+        lateness: &mut lateness,
+        after_stall,
+        journal: None,
+        each: asked.each,
+    };
+    let driven = driver.run();
+    let programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
+    driven.map_err(machine_refuses)?;
+    let Prepared { world, network, probes, scenario } = prepared;
+    let refused = gateway.refused;
+    let outcome = Outcome::new(scenario, world, network, probes, false);
+    Ok(RealOutcome { outcome, lateness, refused, programs })
+}
+
+fn limits(described: &description::RealTime) -> Limits {
+    Limits { late_after: described.late_after, late_share: described.late_share, stall_after: described.stall_after }
+}
+
+/// A host's Ethernet address and the emulator's towards it: locally administered, by the node's number.
+fn real_host(node: NodeId) -> RealHost {
+    let [a, b, c, d] = node.0.to_be_bytes();
+    let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };
+    RealHost { node, mac: mac(1), gateway_mac: mac(0) }
+}
+
+/// Makes the namespaces of hosts and opens the emulator's ports to them.
+fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<(Vec<HostNamespace>, Vec<Box<dyn Port>>)> {
+    let mut namespaces = Vec::new();
+    let mut ports: Vec<Box<dyn Port>> = Vec::new();
+    for (number, node) in real.iter().enumerate() {
+        let outer = format!("fp{number}");
+        let host = real_host(*node);
+        let address = |version| -> IpAddr { prepared.network.directory.address(*node, version) };
+        let settings = HostSettings {
+            addresses: vec![address(IpVersion::V4), address(IpVersion::V6)],
+            mac: host.mac,
+            gateway_mac: host.gateway_mac,
+            mtu_bytes: mtu_bytes(&prepared.scenario, *node),
+        };
+        let name = &prepared.scenario.nodes[node.index()].name;
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("host {name}: {error}"));
+        namespaces.push(home.add_host(&outer, &settings).map_err(told)?);
+        ports.push(Box::new(PacketPort::open(&outer).map_err(told)?));
+    }
+    Ok((namespaces, ports))
+}
+
+/// The largest packet that all links away from a host take.
+fn mtu_bytes(scenario: &Scenario, node: NodeId) -> u32 {
+    let links = scenario.links.iter().filter(|link| link.from == node).map(|link| link.mtu_bytes);
+    let media = scenario.ethernets.iter().filter(|ethernet| ethernet.hosts.contains(&node));
+    links.chain(media.map(|ethernet| ethernet.mtu_bytes)).min().unwrap_or(1500)
+}

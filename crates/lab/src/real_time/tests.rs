@@ -1,0 +1,278 @@
+//! The driver on a machine that is made up: its clock and its frames are what the test says.
+
+use super::driver::{AfterStall, Driver};
+use super::gateway::Gateway;
+use super::hosts::{RealHost, RealHosts};
+use crate::{Options, Outcome, Plugins, Prepared, assemble};
+use bytes::Bytes;
+use etherparse::{Ipv4Header, UdpHeader, ip_number};
+use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
+use fullpipe_units::{Duration, Instant, NodeId};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+fn micros(number: u64) -> Duration {
+    Duration::from_nanos(number * 1000)
+}
+
+fn at(micros_since_begin: u64) -> Instant {
+    Instant::ZERO + micros(micros_since_begin)
+}
+
+/// A machine whose clock stands still but for waiting.
+#[derive(Default)]
+struct MadeUp {
+    clock: Instant,
+    /// Frames that will come: when they can be read, and what they are.
+    coming: VecDeque<(Instant, Arrival)>,
+    /// Waits, by number, that take longer than asked for, by so much.
+    oversleeps: BTreeMap<u32, Duration>,
+    waits: u32,
+    drops: u64,
+    /// When each frame was sent, and where.
+    sent: Vec<(Instant, usize, Vec<u8>)>,
+}
+
+impl Machine for MadeUp {
+    fn now(&self) -> Instant {
+        self.clock
+    }
+
+    fn wait(&mut self, deadline: Instant) -> io::Result<()> {
+        let readable = self.coming.front().map_or(Instant::NEVER, |(readable, _)| *readable);
+        let more = self.oversleeps.get(&self.waits).copied().unwrap_or(Duration::ZERO);
+        self.waits += 1;
+        self.clock = self.clock.max(deadline.min(readable)) + more;
+        Ok(())
+    }
+
+    fn receive(&mut self, arrivals: &mut Vec<Arrival>) -> io::Result<()> {
+        while self.coming.front().is_some_and(|(readable, _)| *readable <= self.clock) {
+            arrivals.extend(self.coming.pop_front().map(|(_, arrival)| arrival));
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, port: usize, frame: Vec<u8>) {
+        self.sent.push((self.clock, port, frame));
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn hold(&mut self, by: Duration) {
+        self.clock = Instant::ZERO + self.clock.saturating_since(Instant::ZERO).saturating_sub(by);
+    }
+
+    fn take_drops(&mut self) -> io::Result<u64> {
+        Ok(std::mem::take(&mut self.drops))
+    }
+
+    fn done(&self) -> bool {
+        false
+    }
+}
+
+/// Two real hosts, 10.0.0.1 and 10.0.0.2, and 10 Mbit/s, 5 ms between them.
+const SCENARIO: &str = r#"
+    duration = "100ms"
+    [[host]]
+    name = "client"
+    [[host]]
+    name = "server"
+    [[link]]
+    name = "link"
+    from = "client"
+    to = "server"
+    rate = "10Mbit/s"
+    delay = "5ms"
+    queue = "25packets"
+    framing = "0B"
+    [[flow]]
+    name = "datagrams"
+    from = "client"
+    to = "server"
+    workload = "constant-rate"
+    protocol = "udp"
+    payload = "100B"
+    rate = "1Mbit/s"
+"#;
+
+/// A frame with a UDP datagram of 97 bytes in an IPv4 packet of 125: exactly 100 us at 10 Mbit/s.
+fn frame(from: u8, to: u8, port: u16) -> Bytes {
+    let payload = [7_u8; 97];
+    let (source, destination) = ([10, 0, 0, from], [10, 0, 0, to]);
+    let mut ip = Ipv4Header::new(8 + 97, 64, ip_number::UDP, source, destination).expect("a short packet");
+    ip.header_checksum = ip.calc_header_checksum();
+    let udp = UdpHeader::with_ipv4_checksum(5000, port, &ip, &payload).expect("a short datagram");
+    let ethernet = [2, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0x08, 0x00];
+    let bytes = [&ethernet[..], &ip.to_bytes(), &udp.to_bytes(), &payload].concat();
+    assert_eq!(bytes.len(), 14 + 125);
+    bytes.into()
+}
+
+fn arrival(stamp_micros: u64, port: usize, bytes: Bytes) -> Arrival {
+    Arrival { port, at: at(stamp_micros), bytes }
+}
+
+struct Ran {
+    machine: MadeUp,
+    lateness: Lateness,
+    outcome: Outcome,
+    journal: Vec<(Instant, usize, Vec<u8>)>,
+    refused: super::gateway::Refused,
+}
+
+fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
+    let scenario = Arc::new(fullpipe_scenario::load(SCENARIO, "test", &[]).expect("a good scenario").scenario);
+    let mut prepared =
+        assemble::assemble_addressed(Arc::clone(&scenario), &Options::default(), Plugins::default()).expect("a world");
+    let nodes = vec![NodeId(0), NodeId(1)];
+    let host = |node: &NodeId| RealHost { node: *node, mac: [2, 1, 0, 0, 0, 0], gateway_mac: [2, 0, 0, 0, 0, 0] };
+    prepared.world.set_real(RealHosts::new(nodes.iter().map(host).collect(), 2));
+    let mut gateway = Gateway::new(&scenario, &prepared.network, nodes);
+    let mut lateness = Lateness::new(Limits { stall_after: micros(10_000), ..Limits::default() });
+    let mut machine = machine;
+    let mut journal = Vec::new();
+    let mut keep = |entered, port, bytes: &[u8]| {
+        journal.push((entered, port, bytes.to_vec()));
+        Ok(())
+    };
+    let driver = Driver {
+        prepared: &mut prepared,
+        gateway: &mut gateway,
+        machine: &mut machine,
+        lateness: &mut lateness,
+        after_stall,
+        journal: Some(&mut keep),
+        each: &mut |_, _| false,
+    };
+    driver.run().expect("a machine without faults");
+    let refused = gateway.refused;
+    let Prepared { world, network, probes, scenario } = prepared;
+    let outcome = Outcome::new(scenario, world, network, probes, false);
+    Ran { machine, lateness, outcome, journal, refused }
+}
+
+fn with(frames: impl IntoIterator<Item = (u64, Arrival)>) -> MadeUp {
+    MadeUp {
+        coming: frames.into_iter().map(|(readable, arrival)| (at(readable), arrival)).collect(),
+        ..MadeUp::default()
+    }
+}
+
+/// 100 us of transmission and 5 ms of propagation after its stamp, the frame leaves, with its bytes as they came but for the
+/// Ethernet header.
+#[test]
+fn a_packet_is_due_by_its_stamp() {
+    // Read at once, or 2 ms late: the deadline counts from the stamp.
+    for readable in [1000, 3000] {
+        let ran = run(with([(readable, arrival(1000, 0, frame(1, 2, 9)))]), AfterStall::CatchUp);
+        let [(sent, port, bytes)] = ran.machine.sent.as_slice() else { panic!("{:?}", ran.machine.sent) };
+        assert_eq!((*sent, *port), (at(6100), 1), "read at {readable} us");
+        assert_eq!(bytes[14..], frame(1, 2, 9)[14..]);
+        assert_eq!(ran.lateness.packets().max_nanos, 0);
+        assert_eq!(ran.lateness.arrivals().max_nanos, 0);
+        assert!(ran.lateness.verdict().on_time());
+        let row = ran.outcome.flow("datagrams").expect("the flow");
+        assert_eq!((row.counters.tx_packets, row.counters.rx_packets, row.counters.rx_bytes), (1, 1, 125));
+        assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
+    }
+}
+
+/// Two packets at once: the second waits for the first.
+#[test]
+fn the_link_keeps_its_rate() {
+    let pair = [(1000, arrival(1000, 0, frame(1, 2, 9))), (1000, arrival(1000, 0, frame(1, 2, 9)))];
+    let ran = run(with(pair), AfterStall::CatchUp);
+    let sent: Vec<Instant> = ran.machine.sent.iter().map(|(sent, _, _)| *sent).collect();
+    assert_eq!(sent, [at(6100), at(6200)]);
+}
+
+/// The model has gone on to 3 ms (a packet of the other host was read then) when one with a stamp of 2 ms comes to light.
+#[test]
+fn what_is_stamped_in_the_models_past_enters_at_its_clock_and_counts_as_late() {
+    let frames = [(3000, arrival(3000, 1, frame(2, 1, 77))), (3500, arrival(2000, 0, frame(1, 2, 9)))];
+    let ran = run(with(frames), AfterStall::CatchUp);
+    let mut sent: Vec<_> = ran.machine.sent.iter().map(|(sent, port, _)| (*sent, *port)).collect();
+    sent.sort();
+    assert_eq!(sent, [(at(8100), 0), (at(8100), 1)]);
+    assert_eq!(ran.journal.iter().map(|(entered, ..)| *entered).collect::<Vec<_>>(), [at(3000), at(3000)]);
+    assert!(ran.lateness.arrivals().max_nanos.abs_diff(1_000_000) < 1000, "{:?}", ran.lateness.arrivals());
+}
+
+/// The machine sleeps 50 ms longer than asked for, at 1.1 ms, with a packet due at 6.1 ms.
+#[test]
+fn a_stall_is_told_and_handled_as_asked() {
+    let stalled = || MadeUp {
+        // The first wait ends with the frame, the second is the one that should end at 6 ms, 5 ms after that.
+        oversleeps: BTreeMap::from([(1, micros(50_000))]),
+        ..with([(1000, arrival(1000, 0, frame(1, 2, 9)))])
+    };
+    let ran = run(stalled(), AfterStall::CatchUp);
+    assert_eq!(ran.lateness.stalls(), [micros(50_000)]);
+    assert_eq!(ran.machine.sent[0].0, at(56_000));
+    assert!(ran.lateness.packets().max_nanos.abs_diff(49_900_000) < 50_000, "{:?}", ran.lateness.packets());
+    let reasons = ran.lateness.verdict().reasons;
+    assert!(reasons.iter().any(|reason| reason.contains("stood still 1 time")), "{reasons:?}");
+
+    let ran = run(stalled(), AfterStall::Pause);
+    assert_eq!(ran.lateness.stalls(), [micros(50_000)]);
+    assert_eq!(ran.machine.sent[0].0, at(6100), "by a clock that stood still too");
+    assert_eq!(ran.lateness.packets().max_nanos, 0);
+    assert!(!ran.lateness.verdict().on_time());
+}
+
+#[test]
+fn frames_that_the_machine_loses_spoil_the_run() {
+    let ran = run(MadeUp { drops: 3, ..MadeUp::default() }, AfterStall::CatchUp);
+    assert_eq!(ran.lateness.drops(), 3);
+    assert!(!ran.lateness.verdict().on_time());
+}
+
+/// What was late the first time enters at the same instant again, read in time.
+#[test]
+fn a_journal_replayed_gives_the_same_records() {
+    let frames = (0..200).map(|number| {
+        let stamp = 500 + number * 137;
+        let (port, bytes) = if number % 3 == 0 { (1, frame(2, 1, 77)) } else { (0, frame(1, 2, 9)) };
+        // Read late by 0 to 1.2 ms, in order of reading.
+        (stamp + 1200 - (number * 53) % 1200, arrival(stamp, port, bytes))
+    });
+    let mut frames: Vec<_> = frames.collect();
+    frames.sort_by_key(|(readable, _)| *readable);
+    // Each port hands over in order of its stamps.
+    let mut last = [Instant::ZERO; 2];
+    for (_, arrival) in &mut frames {
+        arrival.at = arrival.at.max(last[arrival.port]);
+        last[arrival.port] = arrival.at;
+    }
+    let first = run(with(frames), AfterStall::CatchUp);
+    assert!(first.lateness.arrivals().max_nanos > 0, "some were late");
+    let again = first.journal.iter().map(|(entered, port, bytes)| {
+        let arrival = Arrival { port: *port, at: *entered, bytes: bytes.clone().into() };
+        (entered.as_nanos() / 1000 + 1, arrival)
+    });
+    let replayed = run(with(again), AfterStall::CatchUp);
+    let rows = |ran: &Ran| ran.outcome.flow_rows().map(|row| format!("{row:?}")).collect::<Vec<_>>();
+    assert_eq!(rows(&first), rows(&replayed));
+    let frames = |ran: &Ran| ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes.clone())).collect::<Vec<_>>();
+    assert_eq!(frames(&first), frames(&replayed));
+}
+
+#[test]
+fn what_cannot_enter_is_counted_by_its_reason() {
+    let mut short = frame(1, 2, 9).to_vec();
+    short.truncate(13);
+    let mut arp = frame(1, 2, 9).to_vec();
+    arp[13] = 6;
+    let mut damaged = frame(1, 2, 9).to_vec();
+    damaged[14 + 9] ^= 0x10;
+    let frames = [short, arp, damaged, frame(1, 99, 9).to_vec()];
+    let ran = run(with(frames.map(|bytes| (1000, arrival(1000, 0, bytes.into())))), AfterStall::CatchUp);
+    let refused = ran.refused;
+    assert_eq!((refused.malformed, refused.not_ip, refused.unroutable), (2, 1, 1), "{refused:?}");
+    assert!(ran.machine.sent.is_empty());
+}

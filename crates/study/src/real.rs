@@ -1,0 +1,156 @@
+//! The laboratory of real time: scenarios run by the wall clock, with real programs in namespaces of this machine.
+
+use crate::laboratory::{self, VirtualLaboratory};
+use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use fullpipe_lab::real_time::{self, Lateness, RealOutcome, RealTimeOptions, Spread};
+use fullpipe_scenario::Override;
+use fullpipe_scenario::description::LatenessPolicy;
+use fullpipe_units::Instant;
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Hears the clock and the account of lateness while a run goes on.
+pub type Live = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
+
+/// Runs scenarios in real time, one at a time.
+pub struct RealLaboratory {
+    resolver: VirtualLaboratory,
+    home: real_time::Home,
+    live: Live,
+}
+
+impl fmt::Debug for RealLaboratory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RealLaboratory").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+impl RealLaboratory {
+    /// A laboratory of this build, whose hosts are joined in `home`.
+    pub fn new(build: impl Into<String>, home: real_time::Home, live: Live) -> Self {
+        RealLaboratory { resolver: VirtualLaboratory::new(build), home, live }
+    }
+}
+
+impl Laboratory for RealLaboratory {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        let mut resolved = self.resolver.resolve(scenario, overrides)?;
+        resolved.content.extend(b"\nclock: real");
+        Ok(resolved)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        let loaded = laboratory::load(scenario, seed, options)?;
+        let lab_options = laboratory::lab_options(options);
+        let policy = loaded.real_time.policy;
+        let mut each = |now: Instant, lateness: &Lateness| {
+            (self.live)(now, lateness);
+            options.stop.load(Ordering::Relaxed)
+        };
+        let asked = RealTimeOptions {
+            options: &lab_options,
+            home: &self.home,
+            folder: scenario.folder.as_deref(),
+            each: &mut each,
+        };
+        let result = real_time::run(Arc::new(loaded), asked).map_err(|error| match error {
+            fullpipe_lab::RunError::Machine(reason) => RunError::Machine(reason),
+            other => RunError::Failed(other.to_string()),
+        })?;
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let failures: Vec<&str> = result.programs.iter().filter_map(|ended| ended.failure.as_deref()).collect();
+        if !failures.is_empty() {
+            return Err(RunError::Failed(failures.join("; ")));
+        }
+        let mut records = laboratory::records(&result.outcome, scenario, options, "real")?;
+        records.facts.insert("lateness".to_owned(), lateness(&result.lateness));
+        records.facts.insert("refused_frames".to_owned(), refused(&result));
+        records.facts.insert("programs".to_owned(), programs(&result));
+        for ended in result.programs {
+            for (kind, text) in [("out", ended.output), ("err", ended.errors)] {
+                if !text.is_empty() {
+                    records.attachments.push((format!("{}.{kind}.txt", ended.name), text));
+                }
+            }
+        }
+        if policy == LatenessPolicy::HardLimit {
+            records.distrust.extend(result.lateness.verdict().reasons.into_iter().map(|why| format!("late: {why}")));
+        }
+        Ok(records)
+    }
+
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn build(&self) -> String {
+        self.resolver.build()
+    }
+}
+
+/// The account as `run.json` has it: times in seconds.
+fn lateness(lateness: &Lateness) -> Value {
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let spread = |spread: Spread| {
+        json!({
+            "count": spread.count,
+            "late": spread.late,
+            "p50_s": seconds(spread.p50_nanos),
+            "p90_s": seconds(spread.p90_nanos),
+            "p99_s": seconds(spread.p99_nanos),
+            "p999_s": seconds(spread.p999_nanos),
+            "max_s": seconds(spread.max_nanos),
+        })
+    };
+    let verdict = lateness.verdict();
+    let (events, packets, arrivals) = (lateness.events(), lateness.packets(), lateness.arrivals());
+    json!({
+        "on_time": verdict.on_time(),
+        "reasons": verdict.reasons,
+        "packets_late": packets.late,
+        "packets_p50_us": packets.p50_nanos as f64 / 1e3,
+        "packets_p99_us": packets.p99_nanos as f64 / 1e3,
+        "packets_max_us": packets.max_nanos as f64 / 1e3,
+        "stall_count": lateness.stall_count(),
+        "longest_stall_s": lateness.stalls().iter().max().map_or(0.0, |longest| longest.as_secs_f64()),
+        "own_drops": lateness.drops(),
+        "late_after_s": lateness.limits().late_after.as_secs_f64(),
+        "late_share_allowed": lateness.limits().late_share,
+        "stall_after_s": lateness.limits().stall_after.as_secs_f64(),
+        "events": spread(events),
+        "packets": spread(packets),
+        "arrivals": spread(arrivals),
+        "stalls_s": lateness.stalls().iter().map(|stall| stall.as_secs_f64()).collect::<Vec<_>>(),
+    })
+}
+
+fn refused(result: &RealOutcome) -> Value {
+    let refused = result.refused;
+    json!({
+        "malformed": refused.malformed,
+        "not_ip": refused.not_ip,
+        "unroutable": refused.unroutable,
+        "expired": refused.expired,
+        "too_many_conversations": refused.too_many,
+        "unexpected": refused.unexpected,
+    })
+}
+
+fn programs(result: &RealOutcome) -> Value {
+    let time = |at: Option<Instant>| at.map(|at| at.saturating_since(Instant::ZERO).as_secs_f64());
+    let programs = result.programs.iter();
+    programs
+        .map(|ended| {
+            json!({
+                "name": ended.name,
+                "ended": ended.how,
+                "started_s": time(ended.started),
+                "ended_s": time(ended.ended),
+            })
+        })
+        .collect()
+}
