@@ -114,7 +114,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, addressed: 
         .iter()
         .flat_map(|flow| [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]);
     for (direction, path) in paths.collect::<Vec<_>>().into_iter().enumerate() {
-        network.observer.add_flow(direction / 2, path);
+        network.observer.add_flow(scenario.flows[direction / 2].ip, path);
     }
     network.observer.watch(plugins.observers);
     let world = World::new(flows, applications, shared.clone(), lie_from);

@@ -26,8 +26,6 @@ pub(crate) struct Witness {
     /// Frames transmitted.
     pub(crate) transmissions: u64,
     flows: u32,
-    /// Whether the scenario's flows are of IPv6.
-    ipv6: Vec<bool>,
 }
 
 /// Observers that few runs have.
@@ -162,8 +160,7 @@ impl Witness {
             reordering_links(scenario).chain(unpromised).for_each(|link| packets.may_reorder(link));
             Box::new(More { auditor: Some(packets), plugged: Vec::new() })
         });
-        let ipv6 = scenario.flows.iter().map(|flow| flow.ip == IpVersion::V6).collect();
-        Witness { monitor, auditor, more, data_packets: 0, transmissions: 0, flows: 0, ipv6 }
+        Witness { monitor, auditor, more, data_packets: 0, transmissions: 0, flows: 0 }
     }
 
     /// Lets others watch as well.
@@ -178,9 +175,9 @@ impl Witness {
         self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
     }
 
-    /// The next direction of a conversation of a flow, with the links that its packets pass.
-    pub(crate) fn add_flow(&mut self, flow: usize, path: Vec<LinkId>) {
-        let declared = self.declared(flow, path);
+    /// The next direction of a conversation, with the links that its packets pass.
+    pub(crate) fn add_flow(&mut self, version: IpVersion, path: Vec<LinkId>) {
+        let declared = DeclaredFlow { path, ipv6: version == IpVersion::V6 };
         self.auditor.add_flow(FlowId(self.flows), &declared);
         if let Some(packets) = self.more.as_mut().and_then(|more| more.auditor.as_mut()) {
             packets.add_flow(FlowId(self.flows), &declared);
@@ -188,15 +185,11 @@ impl Witness {
         self.flows += 1;
     }
 
-    fn declared(&self, flow: usize, path: Vec<LinkId>) -> DeclaredFlow {
-        DeclaredFlow { path, ipv6: self.ipv6[flow] }
-    }
-
-    /// A further conversation of a flow was opened.
-    pub(crate) fn grow(&mut self, conversations: usize, flow: usize) {
+    /// A conversation was opened that nobody knew of before.
+    pub(crate) fn grow(&mut self, conversations: usize, version: IpVersion) {
         self.monitor.grow(2 * conversations);
         for _ in 0..2 {
-            self.add_flow(flow, Vec::new());
+            self.add_flow(version, Vec::new());
         }
     }
 
@@ -314,32 +307,5 @@ impl Observer for Witness {
         if let Some(more) = &mut self.more {
             more.passed(transmission);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_further_conversation_is_of_its_flow_s_internet_protocol() {
-        let text = "duration = '1s'
-            topology = { kind = 'chain', link = [{ rate = '1Mbit/s', delay = '1ms' }] }
-            flow = [
-                { name = 'old', from = 'source', to = 'sink' },
-                { name = 'new', from = 'source', to = 'sink', ip = 'ipv6' },
-            ]";
-        let scenario = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
-        let options = Options { audit_packets: true, ..Options::default() };
-        let mut witness = Witness::new(&scenario.scenario, &options, std::iter::empty());
-        let ipv6 = |witness: &Witness| {
-            let told = format!("{witness:?}");
-            (told.matches("ipv6: true").count(), told.matches("ipv6: false").count())
-        };
-        (0..4).for_each(|direction| witness.add_flow(direction / 2, Vec::new()));
-        assert_eq!(ipv6(&witness), (2, 2));
-        witness.grow(3, 1);
-        witness.grow(4, 0);
-        assert_eq!(ipv6(&witness), (4, 4));
     }
 }

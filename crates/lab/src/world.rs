@@ -251,6 +251,7 @@ impl World {
         network: &mut Network<Witness>,
         described: Option<u32>,
         ends: Ends,
+        version: IpVersion,
         protocol: u8,
     ) -> u32 {
         let flow = described.unwrap_or(UNDESCRIBED);
@@ -262,7 +263,7 @@ impl World {
             flow
         } else {
             self.core.conversations.push(Conversation { flow, number, endpoints: [NONE; 2], gone: [None, None] });
-            network.observer.grow(self.core.conversations.len(), flow as usize);
+            network.observer.grow(self.core.conversations.len(), version);
             self.core.conversations.len() as u32 - 1
         };
         network.directory.declare(FlowId(2 * conversation), ends);
@@ -549,7 +550,7 @@ impl Core {
             flow as usize
         } else {
             self.conversations.push(Conversation { flow, number: opened, endpoints: [NONE; 2], gone: [None, None] });
-            network.observer.grow(self.conversations.len(), flow as usize);
+            network.observer.grow(self.conversations.len(), self.flows[flow as usize].version);
             let conversation = self.conversations.len() - 1;
             // Where anybody asks for ports, the flow's first conversation has them.
             if let Some(like) = network.directory.ends(FlowId(2 * flow)) {

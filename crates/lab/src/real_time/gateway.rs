@@ -190,6 +190,7 @@ impl Gateway {
         to: NodeId,
     ) -> Known {
         let (protocol, source, destination) = tuple;
+        let version = if source.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
         let routers = network.path(from, to).len().saturating_sub(1).min(255) as u8;
         let reverse = (protocol, destination, source);
         let ends = Ends {
@@ -199,7 +200,7 @@ impl Gateway {
         // The answer to a model endpoint, which began it.
         let flow = network.directory.find(ends.reverse()).map(FlowId::reverse).unwrap_or_else(|| {
             let described = self.flows.get(&(from, to, protocol, destination.port())).copied();
-            FlowId(2 * world.introduce_real(network, described, ends, protocol))
+            FlowId(2 * world.introduce_real(network, described, ends, version, protocol))
         });
         let known = Known { flow, routers };
         self.conversations.insert(tuple, known);

@@ -98,8 +98,10 @@ fn real_host(node: NodeId) -> RealHost {
     RealHost { node, mac: mac(1), gateway_mac: mac(0) }
 }
 
+type Attached = (Vec<HostNamespace>, Vec<Box<dyn Port>>);
+
 /// Makes the namespaces of hosts and opens the emulator's ports to them.
-fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<(Vec<HostNamespace>, Vec<Box<dyn Port>>)> {
+fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attached> {
     let mut namespaces = Vec::new();
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for (number, node) in real.iter().enumerate() {
