@@ -91,21 +91,26 @@ impl RecentMax {
 /// While it probes for the round-trip time a BBR keeps the window too small to fill the path, and marks the connection
 /// as limited by the application, so that no low rate is taken for the path's. The control cannot mark the transport's
 /// packets, but it recognises them: a packet carries what had been delivered when it was sent.
+///
+/// Where a round trip takes seconds, packets of one phase are still acknowledged in the next: two are remembered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLimit {
-    /// Delivered when the phase began; packets sent from then on are marked.
-    from_bytes: u64,
+    /// Delivered when the last two phases began and ended: packets sent from the first to before the second are marked.
+    /// The second is unbounded while the phase lasts.
+    phases: [(u64, u64); 2],
     /// The phase ends when more than this is delivered; 0 outside.
     until_bytes: u64,
-    /// Delivered when the phase ended; packets sent from then on are not marked.
-    ended_bytes: u64,
 }
 
 impl OwnLimit {
     /// The phase lasts at least until what is in flight now has been delivered.
     pub(crate) fn mark(&mut self, delivered_bytes: u64, in_flight_bytes: u64) {
-        if self.until_bytes == 0 {
-            self.from_bytes = delivered_bytes;
+        let [_, last] = &mut self.phases;
+        if self.until_bytes == 0 && last.1 == delivered_bytes {
+            // It has only just ended: it goes on.
+            last.1 = UNBOUNDED;
+        } else if self.until_bytes == 0 {
+            self.phases = [*last, (delivered_bytes, UNBOUNDED)];
         }
         self.until_bytes = delivered_bytes.saturating_add(in_flight_bytes).max(1);
     }
@@ -114,13 +119,13 @@ impl OwnLimit {
     pub(crate) fn on_ack(&mut self, delivered_bytes: u64) {
         if self.until_bytes != 0 && delivered_bytes > self.until_bytes {
             self.until_bytes = 0;
-            self.ended_bytes = delivered_bytes;
+            self.phases[1].1 = delivered_bytes;
         }
     }
 
-    /// Whether a packet was sent in the phase.
+    /// Whether a packet was sent in a phase.
     pub(crate) fn covers(&self, prior_delivered_bytes: u64) -> bool {
-        prior_delivered_bytes >= self.from_bytes && (self.until_bytes != 0 || prior_delivered_bytes < self.ended_bytes)
+        self.phases.iter().any(|(from, end)| (*from..*end).contains(&prior_delivered_bytes))
     }
 }
 
@@ -177,6 +182,25 @@ mod tests {
         assert!(limit.covers(1_600), "exactly what was in flight has been delivered: not yet over");
         limit.on_ack(1_700);
         assert!(limit.covers(1_699) && !limit.covers(1_700));
+        // The next phase begins while packets of this one are still under way.
+        limit.mark(2_000, 700);
+        assert!(limit.covers(1_000) && limit.covers(1_699) && !limit.covers(1_700) && !limit.covers(1_999));
+        assert!(limit.covers(2_000) && limit.covers(9_999));
+        limit.on_ack(2_701);
+        limit.mark(3_000, 0);
+        assert!(!limit.covers(1_699) && limit.covers(2_700) && !limit.covers(2_701) && limit.covers(3_000));
+    }
+
+    #[test]
+    fn a_phase_that_is_marked_again_as_it_ends_goes_on() {
+        // With nothing in flight it ends with the next delivery, unless that is within the phase too.
+        let mut limit = OwnLimit::default();
+        limit.mark(1_000, 0);
+        for delivered in [1_100, 1_200, 1_300] {
+            limit.on_ack(delivered);
+            limit.mark(delivered, 0);
+        }
+        assert!(!limit.covers(999) && limit.covers(1_000) && limit.covers(1_099) && limit.covers(5_000));
     }
 
     #[test]

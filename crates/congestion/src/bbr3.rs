@@ -45,6 +45,8 @@
 //! * The transport is taken to have selective acknowledgements.
 //! * A probe's bound cannot be exceeded by the lost packet itself, so `InflightAtLoss` is at least what was in flight
 //!   before.
+//! * A round of losses begins with what was delivered before the acknowledgement that told of the first: losses come first.
+//! * An acknowledgement without a rate sample (of less than the smallest round-trip time) begins no round.
 //! * A max filter of two cycles forgets the older one only when the newer has a sample.
 //! * Once Startup is over the slow-start threshold is the smallest window: the transport then calls the window limiting
 //!   only if it was.

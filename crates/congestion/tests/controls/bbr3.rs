@@ -753,6 +753,57 @@ fn a_tenth_of_the_rate_shows_at_once_in_losses_and_in_two_cycles_in_the_bandwidt
     assert!((bandwidth / 10e6 - 1.0).abs() < 0.02, "{bandwidth}");
 }
 
+/// A path of 100 Mbit/s with a queue of twenty BDP, of which a tenth of the rate is left at an instant.
+fn a_tenth_behind_a_deep_queue(rtt_ms: u64, falls_at: f64, seed: u64) -> Pipe {
+    let mut pipe = Pipe::new(100_000_000, 20 * 12_500 * rtt_ms, seed);
+    pipe.add("bbr3", Duration::from_millis(rtt_ms), Instant::ZERO, seed);
+    pipe.run(falls_at);
+    pipe.bottleneck.rate_bps = 10_000_000;
+    pipe
+}
+
+#[test]
+fn a_tenth_of_the_rate_is_found_in_two_cycles_though_nothing_is_lost() {
+    // 3 ms hold 37 500 bytes, 25 segments. Two BDP of the old rate in flight make rounds of 60 ms. REFILL comes 24 to 26
+    // rounds after UP has ended, lasts one, and UP lasts three without growth: 28 to 30 rounds or 1.7 to 1.8 s, a little
+    // more since UP has 2.25 BDP in flight. In each of these cycles the filter advances once; the second advance
+    // forgets the old rate. ProbeRTT is just over, and two cycles fit before the next.
+    for seed in 1..=5 {
+        let falls_at = 5.4;
+        let mut pipe = a_tenth_behind_a_deep_queue(3, falls_at, seed);
+        let mut found = None;
+        pipe.run_watching(instant(falls_at + 4.0), |now, sender, _| {
+            if sender.value("max_bw_bps") < 11e6 {
+                found.get_or_insert(now.as_secs_f64() - falls_at);
+            }
+        });
+        let found = found.expect("within two cycles");
+        assert!(found > 1.7 && found < 4.0, "seed {seed}: {found}");
+        let bandwidth = pipe.senders[0].value("bw_bps");
+        assert!((bandwidth / 10e6 - 1.0).abs() < 0.02, "{bandwidth}");
+        assert_eq!(pipe.bottleneck.drops, 0);
+    }
+}
+
+#[test]
+fn a_tenth_of_the_rate_is_not_found_where_probe_rtt_cuts_every_cycle() {
+    // 20 ms: rounds of 0.4 s, so that a cycle takes two to three seconds and five rounds, more than four: one fits
+    // between ProbeRTTs five seconds apart, and its advance still keeps the rates before the fall. ProbeRTT itself, with
+    // half a BDP of the old rate in flight, sees five times the round-trip time, which after ten seconds is the
+    // smallest. From then on a round takes two seconds or more, a cycle twelve, and ProbeRTT comes before its end.
+    for seed in 1..=3 {
+        let mut pipe = a_tenth_behind_a_deep_queue(20, 9.9, seed);
+        pipe.run(14.0);
+        assert!(pipe.senders[0].value("min_rtt_s") < 0.022);
+        pipe.run(20.5);
+        let smallest = pipe.senders[0].value("min_rtt_s");
+        assert!(smallest > 0.095 && smallest < 0.105, "{smallest}");
+        pipe.run(60.0);
+        let bandwidth = pipe.senders[0].value("max_bw_bps");
+        assert!(bandwidth > 98e6, "seed {seed}: {bandwidth}");
+    }
+}
+
 #[test]
 fn a_path_of_less_than_a_segment_keeps_four_in_flight() {
     // 100 kbit/s and 20 ms hold 250 bytes; the pacing is right all the same, and the link busy.
