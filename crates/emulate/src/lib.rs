@@ -11,6 +11,8 @@ mod endpoint;
 mod lateness;
 mod machine;
 #[cfg(target_os = "linux")]
+pub mod measure;
+#[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;

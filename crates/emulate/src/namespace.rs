@@ -27,6 +27,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Why this machine does not let the program have namespaces.
 #[derive(Debug)]
@@ -109,6 +110,8 @@ pub fn enter() -> Result<(), Refused> {
 #[derive(Debug)]
 pub struct Home {
     network: OwnedFd,
+    /// Interfaces made so far. Those of hosts that are gone go a little later than they, so no name comes twice.
+    interfaces: AtomicU32,
 }
 
 fn network_namespace() -> io::Result<OwnedFd> {
@@ -131,7 +134,7 @@ impl Home {
             network_namespace()
         };
         let refused = |error| Refused { what: "a network namespace could not be made", error, advice: advice() };
-        Ok(Home { network: make().map_err(refused)? })
+        Ok(Home { network: make().map_err(refused)?, interfaces: AtomicU32::new(0) })
     }
 
     /// Does something with the calling thread in a host's network namespace: sockets that it opens are the host's.
@@ -144,32 +147,54 @@ impl Home {
 
     /// The same namespace, to be held elsewhere too.
     pub(crate) fn clone(&self) -> io::Result<Self> {
-        Ok(Home { network: self.network.try_clone()? })
+        Ok(Home { network: self.network.try_clone()?, interfaces: AtomicU32::new(0) })
     }
 
-    /// Makes the network namespace of a host, joined to this one by a pair of interfaces: `outer`, which is the name here,
-    /// and `eth0` in the host. All that the host sends to others than itself goes over it.
+    /// Makes the network namespace of a host, joined to this one by a pair of interfaces: `eth0` in the host, to which all
+    /// goes that it sends to others than itself, and one here, whose name is returned.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn add_host(&self, outer: &str, settings: &HostSettings) -> io::Result<HostNamespace> {
+    pub fn add_host(&self, settings: &HostSettings) -> io::Result<(HostNamespace, String)> {
+        let outer = format!("fp{}", self.interfaces.fetch_add(1, Ordering::Relaxed));
         let mut here = Netlink::open()?;
         sys::unshare(UnshareFlags::NEWNET)?;
         let made = network_namespace().and_then(|network| {
             here.add_veth(
-                &VethEnd { name: outer, mac: settings.gateway_mac, mtu_bytes: settings.mtu_bytes },
+                &VethEnd { name: &outer, mac: settings.gateway_mac, mtu_bytes: settings.mtu_bytes },
                 &VethEnd { name: "eth0", mac: settings.mac, mtu_bytes: settings.mtu_bytes },
                 network.as_fd(),
             )?;
             settings.apply()?;
-            let table = |name: &str| fs::File::open(Path::new("/proc/thread-self/net").join(name));
-            let sockets = [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?];
-            Ok(HostNamespace { network, sockets })
+            HostNamespace::here(network)
         });
         go_to(&self.network)?;
         let host = made?;
-        here.set_up(index_of(outer)?)?;
-        Ok(host)
+        here.set_up(index_of(&outer)?)?;
+        Ok((host, outer))
+    }
+
+    /// Makes two hosts joined by one pair of interfaces, without an emulator between them: what this machine does by itself.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add_pair(&self, settings: [&HostSettings; 2]) -> io::Result<[HostNamespace; 2]> {
+        let end =
+            |number: usize| VethEnd { name: "eth0", mac: settings[number].mac, mtu_bytes: settings[number].mtu_bytes };
+        let make = || {
+            sys::unshare(UnshareFlags::NEWNET)?;
+            let second = network_namespace()?;
+            sys::unshare(UnshareFlags::NEWNET)?;
+            Netlink::open()?.add_veth(&end(0), &end(1), second.as_fd())?;
+            settings[0].apply()?;
+            let first = HostNamespace::here(network_namespace()?)?;
+            go_to(&second)?;
+            settings[1].apply()?;
+            Ok([first, HostNamespace::here(second)?])
+        };
+        let made = make();
+        go_to(&self.network)?;
+        made
     }
 }
 
@@ -298,6 +323,12 @@ const LISTEN: &str = "0A";
 const UNCONNECTED: &str = "07";
 
 impl HostNamespace {
+    /// That of the calling thread.
+    fn here(network: OwnedFd) -> io::Result<Self> {
+        let table = |name: &str| fs::File::open(Path::new("/proc/thread-self/net").join(name));
+        Ok(HostNamespace { network, sockets: [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?] })
+    }
+
     /// Whether a TCP socket listens on this port.
     pub(crate) fn listens(&self, port: u16) -> bool {
         self.sockets[..2].iter().any(|table| has_socket(table, port, LISTEN))

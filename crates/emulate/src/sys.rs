@@ -64,11 +64,8 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
     let on: c_int = 1;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &on)?;
-    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)?;
-    // Beyond the system's limit only with privileges; without, the limit holds.
-    if set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer_bytes).is_err() {
-        set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &buffer_bytes)?;
-    }
+    ask_for_stamps(fd)?;
+    ask_for_buffer(fd, buffer_bytes)?;
     if set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &buffer_bytes).is_err() {
         set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &buffer_bytes)?;
     }
@@ -85,6 +82,24 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
         ))?;
     }
     Ok(socket)
+}
+
+/// Makes the kernel stamp what a socket receives.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn ask_for_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: c_int = 1;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+}
+
+/// Asks for a socket's receive buffer: beyond the system's limit only with privileges; without, the limit holds.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn ask_for_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
 }
 
 /// Frames that a packet socket could not keep since the last call.

@@ -53,6 +53,7 @@ impl Laboratory for RealLaboratory {
             options: &lab_options,
             home: &self.home,
             folder: scenario.folder.as_deref(),
+            at_hosts: None,
             each: &mut each,
         };
         let result = real_time::run(Arc::new(loaded), asked).map_err(|error| match error {

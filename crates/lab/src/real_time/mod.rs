@@ -14,10 +14,10 @@ mod run;
 mod tests;
 
 #[cfg(target_os = "linux")]
-pub use fullpipe_emulate::{Ended, Home, Refused as NotAllowed, enter};
+pub use fullpipe_emulate::{Ended, Home, HostNamespace, HostSettings, Refused as NotAllowed, enter, measure};
 pub use fullpipe_emulate::{Lateness, Limits, Spread};
 pub use gateway::Refused;
 #[cfg(target_os = "linux")]
-pub use run::{RealOutcome, RealTimeOptions, run};
+pub use run::{AtHosts, RealOutcome, RealTimeOptions, run};
 
 pub(crate) use hosts::{Delivery, RealHosts};

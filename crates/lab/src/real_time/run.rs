@@ -11,7 +11,7 @@ use fullpipe_emulate::{
 use fullpipe_network::IpVersion;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
-use fullpipe_units::{Instant, NodeId};
+use fullpipe_units::{Duration, Instant, NodeId};
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,9 +26,14 @@ pub struct RealOutcome {
     pub lateness: Lateness,
     /// Frames of real hosts that did not enter the model.
     pub refused: Refused,
+    /// How long it ran.
+    pub ran: Duration,
     /// How the programs ended, in the order of the scenario.
     pub programs: Vec<Ended>,
 }
+
+/// Begins something at the hosts of a run, in the order of the scenario's real hosts.
+pub type AtHosts<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
 
 /// What [`run`] needs besides a scenario.
 pub struct RealTimeOptions<'a> {
@@ -38,6 +43,8 @@ pub struct RealTimeOptions<'a> {
     pub home: &'a Home,
     /// The folder that programs' folders are relative to.
     pub folder: Option<&'a Path>,
+    /// May begin something at the hosts, when they are there and before the clock starts.
+    pub at_hosts: Option<&'a mut AtHosts<'a>>,
     /// Hears the clock and the account ten times a second; stops the run by saying so.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
@@ -52,6 +59,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         (0..scenario.nodes.len()).map(|number| NodeId(number as u32)).filter(|node| scenario.is_real(*node)).collect();
     let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());
     let (namespaces, ports) = attach(&prepared, &real, asked.home).map_err(machine_refuses)?;
+    let namespaces = Arc::new(namespaces);
     prepared.world.set_real(RealHosts::new(real.iter().map(|node| real_host(*node)).collect(), scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, real.clone());
     let names = scenario.nodes.iter().enumerate().flat_map(|(number, node)| {
@@ -60,7 +68,10 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     });
     let settings = programs::settings(&scenario, &real, asked.folder);
     let programs =
-        Programs::start(asked.home, Arc::new(namespaces), names.collect(), settings).map_err(machine_refuses)?;
+        Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings).map_err(machine_refuses)?;
+    if let Some(at_hosts) = asked.at_hosts {
+        at_hosts(&namespaces).map_err(machine_refuses)?;
+    }
     let clock = WallClock::start();
     programs.begin(clock);
     let mut machine = LinuxMachine::new(clock, ports, Some(programs));
@@ -79,12 +90,13 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         each: asked.each,
     };
     let driven = driver.run();
+    let ran = clock.now().saturating_since(Instant::ZERO);
     let programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
     driven.map_err(machine_refuses)?;
     let Prepared { world, network, probes, scenario } = prepared;
     let refused = gateway.refused;
     let outcome = Outcome::new(scenario, world, network, probes, false);
-    Ok(RealOutcome { outcome, lateness, refused, programs })
+    Ok(RealOutcome { outcome, lateness, refused, ran, programs })
 }
 
 fn limits(described: &description::RealTime) -> Limits {
@@ -104,8 +116,7 @@ type Attached = (Vec<HostNamespace>, Vec<Box<dyn Port>>);
 fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attached> {
     let mut namespaces = Vec::new();
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
-    for (number, node) in real.iter().enumerate() {
-        let outer = format!("fp{number}");
+    for node in real {
         let host = real_host(*node);
         let address = |version| -> IpAddr { prepared.network.directory.address(*node, version) };
         let settings = HostSettings {
@@ -116,7 +127,8 @@ fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attac
         };
         let name = &prepared.scenario.nodes[node.index()].name;
         let told = |error: io::Error| io::Error::new(error.kind(), format!("host {name}: {error}"));
-        namespaces.push(home.add_host(&outer, &settings).map_err(told)?);
+        let (namespace, outer) = home.add_host(&settings).map_err(told)?;
+        namespaces.push(namespace);
         ports.push(Box::new(PacketPort::open(&outer).map_err(told)?));
     }
     Ok((namespaces, ports))

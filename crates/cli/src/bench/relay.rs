@@ -1,0 +1,210 @@
+//! The benchmark `relay`: what the emulator adds to a network of two real hosts.
+//!
+//! Measured in turn with a direct pair of interfaces between the hosts, three times each, medians reported: the round trip of
+//! a small datagram, one each millisecond, with nothing and with the emulator between; the delay of 10 000 datagrams a second
+//! over a link of 10 ms; the rate at which a link of 100 Mbit/s, offered more, lets packets through for ten seconds; 100 000
+//! packets of 1500 bytes a second.
+
+use crate::exit::Failure;
+use fullpipe::embedded;
+use fullpipe::lab::real_time::{self, HostNamespace, HostSettings, Lateness, RealTimeOptions};
+use fullpipe::lab::{self, real_time::measure};
+use fullpipe::scenario::{self, Override};
+use fullpipe::units::{Duration, Instant};
+use serde_json::{Value, json};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+const ROUNDS: usize = 3;
+const ROUND_TRIPS: u32 = 1500;
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::machine(format!("relay: {error}"))
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+const LEFT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const RIGHT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+fn ends(hosts: &[HostNamespace]) -> io::Result<[measure::End<'_>; 2]> {
+    match hosts {
+        [left, right] => Ok([measure::End { host: left, address: LEFT }, measure::End { host: right, address: RIGHT }]),
+        _ => Err(io::Error::other("two hosts were asked for")),
+    }
+}
+
+/// What a measurement through the emulator gave, and how late the emulator was.
+struct Through<T> {
+    result: T,
+    lateness: Lateness,
+    refused: u64,
+}
+
+/// Sums over all runs.
+#[derive(Default)]
+struct Sums {
+    seconds: f64,
+    packets: u64,
+    hops: u64,
+}
+
+/// Runs the scenario with these settings until the measurement that begins at its hosts is over.
+fn through<T: 'static>(
+    home: &real_time::Home,
+    set: &[&str],
+    sums: &mut Sums,
+    begin: impl Fn(&real_time::Home, [measure::End<'_>; 2]) -> io::Result<measure::Measurement<T>>,
+) -> Result<Through<T>, Failure> {
+    let text = embedded::scenario("bench/relay").ok_or_else(|| failed("no embedded scenario bench/relay"))?;
+    let set: Vec<Override> = set.iter().map(|text| Override::parse(text).map_err(failed)).collect::<Result<_, _>>()?;
+    let loaded = scenario::load(text, "scenarios/bench/relay.toml", &set).map_err(failed)?;
+    let running = std::cell::RefCell::new(None);
+    let options = lab::Options::default();
+    let asked = RealTimeOptions {
+        options: &options,
+        home,
+        folder: None,
+        at_hosts: Some(&mut |hosts: &[HostNamespace]| {
+            *running.borrow_mut() = Some(begin(home, ends(hosts)?)?);
+            Ok(())
+        }),
+        each: &mut |_: Instant, _: &Lateness| running.borrow().as_ref().is_some_and(measure::Measurement::done),
+    };
+    let outcome = real_time::run(Arc::new(loaded.scenario), asked).map_err(failed)?;
+    let measurement = running.into_inner().ok_or_else(|| failed("nothing was measured"))?;
+    let refused = outcome.refused;
+    let totals = outcome.outcome.totals();
+    sums.seconds += outcome.ran.as_secs_f64();
+    sums.packets += totals.data_packets;
+    sums.hops += totals.packet_hops;
+    let verdict = outcome.outcome.verdict();
+    if !verdict.passed() {
+        return Err(Failure::untrusted(verdict.to_string()));
+    }
+    Ok(Through {
+        result: measurement.finish().map_err(failed)?,
+        lateness: outcome.lateness,
+        refused: refused.malformed + refused.too_many,
+    })
+}
+
+/// Two hosts joined directly.
+fn pair(home: &real_time::Home) -> io::Result<[HostNamespace; 2]> {
+    let [left, right] = [[2, 1, 0, 0, 0, 1], [2, 1, 0, 0, 0, 2]];
+    let settings =
+        |address, mac, gateway_mac| HostSettings { addresses: vec![address], mac, gateway_mac, mtu_bytes: 1500 };
+    home.add_pair([&settings(LEFT, left, right), &settings(RIGHT, right, left)])
+}
+
+fn sorted(mut times: Vec<Duration>) -> Vec<Duration> {
+    times.sort();
+    times
+}
+
+/// Measures and gives the benchmark's row. To be called by a process with one thread.
+pub(super) fn measure() -> Result<Value, Failure> {
+    real_time::enter().map_err(failed)?;
+    let home = real_time::Home::new().map_err(failed)?;
+    let millisecond = Duration::from_millis(1);
+    let mut sums = Sums::default();
+    let begin = super::cpu_seconds();
+    let (mut direct, mut relayed, mut direct_99, mut relayed_99) = (vec![], vec![], vec![], vec![]);
+    let (mut delay_50, mut delay_99, mut direct_delay, mut rate) = (vec![], vec![], vec![], vec![]);
+    let (mut lost, mut own_losses, mut packets_per_second) = (vec![], 0, vec![]);
+    for _ in 0..ROUNDS {
+        let hosts = pair(&home).map_err(failed)?;
+        let [left, right] = ends(&hosts).map_err(failed)?;
+        let times = measure::round_trips(&home, left, right, ROUND_TRIPS, millisecond).and_then(|m| m.finish());
+        let times = sorted(times.map_err(failed)?);
+        direct.push(micros(measure::quantile(&times, 0.5)));
+        direct_99.push(micros(measure::quantile(&times, 0.99)));
+        let stream = measure::stream(&home, left, right, 100, Duration::from_nanos(100_000), 20_000);
+        let delays = stream.and_then(|m| m.finish()).map_err(failed)?.delays();
+        direct_delay.push(micros(measure::quantile(&delays, 0.5)));
+
+        let times = through(&home, &[], &mut sums, |home, [left, right]| {
+            measure::round_trips(home, left, right, ROUND_TRIPS, millisecond)
+        })?;
+        let times = sorted(times.result);
+        relayed.push(micros(measure::quantile(&times, 0.5)));
+        relayed_99.push(micros(measure::quantile(&times, 0.99)));
+
+        // 10 ms, and 128 bytes at 100 Gbit/s: 10 ns.
+        let stream = through(&home, &["link.path.delay=10ms"], &mut sums, |home, [left, right]| {
+            measure::stream(home, left, right, 100, Duration::from_nanos(100_000), 50_000)
+        })?;
+        let errors: Vec<Duration> = stream.result.delays();
+        let error = |share| (micros(measure::quantile(&errors, share)) - 10_000.0).abs();
+        delay_50.push(error(0.5));
+        delay_99.push(error(0.99));
+
+        // 1500 bytes each 109 us are 110 Mbit/s.
+        let set = ["link.path.rate=100Mbit/s", "link.path.queue=100packets"];
+        let stream = through(&home, &set, &mut sums, |home, [left, right]| {
+            measure::stream(home, left, right, 1472, Duration::from_nanos(109_090), 92_000)
+        })?;
+        rate.push(stream.result.arrivals_per_second() * 12_000.0);
+
+        let stream = through(&home, &[], &mut sums, |home, [left, right]| {
+            measure::stream(home, left, right, 1472, Duration::from_nanos(10_000), 300_000)
+        })?;
+        let sent = stream.result.sent;
+        lost.push((sent - (stream.result.arrived.len() as u64).min(sent)) as f64);
+        own_losses += stream.lateness.drops() + stream.refused;
+        packets_per_second.push(stream.result.arrivals_per_second());
+    }
+    let (direct, relayed) = (median(direct), median(relayed));
+    let rate = median(rate);
+    let cpu_seconds = super::cpu_seconds() - begin;
+    Ok(json!({
+        "name": "relay",
+        "simulated_seconds": sums.seconds,
+        "packets": sums.packets,
+        "packet_hops": sums.hops,
+        "cpu_seconds": cpu_seconds,
+        "packets_per_cpu_second": sums.packets as f64 / cpu_seconds,
+        "packet_hops_per_cpu_second": sums.hops as f64 / cpu_seconds,
+        "peak_rss_bytes": super::peak_rss_bytes(),
+        "direct_round_trip_p50_us": direct,
+        "direct_round_trip_p99_us": median(direct_99),
+        "round_trip_p50_us": relayed,
+        "round_trip_p99_us": median(relayed_99),
+        "added_round_trip_p50_us": relayed - direct,
+        "delay_error_p50_us": median(delay_50),
+        "delay_error_p99_us": median(delay_99),
+        "direct_delay_p50_us": median(direct_delay),
+        "rate_bps": rate,
+        "rate_error_percent": (rate / 1e8 - 1.0) * 100.0,
+        "relayed_packets_per_second": median(packets_per_second),
+        "packets_not_arrived": median(lost),
+        "own_losses": own_losses,
+    }))
+}
+
+/// The row in words.
+pub(super) fn describe(row: &Value) -> String {
+    let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+    format!(
+        "relay: round trip {:.1} us (p50) instead of {:.1} with a direct pair: {:.1} us more; delay of 10 ms missed by {:.1} us \
+         (p50) and {:.0} us (p99); 100 Mbit/s held within {:.2} %; {:.0} packets of 1500 bytes a second, {} of 300000 not \
+         arrived, own losses {}",
+        number("round_trip_p50_us"),
+        number("direct_round_trip_p50_us"),
+        number("added_round_trip_p50_us"),
+        number("delay_error_p50_us"),
+        number("delay_error_p99_us"),
+        number("rate_error_percent").abs(),
+        number("relayed_packets_per_second"),
+        number("packets_not_arrived"),
+        number("own_losses"),
+    )
+}

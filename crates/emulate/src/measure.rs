@@ -1,0 +1,225 @@
+//! Measuring a path between two hosts with datagrams of this machine's kernel: round trips, delays one way, packets that get
+//! through. For benchmarks and calibration; not part of any run.
+//!
+//! One-way delays are from just before the sender's call to the kernel's arrival stamp at the receiver, by one clock. So they
+//! hold what the kernel and the pair of interfaces take, which a direct pair, measured beside, shows.
+
+use crate::namespace::{Home, HostNamespace};
+use crate::sys::{self, BATCH, Received, Receiver};
+use crate::waiting;
+use fullpipe_units::Duration;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Nanoseconds of the clock that arrival stamps are of.
+fn now_nanos() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+fn sleep_until(nanos: u64) {
+    let left = nanos.saturating_sub(now_nanos());
+    if left > 0 {
+        std::thread::sleep(std::time::Duration::from_nanos(left));
+    }
+}
+
+/// One end of a measured path.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// The host's namespace.
+    pub host: &'a HostNamespace,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+const PORT: u16 = 9;
+
+/// How long the last packets have to arrive.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
+
+fn sockets(home: &Home, from: End<'_>, to: End<'_>) -> io::Result<(UdpSocket, UdpSocket, SocketAddr)> {
+    let sender = home.inside(from.host, || UdpSocket::bind((from.address, 0)))??;
+    let receiver = home.inside(to.host, || UdpSocket::bind((to.address, PORT)))??;
+    sys::ask_for_stamps(receiver.as_fd())?;
+    Ok((sender, receiver, SocketAddr::new(to.address, PORT)))
+}
+
+/// A measurement under way.
+#[derive(Debug)]
+pub struct Measurement<T> {
+    thread: JoinHandle<io::Result<T>>,
+}
+
+impl<T> Measurement<T> {
+    fn start(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<Self>
+    where
+        T: Send + 'static,
+    {
+        Ok(Measurement { thread: std::thread::Builder::new().name("measurement".to_owned()).spawn(work)? })
+    }
+
+    /// Whether it is over.
+    pub fn done(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Its result.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn finish(self) -> io::Result<T> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Sends `count` small datagrams, one each `interval` after the answer to the last, to a host that sends them back. The times
+/// until the answers, in order; lost ones are left out.
+///
+/// # Errors
+/// The kernel's.
+pub fn round_trips(
+    home: &Home,
+    from: End<'_>,
+    to: End<'_>,
+    count: u32,
+    interval: Duration,
+) -> io::Result<Measurement<Vec<Duration>>> {
+    let (sender, receiver, address) = sockets(home, from, to)?;
+    let over = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&over);
+    receiver.set_read_timeout(Some(PATIENCE))?;
+    sender.set_read_timeout(Some(PATIENCE))?;
+    let echo = std::thread::Builder::new().name("echo".to_owned()).spawn(move || {
+        let mut bytes = [0; 64];
+        while !asked.load(Ordering::Relaxed) {
+            if let Ok((length, peer)) = receiver.recv_from(&mut bytes) {
+                // An echo that is not taken is one that is lost.
+                let _ = receiver.send_to(&bytes[..length], peer);
+            }
+        }
+    })?;
+    Measurement::start(move || {
+        waiting::ask_for_exact_wakeups();
+        let mut times = Vec::new();
+        for number in 0..count {
+            let sent = now_nanos();
+            sender.send_to(&number.to_be_bytes(), address)?;
+            let mut answer = [0; 64];
+            while let Ok(length) = sender.recv(&mut answer) {
+                if answer[..length] == number.to_be_bytes() {
+                    times.push(Duration::from_nanos(now_nanos().saturating_sub(sent)));
+                    break;
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(interval.as_nanos()));
+        }
+        over.store(true, Ordering::Relaxed);
+        let _ = echo.join();
+        Ok(times)
+    })
+}
+
+/// What a stream of datagrams met.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams that the sender's kernel did not take.
+    pub refused: u64,
+    /// When each that arrived was sent and arrived, nanoseconds since 1970, in order of arrival.
+    pub arrived: Vec<(u64, u64)>,
+}
+
+impl Stream {
+    /// The delays, sorted.
+    pub fn delays(&self) -> Vec<Duration> {
+        let mut delays: Vec<Duration> =
+            self.arrived.iter().map(|(sent, arrived)| Duration::from_nanos(arrived.saturating_sub(*sent))).collect();
+        delays.sort();
+        delays
+    }
+
+    /// Datagrams per second between the first arrival and the last.
+    pub fn arrivals_per_second(&self) -> f64 {
+        match (self.arrived.first(), self.arrived.last()) {
+            (Some((_, first)), Some((_, last))) if last > first => {
+                (self.arrived.len() - 1) as f64 * 1e9 / (last - first) as f64
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+/// Sends `count` datagrams of so many payload bytes (at least 8), one each `interval`; what the sender missed by sleeping too
+/// long it makes good at once.
+///
+/// # Errors
+/// The kernel's.
+pub fn stream(
+    home: &Home,
+    from: End<'_>,
+    to: End<'_>,
+    payload_bytes: usize,
+    interval: Duration,
+    count: u64,
+) -> io::Result<Measurement<Stream>> {
+    let (sender, receiver, address) = sockets(home, from, to)?;
+    sys::ask_for_buffer(receiver.as_fd(), 64 << 20)?;
+    receiver.set_nonblocking(true)?;
+    let over = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&over);
+    let taker = std::thread::Builder::new().name("receiver".to_owned()).spawn(move || take_all(&receiver, &asked))?;
+    Measurement::start(move || {
+        waiting::ask_for_exact_wakeups();
+        sender.connect(address)?;
+        let mut result = Stream::default();
+        let mut payload = vec![0; payload_bytes.max(8)];
+        let begin = now_nanos();
+        for number in 0..count {
+            sleep_until(begin + number * interval.as_nanos());
+            payload[..8].copy_from_slice(&now_nanos().to_be_bytes());
+            match sender.send(&payload) {
+                Ok(_) => result.sent += 1,
+                Err(_) => result.refused += 1,
+            }
+        }
+        std::thread::sleep(PATIENCE);
+        over.store(true, Ordering::Relaxed);
+        result.arrived = taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(result)
+    })
+}
+
+fn take_all(receiver: &UdpSocket, over: &AtomicBool) -> io::Result<Vec<(u64, u64)>> {
+    let mut buffers = Receiver::new();
+    let mut batch = [Received { bytes: 0, stamp_nanos: None }; BATCH];
+    let mut arrived = Vec::new();
+    loop {
+        let count = buffers.receive(receiver.as_fd(), &mut batch)?;
+        for (number, received) in batch.iter().enumerate().take(count) {
+            let frame = buffers.frame(number, received.bytes);
+            if let (Some(sent), Some(at)) = (frame.first_chunk::<8>(), received.stamp_nanos) {
+                arrived.push((u64::from_be_bytes(*sent), at));
+            }
+        }
+        if count == 0 {
+            if over.load(Ordering::Relaxed) {
+                return Ok(arrived);
+            }
+            // Stamps are the kernel's: reading late costs nothing, and leaves the processor to others.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+/// The value below which this share of sorted values lies; zero without any.
+pub fn quantile(sorted: &[Duration], share: f64) -> Duration {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get(((sorted.len() as f64 * share) as usize).min(last)).copied().unwrap_or(Duration::ZERO)
+}
