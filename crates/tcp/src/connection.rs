@@ -9,17 +9,19 @@
 mod fast_open;
 mod handshake;
 mod life;
+mod output;
 
 use self::fast_open::FastOpen;
 pub use self::fast_open::{Cookie, FastOpenEntry};
 use self::handshake::Opening;
 use self::life::Life;
+pub use self::output::{Beside, Transmit};
 use crate::Config;
 use crate::acknowledge::{Arrival, timestamp};
 use crate::buffers::ByteStore;
 use crate::ecn::option_of;
 use crate::receiver::{Answer, Receiver};
-use crate::sender::{Outgoing, Sender};
+use crate::sender::Sender;
 use crate::sequence::{Numbering, timestamp_before};
 use crate::status::{Inspect, State, Statistics};
 use bytes::Bytes;
@@ -28,26 +30,6 @@ use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TcpHe
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use std::sync::Arc;
-
-/// A segment to send. Make one and hand it to every [`Connection::poll_transmit`].
-#[derive(Clone, Debug, Default)]
-pub struct Transmit {
-    /// The header.
-    pub header: TcpHeader,
-    /// What goes with it.
-    pub beside: Beside,
-}
-
-/// What goes with the header of a segment to send.
-#[derive(Clone, Debug, Default)]
-pub struct Beside {
-    /// Options beside the header; hold as far as the header says so.
-    pub options: SegmentOptions,
-    /// The payload where it consists of bytes; `None` for a mere length (`header.payload_bytes`).
-    pub payload: Option<Bytes>,
-    /// ECN bits of the packet that carries it.
-    pub codepoint: Codepoint,
-}
 
 /// A segment that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -671,166 +653,6 @@ impl Connection {
     #[inline(always)]
     pub fn near_deadline(&self) -> Instant {
         self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
-    }
-
-    /// Fills in the next segment to send now, or says that there is none. To be called until it does.
-    pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
-        self.poll_segment(now, &mut out.header, &mut out.beside)
-    }
-
-    /// The same for a host that wants the header where its packet will lie. Copying a header whose fields were stored
-    /// just before, in words that several of them share, stalled the processor four times a segment.
-    #[inline]
-    pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
-        if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, header, out) {
-            return true;
-        }
-        if !self.open {
-            return self.poll_early(now, header, out);
-        }
-        if let Some(outgoing) = self.sender.poll(&self.config, now) {
-            self.fill_data(now, &outgoing, header, out);
-            return true;
-        }
-        if self.pending & pending::ACK != 0 {
-            self.pending &= !pending::ACK;
-            self.fill_ack(now, header, out);
-            return true;
-        }
-        false
-    }
-
-    #[cold]
-    fn poll_unusual(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
-        if self.pending & pending::RESET != 0 {
-            self.pending &= !pending::RESET;
-            *header = self.rare().reply;
-            out.codepoint = Codepoint::NotEct;
-            out.payload = None;
-            return true;
-        }
-        if self.pending & pending::SYN != 0 {
-            self.pending &= !pending::SYN;
-            self.fill_syn(now, header, out);
-            return true;
-        }
-        if self.pending & pending::KEEP_ALIVE != 0 {
-            self.pending &= !pending::KEEP_ALIVE;
-            let sequence = self.numbering.to_wire(self.sender.next).wrapping_sub(1);
-            self.fill_header(now, sequence, header, out);
-            if let Some(ecn) = &mut self.sender.ecn {
-                header.flags |= ecn.receiver.flags();
-            }
-            return true;
-        }
-        if let Some(ecn) = &mut self.sender.ecn
-            && let Some((number, echo)) = ecn.receiver.take_earlier()
-            && self.open
-        {
-            self.fill_earlier_ack(now, number, echo, header, out);
-            return true;
-        }
-        let again = self.pending & pending::ACK_TWICE;
-        if self.pending & (pending::ACK_FIRST | pending::ACK_TWICE) != 0 && self.state != State::Closed {
-            self.pending &= !(pending::ACK | pending::ACK_FIRST | pending::ACK_TWICE);
-            if again != 0 {
-                self.pending |= pending::ACK;
-            }
-            self.fill_ack(now, header, out);
-            return true;
-        }
-        false
-    }
-
-    /// The header that every segment of an open connection has.
-    #[inline(always)]
-    fn fill_header(&mut self, now: Instant, sequence: u32, header: &mut TcpHeader, out: &mut Beside) {
-        let window = (self.receiver.window_bytes() >> self.window_shift).min(65_535) as u16;
-        let timestamp = if self.options != 0 { self.clock(now) } else { 0 };
-        *header = TcpHeader {
-            sequence,
-            acknowledgement: self.peer_numbering.to_wire(self.receiver.next),
-            timestamp,
-            timestamp_echo: if self.options != 0 { self.recent_timestamp } else { 0 },
-            flags: flags::ACK,
-            window,
-            payload_bytes: 0,
-            mss: 0,
-            options: self.options,
-            window_scale: 0,
-            sack_count: 0,
-            other_option_bytes: 0,
-        };
-        out.payload = None;
-        out.codepoint = Codepoint::NotEct;
-        self.receiver.on_ack_sent();
-    }
-
-    /// What an acknowledgement would have said that was being delayed when the marks began or ended (DCTCP).
-    #[cold]
-    fn fill_earlier_ack(&mut self, now: Instant, number: u64, echo: bool, header: &mut TcpHeader, out: &mut Beside) {
-        let since = self.receiver.next - number;
-        self.fill_header(now, self.numbering.to_wire(self.sender.next), header, out);
-        header.acknowledgement = self.peer_numbering.to_wire(number);
-        header.window = (u64::from(header.window) + (since >> self.window_shift)).min(65_535) as u16;
-        header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
-    }
-
-    #[inline]
-    fn fill_ack(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
-        let sequence = self.numbering.to_wire(self.sender.next);
-        self.fill_header(now, sequence, header, out);
-        if self.sender.sack {
-            let most = if self.options != 0 { MAX_SACK_BLOCKS - 1 } else { MAX_SACK_BLOCKS };
-            header.sack_count = self.receiver.sack_blocks(self.peer_numbering, most, &mut out.options.sacks);
-        }
-        if let Some(ecn) = &mut self.sender.ecn {
-            header.flags |= ecn.receiver.flags();
-            ecn.receiver.complete_ack(header, &mut out.options.accurate_ecn);
-        }
-    }
-
-    #[inline]
-    fn fill_data(&mut self, now: Instant, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
-        self.fill_header(now, self.numbering.to_wire(outgoing.start), header, out);
-        self.pending &= !pending::ACK;
-        header.payload_bytes = outgoing.payload_bytes as u16;
-        if self.sender.bytes.is_some() && outgoing.payload_bytes > 0 {
-            self.fill_bytes(outgoing, out);
-        }
-        if self.sender.ecn.is_some() {
-            self.fill_ecn(outgoing, header, out);
-        }
-        if outgoing.fin() {
-            header.flags |= flags::FIN;
-            match self.state {
-                State::Established => self.state = State::FinWait1,
-                State::CloseWait => self.state = State::LastAck,
-                _ => {}
-            }
-        }
-    }
-
-    /// New data: ECN-capable, and the first after a reduction says so (RFC 3168 section 6.1.2).
-    #[inline(never)]
-    fn fill_ecn(&mut self, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
-        let Some(ecn) = &mut self.sender.ecn else { return };
-        header.flags |= ecn.receiver.flags();
-        if !outgoing.fresh() || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
-            return;
-        }
-        out.codepoint = match self.sender.control.codepoint {
-            Codepoint::NotEct => Codepoint::Ect0,
-            chosen => chosen,
-        };
-        if ecn.sender.take_reduced() {
-            header.flags |= flags::CWR;
-        }
-    }
-
-    #[cold]
-    fn fill_bytes(&mut self, outgoing: &Outgoing, out: &mut Beside) {
-        out.payload = self.sender.bytes.as_ref().and_then(|bytes| bytes.slice(outgoing.start, outgoing.payload_bytes));
     }
 
     /// The next thing the application ought to know.
