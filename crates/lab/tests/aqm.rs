@@ -7,22 +7,15 @@
 
 mod common;
 
-use common::{mean, outcome};
+use common::{behind_fast_access, mean, outcome};
 
 /// Bulk flows of a round trip of `round_trip_ms` through one link; a call of 50 packets a second from 10 s on.
 fn scenario(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> String {
+    let delay_ms = round_trip_ms / 2 - 1;
+    let bottleneck = format!("rate = '{megabits}Mbit/s'\ndelay = '{delay_ms}ms'\ndiscipline = {discipline}");
     format!(
         "duration = '80s'
-        [topology]
-        kind = 'chain'
-        [[topology.link]]
-        rate = '1Gbit/s'
-        delay = '1ms'
-        queue = 'unlimited'
-        [[topology.link]]
-        rate = '{megabits}Mbit/s'
-        delay = '{}ms'
-        discipline = {discipline}
+        {}
         [tcp]
         preset = 'linux'
         congestion = '{congestion}'
@@ -43,7 +36,7 @@ fn scenario(discipline: &str, congestion: &str, flows: u32, megabits: u32, round
         [[probe]]
         link = 'link2'
         metrics = ['queue_delay_s', 'throughput_bps']",
-        round_trip_ms / 2 - 1
+        behind_fast_access(&bottleneck)
     )
 }
 

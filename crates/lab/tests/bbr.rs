@@ -90,6 +90,23 @@ fn stays_in(outcome: &Outcome, state: u32) -> Vec<(f64, f64)> {
     stays(outcome).iter().filter(|stay| stay.2 == state).map(|stay| (stay.0, stay.1)).collect()
 }
 
+/// Stays in ProbeRTT: so many seconds after the smallest sample, which may have come at any time before `settled_s`, then
+/// so many after the end of the last.
+fn probe_rtts(outcome: &Outcome, state: u32, interval_s: f64, settled_s: f64) -> Vec<(f64, f64)> {
+    let probes = stays_in(outcome, state);
+    assert!(probes[0].0 > interval_s && probes[0].0 < interval_s + settled_s + 0.1, "{probes:?}");
+    for pair in probes.windows(2) {
+        assert!((pair[1].0 - pair[0].1 - interval_s).abs() <= 0.002, "{probes:?}");
+    }
+    probes
+}
+
+/// The most of a series in a stay in ProbeRTT, once what was in flight before has left.
+fn most_within(outcome: &Outcome, metric: &str, (from, to): (f64, f64)) -> f64 {
+    let inside = |at: f64| at > from + 0.03 && at < to - 0.001;
+    series(outcome, metric).filter(|(at, _)| inside(*at)).map(|(_, value)| value).fold(0.0, f64::max)
+}
+
 #[test]
 fn states_of_bbr1_and_the_schedule_of_probe_rtt() {
     const STARTUP: u32 = 0;
@@ -109,23 +126,14 @@ fn states_of_bbr1_and_the_schedule_of_probe_rtt() {
     // Of a full queue and a path, two BDP, a BDP leaves at a net rate of 0.657 times the link's: 1.5 round trips.
     let drain = all[1].1 - all[1].0;
     assert!((0.02..0.04).contains(&drain), "{drain}");
-    // Ten seconds after the smallest round-trip sample, which may have come at any time before DRAIN was over; then ten
-    // after the end of the last.
-    let probes = stays_in(&outcome, PROBE_RTT);
+    let probes = probe_rtts(&outcome, PROBE_RTT, 10.0, all[2].0);
     assert_eq!(probes.len(), 4, "{probes:?}");
-    assert!(probes[0].0 > 10.0 && probes[0].0 < 10.0 + all[2].0 + 0.1, "{probes:?}");
-    for pair in probes.windows(2) {
-        assert!((pair[1].0 - pair[0].1 - 10.0).abs() <= 0.002, "{probes:?}");
-    }
-    for (from, to) in &probes {
+    for probe in probes {
         // What is in flight falls to four segments in about a round trip; then 200 ms, to the next acknowledgement.
-        assert!((0.2..0.25).contains(&(to - from)), "{probes:?}");
-        let inside = |at: f64| at > from + 0.03 && at < to - 0.001;
-        let most = series(&outcome, "inflight_bytes").filter(|(at, _)| inside(*at)).map(|(_, bytes)| bytes);
-        assert_eq!(most.fold(0.0, f64::max), 4.0 * 1448.0);
+        assert!((0.2..0.25).contains(&(probe.1 - probe.0)), "{probe:?}");
+        assert_eq!(most_within(&outcome, "inflight_bytes", probe), 4.0 * 1448.0);
         // The queue is empty but for these.
-        let queue = series(&outcome, "queue_bytes").filter(|(at, _)| inside(*at)).map(|(_, bytes)| bytes);
-        assert!(queue.fold(0.0, f64::max) <= 4.0 * 1502.0);
+        assert!(most_within(&outcome, "queue_bytes", probe) <= 4.0 * 1502.0);
     }
     // The gains show in the pacing rate: 1.25, 0.75 and 1 times 0.99 of the bandwidth.
     let bandwidth = series(&outcome, "control_bw_bps").last().expect("a sample").1;
@@ -166,20 +174,13 @@ fn states_of_bbr3_and_the_schedule_of_probe_rtt() {
         };
         assert!(pair[1] == next || pair[1] == PROBE_RTT && pair[0] != PROBE_RTT, "{order:?}");
     }
-    // Five seconds after the smallest sample, then five after the end of the last.
-    let probes = stays_in(&outcome, PROBE_RTT);
+    let probes = probe_rtts(&outcome, PROBE_RTT, 5.0, all[2].0);
     assert_eq!(probes.len(), 8, "{probes:?}");
-    assert!(probes[0].0 > 5.0 && probes[0].0 < 5.0 + all[2].0 + 0.1, "{probes:?}");
-    for pair in probes.windows(2) {
-        assert!((pair[1].0 - pair[0].1 - 5.0).abs() <= 0.002, "{probes:?}");
-    }
-    for (from, to) in &probes {
-        assert!((0.2..0.23).contains(&(to - from)), "{probes:?}");
-        let inside = |at: f64| at > from + 0.03 && at < to - 0.001;
-        let most = series(&outcome, "inflight_bytes").filter(|(at, _)| inside(*at)).map(|(_, bytes)| bytes);
+    for probe in probes {
+        assert!((0.2..0.23).contains(&(probe.1 - probe.0)), "{probe:?}");
         // Half a BDP of payload: 96.4 Mbit/s * 20.1 ms / 2.
         let half = PAYLOAD_BPS * 0.0201 / 16.0;
-        let most = most.fold(0.0, f64::max);
+        let most = most_within(&outcome, "inflight_bytes", probe);
         assert!(most > 0.95 * half && most < 1.02 * half, "{most} of {half}");
     }
     // Between the probes for bandwidth, DOWN and CRUISE together, lie 62 or 63 rounds (the path holds 167 segments) of

@@ -9,16 +9,7 @@ use fullpipe_scenario::description::Discipline;
 fn network(discipline: &str) -> String {
     format!(
         "duration = '20s'
-        [topology]
-        kind = 'chain'
-        [[topology.link]]
-        rate = '1Gbit/s'
-        delay = '1ms'
-        queue = 'unlimited'
-        [[topology.link]]
-        rate = '10Mbit/s'
-        delay = '19ms'
-        discipline = {discipline}
+        {}
         [[flow]]
         name = 'bulk'
         from = 'source'
@@ -34,7 +25,8 @@ fn network(discipline: &str) -> String {
         priority = 0
         [[probe]]
         link = 'link2'
-        metrics = ['queue_bytes', 'drops', 'marks']"
+        metrics = ['queue_bytes', 'drops', 'marks']",
+        common::behind_fast_access(&format!("rate = '10Mbit/s'\ndelay = '19ms'\ndiscipline = {discipline}"))
     )
 }
 
@@ -99,17 +91,10 @@ fn a_discipline_alone_leaves_nothing_to_the_device() {
 fn dctcp_needs_no_more_than_its_name_and_a_queue_that_marks() {
     // A step at 20 packets of 1502 bytes at 100 Mbit/s is 2.4 ms. DCTCP's queue swings about the step (Alizadeh et al.
     // 2010): the queue's mean stays below twice that, nothing is lost, and the link is full.
-    let text = "duration = '10s'
-        [topology]
-        kind = 'chain'
-        [[topology.link]]
-        rate = '1Gbit/s'
-        delay = '1ms'
-        queue = 'unlimited'
-        [[topology.link]]
-        rate = '100Mbit/s'
-        delay = '1ms'
-        discipline = { kind = 'step', threshold = '20packets' }
+    let bottleneck = "rate = '100Mbit/s'\ndelay = '1ms'\ndiscipline = { kind = 'step', threshold = '20packets' }";
+    let outcome = common::outcome(&format!(
+        "duration = '10s'
+        {}
         [[flow]]
         name = 'bulk'
         from = 'source'
@@ -117,8 +102,9 @@ fn dctcp_needs_no_more_than_its_name_and_a_queue_that_marks() {
         congestion = 'dctcp'
         [[probe]]
         link = 'link2'
-        metrics = ['queue_delay_s', 'marks']";
-    let outcome = common::outcome(text);
+        metrics = ['queue_delay_s', 'marks']",
+        common::behind_fast_access(bottleneck)
+    ));
     let row = outcome.flow_rows().next().unwrap();
     assert!(row.goodput_bps.unwrap() > 95e6, "{:?}", row.goodput_bps);
     assert!(row.counters.lost_packets == 0 && row.marked_packets.unwrap() > 100, "{row:?}");

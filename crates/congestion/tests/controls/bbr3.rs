@@ -444,8 +444,8 @@ fn a_safe_sample_above_the_bound_raises_it() {
     assert_eq!(script.value("inflight_longterm_bytes"), (110 * MSS) as f64, "3 of 120 are more than 2 %");
 }
 
-#[test]
-fn a_recovery_for_nothing_gives_the_bounds_and_the_probe_back() {
+/// A probe that three losses of 100 segments have ended, and the window before them.
+fn probe_ended_by_losses() -> (Script, u64) {
     let mut script = probing();
     let window = script.control.cwnd_bytes;
     for _ in 0..3 {
@@ -453,6 +453,12 @@ fn a_recovery_for_nothing_gives_the_bounds_and_the_probe_back() {
     }
     script.enter_recovery(100 * MSS);
     script.ack(Step { lost: 3 * MSS, in_flight: 90 * MSS, ..AT_ONCE });
+    (script, window)
+}
+
+#[test]
+fn a_recovery_for_nothing_gives_the_bounds_and_the_probe_back() {
+    let (mut script, window) = probe_ended_by_losses();
     assert!(script.state() == DOWN && script.control.cwnd_bytes < window);
     script.leave_recovery(true);
     assert_eq!((script.state(), script.value("inflight_longterm_bytes")), (REFILL, 0.0));
@@ -489,13 +495,7 @@ fn a_recovery_for_nothing_does_not_undo_the_one_before() {
 
 #[test]
 fn a_recovery_that_was_needed_gives_only_the_window_back() {
-    let mut script = probing();
-    let window = script.control.cwnd_bytes;
-    for _ in 0..3 {
-        script.lose(100 * MSS, 0);
-    }
-    script.enter_recovery(100 * MSS);
-    script.ack(Step { lost: 3 * MSS, in_flight: 90 * MSS, ..AT_ONCE });
+    let (mut script, window) = probe_ended_by_losses();
     script.leave_recovery(false);
     assert_eq!(script.control.cwnd_bytes, window);
     script.ack(Step { in_flight: 90 * MSS, ..AT_ONCE });

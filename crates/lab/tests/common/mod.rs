@@ -20,6 +20,20 @@ pub(crate) fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
     outcome
 }
 
+/// The table `topology`: hosts `source` and `sink`, an access link of 1 Gbit/s and 1 ms, and `link2`, the bottleneck.
+pub(crate) fn behind_fast_access(bottleneck: &str) -> String {
+    format!(
+        "[topology]
+        kind = 'chain'
+        [[topology.link]]
+        rate = '1Gbit/s'
+        delay = '1ms'
+        queue = 'unlimited'
+        [[topology.link]]
+        {bottleneck}"
+    )
+}
+
 /// Mean of a series over samples at or after `from_s`.
 pub(crate) fn mean(outcome: &Outcome, metric: &str, from_s: f64) -> f64 {
     let values: Vec<f64> = outcome
