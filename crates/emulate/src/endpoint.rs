@@ -1,16 +1,18 @@
 //! Traffic by the sockets of this machine's kernel, at real hosts: a flow of the scenario whose ends are played by Linux.
 //!
-//! Each end is a thread in its host's network namespace with one connection or socket. What the sender's TCP knows of itself
-//! is sampled by `TCP_INFO` (tcp(7)); the payload is zeros.
+//! Each end is a thread with one connection or socket, which was opened in its host's network namespace. What the sender's
+//! TCP knows of itself is sampled by `TCP_INFO` (tcp(7)); the payload is zeros.
 
 use crate::clock::WallClock;
 use crate::namespace::{Home, HostNamespace};
-use crate::sys;
+use crate::sys::{self, TcpInfo};
 use fullpipe_units::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,15 +20,15 @@ use std::thread::JoinHandle;
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// As much as TCP takes, up to a size; without one until the run ends.
+    /// As much as TCP takes, up to a size.
     Bulk {
-        /// Bytes in all.
+        /// Bytes in all; without a number until the run ends.
         size_bytes: Option<u64>,
         /// Bytes per write.
         write_bytes: usize,
     },
-    /// Datagrams of one size at a constant interval.
-    Datagrams {
+    /// Datagrams, or writes, of one size at a constant interval.
+    Regular {
         /// Payload bytes of each.
         payload_bytes: usize,
         /// From one to the next.
@@ -36,15 +38,24 @@ pub enum Sent {
     },
 }
 
+/// Over what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Datagrams.
+    Udp,
+    /// One connection.
+    Tcp(KernelTcp),
+}
+
 /// How a kernel's connection is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelTcp {
     /// The kernel's name of the congestion control.
     pub congestion: String,
-    /// Bytes of the sender's buffer; the kernel's own if `None`.
-    pub send_buffer_bytes: Option<usize>,
-    /// Bytes of the receiver's buffer; the kernel's own if `None`.
-    pub receive_buffer_bytes: Option<usize>,
+    /// Whether the kernel paces whatever the control says.
+    pub paced: bool,
+    /// How far apart the sender is sampled; `None`: never.
+    pub sample_every: Option<Duration>,
 }
 
 /// One end of a flow that the kernel plays.
@@ -52,8 +63,8 @@ pub struct KernelTcp {
 pub enum Role {
     /// The initiator, which sends.
     Sender {
-        /// Its own address.
-        from: IpAddr,
+        /// Its own address and port.
+        from: SocketAddr,
         /// The receiver's.
         to: SocketAddr,
         /// What it sends.
@@ -63,10 +74,10 @@ pub enum Role {
     },
     /// The acceptor, which receives.
     Receiver {
-        /// Its address.
+        /// Its address and port.
         at: SocketAddr,
-        /// Whether it is datagrams that it receives; otherwise one connection.
-        datagrams: bool,
+        /// How many payload bytes make it complete, where there is no end of a stream to tell.
+        until_bytes: Option<u64>,
     },
 }
 
@@ -75,16 +86,31 @@ pub enum Role {
 pub struct Sample {
     /// When.
     pub at: Instant,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time; zero before the first measurement.
     pub smoothed_rtt: Duration,
     /// Congestion window, in bytes.
     pub cwnd_bytes: u64,
     /// Slow-start threshold, in bytes; `None` while there is none.
     pub ssthresh_bytes: Option<u64>,
-    /// Pacing rate in bits per second.
+    /// Sent, and neither acknowledged nor taken for lost, in bytes.
+    pub in_flight_bytes: u64,
+    /// Pacing rate in bits per second; zero without pacing.
     pub pacing_bps: u64,
-    /// Delivery rate in bits per second.
+    /// Delivery rate in bits per second; zero before the first measurement.
     pub delivery_bps: u64,
+}
+
+/// What the two ends of a connection agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
 }
 
 /// What an end has done.
@@ -96,9 +122,11 @@ pub struct Report {
     pub last_received: Option<Instant>,
     /// When all had come.
     pub completed: Option<Instant>,
-    /// Segments that the kernel sent again.
-    pub retransmitted_segments: u64,
-    /// Samples of the sender, 10 ms apart.
+    /// Segments that the kernel sent again; `None` without a connection.
+    pub retransmitted_segments: Option<u64>,
+    /// What was agreed on; `None` without a connection.
+    pub negotiated: Option<Negotiated>,
+    /// Samples of the sender.
     pub samples: Vec<Sample>,
     /// What went wrong.
     pub failure: Option<String>,
@@ -114,11 +142,14 @@ pub struct KernelEndpoint {
 /// How long a blocking call may take until it is seen whether the run is over.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Distance of samples.
-const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+/// The congestion controls that this kernel's TCP has now, in its own order.
+fn kernel_controls() -> Vec<String> {
+    let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    list.split_whitespace().map(str::to_owned).collect()
+}
 
 impl KernelEndpoint {
-    /// Starts an end in a host's namespace. A receiver is ready when this returns.
+    /// Starts an end in a host's namespace. A receiver listens when this returns; a sender waits until there is a clock.
     ///
     /// # Errors
     /// The kernel's: no such congestion control, no permission for it, port taken.
@@ -126,13 +157,17 @@ impl KernelEndpoint {
         home: &Home,
         host: &HostNamespace,
         role: Role,
-        tcp: KernelTcp,
+        over: &Over,
         clock: impl Fn() -> Option<WallClock> + Send + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         // A socket belongs to the namespace in which it was opened, whoever uses it.
-        let opened = home.inside(host, || Opened::new(&role, &tcp))??;
+        let opened = home.inside(host, || Opened::new(&role, over))??;
+        let sample_every = match over {
+            Over::Tcp(tcp) => tcp.sample_every,
+            Over::Udp => None,
+        };
         let thread = std::thread::Builder::new().name("kernel endpoint".to_owned()).spawn(move || {
             let mut report = Report::default();
             let clock = loop {
@@ -142,7 +177,7 @@ impl KernelEndpoint {
                     None => std::thread::sleep(std::time::Duration::from_micros(200)),
                 }
             };
-            let work = Work { clock, stop: &asked, report: &mut report };
+            let mut work = Work { clock, stop: &asked, report: &mut report, sample_every };
             if let Err(error) = work.run(opened, &role) {
                 report.failure = Some(error.to_string());
             }
@@ -166,52 +201,49 @@ impl KernelEndpoint {
 /// The socket of an end.
 #[derive(Debug)]
 enum Opened {
-    Connecting(std::os::fd::OwnedFd),
+    Connecting(OwnedFd),
     Listening(TcpListener),
     Datagrams(UdpSocket),
 }
 
 impl Opened {
-    fn new(role: &Role, tcp: &KernelTcp) -> io::Result<Self> {
-        match role {
-            Role::Sender { from, sent: Sent::Datagrams { .. }, .. } => {
-                Ok(Opened::Datagrams(UdpSocket::bind((*from, 0))?))
-            }
-            Role::Sender { from, .. } => {
-                let socket = Self::tcp_socket(*from, tcp)?;
-                rustix::net::bind(&socket, &SocketAddr::new(*from, 0))?;
-                Ok(Opened::Connecting(socket))
-            }
-            Role::Receiver { at, datagrams: true } => {
+    fn new(role: &Role, over: &Over) -> io::Result<Self> {
+        match (role, over) {
+            (Role::Sender { from, .. }, Over::Udp) => Ok(Opened::Datagrams(UdpSocket::bind(from)?)),
+            (Role::Receiver { at, .. }, Over::Udp) => {
                 let socket = UdpSocket::bind(at)?;
                 socket.set_read_timeout(Some(ROUND))?;
                 Ok(Opened::Datagrams(socket))
             }
-            Role::Receiver { at, datagrams: false } => {
+            (Role::Sender { from, .. }, Over::Tcp(tcp)) => {
+                let socket = Self::tcp_socket(from.ip(), tcp)?;
+                rustix::net::bind(&socket, from)?;
+                Ok(Opened::Connecting(socket))
+            }
+            (Role::Receiver { at, .. }, Over::Tcp(tcp)) => {
                 let socket = Self::tcp_socket(at.ip(), tcp)?;
-                sockopt::set_socket_reuseaddr(&socket, true)?;
                 rustix::net::bind(&socket, at)?;
                 rustix::net::listen(&socket, 16)?;
-                let listener = TcpListener::from(socket);
-                listener.set_nonblocking(true)?;
-                Ok(Opened::Listening(listener))
+                Ok(Opened::Listening(TcpListener::from(socket)))
             }
         }
     }
 
-    fn tcp_socket(address: IpAddr, tcp: &KernelTcp) -> io::Result<std::os::fd::OwnedFd> {
+    /// Not blocking.
+    fn tcp_socket(address: IpAddr, tcp: &KernelTcp) -> io::Result<OwnedFd> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        if !tcp.congestion.is_empty() {
-            sockopt::set_tcp_congestion(&socket, &tcp.congestion).map_err(|error| {
-                io::Error::other(format!("this kernel's TCP has no congestion control {:?}: {error}", tcp.congestion))
-            })?;
-        }
-        if let Some(bytes) = tcp.send_buffer_bytes {
-            sockopt::set_socket_send_buffer_size(&socket, bytes)?;
-        }
-        if let Some(bytes) = tcp.receive_buffer_bytes {
-            sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+        sockopt::set_tcp_congestion(&socket, &tcp.congestion).map_err(|error| {
+            let has = kernel_controls().join(", ");
+            io::Error::other(format!(
+                "this kernel's TCP has no congestion control {:?}, only {has}: {error}",
+                tcp.congestion
+            ))
+        })?;
+        // Nagle's algorithm is off in the model too.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        if tcp.paced {
+            sys::pace(socket.as_fd())?;
         }
         Ok(socket)
     }
@@ -221,10 +253,33 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
+/// Waits for a socket, a round at most; whether something has happened there.
+fn wait_for(socket: impl AsFd, what: PollFlags) -> io::Result<bool> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: ROUND.as_nanos() as i64 };
+    match poll(&mut [PollFd::new(&socket, what)], Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 struct Work<'a> {
     clock: WallClock,
     stop: &'a AtomicBool,
     report: &'a mut Report,
+    sample_every: Option<Duration>,
+}
+
+/// Sleeps until an instant of the run; false if it is over before.
+fn sleep_until(clock: WallClock, at: Instant, over: impl Fn() -> bool) -> bool {
+    while !over() {
+        let left = std::time::Duration::from_nanos(at.saturating_since(clock.now()).as_nanos());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(ROUND));
+    }
+    false
 }
 
 impl Work<'_> {
@@ -232,151 +287,197 @@ impl Work<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn run(self, opened: Opened, role: &Role) -> io::Result<()> {
+    fn run(&mut self, opened: Opened, role: &Role) -> io::Result<()> {
         match (opened, role) {
-            (
-                Opened::Connecting(socket),
-                Role::Sender { to, sent: Sent::Bulk { size_bytes, write_bytes }, start, .. },
-            ) => self.send_bulk(socket, *to, *size_bytes, *write_bytes, *start),
+            (Opened::Connecting(socket), Role::Sender { to, sent, start, .. }) => {
+                self.send_stream(socket, *to, sent, *start)
+            }
             (Opened::Datagrams(socket), Role::Sender { to, sent, start, .. }) => {
                 self.send_datagrams(&socket, *to, sent, *start)
             }
-            (Opened::Listening(listener), _) => self.receive(&listener),
-            (Opened::Datagrams(socket), _) => self.receive_datagrams(&socket),
-            (Opened::Connecting(_), _) => Ok(()),
-        }
-    }
-
-    /// Sleeps until an instant of the run; false if it is stopped before.
-    fn sleep_until(&self, at: Instant) -> bool {
-        while !self.stopped() {
-            let left = std::time::Duration::from_nanos(at.saturating_since(self.clock.now()).as_nanos());
-            if left.is_zero() {
-                return true;
+            (Opened::Listening(listener), Role::Receiver { .. }) => self.receive_stream(&listener),
+            (Opened::Datagrams(socket), Role::Receiver { until_bytes, .. }) => {
+                self.receive_datagrams(&socket, *until_bytes)
             }
-            std::thread::sleep(left.min(ROUND));
+            (Opened::Connecting(_), Role::Receiver { .. }) | (Opened::Listening(_), Role::Sender { .. }) => Ok(()),
         }
-        false
     }
 
-    fn send_bulk(
-        mut self,
-        socket: std::os::fd::OwnedFd,
-        to: SocketAddr,
-        size_bytes: Option<u64>,
-        write_bytes: usize,
-        start: Instant,
-    ) -> io::Result<()> {
-        if !self.sleep_until(start) {
+    fn send_stream(&mut self, socket: OwnedFd, to: SocketAddr, sent: &Sent, start: Instant) -> io::Result<()> {
+        if !sleep_until(self.clock, start, || self.stopped()) {
             return Ok(());
         }
-        rustix::net::connect(&socket, &to)?;
-        let mut stream = TcpStream::from(socket);
+        match rustix::net::connect(&socket, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let stream = TcpStream::from(socket);
+        let (clock, every, stop) = (self.clock, self.sample_every, self.stop);
+        let sent_all = AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            let sampler = scope.spawn(|| {
+                let over = || sent_all.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+                every.map_or_else(Vec::new, |every| samples(&stream, clock, every, over))
+            });
+            let result = self.send_over(&stream, sent, start);
+            sent_all.store(true, Ordering::Relaxed);
+            self.report.samples = sampler.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result
+        });
+        self.conclude(&stream)?;
+        result
+    }
+
+    /// Sends over a stream that is being connected, and waits until the peer has acknowledged everything.
+    fn send_over(&self, mut stream: &TcpStream, sent: &Sent, start: Instant) -> io::Result<()> {
+        while !self.stopped() && !wait_for(stream, PollFlags::OUT)? {}
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(ROUND))?;
-        let zeros = vec![0; write_bytes.clamp(1, 1 << 20)];
-        let mut left = size_bytes.unwrap_or(u64::MAX);
-        while left > 0 && !self.stopped() {
-            let next = &zeros[..zeros.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-            match stream.write(next) {
-                Ok(written) => left -= (written as u64).min(left),
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
+        match *sent {
+            Sent::Bulk { size_bytes, write_bytes } => {
+                self.write_all(stream, size_bytes.unwrap_or(u64::MAX), write_bytes.clamp(1, 1 << 20))?;
             }
-            self.sample(&stream);
+            Sent::Regular { payload_bytes, interval, count } => {
+                let mut at = start;
+                let mut left = count.unwrap_or(u64::MAX);
+                while left > 0 && sleep_until(self.clock, at, || self.stopped()) {
+                    self.write_all(stream, payload_bytes as u64, payload_bytes.max(1))?;
+                    at = at.saturating_add(interval);
+                    left -= 1;
+                }
+            }
+        }
+        if self.stopped() {
+            return Ok(());
         }
         stream.shutdown(std::net::Shutdown::Write)?;
-        // Until the receiver has everything, and closes.
+        // The peer may keep its own side open for ever: that it has everything is enough.
         stream.set_read_timeout(Some(ROUND))?;
-        while !self.stopped() {
-            self.sample(&stream);
+        while !self.stopped() && !sys::tcp_info(stream.as_fd())?.all_acknowledged {
             match stream.read(&mut [0; 64]) {
-                Ok(0) => break,
+                Ok(0) => std::thread::sleep(ROUND / 10),
                 Ok(_) => {}
                 Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.report.retransmitted_segments = sys::tcp_info(stream.as_fd())?.retransmitted_segments;
         Ok(())
     }
 
-    fn sample(&mut self, stream: &TcpStream) {
-        let at = self.clock.now();
-        if self.report.samples.last().is_some_and(|last| at < last.at + SAMPLE_EVERY) {
-            return;
+    fn write_all(&self, mut stream: &TcpStream, bytes: u64, write_bytes: usize) -> io::Result<()> {
+        let zeros = vec![0; write_bytes];
+        let mut left = bytes;
+        while left > 0 && !self.stopped() {
+            match stream.write(&zeros[..zeros.len().min(usize::try_from(left).unwrap_or(usize::MAX))]) {
+                Ok(written) => left -= (written as u64).min(left),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
-        if let Ok(info) = sys::tcp_info(stream.as_fd()) {
-            self.report.retransmitted_segments = info.retransmitted_segments;
-            self.report.samples.push(Sample {
-                at,
-                smoothed_rtt: Duration::from_nanos(u64::from(info.smoothed_rtt_micros) * 1000),
-                cwnd_bytes: u64::from(info.cwnd_segments) * u64::from(info.mss_bytes),
-                ssthresh_bytes: info.ssthresh_segments.map(|segments| u64::from(segments) * u64::from(info.mss_bytes)),
-                pacing_bps: info.pacing_bytes_per_second.saturating_mul(8),
-                delivery_bps: info.delivery_bytes_per_second.saturating_mul(8),
-            });
-        }
+        Ok(())
     }
 
-    fn send_datagrams(self, socket: &UdpSocket, to: SocketAddr, sent: &Sent, start: Instant) -> io::Result<()> {
-        let Sent::Datagrams { payload_bytes, interval, count } = sent else { return Ok(()) };
-        let payload = vec![0; *payload_bytes];
+    /// Notes what is known of a connection at its end.
+    fn conclude(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let info = sys::tcp_info(stream.as_fd())?;
+        self.report.retransmitted_segments = Some(info.retransmitted_segments);
+        self.report.negotiated = Some(info.negotiated);
+        Ok(())
+    }
+
+    fn send_datagrams(&self, socket: &UdpSocket, to: SocketAddr, sent: &Sent, start: Instant) -> io::Result<()> {
+        let Sent::Regular { payload_bytes, interval, count } = *sent else { return Ok(()) };
+        let payload = vec![0; payload_bytes];
         let mut at = start;
         let mut left = count.unwrap_or(u64::MAX);
-        while left > 0 && self.sleep_until(at) {
+        while left > 0 && sleep_until(self.clock, at, || self.stopped()) {
             match socket.send_to(&payload, to) {
                 Ok(_) => {}
                 // The path's queue is full, or the network says that nobody is there: the next one may get through.
                 Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error),
             }
-            at += *interval;
+            at = at.saturating_add(interval);
             left -= 1;
         }
         Ok(())
     }
 
-    fn receive(self, listener: &TcpListener) -> io::Result<()> {
-        let mut stream = loop {
-            match listener.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if is_timeout(&error) && !self.stopped() => std::thread::sleep(ROUND / 10),
-                Err(_) if self.stopped() => return Ok(()),
-                Err(error) => return Err(error),
+    fn note_received(&mut self, bytes: usize) {
+        self.report.received_bytes += bytes as u64;
+        self.report.last_received = Some(self.clock.now());
+    }
+
+    fn receive_stream(&mut self, listener: &TcpListener) -> io::Result<()> {
+        while !wait_for(listener, PollFlags::IN)? {
+            if self.stopped() {
+                return Ok(());
             }
-        };
+        }
+        let (mut stream, _) = listener.accept()?;
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(ROUND))?;
         let mut buffer = vec![0; 256 << 10];
         while !self.stopped() {
             match stream.read(&mut buffer) {
                 Ok(0) => {
-                    self.report.completed = self.report.last_received;
+                    self.report.completed = Some(self.clock.now());
                     break;
                 }
-                Ok(read) => {
-                    self.report.received_bytes += read as u64;
-                    self.report.last_received = Some(self.clock.now());
-                }
+                Ok(read) => self.note_received(read),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.conclude(&stream)
+    }
+
+    fn receive_datagrams(&mut self, socket: &UdpSocket, until_bytes: Option<u64>) -> io::Result<()> {
+        let mut buffer = vec![0; 65_536];
+        while !self.stopped() && until_bytes.is_none_or(|all| self.report.received_bytes < all) {
+            match socket.recv(&mut buffer) {
+                Ok(read) => self.note_received(read),
                 Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     }
+}
 
-    fn receive_datagrams(self, socket: &UdpSocket) -> io::Result<()> {
-        let mut buffer = vec![0; 65_536];
-        while !self.stopped() {
-            match socket.recv(&mut buffer) {
-                Ok(read) => {
-                    self.report.received_bytes += read as u64;
-                    self.report.last_received = Some(self.clock.now());
-                }
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
+/// Samples a connection at every multiple of an interval until it is over.
+fn samples(stream: &TcpStream, clock: WallClock, every: Duration, over: impl Fn() -> bool) -> Vec<Sample> {
+    let every = every.max(Duration::from_nanos(1));
+    let mut samples = Vec::new();
+    let mut at = Instant::ZERO;
+    loop {
+        let now = clock.now();
+        // Missed ones are not made up for.
+        while at <= now {
+            at = at.saturating_add(every);
         }
-        Ok(())
+        if !sleep_until(clock, at, &over) {
+            return samples;
+        }
+        // A connection that has ended in the meantime says nothing any more.
+        samples.extend(sys::tcp_info(stream.as_fd()).ok().map(|info| info.sample(clock.now())));
+    }
+}
+
+impl TcpInfo {
+    fn sample(&self, at: Instant) -> Sample {
+        let bytes = |segments: u32| u64::from(segments) * u64::from(self.mss_bytes);
+        Sample {
+            at,
+            smoothed_rtt: Duration::from_nanos(u64::from(self.smoothed_rtt_micros) * 1000),
+            cwnd_bytes: bytes(self.cwnd_segments),
+            ssthresh_bytes: self.ssthresh_segments.map(bytes),
+            in_flight_bytes: bytes(self.in_flight_segments),
+            pacing_bps: self.pacing_bytes_per_second.unwrap_or(0).saturating_mul(8),
+            delivery_bps: self.delivery_bytes_per_second.saturating_mul(8),
+        }
     }
 }

@@ -31,7 +31,7 @@ pub use machine::{Arrival, Machine};
 #[cfg(target_os = "linux")]
 pub use clock::{Reading, WallClock};
 #[cfg(target_os = "linux")]
-pub use endpoint::{KernelEndpoint, KernelTcp, Report, Role, Sample, Sent};
+pub use endpoint::{KernelEndpoint, KernelTcp, Negotiated, Over, Report, Role, Sample, Sent};
 #[cfg(target_os = "linux")]
 pub use machine::linux::LinuxMachine;
 #[cfg(target_os = "linux")]

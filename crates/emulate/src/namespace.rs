@@ -145,6 +145,24 @@ impl Home {
         Ok(result)
     }
 
+    /// Gives settings of the kernel (files below `/proc/sys`) in a host's namespace other values where they have not got
+    /// these already.
+    ///
+    /// # Errors
+    /// The kernel's, with the setting.
+    pub fn configure(&self, host: &HostNamespace, settings: &[(&str, String)]) -> io::Result<()> {
+        let set = |(key, value): &(&str, String)| {
+            let file = Path::new("/proc/sys").join(key);
+            let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            if fs::read_to_string(&file).is_ok_and(|now| words(now) == *value) {
+                return Ok(());
+            }
+            let told = |error: io::Error| io::Error::new(error.kind(), format!("{key} = {value}: {error}"));
+            fs::write(&file, value).map_err(told)
+        };
+        self.inside(host, || settings.iter().try_for_each(set))?
+    }
+
     /// The same namespace, to be held elsewhere too.
     pub(crate) fn clone(&self) -> io::Result<Self> {
         Ok(Home { network: self.network.try_clone()?, interfaces: AtomicU32::new(0) })

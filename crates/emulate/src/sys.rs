@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::endpoint::Negotiated;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -281,10 +282,15 @@ pub(crate) struct TcpInfo {
     pub(crate) smoothed_rtt_micros: u32,
     pub(crate) cwnd_segments: u32,
     pub(crate) ssthresh_segments: Option<u32>,
+    pub(crate) in_flight_segments: u32,
     pub(crate) mss_bytes: u32,
     pub(crate) retransmitted_segments: u64,
-    pub(crate) pacing_bytes_per_second: u64,
+    /// `None` before there is a rate.
+    pub(crate) pacing_bytes_per_second: Option<u64>,
     pub(crate) delivery_bytes_per_second: u64,
+    /// Whether the peer has acknowledged everything, the end of the stream too.
+    pub(crate) all_acknowledged: bool,
+    pub(crate) negotiated: Negotiated,
 }
 
 /// Asks for it.
@@ -302,15 +308,43 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     };
     /// The kernel's threshold before there is one.
     const INFINITE: u32 = 0x7fff_ffff;
+    /// States (RFC 9293 section 3.3.2) by the kernel's numbers, in which our FIN is acknowledged: FIN-WAIT-2, TIME-WAIT, CLOSED.
+    const ACKNOWLEDGED: [u8; 3] = [5, 6, 7];
+    /// Bits of the options, by linux/tcp.h.
+    const TIMESTAMPS: u8 = 1;
+    const SACK: u8 = 2;
+    const WINDOW_SCALING: u8 = 4;
+    const ECN: u8 = 8;
+    let has = |option: u8| info.tcpi_options & option != 0;
+    // RFC 6675's pipe, as the kernel counts it.
+    let gone = info.tcpi_sacked.saturating_add(info.tcpi_lost);
     Ok(TcpInfo {
         smoothed_rtt_micros: info.tcpi_rtt,
         cwnd_segments: info.tcpi_snd_cwnd,
         ssthresh_segments: (info.tcpi_snd_ssthresh < INFINITE).then_some(info.tcpi_snd_ssthresh),
+        in_flight_segments: info.tcpi_unacked.saturating_sub(gone).saturating_add(info.tcpi_retrans),
         mss_bytes: info.tcpi_snd_mss,
         retransmitted_segments: u64::from(info.tcpi_total_retrans),
-        pacing_bytes_per_second: info.tcpi_pacing_rate,
+        pacing_bytes_per_second: Some(info.tcpi_pacing_rate).filter(|rate| *rate != u64::MAX),
         delivery_bytes_per_second: info.tcpi_delivery_rate,
+        all_acknowledged: ACKNOWLEDGED.contains(&info.tcpi_state),
+        negotiated: Negotiated {
+            timestamps: has(TIMESTAMPS),
+            sack: has(SACK),
+            window_scaling: has(WINDOW_SCALING),
+            ecn: has(ECN),
+        },
     })
+}
+
+/// Lets TCP pace a connection, at the rate that its congestion control asks for: a maximum that no rate reaches switches
+/// pacing on.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn pace(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let most: u64 = u64::MAX - 1;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
 }
 
 /// Process 1 of the process namespace that the children of the calling thread are in.

@@ -12,9 +12,10 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
 use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
-use fullpipe_workload::{Completion, Figure};
+use fullpipe_workload::{Completion, Figure, Progress};
 use std::any::Any;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -114,6 +115,17 @@ pub struct Totals {
     pub live_endpoints: u64,
 }
 
+/// What an end of a flow has done that was not the model's.
+#[derive(Clone, Debug)]
+pub(crate) struct Played {
+    /// Name of its congestion control.
+    pub(crate) congestion: Option<String>,
+    /// What has reached it.
+    pub(crate) progress: Progress,
+    /// Segments that it has sent again.
+    pub(crate) retransmitted_segments: Option<u64>,
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -127,6 +139,8 @@ pub struct Outcome {
     ended: Instant,
     totals: Totals,
     captured: io::Result<()>,
+    /// Ends of flows that were played by others than the model: the flow's index and which end (0: initiator).
+    played: BTreeMap<(usize, usize), Played>,
 }
 
 impl Outcome {
@@ -158,7 +172,25 @@ impl Outcome {
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let ended = if drained { last } else { end };
         let verdict = witness.judge(&scenario, &remaining);
-        Outcome { scenario, world, probes, witness, links, nats, verdict, ended, totals, captured }
+        Outcome {
+            scenario,
+            world,
+            probes,
+            witness,
+            links,
+            nats,
+            verdict,
+            ended,
+            totals,
+            captured,
+            played: BTreeMap::new(),
+        }
+    }
+
+    /// The same of a real-time run, which ended at an instant by the clock, with what others than the model did at ends of
+    /// flows.
+    pub(crate) fn of_real_time(self, ended: Instant, played: BTreeMap<(usize, usize), Played>) -> Self {
+        Outcome { ended, played, ..self }
     }
 
     /// The scenario that was run.
@@ -263,17 +295,23 @@ impl Outcome {
     fn row(&self, conversation: usize, flow: usize, (number, several): (u32, bool), end: usize) -> Option<FlowRow<'_>> {
         let described = &self.scenario.flows[flow];
         let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
+        let (sender, receiver) = (self.played.get(&(flow, end)), self.played.get(&(flow, 1 - end)));
         let (protocol, congestion) = match &described.transport {
             Transport::Udp => ("udp", None),
-            Transport::Tcp(_) => ("tcp", self.world.control(flow)),
+            Transport::Tcp(_) => {
+                ("tcp", sender.map_or_else(|| self.world.control(flow), |sender| sender.congestion.as_deref()))
+            }
         };
         if end == 1 && protocol == "udp" && counters.tx_packets == 0 {
             return None;
         }
         let (from, to) = if end == 0 { (described.from, described.to) } else { (described.to, described.from) };
         let start = Instant::ZERO.saturating_add(described.start);
-        let progress = self.world.progress(flow, 1 - end);
-        let statistics = self.world.statistics(conversation, end);
+        let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
+        let retransmitted_packets = match sender {
+            Some(sender) => sender.retransmitted_segments,
+            None => self.world.statistics(conversation, end).map(|statistics| statistics.retransmitted_segments),
+        };
         let with_ecn = matches!(&described.transport, Transport::Tcp(tcp) if tcp.connection.ecn == Ecn::Active);
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
         let unlimited = match &described.workload {
@@ -306,7 +344,7 @@ impl Outcome {
             counters,
             goodput_bps,
             completion: completion.filter(|_| progress.received_bytes > 0),
-            retransmitted_packets: statistics.map(|statistics| statistics.retransmitted_segments),
+            retransmitted_packets,
             marked_packets: (with_ecn || counters.marked_packets > 0).then_some(counters.marked_packets),
         })
     }

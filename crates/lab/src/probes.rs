@@ -145,6 +145,22 @@ impl Sampler {
         }
     }
 
+    /// Adds what a real end of a flow tells of its TCP at an instant: `value` gives metrics by name.
+    pub(crate) fn add(&mut self, flow: usize, at: Instant, value: impl Fn(&str) -> Option<f64>) {
+        for (index, channel) in self.channels.iter().enumerate() {
+            if matches!(channel.target, Target::Flow(other) if other == flow)
+                && let Some(value) = value(&channel.name)
+            {
+                self.samples.push((at, index as u32, value));
+            }
+        }
+    }
+
+    /// Puts samples in order after some were added.
+    pub(crate) fn sort(&mut self) {
+        self.samples.sort_by_key(|(at, index, _)| (*at, *index));
+    }
+
     pub(crate) fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.samples.iter().map(|&(time, index, value)| {
             let channel = &self.channels[index as usize];

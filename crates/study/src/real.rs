@@ -63,7 +63,12 @@ impl Laboratory for RealLaboratory {
         if options.stop.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        let failures: Vec<&str> = result.programs.iter().filter_map(|ended| ended.failure.as_deref()).collect();
+        let ends = result.kernel.iter().filter_map(|end| {
+            let place = if end.sender { "from" } else { "to" };
+            Some(format!("flow {}, the kernel's end at {place}: {}", end.flow, end.report.failure.as_ref()?))
+        });
+        let ended = result.programs.iter().filter_map(|ended| ended.failure.clone());
+        let failures: Vec<String> = ended.chain(ends).collect();
         if !failures.is_empty() {
             return Err(RunError::Failed(failures.join("; ")));
         }
@@ -71,6 +76,7 @@ impl Laboratory for RealLaboratory {
         records.facts.insert("lateness".to_owned(), lateness(&result.lateness));
         records.facts.insert("refused_frames".to_owned(), refused(&result));
         records.facts.insert("programs".to_owned(), programs(&result));
+        records.facts.insert("kernel".to_owned(), kernel(&result));
         for ended in result.programs {
             for (kind, text) in [("out", ended.output), ("err", ended.errors)] {
                 if !text.is_empty() {
@@ -139,6 +145,33 @@ fn refused(result: &RealOutcome) -> Value {
         "too_many_conversations": refused.too_many,
         "unexpected": refused.unexpected,
     })
+}
+
+/// What the kernel's ends of flows have done: its version decides what they are.
+fn kernel(result: &RealOutcome) -> Value {
+    if result.kernel.is_empty() {
+        return Value::Null;
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let ends = result.kernel.iter().map(|end| {
+        let negotiated = end.report.negotiated.map(|agreed| {
+            json!({
+                "timestamps": agreed.timestamps,
+                "sack": agreed.sack,
+                "window_scaling": agreed.window_scaling,
+                "ecn": agreed.ecn,
+            })
+        });
+        json!({
+            "flow": end.flow,
+            "end": if end.sender { "from" } else { "to" },
+            "congestion": end.congestion,
+            "received_bytes": end.report.received_bytes,
+            "retransmitted_segments": end.report.retransmitted_segments,
+            "negotiated": negotiated,
+        })
+    });
+    json!({ "release": release.trim(), "ends": ends.collect::<Vec<_>>() })
 }
 
 fn programs(result: &RealOutcome) -> Value {

@@ -7,6 +7,8 @@ mod driver;
 mod gateway;
 mod hosts;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod run;
@@ -14,9 +16,13 @@ mod run;
 mod tests;
 
 #[cfg(target_os = "linux")]
-pub use fullpipe_emulate::{Ended, Home, HostNamespace, HostSettings, Refused as NotAllowed, enter, measure};
+pub use fullpipe_emulate::{
+    Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, enter, measure,
+};
 pub use fullpipe_emulate::{Lateness, Limits, Spread};
 pub use gateway::Refused;
+#[cfg(target_os = "linux")]
+pub use kernel::KernelEnd;
 #[cfg(target_os = "linux")]
 pub use run::{AtHosts, RealOutcome, RealTimeOptions, run};
 

@@ -3,6 +3,7 @@
 use super::driver::{AfterStall, Driver};
 use super::gateway::{Gateway, Refused};
 use super::hosts::{Mac, RealHost, RealHosts};
+use super::kernel::{KernelEnd, KernelEnds};
 use super::programs;
 use crate::{Options, Outcome, Plugins, Prepared, RunError, assemble};
 use fullpipe_emulate::{
@@ -30,6 +31,8 @@ pub struct RealOutcome {
     pub ran: Duration,
     /// How the programs ended, in the order of the scenario.
     pub programs: Vec<Ended>,
+    /// What the kernel's ends of flows have done, in the order of the scenario.
+    pub kernel: Vec<KernelEnd>,
 }
 
 /// Begins something at the hosts of a run, in the order of the scenario's real hosts.
@@ -66,6 +69,10 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         let address = |version| (prepared.network.directory.address(NodeId(number as u32), version), node.name.clone());
         [address(IpVersion::V4), address(IpVersion::V6)]
     });
+    let ends = {
+        let hosts = real.iter().copied().zip(namespaces.iter()).collect();
+        KernelEnds::start(&scenario, &prepared.network.directory, asked.home, &hosts).map_err(RunError::Machine)?
+    };
     let settings = programs::settings(&scenario, &real, asked.folder);
     let programs =
         Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings).map_err(machine_refuses)?;
@@ -74,12 +81,14 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     }
     let clock = WallClock::start();
     programs.begin(clock);
+    ends.begin(clock);
     let mut machine = LinuxMachine::new(clock, ports, Some(programs));
     let mut lateness = Lateness::new(limits(&scenario.real_time));
     let after_stall = match scenario.real_time.after_stall {
         description::AfterStall::CatchUp => AfterStall::CatchUp,
         description::AfterStall::Pause => AfterStall::Pause,
     };
+    let mut each = |now: Instant, lateness: &Lateness| (asked.each)(now, lateness) || ends.done();
     let driver = Driver {
         prepared: &mut prepared,
         gateway: &mut gateway,
@@ -87,16 +96,21 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         lateness: &mut lateness,
         after_stall,
         journal: None,
-        each: asked.each,
+        each: &mut each,
     };
     let driven = driver.run();
     let ran = clock.now().saturating_since(Instant::ZERO);
     let programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
+    let kernel = ends.finish(&scenario);
     driven.map_err(machine_refuses)?;
-    let Prepared { world, network, probes, scenario } = prepared;
+    let Prepared { world, network, mut probes, scenario } = prepared;
+    kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
+    probes.sort();
     let refused = gateway.refused;
+    let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
-    Ok(RealOutcome { outcome, lateness, refused, ran, programs })
+    let outcome = outcome.of_real_time(Instant::ZERO.saturating_add(ran), played);
+    Ok(RealOutcome { outcome, lateness, refused, ran, programs, kernel: kernel.into_values().collect() })
 }
 
 fn limits(described: &description::RealTime) -> Limits {

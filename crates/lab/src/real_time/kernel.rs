@@ -1,0 +1,252 @@
+//! Ends of flows that this machine's kernel plays: from the scenario's words to sockets, and from what these did to the
+//! results.
+//!
+//! Of a flow's TCP settings the kernel takes the congestion control, pacing, ECN and the buffers' largest sizes; the last two
+//! hold for a whole host, so flows there must agree on them. All else is as this kernel does it.
+
+use crate::outcome::Played;
+use crate::probes::Sampler;
+use fullpipe_emulate::{Home, HostNamespace, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent, WallClock};
+use fullpipe_network::Endpoint;
+use fullpipe_network::address::Directory;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Flow, Player, Subject, Tcp, Transport, Workload};
+use fullpipe_tcp::{Ecn, EcnFeedback};
+use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_workload::Progress;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+/// Index of a flow of the scenario, and which end (0: initiator).
+pub(crate) type FlowEnd = (usize, usize);
+
+/// What an end of a flow that the kernel played has done.
+#[derive(Clone, Debug)]
+pub struct KernelEnd {
+    /// Name of the flow.
+    pub flow: String,
+    /// Whether it is the end at `from`, which sends; otherwise the one at `to`.
+    pub sender: bool,
+    /// The kernel's name of the congestion control; `None` over UDP.
+    pub congestion: Option<String>,
+    /// What it says.
+    pub report: Report,
+}
+
+/// All ends that the kernel plays, at work.
+#[derive(Debug)]
+pub(crate) struct KernelEnds {
+    ends: BTreeMap<FlowEnd, KernelEndpoint>,
+    clock: Arc<OnceLock<WallClock>>,
+    /// Whether there is nothing in the run but flows of these ends that come to an end.
+    bounded: bool,
+}
+
+impl KernelEnds {
+    /// Opens the sockets of all ends in the namespaces of their hosts. Receivers listen when this returns; nothing is sent
+    /// before [`KernelEnds::begin`].
+    ///
+    /// # Errors
+    /// Settings that contradict each other or that this kernel does not have, as a sentence.
+    pub(crate) fn start(
+        scenario: &Scenario,
+        directory: &Directory,
+        home: &Home,
+        hosts: &BTreeMap<NodeId, &HostNamespace>,
+    ) -> Result<Self, String> {
+        let clock = Arc::new(OnceLock::new());
+        let mut ends = BTreeMap::new();
+        let played: Vec<FlowEnd> =
+            scenario.flows.iter().enumerate().flat_map(|(n, flow)| kernel_ends(n, flow)).collect();
+        configure(scenario, &played, home, hosts)?;
+        for (number, end) in played.into_iter().rev() {
+            let flow = &scenario.flows[number];
+            let told = |reason: String| format!("flow {}: {reason}", flow.name);
+            let node = [flow.from, flow.to][end];
+            let host = hosts.get(&node).ok_or_else(|| told("its host is no namespace".to_owned()))?;
+            let role = role(number, flow, end, directory).map_err(told)?;
+            let over = over(scenario, number, flow, end).map_err(told)?;
+            let given = Arc::clone(&clock);
+            let endpoint = KernelEndpoint::start(home, host, role, &over, move || given.get().copied())
+                .map_err(|error| told(format!("{} cannot be played by the kernel: {error}", ["from", "to"][end])))?;
+            ends.insert((number, end), endpoint);
+        }
+        let bounded =
+            !ends.is_empty() && scenario.flows.iter().all(|flow| by_kernel(flow) && total_bytes(flow).is_some());
+        Ok(KernelEnds { ends, clock, bounded })
+    }
+
+    /// The run begins, by this clock.
+    pub(crate) fn begin(&self, clock: WallClock) {
+        let _ = self.clock.set(clock);
+    }
+
+    /// Whether nothing is left to do in the whole run.
+    pub(crate) fn done(&self) -> bool {
+        self.bounded && self.ends.values().all(KernelEndpoint::done)
+    }
+
+    /// Ends all and says what they have done, in the order of the scenario.
+    pub(crate) fn finish(self, scenario: &Scenario) -> BTreeMap<FlowEnd, KernelEnd> {
+        let ends = self.ends.into_iter();
+        ends.map(|((number, end), endpoint)| {
+            let flow = &scenario.flows[number];
+            let congestion = match &flow.transport {
+                Transport::Tcp(tcp) => Some(kernel_name(&tcp.congestion).to_owned()),
+                Transport::Udp => None,
+            };
+            let done = KernelEnd { flow: flow.name.clone(), sender: end == 0, congestion, report: endpoint.finish() };
+            ((number, end), done)
+        })
+        .collect()
+    }
+}
+
+impl KernelEnd {
+    /// In the terms of the results.
+    pub(crate) fn played(&self) -> Played {
+        let Report { received_bytes, last_received, completed, retransmitted_segments, .. } = self.report;
+        Played {
+            congestion: self.congestion.clone(),
+            progress: Progress { received_bytes, last_received, completed },
+            retransmitted_segments,
+        }
+    }
+
+    /// Adds its samples to those of the probes of its flow.
+    pub(crate) fn add_samples(&self, flow: usize, probes: &mut Sampler) {
+        for sample in &self.report.samples {
+            probes.add(flow, sample.at, |metric| value(sample, metric));
+        }
+    }
+}
+
+/// A metric of `series.csv`; `None` where there is no value, as in the model.
+fn value(sample: &Sample, metric: &str) -> Option<f64> {
+    let positive = |value: u64| (value > 0).then_some(value as f64);
+    match metric {
+        "srtt_s" => Some(sample.smoothed_rtt.as_secs_f64()).filter(|seconds| *seconds > 0.0),
+        "cwnd_bytes" => Some(sample.cwnd_bytes as f64),
+        "ssthresh_bytes" => sample.ssthresh_bytes.map(|bytes| bytes as f64),
+        "inflight_bytes" => Some(sample.in_flight_bytes as f64),
+        "pacing_bps" => positive(sample.pacing_bps),
+        "delivery_bps" => positive(sample.delivery_bps),
+        _ => None,
+    }
+}
+
+/// The ends of a flow that the kernel plays.
+fn kernel_ends(number: usize, flow: &Flow) -> impl Iterator<Item = FlowEnd> {
+    let players = [flow.from_by, flow.to_by];
+    (0..2).filter(move |end| players[*end] == Player::Kernel).map(move |end| (number, end))
+}
+
+fn by_kernel(flow: &Flow) -> bool {
+    [flow.from_by, flow.to_by].contains(&Player::Kernel)
+}
+
+/// What the kernel calls a congestion control of ours; another name may be one of its own.
+fn kernel_name(congestion: &str) -> &str {
+    match congestion {
+        "newreno" | "linux-reno" => "reno",
+        "bbr1" => "bbr",
+        other => other,
+    }
+}
+
+/// Payload of a flow in all, if it ends.
+fn total_bytes(flow: &Flow) -> Option<u64> {
+    match &flow.workload {
+        Workload::Bulk { size_bytes, .. } => *size_bytes,
+        Workload::ConstantRate { payload_bytes, count, .. } => {
+            count.map(|count| count.saturating_mul(u64::from(*payload_bytes)))
+        }
+        _ => None,
+    }
+}
+
+fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result<Role, String> {
+    // The ports are those that the model's end would have, so that the network knows the flow by them.
+    let ends = directory.ends(FlowId(2 * number as u32)).ok_or("it has no ports")?;
+    let socket = |of: Endpoint| SocketAddr::new(directory.address(of.node, flow.ip), of.port);
+    if end == 1 {
+        return Ok(Role::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
+    }
+    let sent = match &flow.workload {
+        Workload::Bulk { size_bytes, write_bytes } => {
+            Sent::Bulk { size_bytes: *size_bytes, write_bytes: usize::try_from(*write_bytes).unwrap_or(usize::MAX) }
+        }
+        Workload::ConstantRate { payload_bytes, interval, count } => {
+            Sent::Regular { payload_bytes: *payload_bytes as usize, interval: *interval, count: *count }
+        }
+        // The scenario language lets none through.
+        _ => return Err("the kernel does not play its workload".to_owned()),
+    };
+    let start = Instant::ZERO.saturating_add(flow.start);
+    Ok(Role::Sender { from: socket(ends.source), to: socket(ends.destination), sent, start })
+}
+
+fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<Over, String> {
+    let Transport::Tcp(tcp) = &flow.transport else { return Ok(Over::Udp) };
+    let congestion = kernel_name(&tcp.congestion).to_owned();
+    let probes = scenario.probes.iter().filter(|probe| probe.subject == Subject::Flow(number));
+    let sample_every = probes.map(|probe| probe.interval).min().filter(|_| end == 0);
+    Ok(Over::Tcp(KernelTcp { congestion, paced: tcp.connection.pacing, sample_every }))
+}
+
+/// Settings that a host's kernel has once for all of its connections, by file below `/proc/sys`.
+type HostSettings = [(&'static str, String); 3];
+
+/// Those that a flow asks for.
+fn settings(tcp: &Tcp) -> HostSettings {
+    let connection = &tcp.connection;
+    let ecn = match (connection.ecn, connection.ecn_feedback) {
+        (Ecn::Off, _) => 0,
+        (Ecn::Active, EcnFeedback::Accurate) => 3,
+        (Ecn::Active, _) => 1,
+        (Ecn::Passive, EcnFeedback::Accurate) => 5,
+        (Ecn::Passive, _) => 2,
+    };
+    // The kernel counts what a packet takes in memory: twice the payload holds it, by its own rule (tcp(7)).
+    let buffer = |smallest: u64, first: u64, bytes: u64| {
+        let most = bytes.saturating_mul(2).clamp(smallest, 1 << 30);
+        format!("{smallest} {} {most}", first.min(most))
+    };
+    [
+        ("net/ipv4/tcp_ecn", ecn.to_string()),
+        ("net/ipv4/tcp_wmem", buffer(4096, 16_384, connection.send_buffer_bytes)),
+        ("net/ipv4/tcp_rmem", buffer(4096, 131_072, connection.receive_buffer_bytes)),
+    ]
+}
+
+/// Sets what a host has once.
+fn configure(
+    scenario: &Scenario,
+    played: &[FlowEnd],
+    home: &Home,
+    hosts: &BTreeMap<NodeId, &HostNamespace>,
+) -> Result<(), String> {
+    let mut set: BTreeMap<NodeId, (usize, HostSettings)> = BTreeMap::new();
+    for &(number, end) in played {
+        let flow = &scenario.flows[number];
+        let Transport::Tcp(tcp) = &flow.transport else { continue };
+        let node = [flow.from, flow.to][end];
+        let wanted = settings(tcp);
+        let (first, others) = set.entry(node).or_insert_with(|| (number, wanted.clone()));
+        if let Some(((key, one), (_, other))) = others.iter().zip(&wanted).find(|(one, other)| one != other) {
+            let (host, first) = (&scenario.nodes[node.index()].name, &scenario.flows[*first].name);
+            let name = &flow.name;
+            return Err(format!(
+                "flows {first} and {name} ask for different settings of the kernel at {host}, which has one for all \
+                 connections: {key} = {one} and {other}"
+            ));
+        }
+    }
+    for (node, (_, settings)) in &set {
+        let Some(host) = hosts.get(node) else { continue };
+        let name = &scenario.nodes[node.index()].name;
+        home.configure(host, settings).map_err(|error| format!("host {name}: {error}"))?;
+    }
+    Ok(())
+}
