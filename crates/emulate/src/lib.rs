@@ -39,7 +39,7 @@ pub use namespace::{Home, HostNamespace, HostSettings, Refused, enter, forbidden
 #[cfg(target_os = "linux")]
 pub use netlink::Mac;
 #[cfg(target_os = "linux")]
-pub use port::{Frame, PacketPort, Port, PortCounters};
+pub use port::{Frame, PacketPort, Port, PortCounters, TunPort};
 #[cfg(target_os = "linux")]
 pub use program::{Ended, ProgramSettings, Programs, Readiness};
 #[cfg(target_os = "linux")]

@@ -13,6 +13,7 @@
 //! real-time classes stay within reach.
 
 use crate::netlink::{Mac, Netlink, VethEnd, index_of};
+use crate::port::TunPort;
 use crate::sys;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
@@ -183,13 +184,28 @@ impl Home {
                 &VethEnd { name: "eth0", mac: settings.mac, mtu_bytes: settings.mtu_bytes },
                 network.as_fd(),
             )?;
-            settings.apply()?;
+            settings.apply(true)?;
             HostNamespace::here(network)
         });
         go_to(&self.network)?;
         let host = made?;
         here.set_up(index_of(&outer)?)?;
         Ok((host, outer))
+    }
+
+    /// Makes the network namespace of a host whose `eth0` is a TUN interface; the emulator's end is the port.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add_tun_host(&self, settings: &HostSettings) -> io::Result<(HostNamespace, TunPort)> {
+        sys::unshare(UnshareFlags::NEWNET)?;
+        let made = network_namespace().and_then(|network| {
+            let device = sys::tun("eth0")?;
+            settings.apply(false)?;
+            Ok((HostNamespace::here(network)?, TunPort::new(device, settings.mac, settings.gateway_mac)))
+        });
+        go_to(&self.network)?;
+        made
     }
 
     /// Makes two hosts joined by one pair of interfaces, without an emulator between them: what this machine does by itself.
@@ -204,10 +220,10 @@ impl Home {
             let second = network_namespace()?;
             sys::unshare(UnshareFlags::NEWNET)?;
             Netlink::open()?.add_veth(&end(0), &end(1), second.as_fd())?;
-            settings[0].apply()?;
+            settings[0].apply(true)?;
             let first = HostNamespace::here(network_namespace()?)?;
             go_to(&second)?;
-            settings[1].apply()?;
+            settings[1].apply(true)?;
             Ok([first, HostNamespace::here(second)?])
         };
         let made = make();
@@ -298,8 +314,8 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 impl HostSettings {
-    /// In the namespace of the host.
-    fn apply(&self) -> io::Result<()> {
+    /// In the namespace of the host, which has an interface `eth0`, one of Ethernet or not.
+    fn apply(&self, ethernet: bool) -> io::Result<()> {
         let mut netlink = Netlink::open()?;
         netlink.set_up(index_of("lo")?)?;
         for (key, value) in SETTINGS {
@@ -312,15 +328,21 @@ impl HostSettings {
                 other => other?,
             }
         }
-        sys::switch_transmit_checksum_offload_off("eth0")?;
         let interface = index_of("eth0")?;
+        if ethernet {
+            sys::switch_transmit_checksum_offload_off("eth0")?;
+        } else {
+            netlink.set_mtu(interface, self.mtu_bytes)?;
+        }
         netlink.set_up(interface)?;
         for address in &self.addresses {
             netlink.add_address(interface, *address, if address.is_ipv4() { 32 } else { 128 })?;
         }
         for gateway in [IpAddr::V4(GATEWAY_V4), IpAddr::V6(GATEWAY_V6)] {
             if self.addresses.iter().any(|address| address.is_ipv4() == gateway.is_ipv4()) {
-                netlink.add_neighbour(interface, gateway, self.gateway_mac)?;
+                if ethernet {
+                    netlink.add_neighbour(interface, gateway, self.gateway_mac)?;
+                }
                 netlink.add_default_route(interface, gateway)?;
             }
         }

@@ -122,6 +122,14 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
+    /// Sets an interface's largest packet.
+    pub(crate) fn set_mtu(&mut self, interface: u32, mtu_bytes: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface;
+        message.attributes = vec![LinkAttribute::Mtu(mtu_bytes)];
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// Gives an interface an address; one of IPv6 can be used at once, without detection of duplicates.
     pub(crate) fn add_address(&mut self, interface: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();

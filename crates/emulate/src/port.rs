@@ -1,6 +1,7 @@
-//! Where frames enter and leave: [`Port`], and the packet socket behind it.
+//! Where frames enter and leave: [`Port`], and what may be behind it: a packet socket on an interface ([`PacketPort`]), or a TUN
+//! device ([`TunPort`]), which gives no arrival stamps and takes a call for each packet.
 
-use crate::netlink::index_of;
+use crate::netlink::{Mac, index_of};
 use crate::sys::{self, BATCH, Received, Receiver};
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// A frame that has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Its bytes, from the link layer's header on (packet sockets) or from the IP header on (TUN).
+    /// Its bytes, from the Ethernet header on.
     pub bytes: &'a [u8],
     /// The kernel's arrival stamp, nanoseconds since 1970; `None` if there is none.
     pub stamp_nanos: Option<u64>,
@@ -108,6 +109,65 @@ impl Port for PacketPort {
 
     fn counters(&mut self) -> io::Result<PortCounters> {
         self.counters.receive_drops += sys::take_drops(self.socket.as_fd())?;
+        Ok(self.counters)
+    }
+}
+
+/// A TUN device, which carries IP packets. To the driver they look like Ethernet frames, as from everywhere else.
+#[derive(Debug)]
+pub struct TunPort {
+    device: OwnedFd,
+    /// Ethernet header of packets from the host, all but the type.
+    header: [u8; 12],
+    buffer: Vec<u8>,
+    counters: PortCounters,
+}
+
+/// Bytes of an Ethernet header.
+const HEADER_BYTES: usize = 14;
+/// Packets that come by one call of [`Port::receive`] at most.
+const READS: usize = 64;
+
+impl TunPort {
+    pub(crate) fn new(device: OwnedFd, mac: Mac, gateway_mac: Mac) -> Self {
+        let mut header = [0; 12];
+        header[..6].copy_from_slice(&gateway_mac);
+        header[6..].copy_from_slice(&mac);
+        TunPort { device, header, buffer: vec![0; 65_536 + HEADER_BYTES], counters: PortCounters::default() }
+    }
+}
+
+impl Port for TunPort {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize> {
+        self.buffer[..12].copy_from_slice(&self.header);
+        for number in 0..READS {
+            let length = match rustix::io::read(&self.device, &mut self.buffer[HEADER_BYTES..]) {
+                Ok(length) => length,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(number),
+                Err(error) => return Err(error.into()),
+            };
+            let kind: u16 = if self.buffer[HEADER_BYTES] >> 4 == 6 { 0x86dd } else { 0x0800 };
+            self.buffer[12..HEADER_BYTES].copy_from_slice(&kind.to_be_bytes());
+            take(Frame { bytes: &self.buffer[..HEADER_BYTES + length], stamp_nanos: None });
+            self.counters.received += 1;
+        }
+        Ok(READS)
+    }
+
+    fn send(&mut self, frames: &mut VecDeque<Vec<u8>>) {
+        for frame in frames.drain(..) {
+            match rustix::io::write(&self.device, frame.get(HEADER_BYTES..).unwrap_or_default()) {
+                Ok(_) => self.counters.sent += 1,
+                Err(_) => self.counters.send_drops += 1,
+            }
+        }
+    }
+
+    fn counters(&mut self) -> io::Result<PortCounters> {
         Ok(self.counters)
     }
 }

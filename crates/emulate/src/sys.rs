@@ -85,6 +85,31 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
     Ok(socket)
 }
 
+/// Makes a TUN interface of this name in the current network namespace: what is sent to it can be read from the descriptor, a
+/// whole IP packet at a time, and what is written there arrives from it.
+///
+/// # Errors
+/// The kernel's: `/dev/net/tun` may not be opened everywhere.
+pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
+    const TUNSETIFF: u64 = 0x4004_54ca;
+    const TUN_WITHOUT_HEADER: libc::c_short = 0x0001 | 0x1000;
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
+    }
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/net/tun", flags, rustix::fs::Mode::empty())?;
+    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel keeps no pointer to it.
+    unsafe {
+        let mut request: libc::ifreq = zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = TUN_WITHOUT_HEADER;
+        check(libc::ioctl(device.as_raw_fd(), TUNSETIFF as _, ptr::from_mut(&mut request)))?;
+    }
+    Ok(device)
+}
+
 /// Makes the kernel stamp what a socket receives.
 ///
 /// # Errors

@@ -494,6 +494,8 @@ pub struct RealTime {
     pub stall_after: Duration,
     /// What becomes of the time of a stall.
     pub after_stall: AfterStall,
+    /// How the namespaces of hosts are joined to the emulator.
+    pub attachment: Attachment,
     /// Whether every arrival is written with its stamp, for replay in virtual time.
     pub record_arrivals: bool,
 }
@@ -505,6 +507,15 @@ pub enum LatenessPolicy {
     BestEffort,
     /// The run has failed.
     HardLimit,
+}
+
+/// How the namespaces of hosts are joined to the emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A pair of virtual Ethernet interfaces and a packet socket.
+    Veth,
+    /// A TUN device.
+    Tun,
 }
 
 /// What becomes of the time of a stall.

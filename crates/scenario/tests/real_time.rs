@@ -40,6 +40,7 @@ fn defaults_of_a_file_without_these_keys() {
         late_share: 0.01,
         stall_after: Duration::from_millis(25),
         after_stall: AfterStall::CatchUp,
+        attachment: Attachment::Veth,
         record_arrivals: false,
     };
     assert_eq!(scenario.real_time, expected);
@@ -55,6 +56,7 @@ fn defaults_of_a_file_without_these_keys() {
 #[test]
 fn each_key_of_real_time_reaches_its_place() {
     let keys = "policy = 'hard-limit'\nlate_after = '2ms'\nlate_share = 0.5\nstall_after = '3ms'\nafter_stall = 'pause'\n\
+                attachment = 'tun'\n\
                 record_arrivals = true\n";
     let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n[real_time]\n{keys}"));
     let expected = RealTime {
@@ -63,6 +65,7 @@ fn each_key_of_real_time_reaches_its_place() {
         late_share: 0.5,
         stall_after: Duration::from_millis(3),
         after_stall: AfterStall::Pause,
+        attachment: Attachment::Tun,
         record_arrivals: true,
     };
     assert_eq!(loaded.scenario.real_time, expected);

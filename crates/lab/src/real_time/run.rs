@@ -141,9 +141,18 @@ fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attac
         };
         let name = &prepared.scenario.nodes[node.index()].name;
         let told = |error: io::Error| io::Error::new(error.kind(), format!("host {name}: {error}"));
-        let (namespace, outer) = home.add_host(&settings).map_err(told)?;
-        namespaces.push(namespace);
-        ports.push(Box::new(PacketPort::open(&outer).map_err(told)?));
+        match prepared.scenario.real_time.attachment {
+            description::Attachment::Veth => {
+                let (namespace, outer) = home.add_host(&settings).map_err(told)?;
+                namespaces.push(namespace);
+                ports.push(Box::new(PacketPort::open(&outer).map_err(told)?));
+            }
+            description::Attachment::Tun => {
+                let (namespace, port) = home.add_tun_host(&settings).map_err(told)?;
+                namespaces.push(namespace);
+                ports.push(Box::new(port));
+            }
+        }
     }
     Ok((namespaces, ports))
 }

@@ -3,7 +3,7 @@
 use super::Check;
 use super::network::Network;
 use super::traffic::Flows;
-use crate::description::{AfterStall, LatenessPolicy, Player, Program, RealTime};
+use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program, RealTime};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
@@ -60,6 +60,21 @@ pub(super) static REAL_TIME: Table = Table {
             "What becomes of the time of a stall.",
         ),
         Field::default(
+            "attachment",
+            Kind::Choice(&[
+                Choice::new(
+                    "veth",
+                    "a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket.",
+                ),
+                Choice::new(
+                    "tun",
+                    "a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps.",
+                ),
+            ]),
+            "veth",
+            "How the namespaces of hosts are joined to the emulator.",
+        ),
+        Field::default(
             "record_arrivals",
             Kind::Boolean,
             "false",
@@ -80,6 +95,7 @@ pub(super) fn settings(tree: &Tree) -> RealTime {
         late_share: tree.number("late_share"),
         stall_after: tree.duration("stall_after"),
         after_stall: if tree.choice("after_stall") == "pause" { AfterStall::Pause } else { AfterStall::CatchUp },
+        attachment: if tree.choice("attachment") == "tun" { Attachment::Tun } else { Attachment::Veth },
         record_arrivals: tree.boolean("record_arrivals"),
     }
 }
