@@ -10,6 +10,8 @@
 //!
 //! **Copies** have their original's time of arrival and stand behind it. Fragments of a larger packet are not copied.
 
+use crate::rebinding::Rebinding;
+use crate::selection::{Frame, Frames, PayloadCorruption, PayloadCorruptor, Selection, Selector};
 use fullpipe_units::{Duration, Instant, Stream, math};
 
 /// What a link does to frames. The default does nothing.
@@ -21,12 +23,18 @@ pub struct Impairments {
     pub link: String,
     /// Loss in bursts.
     pub gilbert_elliott: Option<GilbertElliott>,
+    /// Loss of frames chosen one by one.
+    pub selective_loss: Option<Selection>,
     /// Loss by number.
     pub droplist: Option<Droplist>,
     /// Times at which everything is lost.
     pub blackholes: Vec<Blackhole>,
     /// Bit errors.
     pub corruption: Option<Corruption>,
+    /// Damage to the content of datagrams.
+    pub payload_corruption: Option<PayloadCorruption>,
+    /// What a translator that changes its mappings does to the datagrams of this direction.
+    pub rebinding: Option<Rebinding>,
     /// Copies: each frame that arrives does so twice with this probability.
     pub duplication: f64,
     /// Delay that varies.
@@ -84,17 +92,41 @@ impl GilbertElliott {
 pub struct Droplist {
     /// Whether only frames with transport payload are counted.
     pub data_only: bool,
+    /// Which frames are counted at all.
+    pub frames: Frames,
     /// Numbers, in any order.
     pub numbers: Vec<u64>,
 }
 
-/// A time in which every frame whose transmission ends is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A time in which every frame whose transmission ends, or which arrives, is lost; it may come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blackhole {
     /// From this instant on, since the start of the run.
     pub from: Duration,
     /// Up to this one, exclusive.
     pub until: Duration,
+    /// It begins again after this time, counted from begin to begin; 0: it does not.
+    pub period: Duration,
+    /// How often it comes, if it comes again; 0: for ever.
+    pub times: u64,
+    /// Whether it takes the frames that arrive in it, instead of those whose transmission ends in it.
+    pub of_arrivals: bool,
+}
+
+impl Blackhole {
+    /// Whether it takes a frame whose transmission ended at `finish` and which arrives at `arrival`.
+    fn takes(&self, finish: Instant, arrival: Instant) -> bool {
+        let at = if self.of_arrivals { arrival } else { finish }.saturating_since(Instant::ZERO);
+        if at < self.from {
+            return false;
+        }
+        let since_first = (at - self.from).as_nanos();
+        let round = since_first.checked_div(self.period.as_nanos()).unwrap_or(0);
+        if self.times > 0 && round >= self.times {
+            return false;
+        }
+        since_first - round * self.period.as_nanos() < (self.until.saturating_sub(self.from)).as_nanos()
+    }
 }
 
 /// Bit errors.
@@ -187,6 +219,8 @@ pub(crate) struct Fate {
     pub(crate) arrival: Instant,
     pub(crate) lost: bool,
     pub(crate) corrupted: bool,
+    /// A byte of its payload changes.
+    pub(crate) damaged: bool,
     pub(crate) copied: bool,
 }
 
@@ -197,7 +231,11 @@ pub(crate) struct Impaired {
     /// Numbers to be lost, the next one last.
     droplist: Vec<u64>,
     data_only: bool,
+    listed_frames: Frames,
     counted: u64,
+    selector: Option<Selector>,
+    payload_corruptor: Option<PayloadCorruptor>,
+    rebinding: Option<Rebinding>,
     blackholes: Vec<Blackhole>,
     corruption: Option<(Corruption, Stream)>,
     duplication: Option<(f64, Stream)>,
@@ -212,15 +250,19 @@ impl Impaired {
             seed,
             link,
             gilbert_elliott,
+            selective_loss,
             droplist,
             blackholes,
             corruption,
+            payload_corruption,
+            rebinding,
             duplication,
             jitter,
             reordering,
         } = impairments;
         let stream = |purpose| Stream::new(seed, &link, purpose);
         let data_only = droplist.as_ref().is_some_and(|list| list.data_only);
+        let listed_frames = droplist.as_ref().map_or(Frames::All, |list| list.frames);
         let mut numbers = droplist.map_or_else(Vec::new, |list| list.numbers);
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         numbers.dedup();
@@ -231,7 +273,13 @@ impl Impaired {
             }),
             droplist: numbers,
             data_only,
+            listed_frames,
             counted: 0,
+            selector: selective_loss.map(|selection| Selector::new(selection, stream("loss"))),
+            payload_corruptor: payload_corruption.map(|corruption| {
+                PayloadCorruptor::new(corruption, stream("payload corruption"), stream("corrupted bytes"))
+            }),
+            rebinding,
             blackholes,
             corruption: corruption.map(|corruption| (corruption, stream("corruption"))),
             duplication: (duplication > 0.0).then(|| (duplication, stream("duplication"))),
@@ -242,6 +290,9 @@ impl Impaired {
             && impaired.droplist.is_empty()
             && impaired.blackholes.is_empty()
             && impaired.corruption.is_none()
+            && impaired.selector.is_none()
+            && impaired.payload_corruptor.is_none()
+            && impaired.rebinding.is_none()
             && impaired.duplication.is_none()
             && impaired.jitter.is_none()
             && impaired.reordering.is_none();
@@ -258,6 +309,16 @@ impl Impaired {
         !self.disorders() && self.duplication.is_none()
     }
 
+    /// The corruption of payloads, if there is any.
+    pub(crate) fn payload_corruptor(&mut self) -> Option<&mut PayloadCorruptor> {
+        self.payload_corruptor.as_mut()
+    }
+
+    /// The rebinding translator, if frames meet one at the end of this direction.
+    pub(crate) fn rebinding(&self) -> Option<Rebinding> {
+        self.rebinding
+    }
+
     /// Whether a corrupted frame travels on.
     pub(crate) fn delivers_corrupted(&self) -> bool {
         self.corruption.as_ref().is_some_and(|(corruption, _)| corruption.delivered)
@@ -265,26 +326,20 @@ impl Impaired {
 
     /// The fate of the next frame, whose transmission ended at `finish` and which would arrive at `arrival`; `last` is
     /// the latest arrival of those that keep order.
-    pub(crate) fn next(
-        &mut self,
-        finish: Instant,
-        arrival: Instant,
-        last: &mut Instant,
-        wire_bytes: u32,
-        has_payload: bool,
-    ) -> Fate {
+    pub(crate) fn next(&mut self, finish: Instant, arrival: Instant, last: &mut Instant, frame: &Frame) -> Fate {
         // One after the other, and no short cut: each kind sees every frame.
         let burst = self.burst_loses();
-        let listed = self.is_listed(has_payload);
-        let since_start = finish.saturating_since(Instant::ZERO);
-        let swallowed = self.blackholes.iter().any(|hole| (hole.from..hole.until).contains(&since_start));
+        let chosen = self.selector.as_mut().is_some_and(|selector| selector.chooses(frame, false));
+        let listed = self.is_listed(frame);
         let corrupted = match &mut self.corruption {
-            Some((corruption, stream)) => stream.chance(corruption.errors.of_frame(wire_bytes)),
+            Some((corruption, stream)) => stream.chance(corruption.errors.of_frame(frame.wire_bytes)),
             None => false,
         };
+        let damaged = self.payload_corruptor.as_mut().is_some_and(|corruptor| corruptor.chooses(frame));
         let copied = self.duplication.as_mut().is_some_and(|(probability, stream)| stream.chance(*probability));
         let arrival = self.delayed(arrival, last);
-        Fate { arrival, lost: burst || listed || swallowed, corrupted, copied }
+        let swallowed = self.blackholes.iter().any(|hole| hole.takes(finish, arrival));
+        Fate { arrival, lost: burst || chosen || listed || swallowed, corrupted, damaged, copied }
     }
 
     fn burst_loses(&mut self) -> bool {
@@ -296,8 +351,8 @@ impl Impaired {
         lost
     }
 
-    fn is_listed(&mut self, has_payload: bool) -> bool {
-        if self.data_only && !has_payload {
+    fn is_listed(&mut self, frame: &Frame) -> bool {
+        if self.data_only && !frame.has_payload || !self.listed_frames.include(frame) {
             return false;
         }
         self.counted += 1;

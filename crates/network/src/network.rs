@@ -20,6 +20,7 @@ use crate::nat::Translators;
 use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet};
 use crate::processing::{self, Processing};
 use crate::queue::Queued;
+use crate::rebinding::Rebinder;
 use crate::routing::{self, Attachment, Edge, Routes};
 use crate::tap::{Captured, Direction, Envelope, Tap};
 use fullpipe_engine::{Calendar, EventClass, EventId};
@@ -101,6 +102,7 @@ pub struct Network<O> {
     /// Who talks to whom; needed where there is a tap or a translator.
     pub directory: Directory,
     pub(crate) translators: Translators,
+    pub(crate) rebinders: BTreeMap<u32, Rebinder>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
     conversations: BTreeSet<(NodeId, NodeId)>,
@@ -134,6 +136,7 @@ impl<O: Observer> Network<O> {
             fragments: Fragments::default(),
             directory: Directory::default(),
             translators: Translators::default(),
+            rebinders: BTreeMap::new(),
             nodes: Vec::new(),
             edges: Vec::new(),
             conversations: BTreeSet::new(),
@@ -159,6 +162,13 @@ impl<O: Observer> Network<O> {
         let id = LinkId(self.links.len() as u32);
         self.link_sources.push(specification.from);
         self.edges[specification.from.index()].push(Edge { to: specification.to, by: Attachment::Link(id) });
+        if let Some(impairments) = &specification.impairments
+            && let Some(rebinding) = impairments.rebinding
+        {
+            // The first of its directions names its random stream.
+            let rebinder = || Rebinder::new(rebinding, impairments.seed, &impairments.link);
+            self.rebinders.entry(rebinding.number).or_insert_with(rebinder);
+        }
         self.links.push(Link::new(specification));
         id
     }

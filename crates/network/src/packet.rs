@@ -1,6 +1,8 @@
 //! Packets: small plain values of one cache line. A model's payload is a length; bytes exist only where a real program
 //! or a real stack is at one end, in a side table.
 
+use crate::selection::{Frame, is_version_negotiation};
+use crate::wire;
 use bytes::Bytes;
 use fullpipe_record::{PacketView, TcpView};
 use fullpipe_units::{Codepoint, FlowId, Instant, NodeId};
@@ -491,6 +493,38 @@ impl Arena {
             self.payloads.push(Some(bytes));
             Side(self.payloads.len() as u32 - 1)
         }
+    }
+
+    /// A packet's payload becomes another.
+    #[cold]
+    pub(crate) fn replace_payload(&mut self, handle: Handle, bytes: Bytes) {
+        let side = self.get(handle).payload;
+        if !side.is_none() {
+            self.payloads[side.0 as usize] = Some(bytes);
+        }
+    }
+
+    /// What the models of a link may know of a packet.
+    #[cold]
+    pub(crate) fn frame(&self, handle: Handle, wire_bytes: u32) -> Frame {
+        let packet = self.get(handle);
+        let has_payload = packet.has_payload();
+        let is_udp = match packet.content {
+            Content::Udp { .. } => true,
+            Content::Wire { protocol, .. } => protocol == wire::UDP,
+            Content::Fragment { whole, .. } => match self.get(whole).content {
+                Content::Udp { .. } => true,
+                Content::Wire { protocol, .. } => protocol == wire::UDP,
+                _ => false,
+            },
+            Content::Tcp(_) | Content::Arp { .. } => false,
+        };
+        let is_version_negotiation = matches!(packet.content, Content::Wire { .. })
+            && self
+                .payload(packet.payload)
+                .and_then(|bytes| bytes.get(wire::rewrite::udp_payload(bytes)?))
+                .is_some_and(is_version_negotiation);
+        Frame { wire_bytes, has_payload, is_udp, is_version_negotiation }
     }
 
     /// Stored payload bytes.

@@ -9,9 +9,13 @@ use crate::impairment::{Fate, Impaired, Impairments};
 use crate::link::Link;
 use crate::mahimahi::{Opportunities, Trace};
 use crate::network::Network;
-use crate::packet::{Content, Handle, InFlight, Packet};
+use crate::packet::{Content, Handle, InFlight};
 use crate::queue::Queued;
+use crate::rebinding::Rebinding;
 use crate::schedule::{Schedule, Timetable};
+use crate::selection::Frame;
+use crate::wire::rewrite;
+use bytes::Bytes;
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, Instant, LinkId, Rate};
@@ -139,6 +143,11 @@ impl Link {
         self.extras.as_mut()?.special.as_deref_mut()
     }
 
+    /// The rebinding translator at its end, if there is one.
+    fn rebinding(&self) -> Option<Rebinding> {
+        self.extras.as_ref()?.special.as_ref()?.impaired.as_ref()?.rebinding()
+    }
+
     /// Exceeds what was promised by one per cent; false if its rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
         self.special_mut().is_some_and(Special::exceed)
@@ -171,25 +180,23 @@ impl Link {
     }
 
     /// What becomes of a frame after its transmission. Call once per frame, in order.
-    fn fate(&mut self, (finish, mut arrival): Passage, wire_bytes: u32, packet: &Packet) -> Fate {
-        let has_payload = packet.has_payload();
-        let Some(extras) = &mut self.extras else {
-            return Fate { arrival, lost: false, corrupted: false, copied: false };
-        };
-        let lost = extras.loss.as_mut().is_some_and(|loss| loss.loses(has_payload));
+    fn fate(&mut self, (finish, mut arrival): Passage, frame: &Frame) -> Fate {
+        let plain = |arrival, lost| Fate { arrival, lost, corrupted: false, damaged: false, copied: false };
+        let Some(extras) = &mut self.extras else { return plain(arrival, false) };
+        let lost = extras.loss.as_mut().is_some_and(|loss| loss.loses(frame.has_payload));
         let Some(Special { impaired, last_arrival, .. }) = extras.special.as_deref_mut() else {
-            return Fate { arrival, lost, corrupted: false, copied: false };
+            return plain(arrival, lost);
         };
         match impaired {
             Some(impaired) => {
-                let mut fate = impaired.next(finish, arrival, last_arrival, wire_bytes, has_payload);
+                let mut fate = impaired.next(finish, arrival, last_arrival, frame);
                 fate.lost |= lost;
                 fate
             }
             None => {
                 arrival = arrival.max(*last_arrival);
                 *last_arrival = arrival;
-                Fate { arrival, lost, corrupted: false, copied: false }
+                plain(arrival, lost)
             }
         }
     }
@@ -253,8 +260,9 @@ impl<O: Observer> Network<O> {
         l.frames += 1;
         l.bytes += u64::from(wire_bytes);
         l.queue_delay_sum += start - offered;
+        let frame = self.arena.frame(handle, wire_bytes);
         let packet = self.arena.get(handle);
-        let fate = l.fate((finish, arrival), wire_bytes, packet);
+        let fate = l.fate((finish, arrival), &frame);
         let Fate { arrival, .. } = fate;
         self.observer.transmitted(&Transmission {
             link,
@@ -271,6 +279,15 @@ impl<O: Observer> Network<O> {
             return None;
         }
         if fate.corrupted && self.corrupt(link, handle, arrival) {
+            return None;
+        }
+        if fate.damaged && self.damage(link, handle, arrival) {
+            return None;
+        }
+        if let Some(rebinding) = self.links[link.index()].rebinding()
+            && !self.rebind(rebinding, handle, arrival)
+        {
+            self.drop_packet(arrival, handle, Some(link), DropReason::Nat);
             return None;
         }
         let copy = if fate.copied { self.copy(link, handle, arrival) } else { None };
@@ -295,6 +312,33 @@ impl<O: Observer> Network<O> {
             self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted);
         }
         !delivered
+    }
+
+    /// Changes a byte of a datagram's payload; true if that ends the frame here.
+    #[cold]
+    fn damage(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> bool {
+        let Some(special) = self.links[link.index()].special_mut() else { return false };
+        special.corrupted += 1;
+        let Some(corruptor) = special.impaired.as_mut().and_then(Impaired::payload_corruptor) else { return false };
+        if !corruptor.corruption.delivered {
+            self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted);
+            return true;
+        }
+        let packet = self.arena.get(handle);
+        let bytes = match packet.content {
+            Content::Wire { .. } => self.arena.payload(packet.payload),
+            _ => None,
+        };
+        let payload = bytes.and_then(|bytes| rewrite::udp_payload(bytes));
+        match (bytes, payload.and_then(|payload| corruptor.damage(payload.len()))) {
+            (Some(bytes), Some((place, addend))) => {
+                let mut changed = bytes.to_vec();
+                rewrite::add_to_udp_payload(&mut changed, place, addend);
+                self.arena.replace_payload(handle, Bytes::from(changed));
+            }
+            _ => self.arena.get_mut(handle).corrupted = true,
+        }
+        false
     }
 
     fn copy(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> Option<Handle> {

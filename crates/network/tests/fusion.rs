@@ -7,8 +7,9 @@ mod common;
 
 use common::{Recorder, Send, World};
 use fullpipe_network::{
-    Blackhole, Corruption, Course, Droplist, Errors, Fifo, GilbertElliott, Impairments, Jitter, JitterDistribution,
-    Limit, LinkSpecification, LossModel, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
+    Blackhole, Corruption, Course, Droplist, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
+    JitterDistribution, Limit, LinkSpecification, LossModel, Network, QueueDiscipline, Reordering, Schedule, Step,
+    Trace,
 };
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
 use proptest::prelude::*;
@@ -153,9 +154,13 @@ fn impairments() -> impl Strategy<Value = Impairments> {
                 loss_good: 0.01,
                 loss_bad: 0.7,
             }),
-            droplist: listed.then(|| Droplist { data_only: hole, numbers: vec![5, 2, 9] }),
+            droplist: listed.then(|| Droplist { data_only: hole, frames: Frames::All, numbers: vec![5, 2, 9] }),
             blackholes: hole
-                .then_some(Blackhole { from: nanoseconds(1_000_000), until: nanoseconds(3_000_000) })
+                .then_some(Blackhole {
+                    from: nanoseconds(1_000_000),
+                    until: nanoseconds(3_000_000),
+                    ..Blackhole::default()
+                })
                 .into_iter()
                 .collect(),
             corruption,

@@ -8,8 +8,8 @@ mod common;
 
 use common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{
-    Blackhole, Corruption, Course, Droplist, Errors, Fifo, GilbertElliott, Impairments, Jitter, JitterDistribution,
-    Limit, LinkSpecification, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
+    Blackhole, Corruption, Course, Droplist, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
+    JitterDistribution, Limit, LinkSpecification, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
 };
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
@@ -100,9 +100,10 @@ fn gilbert_elliott_loses_and_bursts_as_its_chain_says() {
 
 #[test]
 fn listed_frames_and_black_holes_take_what_they_name() {
-    let droplist = Some(Droplist { data_only: false, numbers: vec![7, 2, 2] });
+    let droplist = Some(Droplist { data_only: false, frames: Frames::All, numbers: vec![7, 2, 2] });
     // Transmissions end at 1 ... 20 ms; those at 10 and 11 are in the hole, the one at 12 is not.
-    let hole = Blackhole { from: Duration::from_nanos(10 * MS), until: Duration::from_nanos(12 * MS) };
+    let hole =
+        Blackhole { from: Duration::from_nanos(10 * MS), until: Duration::from_nanos(12 * MS), ..Blackhole::default() };
     let impairments = Impairments { droplist, blackholes: vec![hole], ..Impairments::default() };
     let (network, _) = steady(impairments, 20);
     let lost = lost(&network, 20);
@@ -122,7 +123,7 @@ fn only_data_packets_count_where_the_list_says_so() {
         ip_bytes: if n % 3 == 0 { 40 } else { 140 },
         tcp: true,
     });
-    let droplist = Some(Droplist { data_only: true, numbers: vec![3] });
+    let droplist = Some(Droplist { data_only: true, frames: Frames::All, numbers: vec![3] });
     let impairments = Impairments { droplist, ..Impairments::default() };
     let (network, _) = run(link(Course::Constant, impairments, false), script.collect());
     // With data are 1, 2, 4, 5, 7, 8; the third is number 4: 142 bytes after 4 ms: 4.142 ms.

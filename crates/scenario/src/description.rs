@@ -59,6 +59,10 @@ impl Scenario {
         if let Some(program) = self.programs.first() {
             return Some(format!("{} is a real program", program.name));
         }
+        if self.flows.is_empty() {
+            let node = self.nodes.iter().find(|node| node.interface().is_some())?;
+            return Some(format!("only what is beyond the interface of {} talks", node.name));
+        }
         let flow = self.flows.iter().find(|flow| [flow.from_by, flow.to_by].contains(&Player::Program))?;
         Some(format!("a real program plays an end of the flow {}", flow.name))
     }

@@ -6,6 +6,7 @@
 pub mod description;
 pub mod language;
 pub mod schema;
+pub mod simulator;
 
 pub use description::Scenario;
 pub use language::{Loaded, load, reference_markdown};

@@ -89,7 +89,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "probability-missing", line: 4, found: "", expected: PROBABILITY, suggestion: None, says: "topology.bottleneck.loss.probability is missing" },
     Wrong { file: "loss-kind", line: 4, found: r#""bernouli""#, expected: LOSSES, suggestion: Some(r#""bernoulli""#), says: "for topology.bottleneck.loss.kind" },
     Wrong { file: "loss-later", line: 4, found: r#""trace""#, expected: LOSSES, suggestion: None, says: "not in this version" },
-    Wrong { file: "loss-key-of-another-kind", line: 4, found: "every", expected: &["kind", "probability"], suggestion: None, says: r#"belongs to kind = "periodic""# },
+    Wrong { file: "loss-key-of-another-kind", line: 4, found: "every", expected: &["kind", "probability", "largest_burst", "protocol"], suggestion: None, says: r#"belongs to kind = "periodic""# },
     Wrong { file: "loss-without-kind", line: 4, found: "probability", expected: &["kind"], suggestion: None, says: r#"belongs to kind = "bernoulli""# },
     Wrong { file: "loss-never", line: 4, found: "0", expected: &["an integer from 1 to 1000000000000000"], suggestion: None, says: "too small" },
     Wrong { file: "reverse-key", line: 4, found: "rat", expected: &["rate", "delay", "mtu", "framing", "queue", "discipline", "loss", MORE], suggestion: Some("rate"), says: "not a key of a reverse direction" },

@@ -18,6 +18,7 @@ use crate::packet::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion, UDP_HEADER_
 use fullpipe_units::Codepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 
 /// Where the checksum of an IPv4 header stands.
 const HEADER_CHECKSUM_AT: usize = 10;
@@ -170,6 +171,33 @@ pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
     let mask = if is_empty_datagram && word(bytes, checksum_at) == 1 { 2 } else { 1 };
     bytes[end - 1] ^= mask;
     Ok(())
+}
+
+/// Where the payload of a UDP datagram lies; `None` if the packet is none, or not a whole one.
+pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
+    let layout = Layout::whole(bytes).ok()?;
+    let is_datagram = layout.upper == Upper::Udp && layout.piece.is_none();
+    let begin = layout.transport + UDP_HEADER_BYTES as usize;
+    is_datagram.then(|| begin..layout.transport + usize::from(word(bytes, layout.transport + 4)))
+}
+
+/// Adds to a byte of a UDP datagram's payload, modulo 256, and makes the checksum right again (one that was wrong stays
+/// wrong, none stays none); false if there is no such byte.
+pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
+    let Some(payload) = udp_payload(bytes).filter(|payload| place < payload.len()) else { return false };
+    let Ok(layout) = Layout::whole(bytes) else { return false };
+    let at = payload.start + place;
+    // The sum goes by words, from the UDP header on; a last odd byte stands for itself.
+    let word_at = at - (at - layout.transport) % 2;
+    let old = &bytes[word_at..payload.end.min(word_at + 2)];
+    let mut new = old.to_vec();
+    new[at - word_at] = new[at - word_at].wrapping_add(addend);
+    let mut change = Change::default();
+    change.write(bytes, word_at, &new);
+    if word(bytes, layout.transport + 6) != 0 {
+        write_checksum(bytes, &layout, Change::default(), change);
+    }
+    true
 }
 
 impl Translation {

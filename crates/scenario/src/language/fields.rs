@@ -134,6 +134,12 @@ static LINK: Table = Table {
             Field::required("name", Kind::Name, "Its name."),
             Field::required("from", Kind::Name, "Where its first direction begins."),
             Field::required("to", Kind::Name, "Where its first direction ends."),
+            Field::optional(
+                "rebinding",
+                Kind::Table(&links::REBINDING),
+                "none",
+                "A translator at the link that changes its mappings.",
+            ),
         ],
         LINK_FIELDS,
         links::OWN,

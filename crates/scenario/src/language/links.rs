@@ -1,11 +1,12 @@
 //! What a link does besides transmitting at one rate with one delay: keys and plain description.
 
 use super::Check;
-use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants};
+use crate::description::Loss;
+use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use fullpipe_network::impairment::{
     Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,
 };
-use fullpipe_network::{Course, Schedule, Step, Trace};
+use fullpipe_network::{Course, Frames, PayloadCorruption, Rebinding, RebindingSide, Schedule, Selection, Step, Trace};
 use fullpipe_units::{Duration, Rate};
 use std::path::Path;
 
@@ -21,6 +22,12 @@ pub(super) const OWN: &[Field] = &[
     Field::empty("loss", Kind::Table(&LOSS), "Loss after transmission."),
     Field::optional("blackholes", Kind::Tables(&BLACKHOLE), "none", "Times in which every frame is lost."),
     Field::optional("corruption", Kind::Table(&CORRUPTION), "none", "Bit errors."),
+    Field::optional(
+        "payload_corruption",
+        Kind::Table(&PAYLOAD_CORRUPTION),
+        "none",
+        "Damage to the content of UDP datagrams that no checksum tells.",
+    ),
     Field::default(
         "duplication",
         Kind::PROBABILITY,
@@ -47,6 +54,21 @@ pub(super) const OWN: &[Field] = &[
     ),
 ];
 
+const LARGEST_BURST: Field = Field::optional(
+    "largest_burst",
+    Kind::Integer { min: 0, max: 1_000_000_000_000_000 },
+    "no limit",
+    "Most frames taken in succession: the one after them is spared.",
+)
+.unit("frames");
+
+const PROTOCOL: Field = Field::default(
+    "protocol",
+    Kind::Choice(&[Choice::new("any", "all frames."), Choice::new("udp", "UDP datagrams and their fragments.")]),
+    "any",
+    "Which frames are looked at and counted; others are never lost.",
+);
+
 static LOSS: Table = Table {
     name: "loss",
     text: "Loss of frames on their way, after they were transmitted.",
@@ -58,8 +80,12 @@ static LOSS: Table = Table {
             Variant { name: "none", text: "nothing is lost.", fields: &[] },
             Variant {
                 name: "bernoulli",
-                text: "each frame independently.",
-                fields: &[&[Field::required("probability", Kind::PROBABILITY, "Probability that a frame is lost.")]],
+                text: "each frame independently, up to a largest burst.",
+                fields: &[&[
+                    Field::required("probability", Kind::PROBABILITY, "Probability that a frame is lost."),
+                    LARGEST_BURST,
+                    PROTOCOL,
+                ]],
             },
             Variant {
                 name: "periodic",
@@ -91,6 +117,7 @@ static LOSS: Table = Table {
                         "true",
                         "Whether frames without transport payload are not counted and never lost.",
                     ),
+                    PROTOCOL,
                 ]],
             },
         ],
@@ -101,10 +128,78 @@ static LOSS: Table = Table {
 
 static BLACKHOLE: Table = Table {
     name: "black hole",
-    text: "A time in which every frame whose transmission ends is lost.",
+    text: "A time in which every frame is lost.",
     fields: &[&[
         Field::required("from", Kind::DURATION, "Its begin."),
         Field::required("until", Kind::DURATION, "Its end, exclusive."),
+        Field::optional("period", Kind::INTERVAL, "never", "It comes again after this time, from begin to begin."),
+        Field::optional("times", FRAME_NUMBER, "without end", "How often it comes, with `period`.").unit("times"),
+        Field::default(
+            "of",
+            Kind::Choice(&[
+                Choice::new("departures", "frames whose transmission ends in it are lost."),
+                Choice::new("arrivals", "frames that would arrive in it are lost: the far end hears nothing then."),
+            ]),
+            "departures",
+            "Which frames it takes.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+static PAYLOAD_CORRUPTION: Table = Table {
+    name: "payload corruption",
+    text: "Damage to one byte of the payload of chosen UDP datagrams, with the checksum made right again: what protects the \
+           content (QUIC, DTLS) has to tell. In real time bytes of real datagrams change; a datagram of the model's, which \
+           has no bytes, is refused by its receiver.",
+    fields: &[&[
+        Field::required("probability", Kind::PROBABILITY, "Probability per datagram."),
+        LARGEST_BURST,
+        Field::default(
+            "window",
+            Kind::Size { min: 1, max: 65_535 },
+            "65535B",
+            "How far into the payload the byte may lie; the place is uniform.",
+        ),
+        Field::default(
+            "spare_version_negotiation",
+            Kind::Boolean,
+            "false",
+            "Whether QUIC's version negotiation packets (version 0, RFC 8999), which nothing protects, are spared.",
+        ),
+        Field::default(
+            "delivered",
+            Kind::Boolean,
+            "true",
+            "Whether the damaged datagram travels on; otherwise the far end of the link drops it.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+pub(super) static REBINDING: Table = Table {
+    name: "rebinding",
+    text: "A translator that changes its mappings while conversations go on (a NAT rebinding, for UDP over IPv4 and IPv6). \
+           It translates what arrives at either end of the link. At first every endpoint inside is mapped to itself; at a \
+           rebinding each gets another port, and what is for an old one is dropped.",
+    fields: &[&[
+        Field::required("first", Kind::DURATION, "When mappings change first."),
+        Field::optional("every", Kind::INTERVAL, "never", "After this time they change again, and again."),
+        Field::default(
+            "address",
+            Kind::Boolean,
+            "false",
+            "Whether the outside address changes too: in its last byte, from 1 to 254.",
+        ),
+        Field::default(
+            "inside",
+            Kind::Choice(&[
+                Choice::new("from", "the side where the link begins."),
+                Choice::new("to", "the side where it ends."),
+            ]),
+            "from",
+            "Which side of the link is inside.",
+        ),
     ]],
     ..Table::EMPTY
 };
@@ -282,9 +377,19 @@ fn impairments(tree: &Tree, path: &str, check: &mut Check) -> Impairments {
             );
         }
     }
+    for (index, hole) in blackholes.iter().enumerate() {
+        if hole.get("times").is_some() && hole.get("period").is_none() {
+            let path = format!("{path}.blackholes.{index}");
+            let message = format!("{path} has times and no period");
+            check.error(hole.place_of("times"), &format!("{path}.times"), message, vec!["a period".into()]);
+        }
+    }
     Impairments {
         seed: 0,
         link: String::new(),
+        selective_loss: selection(loss),
+        payload_corruption: tree.get("payload_corruption").map(|value| payload_corruption(value.table())),
+        rebinding: None,
         gilbert_elliott: (loss.choice("kind") == "gilbert-elliott").then(|| GilbertElliott {
             good_to_bad: loss.number("good_to_bad"),
             bad_to_good: loss.number("bad_to_good"),
@@ -293,17 +398,79 @@ fn impairments(tree: &Tree, path: &str, check: &mut Check) -> Impairments {
         }),
         droplist: (loss.choice("kind") == "droplist").then(|| Droplist {
             data_only: loss.boolean("data_only"),
+            frames: frames(loss),
             numbers: loss.list("frames").iter().map(|n| u64::try_from(n.integer()).unwrap_or_default()).collect(),
         }),
-        blackholes: blackholes
-            .iter()
-            .map(|hole| Blackhole { from: hole.duration("from"), until: hole.duration("until") })
-            .collect(),
+        blackholes: blackholes.iter().map(blackhole).collect(),
         corruption: tree.get("corruption").and_then(|value| corruption(value.table(), path, check)),
         duplication: tree.number("duplication"),
         jitter: tree.get("jitter").map(|value| jitter(value.table())),
         reordering: tree.get("reordering").map(|value| reordering(value.table())),
     }
+}
+
+/// The loss of a direction where it is one of the models on the short way.
+pub(super) fn plain_loss(tree: &Tree) -> Option<Loss> {
+    let number = |key: &str| u64::try_from(tree.integer(key)).unwrap_or_default();
+    match tree.choice("kind") {
+        "bernoulli" if selection(tree).is_none() => Some(Loss::Bernoulli { probability: tree.number("probability") }),
+        "periodic" => Some(Loss::Periodic { every: number("every"), offset: number("offset") }),
+        _ => None,
+    }
+}
+
+fn frames(tree: &Tree) -> Frames {
+    if tree.choice("protocol") == "udp" { Frames::Udp } else { Frames::All }
+}
+
+fn largest_burst(tree: &Tree) -> Option<u64> {
+    tree.get("largest_burst").and_then(|most| u64::try_from(most.integer()).ok())
+}
+
+/// A loss that does not take every frame alike.
+fn selection(loss: &Tree) -> Option<Selection> {
+    if loss.choice("kind") != "bernoulli" {
+        return None;
+    }
+    let (largest_burst, frames) = (largest_burst(loss), frames(loss));
+    let is_plain = largest_burst.is_none() && frames == Frames::All;
+    (!is_plain).then(|| Selection { probability: loss.number("probability"), largest_burst, frames })
+}
+
+fn blackhole(hole: &Tree) -> Blackhole {
+    Blackhole {
+        from: hole.duration("from"),
+        until: hole.duration("until"),
+        period: hole.get("period").map_or(Duration::ZERO, Value::duration),
+        times: hole.get("times").and_then(|times| u64::try_from(times.integer()).ok()).unwrap_or_default(),
+        of_arrivals: hole.choice("of") == "arrivals",
+    }
+}
+
+fn payload_corruption(tree: &Tree) -> PayloadCorruption {
+    PayloadCorruption {
+        selection: Selection {
+            probability: tree.number("probability"),
+            largest_burst: largest_burst(tree),
+            frames: Frames::Udp,
+        },
+        window_bytes: u32::try_from(tree.size("window")).unwrap_or(u32::MAX),
+        spare_version_negotiation: tree.boolean("spare_version_negotiation"),
+        delivered: tree.boolean("delivered"),
+    }
+}
+
+/// The rebinding translator of link number `number`, for its two directions.
+pub(super) fn rebinding(tree: &Tree, number: u32) -> [Rebinding; 2] {
+    let with = |side| Rebinding {
+        number,
+        side,
+        first: tree.duration("first"),
+        every: tree.get("every").map_or(Duration::ZERO, Value::duration),
+        address: tree.boolean("address"),
+    };
+    let sides = [RebindingSide::Outward, RebindingSide::Inward].map(with);
+    if tree.choice("inside") == "from" { sides } else { [sides[1], sides[0]] }
 }
 
 fn corruption(tree: &Tree, path: &str, check: &mut Check) -> Option<Corruption> {

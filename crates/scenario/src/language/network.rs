@@ -3,7 +3,7 @@
 use super::disciplines::{Device, discipline};
 use super::fields::MOST;
 use super::{COMPARED, Check, identity, links, some_of, topology};
-use crate::description::{Arp, Ethernet, Link, Loss, Node, QueueLimit};
+use crate::description::{Arp, Ethernet, Link, Node, QueueLimit};
 use crate::schema::{Data, Place, Tree, Value, nearest};
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,6 +194,13 @@ impl Network {
         let own = if reverse.is_given("discipline") { ".reverse" } else { "" };
         let path = format!("{path}{own}");
         self.links.push(direction(format!("{name}.reverse"), to, from, reverse, &path, check));
+        if let Some(rebinding) = tree.get("rebinding").map(Value::table) {
+            let number = self.links.len() - 2;
+            let sides = links::rebinding(rebinding, number as u32 / 2);
+            for (link, side) in self.links[number..].iter_mut().zip(sides) {
+                link.impairments.rebinding = Some(side);
+            }
+        }
     }
 }
 
@@ -225,18 +232,9 @@ fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, ch
         framing_bytes: device.framing_bytes,
         queue: tree.get("queue").map_or(alone, Value::queue_limit),
         discipline,
-        loss: loss(tree.table("loss")),
+        loss: links::plain_loss(tree.table("loss")),
         course,
         impairments,
-    }
-}
-
-fn loss(tree: &Tree) -> Option<Loss> {
-    let number = |key: &str| u64::try_from(tree.integer(key)).unwrap_or_default();
-    match tree.choice("kind") {
-        "bernoulli" => Some(Loss::Bernoulli { probability: tree.number("probability") }),
-        "periodic" => Some(Loss::Periodic { every: number("every"), offset: number("offset") }),
-        _ => None,
     }
 }
 

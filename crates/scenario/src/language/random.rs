@@ -220,8 +220,14 @@ impl Writer {
             ("program", "environment") => Some("environment = ['A=', 'B=b=b']".to_string()),
             ("nat", "first_port") => self.random.chance(0.5).then(|| "first_port = 2000".to_string()),
             ("nat", "last_port") => self.random.chance(0.5).then(|| "last_port = 3000".to_string()),
+            // `size` needs a size for each band but the last; the rest of the time it is drawn.
+            ("discipline" | "band", "by") => {
+                let by = *self.pick(&["flow", "protocol", "codepoint"]);
+                (self.random.chance(0.3)).then(|| format!("by = '{by}'"))
+            }
             ("black hole", "from") => Some("from = '1s'".to_string()),
             ("black hole", "until") => Some("until = '2s'".to_string()),
+            ("black hole", "period") => Some("period = '3s'".to_string()),
             _ => None,
         }
     }

@@ -181,7 +181,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
         trees = list;
     }
-    if trees.is_empty() && !programs {
+    let interfaces = network.nodes.iter().any(|node| node.interface().is_some());
+    if trees.is_empty() && !programs && !interfaces {
         check.missing(place, "flow", "nobody talks: the file has no [[flow]]", vec!["at least one [[flow]]".into()]);
     }
     let mut names = BTreeSet::new();

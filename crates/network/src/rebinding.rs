@@ -1,0 +1,405 @@
+//! A translator that changes its mappings while conversations go on: a NAT rebinding (RFC 9000 section 9 on what QUIC does
+//! about it), for UDP over IPv4 and IPv6.
+//!
+//! It sits at the ends of a link of which one side is inside. A datagram going out gets its mapping's port, and address, as
+//! it arrives at the far end; one going in must be for a mapping that lives as it arrives, and gets the inside address and
+//! port back, or is dropped. At first each endpoint is mapped to itself. At each rebinding every endpoint gets a port at
+//! random from 1 to 65 535 that no other has, and if addresses change too, the inside address's last byte becomes another
+//! from 1 to 254; the old mappings are gone. An endpoint that comes later keeps its port if that is free. All this is the
+//! behaviour of quic-network-simulator's `rebind`.
+//!
+//! Mappings are functions of time, because links are booked ahead: an arrival at the far end 15 ms from now may meet later
+//! mappings than one at the near end that is booked after it. So those of all times that may still be asked for are kept.
+//!
+//! Datagrams of model endpoints have no bytes. Their mapping is not seen by anybody; what remains is that a datagram going
+//! in is dropped if it was sent to a mapping that is gone: one sent before the first datagram with the present mapping had
+//! arrived outside.
+
+use crate::network::Network;
+use crate::packet::{Content, Handle};
+use crate::wire::{self, Summary, Translation};
+use bytes::Bytes;
+use fullpipe_record::Observer;
+use fullpipe_units::{Duration, FlowId, Instant, NodeId, Stream};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Most endpoints that one translator maps; datagrams of further ones are dropped. Half of the ports, so that a free one is
+/// found soon.
+const MAX_ENDPOINTS: usize = 32_768;
+
+/// Which way datagrams go over a direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RebindingSide {
+    /// From the inside out.
+    Outward,
+    /// From the outside in.
+    Inward,
+}
+
+/// A rebinding translator at a direction of a link. Both directions have one with the same number and times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebinding {
+    /// Number of the translator in the network.
+    pub number: u32,
+    /// Which direction this is.
+    pub side: RebindingSide,
+    /// When mappings change first, since the start of the run.
+    pub first: Duration,
+    /// How long after that again, and again; 0: never.
+    pub every: Duration,
+    /// Whether the outside address changes too.
+    pub address: bool,
+}
+
+impl Rebinding {
+    /// How often mappings have changed by an instant.
+    fn round(&self, at: Instant) -> u64 {
+        let at = at.saturating_since(Instant::ZERO);
+        if at < self.first {
+            return 0;
+        }
+        1 + (at - self.first).as_nanos().checked_div(self.every.as_nanos()).unwrap_or(0)
+    }
+}
+
+/// The mappings between two rebindings.
+#[derive(Clone, Debug, Default)]
+struct Mappings {
+    outside: BTreeMap<SocketAddr, SocketAddr>,
+    inside: BTreeMap<SocketAddr, SocketAddr>,
+    /// Outside address of each inside address.
+    addresses: BTreeMap<IpAddr, IpAddr>,
+}
+
+impl Mappings {
+    fn insert(&mut self, inside: SocketAddr, outside: SocketAddr) {
+        self.outside.insert(inside, outside);
+        self.inside.insert(outside, inside);
+    }
+
+    fn address(&self, inside: IpAddr) -> IpAddr {
+        self.addresses.get(&inside).copied().unwrap_or(inside)
+    }
+
+    /// A port that nobody has at this address.
+    fn free_port(&self, address: IpAddr, stream: &mut Stream) -> u16 {
+        loop {
+            let port = 1 + stream.below(65_535) as u16;
+            if !self.inside.contains_key(&SocketAddr::new(address, port)) {
+                return port;
+            }
+        }
+    }
+}
+
+/// A translator at work.
+#[derive(Debug)]
+pub(crate) struct Rebinder {
+    rebinding: Rebinding,
+    stream: Stream,
+    /// By round, as far as they may still be asked for.
+    rounds: BTreeMap<u64, Mappings>,
+    /// Hosts inside, by each outside address that they had.
+    hosts: BTreeMap<IpAddr, NodeId>,
+    /// Of conversations of the model: when the first datagram of each round arrived outside.
+    model: BTreeMap<(usize, u64), Instant>,
+}
+
+impl Rebinder {
+    pub(crate) fn new(rebinding: Rebinding, seed: u64, link: &str) -> Self {
+        Rebinder {
+            rebinding,
+            stream: Stream::new(seed, link, "rebinding"),
+            rounds: BTreeMap::from([(0, Mappings::default())]),
+            hosts: BTreeMap::new(),
+            model: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the mappings of a round from the latest before it, unless they are there; forgets what is before `now`.
+    fn advance(&mut self, now: Instant, round: u64) {
+        if !self.rounds.contains_key(&round) {
+            // Rounds between in which nobody asked have left no trace but the draws, which nobody can tell either.
+            let before = self.rounds.range(..round).next_back().map(|(_, mappings)| mappings.clone());
+            let mappings = self.rebound(&before.unwrap_or_default());
+            self.rounds.insert(round, mappings);
+        }
+        // Later rounds are made from the latest up to now.
+        let present = self.rebinding.round(now);
+        let needed = self.rounds.range(..=present).next_back().map_or(present, |(round, _)| *round);
+        self.rounds = self.rounds.split_off(&needed);
+    }
+
+    fn rebound(&mut self, old: &Mappings) -> Mappings {
+        let mut new = Mappings::default();
+        for inside in old.outside.keys() {
+            let own = inside.ip();
+            if self.rebinding.address && !new.addresses.contains_key(&own) {
+                let address = self.another_address(own, old.address(own));
+                new.addresses.insert(own, address);
+                if let Some(host) = self.hosts.get(&old.address(own)).copied() {
+                    self.hosts.insert(address, host);
+                }
+            }
+            let address = new.address(own);
+            let port = new.free_port(address, &mut self.stream);
+            new.insert(*inside, SocketAddr::new(address, port));
+        }
+        new
+    }
+
+    /// The inside address with another last byte, from 1 to 254, than itself and the old one.
+    fn another_address(&mut self, own: IpAddr, old: IpAddr) -> IpAddr {
+        loop {
+            let last = 1 + self.stream.below(254) as u8;
+            let address = with_last_byte(own, last);
+            if address != own && address != old {
+                return address;
+            }
+        }
+    }
+
+    /// Where a datagram that arrives outside seems to come from; `None`: there are too many.
+    fn outward(&mut self, now: Instant, arrival: Instant, inside: SocketAddr, host: NodeId) -> Option<SocketAddr> {
+        let round = self.rebinding.round(arrival);
+        self.advance(now, round);
+        let Rebinder { rounds, stream, hosts, .. } = self;
+        let mappings = rounds.get_mut(&round)?;
+        if let Some(outside) = mappings.outside.get(&inside) {
+            return Some(*outside);
+        }
+        if mappings.outside.len() >= MAX_ENDPOINTS {
+            return None;
+        }
+        let address = mappings.address(inside.ip());
+        let own = SocketAddr::new(address, inside.port());
+        let outside = if mappings.inside.contains_key(&own) {
+            SocketAddr::new(address, mappings.free_port(address, stream))
+        } else {
+            own
+        };
+        mappings.insert(inside, outside);
+        hosts.insert(address, host);
+        Some(outside)
+    }
+
+    /// For whom a datagram is that arrives inside; `None`: for nobody any more.
+    fn inward(&mut self, now: Instant, arrival: Instant, outside: SocketAddr) -> Option<SocketAddr> {
+        let round = self.rebinding.round(arrival);
+        self.advance(now, round);
+        self.rounds.get(&round)?.inside.get(&outside).copied()
+    }
+
+    /// Whether a datagram of the model passes.
+    fn model(&mut self, now: Instant, arrival: Instant, sent: Instant, flow: FlowId, side: RebindingSide) -> bool {
+        let round = self.rebinding.round(arrival);
+        let key = (flow.index() / 2, round);
+        match side {
+            RebindingSide::Outward => {
+                if !self.model.contains_key(&key) {
+                    let present = self.rebinding.round(now);
+                    self.model.retain(|(_, of), _| *of >= present);
+                }
+                let first = self.model.entry(key).or_insert(arrival);
+                *first = (*first).min(arrival);
+                true
+            }
+            RebindingSide::Inward => self.model.get(&key).is_some_and(|first| *first <= sent),
+        }
+    }
+}
+
+fn with_last_byte(address: IpAddr, last: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            IpAddr::from([a, b, c, last])
+        }
+        IpAddr::V6(address) => {
+            let mut octets = address.octets();
+            octets[15] = last;
+            IpAddr::from(octets)
+        }
+    }
+}
+
+impl<O: Observer> Network<O> {
+    /// The host behind a rebinding translator that has, or had, this outside address.
+    pub fn rebound_host(&self, address: IpAddr) -> Option<NodeId> {
+        self.rebinders.values().find_map(|rebinder| rebinder.hosts.get(&address).copied())
+    }
+
+    /// A datagram arrives at the end of a link at which a translator rebinds; false: it goes no further.
+    #[cold]
+    pub(crate) fn rebind(&mut self, rebinding: Rebinding, handle: Handle, arrival: Instant) -> bool {
+        let now = self.now;
+        let packet = *self.arena.get(handle);
+        let host = self.directory.ends(packet.flow).map(|ends| ends.source.node);
+        let Some(rebinder) = self.rebinders.get_mut(&rebinding.number) else { return true };
+        match packet.content {
+            Content::Udp { .. } => rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side),
+            Content::Wire { protocol: wire::UDP, .. } => {
+                let Some(bytes) = self.arena.payload(packet.payload) else { return true };
+                let Some(translation) = rebinder.translation(rebinding.side, now, arrival, bytes, host) else {
+                    return false;
+                };
+                let mut changed = bytes.to_vec();
+                if translation.apply(&mut changed).is_err() {
+                    return false;
+                }
+                self.arena.replace_payload(handle, Bytes::from(changed));
+                true
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Rebinder {
+    /// How a real program's datagram changes; `None`: it is dropped. Fragments have no ports and are dropped, too.
+    fn translation(
+        &mut self,
+        side: RebindingSide,
+        now: Instant,
+        arrival: Instant,
+        bytes: &[u8],
+        host: Option<NodeId>,
+    ) -> Option<Translation> {
+        let summary = Summary::of(bytes).ok()?;
+        if summary.fragment.is_some() {
+            return None;
+        }
+        Some(match side {
+            RebindingSide::Outward => {
+                Translation { source: Some(self.outward(now, arrival, summary.source, host?)?), destination: None }
+            }
+            RebindingSide::Inward => {
+                Translation { source: None, destination: Some(self.inward(now, arrival, summary.destination)?) }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn rebinder(first_ms: u64, every_ms: u64, address: bool) -> Rebinder {
+        let rebinding = Rebinding {
+            number: 0,
+            side: RebindingSide::Outward,
+            first: Duration::from_millis(first_ms),
+            every: Duration::from_millis(every_ms),
+            address,
+        };
+        Rebinder::new(rebinding, 1, "link")
+    }
+
+    fn socket(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    const HOST: NodeId = NodeId(3);
+
+    #[test]
+    fn rounds_by_hand() {
+        let rounds = |rebinder: Rebinder| [0, 999, 1000, 1499, 1500, 2000].map(|ms| rebinder.rebinding.round(at(ms)));
+        assert_eq!(rounds(rebinder(1000, 500, false)), [0, 0, 1, 1, 2, 3]);
+        assert_eq!(rounds(rebinder(1000, 0, false)), [0, 0, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_rebinding_gives_new_ports_and_forgets_the_old_ones() {
+        let mut rebinder = rebinder(1000, 500, false);
+        let inside = [socket("10.0.0.1:4000"), socket("10.0.0.1:4001"), socket("[fd00::1]:4000")];
+        for end in inside {
+            assert_eq!(rebinder.outward(at(10), at(25), end, HOST), Some(end), "at first each is itself");
+            assert_eq!(rebinder.inward(at(30), at(45), end), Some(end));
+        }
+        assert_eq!(rebinder.inward(at(30), at(45), socket("10.0.0.1:5000")), None, "nobody has that port");
+        // Booked before 1 s, but arriving after it.
+        let rebound = inside.map(|end| rebinder.outward(at(990), at(1005), end, HOST).unwrap());
+        for (old, new) in inside.iter().zip(&rebound) {
+            assert_eq!(old.ip(), new.ip());
+            assert_ne!(old.port(), new.port());
+            // What arrives inside just before meets the old mappings, although it is booked later.
+            assert_eq!(rebinder.inward(at(991), at(999), *old), Some(*old));
+            assert_eq!(rebinder.inward(at(991), at(1000), *old), None);
+            assert_eq!(rebinder.inward(at(991), at(1000), *new), Some(*old));
+        }
+        assert_eq!(rebound.iter().collect::<BTreeSet<_>>().len(), 3);
+        // The same until the next.
+        assert_eq!(rebinder.outward(at(1400), at(1499), inside[0], HOST), Some(rebound[0]));
+        assert_ne!(rebinder.outward(at(1500), at(1515), inside[0], HOST), Some(rebound[0]));
+        // What begins after a rebinding keeps its port.
+        let late = socket("10.0.0.1:4002");
+        assert_eq!(rebinder.outward(at(1500), at(1515), late, HOST), Some(late));
+        assert_eq!(rebinder.rounds.len(), 1, "what nobody can ask for any more is forgotten");
+    }
+
+    #[test]
+    fn addresses_change_within_their_last_byte() {
+        let mut rebinder = rebinder(0, 1, true);
+        let (v4, v6) = (socket("193.167.0.100:4000"), socket("[fd00:cafe:cafe::100]:4000"));
+        let mut seen = BTreeSet::new();
+        let mut before = v4.ip();
+        // The first datagram makes the mapping; each round from then on changes it.
+        rebinder.outward(at(0), at(0), v4, HOST);
+        rebinder.outward(at(0), at(0), v6, HOST);
+        for ms in 1..3000 {
+            let outside = rebinder.outward(at(ms), at(ms), v4, HOST).unwrap();
+            let IpAddr::V4(address) = outside.ip() else { panic!("{outside}") };
+            let [193, 167, 0, last] = address.octets() else { panic!("{address}") };
+            assert!((1..=254).contains(&last) && last != 100 && outside.ip() != before);
+            assert_eq!(rebinder.hosts.get(&outside.ip()), Some(&HOST));
+            before = outside.ip();
+            seen.insert(last);
+            let IpAddr::V6(address) = rebinder.outward(at(ms), at(ms), v6, HOST).unwrap().ip() else { panic!() };
+            assert_eq!(address.octets()[..14], [0xfd, 0, 0xca, 0xfe, 0xca, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        // 253 values, 2999 draws: one is missed with probability 253 (252/253)^2999 = 0.0018.
+        assert_eq!(seen.len(), 253);
+    }
+
+    #[test]
+    fn ports_are_drawn_uniformly() {
+        let mut rebinder = rebinder(0, 1, false);
+        let inside = socket("10.0.0.1:4000");
+        rebinder.outward(at(0), at(0), inside, HOST);
+        let ports = (1..=20_000).map(|ms| rebinder.outward(at(ms), at(ms), inside, HOST).unwrap().port());
+        let mean = ports.map(f64::from).sum::<f64>() / 2e4;
+        // Uniform in 1 to 65 535: mean 32 768, deviation 18 918; five deviations of the mean of 20 000 are 669.
+        assert!((mean - 32_768.0).abs() < 669.0, "{mean}");
+    }
+
+    #[test]
+    fn a_flood_of_endpoints_is_refused_beyond_a_limit() {
+        let mut rebinder = rebinder(1, 0, false);
+        let ends = (0..=MAX_ENDPOINTS as u16).map(|port| SocketAddr::new([10, 0, 0, 1].into(), 1000 + port));
+        let refused = ends.filter(|end| rebinder.outward(at(0), at(0), *end, HOST).is_none()).count();
+        assert_eq!(refused, 1);
+    }
+
+    #[test]
+    fn in_the_model_answers_to_an_old_mapping_are_dropped() {
+        use RebindingSide::{Inward, Outward};
+        let mut rebinder = rebinder(1000, 0, false);
+        let mut pass =
+            |now, arrival, sent, flow, side| rebinder.model(at(now), at(arrival), at(sent), FlowId(flow), side);
+        assert!(!pass(5, 20, 5, 1, Inward), "nobody has sent yet");
+        assert!(pass(0, 15, 0, 0, Outward));
+        assert!(pass(20, 35, 15, 1, Inward));
+        assert!(pass(980, 999, 980, 1, Inward));
+        assert!(!pass(985, 1000, 985, 1, Inward), "its mapping went while it was on its way");
+        assert!(pass(990, 1005, 990, 0, Outward), "the first with the new mapping");
+        assert!(!pass(1004, 1019, 1004, 1, Inward));
+        assert!(pass(1005, 1020, 1005, 1, Inward));
+        assert!(!pass(1005, 1020, 1005, 3, Inward), "another conversation has not been seen since");
+    }
+}

@@ -1,0 +1,272 @@
+//! The scenario strings of quic-network-simulator, for example `simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25`, as
+//! scenario files of this language.
+//!
+//! Names, options, units and what is required are those of the simulator (<https://github.com/quic-interop/quic-network-simulator>,
+//! behaviour only). Options may be written with `-` or `_`. What comes out is an ordinary file: the hosts `client` and
+//! `server` with the simulator's addresses, an interface of this machine for each, two routers, and between them the link
+//! whose loss stands behind its queue, rate and delay.
+
+mod options;
+mod quantity;
+#[cfg(test)]
+mod tests;
+
+use options::Options;
+use std::fmt::{self, Write};
+
+/// Names of the scenarios.
+pub const NAMES: [&str; 8] = [
+    "simple-p2p",
+    "drop-rate",
+    "corrupt-rate",
+    "droplist",
+    "blackhole",
+    "rebind",
+    "tcp-cross-traffic",
+    "udp-cross-traffic",
+];
+
+/// What is wrong with a scenario string: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong(String);
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// The interfaces of this machine behind which client and server are.
+#[derive(Clone, Copy, Debug)]
+pub struct Interfaces<'a> {
+    /// The client's.
+    pub left: &'a str,
+    /// The server's.
+    pub right: &'a str,
+}
+
+/// Address of the simulator on the client's network and on the server's; the hosts send everything there.
+pub const GATEWAYS: [[&str; 2]; 2] = [["193.167.0.2", "fd00:cafe:cafe::2"], ["193.167.100.2", "fd00:cafe:cafe:100::2"]];
+
+/// After this the simulator stops by itself.
+const DURATION: &str = "36000s";
+
+/// The scenario file that a scenario string means.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+///
+/// ```
+/// use fullpipe_scenario::simulator::{Interfaces, translate};
+/// let interfaces = Interfaces { left: "eth0", right: "eth1" };
+/// let text = translate("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25", interfaces, 1).unwrap();
+/// let scenario = fullpipe_scenario::load(&text, "simple-p2p", &[]).unwrap().scenario;
+/// assert_eq!(scenario.links[2].delay, fullpipe_units::Duration::from_millis(15));
+/// let wrong = translate("simple-p2p --delay=15ms --queue=25", interfaces, 1).unwrap_err();
+/// assert!(wrong.to_string().contains("--bandwidth"));
+/// ```
+pub fn translate(text: &str, interfaces: Interfaces<'_>, seed: u64) -> Result<String, Wrong> {
+    let mut options = Options::parse(text)?;
+    let path = Path::of(&mut options)?;
+    let extra = extra(&mut options)?;
+    options.done()?;
+    let mut out = String::new();
+    write_file(&mut out, text, interfaces, seed, &path, &extra).expect("a string takes text");
+    Ok(out)
+}
+
+/// The simulated link.
+struct Path {
+    delay: String,
+    rate: String,
+    /// Packets that wait: the queue's, and one on the device below it.
+    waiting: u64,
+}
+
+impl Path {
+    fn of(options: &mut Options) -> Result<Self, Wrong> {
+        Ok(Path {
+            delay: quantity::time_text(options.required(
+                "delay",
+                "the one-way delay of the link",
+                quantity::nanoseconds,
+            )?),
+            rate: quantity::rate_text(options.required("bandwidth", "the rate of the link", rate)?),
+            waiting: options.required("queue", "the queue's length in packets", quantity::count)?.saturating_add(1),
+        })
+    }
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    match quantity::bits_per_second(text)? {
+        0 => Err("a rate above zero, such as 10Mbps".into()),
+        rate => Ok(rate),
+    }
+}
+
+/// What a scenario adds.
+#[derive(Default)]
+struct Extra {
+    /// Keys of the direction to the server and of that to the client.
+    to_server: String,
+    to_client: String,
+    /// A key of the link as a whole.
+    link: String,
+    /// Further hosts, links and flows.
+    more: String,
+}
+
+fn extra(options: &mut Options) -> Result<Extra, Wrong> {
+    match options.name() {
+        "drop-rate" => each_way(options, |rate, burst| {
+            format!("loss = {{ kind = \"bernoulli\", probability = {rate}{burst}, protocol = \"udp\" }}\n")
+        }),
+        "corrupt-rate" => {
+            let delivered = !options.flag("discard_corrupted")?;
+            each_way(options, |rate, burst| {
+                format!(
+                    "payload_corruption = {{ probability = {rate}{burst}, window = \"{CORRUPTED_BYTES}B\", \
+                     spare_version_negotiation = true, delivered = {delivered} }}\n"
+                )
+            })
+        }
+        "droplist" => Ok(Extra {
+            to_client: droplist(options, "drops_to_client")?,
+            to_server: droplist(options, "drops_to_server")?,
+            ..Extra::default()
+        }),
+        "blackhole" => blackhole(options),
+        "rebind" => rebind(options),
+        "tcp-cross-traffic" => Ok(Extra { more: tcp_cross_traffic(), ..Extra::default() }),
+        "udp-cross-traffic" => {
+            let rate = options.required("crossdatarate", "the rate of the cross traffic", rate)?;
+            Ok(Extra { more: udp_cross_traffic(&quantity::rate_text(rate)), ..Extra::default() })
+        }
+        _ => Ok(Extra::default()),
+    }
+}
+
+/// A corrupted byte is among the first 51 of a payload.
+const CORRUPTED_BYTES: u32 = 51;
+
+fn each_way(options: &mut Options, key: impl Fn(String, String) -> String) -> Result<Extra, Wrong> {
+    let mut one = |to: &str| -> Result<String, Wrong> {
+        let rate = options.required(&format!("rate_to_{to}"), "how many in a hundred", quantity::per_cent)?;
+        let burst = options.optional(&format!("burst_to_{to}"), quantity::count)?;
+        let burst = burst.map_or_else(String::new, |burst| format!(", largest_burst = {burst}"));
+        Ok(key(format!("{}.{:02}", rate / 100, rate % 100), burst))
+    };
+    Ok(Extra { to_client: one("client")?, to_server: one("server")?, ..Extra::default() })
+}
+
+fn droplist(options: &mut Options, option: &str) -> Result<String, Wrong> {
+    let numbers = options.optional(option, quantity::counts)?.unwrap_or_default();
+    if numbers.is_empty() {
+        return Ok(String::new());
+    }
+    Ok(format!("loss = {{ kind = \"droplist\", frames = {numbers:?}, data_only = false, protocol = \"udp\" }}\n"))
+}
+
+fn blackhole(options: &mut Options) -> Result<Extra, Wrong> {
+    let on = options.required("on", "how long the link is on", quantity::nanoseconds)?;
+    let off = options.required("off", "how long it is off then", quantity::some_time)?;
+    let repeat = options.optional("repeat", quantity::positive)?.unwrap_or(1);
+    let direction = options.choice("direction", ["both", "toclient", "toserver"])?;
+    let end = on.checked_add(off).ok_or_else(|| Wrong("--on and --off together are too long".into()))?;
+    let [from, until] = [on, end].map(quantity::time_text);
+    let key = format!(
+        "blackholes = [{{ from = \"{from}\", until = \"{until}\", period = \"{until}\", times = {repeat}, of = \"arrivals\" }}]\n"
+    );
+    let of = |other: &str| if direction == other { String::new() } else { key.clone() };
+    Ok(Extra { to_client: of("toserver"), to_server: of("toclient"), ..Extra::default() })
+}
+
+fn rebind(options: &mut Options) -> Result<Extra, Wrong> {
+    let first = options.required("first-rebind", "when the translator rebinds first", quantity::some_time)?;
+    let every = options.optional("rebind-freq", quantity::nanoseconds)?.filter(|every| *every > 0);
+    let every = every.map_or_else(String::new, |every| format!(", every = \"{}\"", quantity::time_text(every)));
+    let address = options.flag("rebind-addr")?;
+    let first = quantity::time_text(first);
+    let link = format!("rebinding = {{ first = \"{first}\"{every}, address = {address} }}\n");
+    Ok(Extra { link, ..Extra::default() })
+}
+
+/// A link that costs nothing but the 12 ns that 1500 bytes take.
+fn free_link(name: &str, from: &str, to: &str) -> String {
+    format!(
+        "\n[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1Tbit/s\"\ndelay = \"0s\"\nframing = \"0B\"\n\
+         queue = \"unlimited\"\n"
+    )
+}
+
+fn tcp_cross_traffic() -> String {
+    let mut text = String::from("\n# Bulk TCP from behind the right router to behind the left one, CUBIC.\n");
+    for (host, router, subnet) in [("tcp-source", "right", 49), ("tcp-sink", "left", 51)] {
+        text += &format!(
+            "[[host]]\nname = \"{host}\"\nipv4 = \"193.167.{subnet}.2\"\nipv6 = \"fd00:cafe:cafe:{subnet}::2\"\n\n[[link]]\nname = \
+             \"{host}-{router}\"\nfrom = \"{host}\"\nto = \"{router}\"\nrate = \"100Mbit/s\"\ndelay = \"1ms\"\n\n"
+        );
+    }
+    text + "[[flow]]\nname = \"cross\"\nfrom = \"tcp-source\"\nto = \"tcp-sink\"\nport = 9\ncongestion = \"cubic\"\ntcp.mss = \
+            \"1448B\"\ntcp.send_buffer = \"100MiB\"\ntcp.receive_buffer = \"10MiB\"\n"
+}
+
+fn udp_cross_traffic(rate: &str) -> String {
+    let mut text =
+        String::from("\n# UDP at a constant rate from the right router to the left one, datagrams of 512 bytes.\n");
+    for (host, router, number) in [("udp-source", "right", 2), ("udp-sink", "left", 1)] {
+        text += &format!(
+            "[[host]]\nname = \"{host}\"\nipv4 = \"10.50.0.{number}\"\nipv6 = \"fd00:cafe:cafe:150::{number}\"\n"
+        );
+        text += &free_link(&format!("{host}-{router}"), host, router);
+        text += "\n";
+    }
+    text + &format!(
+        "[[flow]]\nname = \"cross\"\nfrom = \"udp-source\"\nto = \"udp-sink\"\nprotocol = \"udp\"\nworkload = \"constant-rate\"\n\
+         payload = \"512B\"\nrate = \"{rate}\"\nstart = \"20s\"\nport = 9\n"
+    )
+}
+
+fn write_file(
+    out: &mut String,
+    text: &str,
+    interfaces: Interfaces<'_>,
+    seed: u64,
+    path: &Path,
+    extra: &Extra,
+) -> fmt::Result {
+    let title: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title: String = title.chars().filter(|letter| !"\"\\'".contains(*letter) && !letter.is_control()).collect();
+    writeln!(out, "title = \"{title}\"\nduration = \"{DURATION}\"\nseed = {seed}\n")?;
+    for (host, subnet, v6, interface) in
+        [("client", "0", "", interfaces.left), ("server", "100", "100", interfaces.right)]
+    {
+        let v6 = if v6.is_empty() { "fd00:cafe:cafe::100".to_string() } else { format!("fd00:cafe:cafe:{v6}::100") };
+        let interface: String = interface.escape_default().collect();
+        writeln!(
+            out,
+            "[[host]]\nname = \"{host}\"\nipv4 = \"193.167.{subnet}.100\"\nipv6 = \"{v6}\"\ninterface = \"{interface}\"\n"
+        )?;
+    }
+    for (router, number) in [("left", 1), ("right", 2)] {
+        writeln!(
+            out,
+            "[[router]]\nname = \"{router}\"\nipv4 = \"193.167.50.{number}\"\nipv6 = \"fd00:cafe:cafe:50::{number}\"\n"
+        )?;
+    }
+    writeln!(
+        out,
+        "# The simulated link: a queue, one packet on the device below it, PPP framing.\n[[link]]\nname = \"path\"\nfrom = \
+         \"left\"\nto = \"right\"\nrate = \"{}\"\ndelay = \"{}\"\nqueue = \"{}packets\"\nframing = \"2B\"",
+        path.rate, path.delay, path.waiting
+    )?;
+    write!(out, "{}{}", extra.link, extra.to_server)?;
+    if !extra.to_client.is_empty() {
+        write!(out, "\n[link.reverse]\n{}", extra.to_client)?;
+    }
+    out.write_str(&free_link("left-access", "client", "left"))?;
+    out.write_str(&free_link("right-access", "right", "server"))?;
+    out.write_str(&extra.more)
+}

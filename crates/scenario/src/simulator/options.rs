@@ -1,0 +1,112 @@
+//! The name of a scenario and its options.
+
+use super::{NAMES, Wrong};
+use crate::schema::nearest;
+use std::collections::BTreeMap;
+
+/// Options not yet asked for, and those that there are.
+pub(super) struct Options {
+    name: &'static str,
+    given: BTreeMap<String, Option<String>>,
+    known: Vec<String>,
+}
+
+/// `_` and `-` mean the same.
+fn plain(option: &str) -> String {
+    option.replace('_', "-")
+}
+
+impl Options {
+    /// Words are parted by blanks; quotation marks around a word or a value are taken off.
+    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+        let unquoted = text.replace(['"', '\''], "");
+        let mut words = unquoted.split_whitespace();
+        let Some(first) = words.next() else {
+            return Err(Wrong(format!("the scenario is empty; there are: {}", NAMES.join(", "))));
+        };
+        let Some(name) = NAMES.into_iter().find(|name| *name == first) else {
+            let hint = nearest(first, NAMES).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            return Err(Wrong(format!("there is no scenario {first}{hint} (there are: {})", NAMES.join(", "))));
+        };
+        let mut given = BTreeMap::new();
+        for word in words {
+            let Some(option) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
+                return Err(Wrong(format!("{word} is no option; options look like --delay=15ms")));
+            };
+            let (option, value) = match option.split_once('=') {
+                Some((option, value)) => (option, Some(value.to_string())),
+                None => (option, None),
+            };
+            given.insert(plain(option), value);
+        }
+        Ok(Options { name, given, known: Vec::new() })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn take(&mut self, option: &str) -> Option<Option<String>> {
+        self.known.push(option.to_string());
+        self.given.remove(&plain(option))
+    }
+
+    /// The value of an option that may be missing.
+    pub(super) fn optional<T>(
+        &mut self,
+        option: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Wrong> {
+        match self.take(option) {
+            None => Ok(None),
+            Some(value) => {
+                let value = value.unwrap_or_default();
+                let told = |expected| Wrong(format!("--{option}={value} is wrong: expected {expected}"));
+                read(&value).map(Some).map_err(told)
+            }
+        }
+    }
+
+    /// The value of an option that may not be missing.
+    pub(super) fn required<T>(
+        &mut self,
+        option: &str,
+        meaning: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, Wrong> {
+        let missing = || Wrong(format!("{} needs --{option}, {meaning}", self.name));
+        let missing = missing();
+        self.optional(option, read)?.ok_or(missing)
+    }
+
+    /// Whether a switch is on: alone, or with a truth value.
+    pub(super) fn flag(&mut self, option: &str) -> Result<bool, Wrong> {
+        let read = |text: &str| match text {
+            "" | "1" | "t" | "true" => Ok(true),
+            "0" | "f" | "false" => Ok(false),
+            _ => Err("true or false".to_string()),
+        };
+        Ok(self.optional(option, read)?.unwrap_or(false))
+    }
+
+    /// One of several words; the first if the option is missing.
+    pub(super) fn choice<const N: usize>(
+        &mut self,
+        option: &str,
+        words: [&'static str; N],
+    ) -> Result<&'static str, Wrong> {
+        let read = |text: &str| {
+            words.into_iter().find(|word| *word == text).ok_or_else(|| format!("one of {}", words.join(", ")))
+        };
+        Ok(self.optional(option, read)?.unwrap_or(words[0]))
+    }
+
+    /// That nothing was given which the scenario does not have.
+    pub(super) fn done(self) -> Result<(), Wrong> {
+        let Some(unknown) = self.given.into_keys().next() else { return Ok(()) };
+        let known: Vec<String> = self.known.iter().map(|option| format!("--{option}")).collect();
+        let hint = nearest(&unknown, self.known.iter().map(String::as_str));
+        let hint = hint.map_or_else(String::new, |near| format!("; did you mean --{near}?"));
+        Err(Wrong(format!("{} has no option --{unknown}{hint} (it has: {})", self.name, known.join(", "))))
+    }
+}

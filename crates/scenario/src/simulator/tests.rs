@@ -1,0 +1,209 @@
+use super::*;
+use crate::description::{QueueLimit, Scenario, Transport, Workload};
+use fullpipe_network::{Blackhole, Droplist, Frames, PayloadCorruption, RebindingSide, Selection};
+use fullpipe_units::{Duration, Rate};
+
+const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
+
+fn text_of(scenario: &str) -> String {
+    translate(scenario, Interfaces { left: "eth0", right: "eth1" }, 7).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+fn loaded(scenario: &str) -> Scenario {
+    let text = text_of(scenario);
+    crate::load(&text, "simulator", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).scenario
+}
+
+/// The directions of the simulated link: to the server, to the client.
+fn path(scenario: &Scenario) -> [&crate::description::Link; 2] {
+    let place = scenario.links.iter().position(|link| link.name == "path").unwrap();
+    [&scenario.links[place], &scenario.links[place + 1]]
+}
+
+fn wrong(scenario: &str) -> String {
+    match translate(scenario, Interfaces { left: "eth0", right: "eth1" }, 7) {
+        Ok(text) => panic!("{scenario} is taken:\n{text}"),
+        Err(wrong) => wrong.to_string(),
+    }
+}
+
+#[test]
+fn the_plain_link_has_the_simulators_addresses_rate_delay_and_queue() {
+    let scenario = loaded(&format!("simple-p2p {PATH}"));
+    let addresses: Vec<String> = (scenario.nodes.iter())
+        .map(|node| format!("{} {} {}", node.name, node.ipv4().unwrap(), node.ipv6().unwrap()))
+        .collect();
+    assert_eq!(
+        addresses,
+        [
+            "client 193.167.0.100 fd00:cafe:cafe::100",
+            "server 193.167.100.100 fd00:cafe:cafe:100::100",
+            "left 193.167.50.1 fd00:cafe:cafe:50::1",
+            "right 193.167.50.2 fd00:cafe:cafe:50::2"
+        ]
+    );
+    assert_eq!((scenario.nodes[0].interface(), scenario.nodes[1].interface()), (Some("eth0"), Some("eth1")));
+    assert_eq!((scenario.seed, scenario.duration), (7, Duration::from_secs(36_000)));
+    for link in path(&scenario) {
+        assert_eq!((link.rate, link.delay), (Rate::from_bits_per_second(10_000_000), Duration::from_millis(15)));
+        // 25 in the queue and one on the device; the one in transmission does not count.
+        assert_eq!((link.queue, link.framing_bytes), (QueueLimit::Packets(26), 2));
+        assert!(link.loss.is_none() && link.impairments == Default::default());
+    }
+}
+
+#[test]
+fn drop_rate_is_per_direction_with_bursts_and_for_udp_only() {
+    let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=10 --rate_to_server=100 --burst_to_server=3"));
+    let [to_server, to_client] = path(&scenario);
+    let selection = |probability, largest_burst| Some(Selection { probability, largest_burst, frames: Frames::Udp });
+    assert_eq!(to_client.impairments.selective_loss, selection(0.1, None));
+    assert_eq!(to_server.impairments.selective_loss, selection(1.0, Some(3)));
+    // A rate of zero takes nothing.
+    let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=0 --rate-to-server=5"));
+    let [to_server, to_client] = path(&scenario);
+    assert_eq!(to_server.impairments.selective_loss, selection(0.05, None));
+    assert_eq!(to_client.impairments.selective_loss, selection(0.0, None));
+}
+
+#[test]
+fn corrupt_rate_delivers_unless_it_should_do_as_the_simulator_does() {
+    let asked = format!("corrupt-rate {PATH} --rate_to_client=20 --rate_to_server=0 --burst_to_client=2");
+    for (more, delivered) in [("", true), (" --discard_corrupted", false), (" --discard_corrupted=false", true)] {
+        let scenario = loaded(&format!("{asked}{more}"));
+        let selection = Selection { probability: 0.2, largest_burst: Some(2), frames: Frames::Udp };
+        let expected = PayloadCorruption { selection, window_bytes: 51, spare_version_negotiation: true, delivered };
+        assert_eq!(path(&scenario)[1].impairments.payload_corruption, Some(expected));
+    }
+}
+
+#[test]
+fn droplists_count_udp() {
+    let scenario = loaded(&format!("droplist {PATH} --drops_to_client=1,3,4 --drops_to_server=5"));
+    let list = |numbers| Some(Droplist { data_only: false, frames: Frames::Udp, numbers });
+    let [to_server, to_client] = path(&scenario);
+    assert_eq!(to_client.impairments.droplist, list(vec![1, 3, 4]));
+    assert_eq!(to_server.impairments.droplist, list(vec![5]));
+    // Both are optional.
+    let scenario = loaded(&format!("droplist {PATH}"));
+    assert!(path(&scenario).iter().all(|link| link.impairments.droplist.is_none()));
+}
+
+#[test]
+fn black_holes_come_after_on_for_off_and_again() {
+    let hole = |times| Blackhole {
+        from: Duration::from_secs(5),
+        until: Duration::from_secs(7),
+        period: Duration::from_secs(7),
+        times,
+        of_arrivals: true,
+    };
+    for (more, to_client, to_server) in [
+        ("", vec![hole(1)], vec![hole(1)]),
+        (" --repeat=3 --direction=toclient", vec![hole(3)], vec![]),
+        (" --direction=toserver", vec![], vec![hole(1)]),
+        (" --direction=both", vec![hole(1)], vec![hole(1)]),
+    ] {
+        let scenario = loaded(&format!("blackhole {PATH} --on=5s --off=2s{more}"));
+        let [there, back] = path(&scenario);
+        assert_eq!((&back.impairments.blackholes, &there.impairments.blackholes), (&to_client, &to_server), "{more}");
+    }
+}
+
+#[test]
+fn rebinding_has_the_client_inside() {
+    let scenario = loaded(&format!("rebind {PATH} --first-rebind=1s --rebind-freq=500ms --rebind-addr=true"));
+    let [there, back] = path(&scenario).map(|link| link.impairments.rebinding.unwrap());
+    assert_eq!((there.side, back.side), (RebindingSide::Outward, RebindingSide::Inward));
+    for rebinding in [there, back] {
+        assert_eq!((rebinding.first, rebinding.every), (Duration::from_secs(1), Duration::from_millis(500)));
+        assert!(rebinding.address);
+    }
+    let scenario = loaded(&format!("rebind {PATH} --first-rebind=1s --rebind-freq=0s"));
+    let rebinding = path(&scenario)[0].impairments.rebinding.unwrap();
+    assert_eq!((rebinding.every, rebinding.address), (Duration::ZERO, false));
+}
+
+#[test]
+fn cross_traffic_goes_from_right_to_left() {
+    let scenario = loaded(&format!("tcp-cross-traffic {PATH}"));
+    let flow = &scenario.flows[0];
+    let name = |node: fullpipe_units::NodeId| scenario.nodes[node.index()].name.as_str();
+    assert_eq!((name(flow.from), name(flow.to), flow.port), ("tcp-source", "tcp-sink", 9));
+    let Transport::Tcp(tcp) = &flow.transport else { panic!("{flow:?}") };
+    assert_eq!((tcp.connection.mss_bytes, tcp.connection.receive_buffer_bytes), (1448, 10 << 20));
+    assert!(matches!(flow.workload, Workload::Bulk { .. }), "{:?}", flow.workload);
+
+    let scenario = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps"));
+    let flow = &scenario.flows[0];
+    assert_eq!(flow.start, Duration::from_secs(20));
+    // 512 bytes at 5 Mbit/s: 819.2 us.
+    let Workload::ConstantRate { interval, payload_bytes, .. } = flow.workload else { panic!("{:?}", flow.workload) };
+    assert_eq!((interval, payload_bytes), (Duration::from_nanos(819_200), 512));
+}
+
+#[test]
+fn times_and_rates_have_the_simulators_units() {
+    let of = |delay: &str, rate: &str| {
+        let scenario = loaded(&format!("simple-p2p --delay={delay} --bandwidth={rate} --queue=0"));
+        let link = path(&scenario)[0];
+        (link.delay.as_nanos(), link.rate.bits_per_second())
+    };
+    assert_eq!(of("15ms", "10Mbps"), (15_000_000, 10_000_000));
+    assert_eq!(of("1.5ms", "2.5Mbps"), (1_500_000, 2_500_000));
+    assert_eq!(of("500us", "64Kbps"), (500_000, 64_000));
+    assert_eq!(of("1ns", "64kbps"), (1, 64_000));
+    assert_eq!(of("2s", "1Gbps"), (2_000_000_000, 1_000_000_000));
+    assert_eq!(of("0.1", "9600bps"), (100_000_000, 9600));
+    assert_eq!(of("0ms", "1MBps"), (0, 8_000_000));
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_told_in_a_sentence() {
+    for (scenario, told) in [
+        ("", "the scenario is empty"),
+        ("simple-p2p", "simple-p2p needs --delay, the one-way delay of the link"),
+        ("simple-p2p --delay=15ms", "simple-p2p needs --bandwidth"),
+        ("simple-p2p --delay=15ms --bandwidth=10Mbps", "simple-p2p needs --queue"),
+        ("simple-p2 --delay=15ms", "there is no scenario simple-p2; did you mean simple-p2p?"),
+        ("simple-p2p --delay=15 ms", "ms is no option"),
+        ("simple-p2p --delay=15xs --bandwidth=10Mbps --queue=25", "--delay=15xs is wrong: expected a time"),
+        ("simple-p2p --delay=-15ms --bandwidth=10Mbps --queue=25", "--delay=-15ms is wrong"),
+        ("simple-p2p --delay=1.2.3s --bandwidth=10Mbps --queue=25", "--delay=1.2.3s is wrong"),
+        ("simple-p2p --delay=0.1ns --bandwidth=10Mbps --queue=25", "--delay=0.1ns is wrong"),
+        ("simple-p2p --delay=2h --bandwidth=10Mbps --queue=25", "--delay=2h is wrong"),
+        ("simple-p2p --delay --bandwidth=10Mbps --queue=25", "--delay= is wrong"),
+        ("simple-p2p --delay=15ms --bandwidth=0Mbps --queue=25", "--bandwidth=0Mbps is wrong"),
+        ("simple-p2p --delay=15ms --bandwidth=fast --queue=25", "--bandwidth=fast is wrong"),
+        ("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=-1", "--queue=-1 is wrong"),
+        ("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25 --queu=3", "no option --queu; did you mean --queue?"),
+    ] {
+        assert!(wrong(scenario).contains(told), "{scenario}: {}", wrong(scenario));
+    }
+    for (scenario, told) in [
+        ("drop-rate --rate_to_client=10", "drop-rate needs --rate_to_server"),
+        ("drop-rate --rate_to_client=101 --rate_to_server=1", "--rate_to_client=101 is wrong"),
+        ("drop-rate --rate_to_client=1.5 --rate_to_server=1", "--rate_to_client=1.5 is wrong"),
+        ("corrupt-rate --rate_to_server=1", "corrupt-rate needs --rate_to_client"),
+        ("droplist --drops_to_client=1,x", "--drops_to_client=1,x is wrong"),
+        ("droplist --drops_to_client=0", "--drops_to_client=0 is wrong"),
+        ("blackhole --on=5s", "blackhole needs --off"),
+        ("blackhole --off=5s", "blackhole needs --on"),
+        ("blackhole --on=5s --off=0s", "--off=0s is wrong"),
+        ("blackhole --on=5s --off=1s --repeat=0", "--repeat=0 is wrong"),
+        ("blackhole --on=5s --off=1s --direction=up", "expected one of both, toclient, toserver"),
+        ("rebind", "rebind needs --first-rebind"),
+        ("rebind --first-rebind=0s", "--first-rebind=0s is wrong"),
+        ("rebind --first-rebind=1s --rebind-addr=perhaps", "--rebind-addr=perhaps is wrong"),
+        ("udp-cross-traffic", "udp-cross-traffic needs --crossdatarate"),
+    ] {
+        let scenario = format!("{scenario} {PATH}");
+        assert!(wrong(&scenario).contains(told), "{scenario}: {}", wrong(&scenario));
+    }
+}
+
+#[test]
+fn a_later_option_of_the_same_name_wins_and_quotation_marks_do_no_harm() {
+    let scenario = loaded("simple-p2p --delay=1ms --delay='15ms' --bandwidth=\"10Mbps\" --queue=25");
+    assert_eq!(path(&scenario)[0].delay, Duration::from_millis(15));
+}
