@@ -17,6 +17,8 @@ mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
+mod output;
+#[cfg(target_os = "linux")]
 mod port;
 #[cfg(target_os = "linux")]
 mod program;

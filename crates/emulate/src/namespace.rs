@@ -185,7 +185,7 @@ impl Home {
                 network.as_fd(),
             )?;
             settings.apply(true)?;
-            HostNamespace::here(network)
+            HostNamespace::here(&settings.name, network)
         });
         go_to(&self.network)?;
         let host = made?;
@@ -202,7 +202,10 @@ impl Home {
         let made = network_namespace().and_then(|network| {
             let device = sys::tun("eth0")?;
             settings.apply(false)?;
-            Ok((HostNamespace::here(network)?, TunPort::new(device, settings.mac, settings.gateway_mac)))
+            Ok((
+                HostNamespace::here(&settings.name, network)?,
+                TunPort::new(device, settings.mac, settings.gateway_mac),
+            ))
         });
         go_to(&self.network)?;
         made
@@ -221,10 +224,10 @@ impl Home {
             sys::unshare(UnshareFlags::NEWNET)?;
             Netlink::open()?.add_veth(&end(0), &end(1), second.as_fd())?;
             settings[0].apply(true)?;
-            let first = HostNamespace::here(network_namespace()?)?;
+            let first = HostNamespace::here("first", network_namespace()?)?;
             go_to(&second)?;
             settings[1].apply(true)?;
-            Ok([first, HostNamespace::here(second)?])
+            Ok([first, HostNamespace::here("second", second)?])
         };
         let made = make();
         go_to(&self.network)?;
@@ -253,8 +256,11 @@ impl Nursery {
         Ok(Nursery { home: home.network.try_clone()?, first, of_this_thread: PhantomData })
     }
 
-    /// Starts a program at a host.
+    /// Starts a program at a host: in its network, and under its name (uts_namespaces(7)), which resolves to its address.
     pub(crate) fn spawn(&self, host: &HostNamespace, command: &mut Command) -> io::Result<Child> {
+        sys::unshare(UnshareFlags::NEWUTS)?;
+        let name = host.name.as_bytes();
+        rustix::system::sethostname(&name[..name.len().min(MAX_HOST_NAME_BYTES)])?;
         go_to(&host.network)?;
         let child = command.spawn();
         go_to(&self.home)?;
@@ -267,17 +273,29 @@ impl Nursery {
     }
 }
 
-/// Makes names known: what `/etc/hosts` says in the mount namespace of this thread is this from now on.
+/// The kernel takes no longer ones (sethostname(2)).
+const MAX_HOST_NAME_BYTES: usize = 64;
+
+/// Makes names known: what `/etc/hosts` says in the mount namespace of this thread is this from now on. Servers of names are
+/// none, since none can be reached: whoever asks for another name is told so at once, instead of after a time-out.
 fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     names.iter().for_each(|(address, name)| text += &format!("{address} {name}\n"));
-    // The file lies in a file system of its own that has no place in the tree: it stays while something of it is mounted.
+    // The files lie in a file system of their own that has no place in the tree: it stays while something of it is mounted.
     let place = Path::new("/tmp");
     mount("fullpipe", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None::<&std::ffi::CStr>)?;
-    let file = place.join("hosts");
-    let bound = fs::write(&file, text).and_then(|()| Ok(mount_bind(&file, "/etc/hosts")?));
+    let put = |name: &str, text: &str, over: &str| {
+        let file = place.join(name);
+        fs::write(&file, text)?;
+        match mount_bind(&file, over) {
+            // A machine that has no such file needs none.
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            other => Ok(other?),
+        }
+    };
+    let put = put("hosts", &text, "/etc/hosts").and_then(|()| put("resolv.conf", "", "/etc/resolv.conf"));
     unmount(place, UnmountFlags::DETACH)?;
-    bound
+    put
 }
 
 /// The gateway that hosts send everything to, whatever their addresses: link-local, so that it is nobody else's.
@@ -288,6 +306,8 @@ const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// How a host's namespace is set up.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
+    /// What its programs take for the machine's name.
+    pub name: String,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
     /// Ethernet address of its interface.
@@ -353,6 +373,7 @@ impl HostSettings {
 /// The network namespace of a host. It lives as long as this does, and the programs in it.
 #[derive(Debug)]
 pub struct HostNamespace {
+    name: String,
     network: OwnedFd,
     /// Its tables of sockets (proc_net(5)): TCP, then UDP, each for both versions of IP.
     sockets: [fs::File; 4],
@@ -364,9 +385,10 @@ const UNCONNECTED: &str = "07";
 
 impl HostNamespace {
     /// That of the calling thread.
-    fn here(network: OwnedFd) -> io::Result<Self> {
+    fn here(name: &str, network: OwnedFd) -> io::Result<Self> {
         let table = |name: &str| fs::File::open(Path::new("/proc/thread-self/net").join(name));
-        Ok(HostNamespace { network, sockets: [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?] })
+        let sockets = [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?];
+        Ok(HostNamespace { name: name.to_owned(), network, sockets })
     }
 
     /// Whether a TCP socket listens on this port.
@@ -381,14 +403,27 @@ impl HostNamespace {
 }
 
 fn has_socket(table: &fs::File, port: u16, state: &str) -> bool {
-    let mut bytes = vec![0; 64 << 10];
-    let read = table.read_at(&mut bytes, 0).unwrap_or(0);
-    let text = String::from_utf8_lossy(&bytes[..read]);
+    let text = whole(table);
     let local = format!(":{port:04X}");
     text.lines().skip(1).any(|line| {
         let mut words = line.split_whitespace().skip(1);
         words.next().is_some_and(|address| address.ends_with(&local)) && words.nth(1) == Some(state)
     })
+}
+
+/// Largest table that is read: 7000 sockets.
+const MAX_TABLE_BYTES: usize = 1 << 20;
+
+/// A file of the kernel from its beginning to its end. It hands out a page at a time, whatever room there is.
+fn whole(file: &fs::File) -> String {
+    let mut bytes = Vec::new();
+    let mut page = [0; 4096];
+    while bytes.len() < MAX_TABLE_BYTES
+        && let Ok(read @ 1..) = file.read_at(&mut page, bytes.len() as u64)
+    {
+        bytes.extend(&page[..read]);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -407,5 +442,16 @@ mod tests {
         // The table is read anew each time.
         drop(listener);
         assert!(!has_socket(&tcp, port, LISTEN));
+    }
+
+    /// A line takes 128 bytes, a page holds 32 of them.
+    #[test]
+    fn tables_of_more_than_a_page_are_read_to_their_end() {
+        let udp = fs::File::open("/proc/thread-self/net/udp").expect("the table");
+        let sockets: Vec<_> = (0..200).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
+        for socket in &sockets {
+            let port = socket.local_addr().expect("an address").port();
+            assert!(has_socket(&udp, port, UNCONNECTED), "port {port}");
+        }
     }
 }

@@ -1,17 +1,15 @@
 //! Real programs at hosts: started in order, when those before them are ready; ended with the run.
 //!
 //! A thread of its own looks after them, so that the thread that moves packets never waits for one. What they print is kept
-//! in memory (memfd_create(2)): nothing lies about if the run is killed.
+//! in memory, within bounds: nothing lies about if the run is killed.
 
 use crate::clock::WallClock;
 use crate::namespace::{Home, HostNamespace, Nursery};
+use crate::output::Output;
 use fullpipe_units::{Duration, Instant};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -55,7 +53,7 @@ pub struct ProgramSettings {
     pub ready_within: Duration,
     /// It starts not before this time of the run.
     pub start: Instant,
-    /// It is ended, and has failed, if it takes longer than this.
+    /// It is ended, and has failed, if it takes longer than this and is not in the background.
     pub timeout: Duration,
     /// Whether it is ended with the run, whose end it does not decide.
     pub background: bool,
@@ -76,9 +74,9 @@ pub struct Ended {
     pub started: Option<Instant>,
     /// When it had ended.
     pub ended: Option<Instant>,
-    /// What it printed to standard output.
+    /// What it printed to standard output: of more than 2 MiB the first and the last, with a line that says so between.
     pub output: Vec<u8>,
-    /// What it printed to standard error.
+    /// What it printed to standard error, likewise.
     pub errors: Vec<u8>,
 }
 
@@ -170,8 +168,8 @@ struct Entry {
 #[derive(Debug)]
 struct Running {
     child: Child,
-    output: File,
-    errors: File,
+    output: Output,
+    errors: Output,
     started: Instant,
 }
 
@@ -190,13 +188,6 @@ impl Over {
     fn never(how: &str, failure: Option<String>) -> Over {
         Over { how: how.to_owned(), failure, started: None, ended: None, output: Vec::new(), errors: Vec::new() }
     }
-}
-
-fn contents(file: &File) -> Vec<u8> {
-    let mut bytes = vec![0; file.metadata().map_or(0, |metadata| metadata.len() as usize)];
-    let read = file.read_at(&mut bytes, 0).unwrap_or(0);
-    bytes.truncate(read);
-    bytes
 }
 
 fn tell(status: ExitStatus) -> String {
@@ -227,8 +218,10 @@ impl Entry {
 
     /// It runs no more, in this way, which is a failure or not.
     fn close(&mut self, status: Option<ExitStatus>, now: Instant, failure: Option<String>) {
-        let Some(running) = self.running.take() else { return };
-        let (output, errors) = (contents(&running.output), contents(&running.errors));
+        let Some(mut running) = self.running.take() else { return };
+        running.output.read_rest();
+        running.errors.read_rest();
+        let (output, errors) = (running.output.into_bytes(), running.errors.into_bytes());
         let how = status.map_or_else(|| "killed".to_owned(), tell);
         let failure = failure.map(|what| format!("program {:?} {what}{}", self.settings.name, last_lines(&errors)));
         self.over = Some(Over { how, failure, started: Some(running.started), ended: Some(now), output, errors });
@@ -255,15 +248,9 @@ impl Entry {
             Readiness::Exit => false,
             Readiness::TcpPort(port) => host.listens(*port),
             Readiness::UdpPort(port) => host.has_udp_socket(*port),
-            Readiness::Output(text) => {
-                [&running.output, &running.errors].iter().any(|file| find(&contents(file), text.as_bytes()))
-            }
+            Readiness::Output(_) => running.output.has_wanted() || running.errors.has_wanted(),
         }
     }
-}
-
-fn find(bytes: &[u8], text: &[u8]) -> bool {
-    text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
 }
 
 /// Whoever looks after the programs.
@@ -332,22 +319,31 @@ impl Keeper<'_> {
         }
     }
 
-    fn command(settings: &ProgramSettings) -> io::Result<(Command, File, File)> {
+    fn command(settings: &ProgramSettings) -> io::Result<(Command, Output, Output)> {
         let [program, arguments @ ..] = settings.command.as_slice() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
         };
-        let log = |what: &str| memfd_create(what, MemfdFlags::CLOEXEC).map(File::from);
-        let (output, errors) = (log("output")?, log("errors")?);
+        let wanted = match &settings.readiness {
+            Readiness::Output(text) => Some(text.as_str()),
+            _ => None,
+        };
+        let (output, to_output) = Output::new(wanted)?;
+        let (errors, to_errors) = Output::new(wanted)?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .envs(settings.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(errors.try_clone()?)
+            .stdout(to_output)
+            .stderr(to_errors)
             // A group of its own: an interrupt from the terminal is for Fullpipe, which then ends the programs.
             .process_group(0);
         if let Some(folder) = &settings.folder {
+            // Otherwise the error would be taken for the program's.
+            if !folder.is_dir() {
+                let what = format!("there is no folder {}", folder.display());
+                return Err(io::Error::new(io::ErrorKind::NotFound, what));
+            }
             command.current_dir(folder);
         }
         Ok((command, output, errors))
@@ -357,6 +353,8 @@ impl Keeper<'_> {
         let entry = &mut self.entries[number];
         let Some(running) = &mut entry.running else { return };
         let ran = now.saturating_since(running.started);
+        running.output.read();
+        running.errors.read();
         if let Ok(Some(status)) = running.child.try_wait() {
             let expected = status.code() == Some(entry.settings.exit_status);
             let early = entry.settings.background && !entry.ready;
@@ -370,7 +368,7 @@ impl Keeper<'_> {
             };
             entry.ready |= failure.is_none();
             entry.close(Some(status), now, failure);
-        } else if ran > entry.settings.timeout {
+        } else if ran > entry.settings.timeout && !entry.settings.background {
             entry.end_at_once(now, Some(format!("did not end within {}", entry.settings.timeout)));
         } else if !entry.ready {
             entry.ready = entry.is_ready(&self.hosts[entry.settings.host]);
@@ -383,14 +381,25 @@ impl Keeper<'_> {
     /// Asks all to end, then makes them.
     fn end_all(&mut self) {
         let asked = self.clock.now();
+        // With one failure, that the others were ended for it is none of theirs.
+        let all_well = self.entries.iter().all(|entry| entry.over.as_ref().is_none_or(|over| over.failure.is_none()));
+        let failed = |entry: &Entry, what: &str| (all_well && !entry.settings.background).then(|| what.to_owned());
+        for number in 0..self.entries.len() {
+            if let Some(over) = self.never_started(number, all_well) {
+                self.entries[number].over = Some(over);
+            }
+        }
         self.entries.iter_mut().for_each(|entry| entry.kill(Signal::TERM));
         while self.entries.iter().any(|entry| entry.running.is_some()) {
             let now = self.clock.now();
             let patience = now.saturating_since(asked) < GRACE;
             for entry in &mut self.entries {
-                let Some(running) = &mut entry.running else { continue };
                 // Whoever is in the background has done its duty; the others should have ended by themselves.
-                let late = (!entry.settings.background).then(|| "still ran when the run ended".to_owned());
+                let late = failed(entry, "still ran when the run ended");
+                let Some(running) = &mut entry.running else { continue };
+                // A program that prints on its way out must not wait for a reader.
+                running.output.read();
+                running.errors.read();
                 match running.child.try_wait() {
                     Ok(Some(status)) => entry.close(Some(status), now, late),
                     _ if patience => {}
@@ -399,5 +408,23 @@ impl Keeper<'_> {
             }
             std::thread::sleep(ROUND);
         }
+    }
+
+    /// The run ends before this program's time has come.
+    fn never_started(&self, number: usize, all_well: bool) -> Option<Over> {
+        let entry = &self.entries[number];
+        if entry.running.is_some() || entry.over.is_some() {
+            return None;
+        }
+        let settings = &entry.settings;
+        let missing = settings.after.iter().map(|before| &self.entries[*before]).filter(|before| !before.ready);
+        let missing: Vec<String> = missing.map(|before| format!("{:?}", before.settings.name)).collect();
+        let why = if missing.is_empty() {
+            format!("its time is {}", settings.start.saturating_since(Instant::ZERO))
+        } else {
+            format!("{} was not ready", missing.join(", "))
+        };
+        let failure = format!("program {:?} never started: the run ended, and {why}", settings.name);
+        Some(Over::never("never started", (all_well && !settings.background).then_some(failure)))
     }
 }

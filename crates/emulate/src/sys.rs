@@ -394,6 +394,8 @@ impl First {
             let process = check(libc::fork())?;
             if process == 0 {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // Orphans of programs become its children; it does not want to know how they end.
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
                 libc::close(writer.as_raw_fd());
                 let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
                 if libc::poll(&mut poll, 1, 0) != 0 {

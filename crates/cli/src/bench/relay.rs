@@ -100,8 +100,13 @@ fn through<T: 'static>(
 /// Two hosts joined directly.
 fn pair(home: &real_time::Home) -> io::Result<[HostNamespace; 2]> {
     let [left, right] = [[2, 1, 0, 0, 0, 1], [2, 1, 0, 0, 0, 2]];
-    let settings =
-        |address, mac, gateway_mac| HostSettings { addresses: vec![address], mac, gateway_mac, mtu_bytes: 1500 };
+    let settings = |address, mac, gateway_mac| HostSettings {
+        name: "bench".to_owned(),
+        addresses: vec![address],
+        mac,
+        gateway_mac,
+        mtu_bytes: 1500,
+    };
     home.add_pair([&settings(LEFT, left, right), &settings(RIGHT, right, left)])
 }
 

@@ -133,13 +133,14 @@ fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attac
     for node in real {
         let host = real_host(*node);
         let address = |version| -> IpAddr { prepared.network.directory.address(*node, version) };
+        let name = &prepared.scenario.nodes[node.index()].name;
         let settings = HostSettings {
+            name: name.clone(),
             addresses: vec![address(IpVersion::V4), address(IpVersion::V6)],
             mac: host.mac,
             gateway_mac: host.gateway_mac,
             mtu_bytes: mtu_bytes(&prepared.scenario, *node),
         };
-        let name = &prepared.scenario.nodes[node.index()].name;
         let told = |error: io::Error| io::Error::new(error.kind(), format!("host {name}: {error}"));
         match prepared.scenario.real_time.attachment {
             description::Attachment::Veth => {
