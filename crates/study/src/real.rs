@@ -141,6 +141,7 @@ fn refused(result: &RealOutcome) -> Value {
         "malformed": refused.malformed,
         "not_ip": refused.not_ip,
         "unroutable": refused.unroutable,
+        "spoofed": refused.spoofed,
         "expired": refused.expired,
         "too_many_conversations": refused.too_many,
         "unexpected": refused.unexpected,

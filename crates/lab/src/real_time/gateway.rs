@@ -31,6 +31,8 @@ pub struct Refused {
     pub not_ip: u64,
     /// For an address that no host of the scenario has, multicast and broadcast among them.
     pub unroutable: u64,
+    /// From an address that is not the sender's (RFC 2827).
+    pub spoofed: u64,
     /// Whose time to live would have ended on the way.
     pub expired: u64,
     /// Of conversations beyond those that there may be.
@@ -110,7 +112,12 @@ impl Gateway {
             self.refused.malformed += 1;
             return;
         };
-        let Some(&to) = self.nodes.get(&summary.destination.ip()) else {
+        if self.nodes.get(&summary.source.ip()) != Some(&from) {
+            self.refused.spoofed += 1;
+            return;
+        }
+        // A host has no way to itself over the network.
+        let Some(&to) = self.nodes.get(&summary.destination.ip()).filter(|to| **to != from) else {
             self.refused.unroutable += 1;
             return;
         };

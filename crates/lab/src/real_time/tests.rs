@@ -1,5 +1,7 @@
 //! The driver on a machine that is made up: its clock and its frames are what the test says.
 
+mod hostile;
+
 use super::driver::{AfterStall, Driver};
 use super::gateway::Gateway;
 use super::hosts::{RealHost, RealHosts};
@@ -126,12 +128,17 @@ struct Ran {
 }
 
 fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
-    let scenario = Arc::new(fullpipe_scenario::load(SCENARIO, "test", &[]).expect("a good scenario").scenario);
+    run_scenario(SCENARIO, machine, after_stall)
+}
+
+/// Of any scenario, whose first two hosts are real.
+fn run_scenario(scenario: &str, machine: MadeUp, after_stall: AfterStall) -> Ran {
+    let scenario = Arc::new(fullpipe_scenario::load(scenario, "test", &[]).expect("a good scenario").scenario);
     let mut prepared =
         assemble::assemble_addressed(Arc::clone(&scenario), &Options::default(), Plugins::default()).expect("a world");
     let nodes = vec![NodeId(0), NodeId(1)];
     let host = |node: &NodeId| RealHost { node: *node, mac: [2, 1, 0, 0, 0, 0], gateway_mac: [2, 0, 0, 0, 0, 0] };
-    prepared.world.set_real(RealHosts::new(nodes.iter().map(host).collect(), 2));
+    prepared.world.set_real(RealHosts::new(nodes.iter().map(host).collect(), scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, nodes);
     let mut lateness = Lateness::new(Limits { stall_after: micros(10_000), ..Limits::default() });
     let mut machine = machine;

@@ -1,0 +1,275 @@
+//! A workbench of a test: a folder, a user, the command, and a look at what is left of it on the machine.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The user nobody.
+const NOBODY: u32 = 65534;
+
+/// Who calls the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum User {
+    /// Whoever runs the tests.
+    Caller,
+    /// Uid 65534, without any capability and without a way to any.
+    Nobody,
+}
+
+/// Runs share two processors with a clock: one at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A folder with a copy of the command, and a mark in the environment by which its processes are known.
+pub(crate) struct Bench {
+    folder: PathBuf,
+    user: User,
+    mark: String,
+    interfaces: BTreeSet<String>,
+    own_namespaces: BTreeSet<String>,
+    /// Files outside of the folder that are nobody's, which a run might have left there.
+    strange_files: BTreeSet<PathBuf>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // A test that has failed leaves its folder to be looked at.
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl Bench {
+    pub(crate) fn new(name: &str, user: User) -> Bench {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = format!("fullpipe-test-{}-{name}-{user:?}", std::process::id());
+        let folder = std::env::temp_dir().join(&mark);
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("a folder for everybody");
+        // The checkout may lie where others may not go.
+        fs::copy(env!("CARGO_BIN_EXE_fullpipe"), folder.join("fullpipe")).expect("a copy");
+        fs::set_permissions(folder.join("fullpipe"), fs::Permissions::from_mode(0o755)).expect("to run");
+        let mut bench = Bench {
+            folder,
+            user,
+            mark,
+            interfaces: interfaces(),
+            own_namespaces: namespaces_of(Path::new("/proc/self")),
+            strange_files: BTreeSet::new(),
+            _turn: turn,
+        };
+        bench.strange_files = bench.files_elsewhere();
+        bench
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        fs::write(self.path(name), contents).expect("a file");
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).expect("for everybody");
+    }
+
+    /// The command, about to be called.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let program = self.path("fullpipe");
+        let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+        let mut command = if is_root && self.user == User::Nobody {
+            let mut command = Command::new("setpriv");
+            let number = NOBODY.to_string();
+            command.args(["--reuid", &number, "--regid", &number, "--clear-groups"]);
+            command.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--"]);
+            command.arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        command
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("FULLPIPE_TEST_MARK", &self.mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the command.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().expect("the command starts (setpriv is from util-linux)")
+    }
+
+    /// Calls the command and waits for it.
+    pub(crate) fn call(&self, arguments: &[&str]) -> Called {
+        Called::new(self, self.start(arguments).wait_with_output().expect("its output"))
+    }
+
+    /// Runs `scenario.toml`, which is written first, in real time.
+    pub(crate) fn run(&self, scenario: &str) -> Called {
+        self.write("scenario.toml", scenario);
+        self.call(&["run", "scenario.toml", "--real-time", "--out", "out"])
+    }
+
+    /// `run.json` of the only run in `out`.
+    pub(crate) fn run_json(&self) -> Value {
+        let runs: Vec<PathBuf> =
+            fs::read_dir(self.path("out/runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
+        let [run] = runs.as_slice() else { panic!("one run, not {runs:?}") };
+        serde_json::from_slice(&fs::read(run.join("run.json")).expect("run.json")).expect("JSON")
+    }
+
+    /// Processes of calls to the command: itself, its first processes, its programs, their children.
+    pub(crate) fn processes(&self) -> Vec<PathBuf> {
+        let mark = format!("FULLPIPE_TEST_MARK={}", self.mark);
+        let marked = |process: &PathBuf| {
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        all_processes().filter(marked).collect()
+    }
+
+    /// Namespaces in which those processes are, and which are not this one's. They are held open: otherwise the kernel would
+    /// give their numbers to others that are made later.
+    pub(crate) fn namespaces(&self) -> Namespaces {
+        let links = self.processes().into_iter().flat_map(|process| namespace_links(&process).collect::<Vec<_>>());
+        let foreign = links.filter(|(name, _)| !self.own_namespaces.contains(name));
+        Namespaces(foreign.filter_map(|(name, link)| Some((name, File::open(link).ok()?))).collect())
+    }
+
+    /// Asserts that nothing is left of the command but what is in its folder. Processes that are killed take a moment.
+    pub(crate) fn assert_nothing_left(&self, namespaces: &Namespaces) {
+        let mut left = Vec::new();
+        for _ in 0..200 {
+            left = self.left(namespaces);
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(left.is_empty(), "left behind: {left:?}");
+        assert_eq!(interfaces(), self.interfaces, "interfaces of this machine");
+        assert_eq!(self.files_elsewhere(), self.strange_files, "files outside of {}", self.folder.display());
+    }
+
+    fn left(&self, namespaces: &Namespaces) -> Vec<String> {
+        let namespaces: BTreeSet<String> = namespaces.0.keys().cloned().collect();
+        let mut left: Vec<String> =
+            self.processes().iter().map(|process| format!("process {}", process.display())).collect();
+        // A namespace lives while a thread is in it, a descriptor refers to it or it is mounted somewhere.
+        let own = PathBuf::from("/proc").join(std::process::id().to_string());
+        // The dead whom process 1 of the machine has not collected yet are dead.
+        for process in all_processes().filter(|process| *process != own && !is_dead(process)) {
+            let fds = fs::read_dir(process.join("fd")).into_iter().flatten().flatten().map(|fd| fd.path());
+            let held: BTreeSet<String> = fds.filter_map(|fd| link(&fd)).chain(namespaces_of(&process)).collect();
+            left.extend(
+                held.intersection(&namespaces).map(|namespace| format!("{namespace} by {}", process.display())),
+            );
+            let mounts = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+            left.extend(namespaces.iter().filter(|namespace| mounts.contains(*namespace)).cloned());
+        }
+        left
+    }
+
+    /// Files of the ordinary user where programs like to leave some.
+    fn files_elsewhere(&self) -> BTreeSet<PathBuf> {
+        if self.user == User::Caller {
+            return BTreeSet::new();
+        }
+        let places = ["/tmp", "/var/tmp", "/dev/shm", "/run"].map(|place| fs::read_dir(place).into_iter().flatten());
+        let entries = places.into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.uid() == NOBODY))
+            .map(|entry| entry.path())
+            .collect()
+    }
+}
+
+/// Namespaces of a run, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Namespaces(BTreeMap<String, File>);
+
+impl Namespaces {
+    pub(crate) fn extend(&mut self, more: Namespaces) {
+        self.0.extend(more.0);
+    }
+
+    /// Those of a kind: `net`, `pid`, `user` and so on.
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.0.keys().filter(|name| name.starts_with(kind)).count()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The command has ended.
+pub(crate) struct Called {
+    pub(crate) status: Option<i32>,
+    pub(crate) errors: String,
+    /// What doctor says, if namespaces are refused.
+    advice: String,
+}
+
+impl Called {
+    pub(crate) fn new(bench: &Bench, output: Output) -> Called {
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let mut advice = String::new();
+        if errors.contains("real time is not possible here") {
+            let doctor = bench.command(&["doctor"]).output().expect("doctor");
+            advice = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        }
+        Called { status: output.status.code(), errors, advice }
+    }
+
+    /// Asserts an exit status.
+    pub(crate) fn ended_with(self, status: i32) -> Called {
+        assert_eq!(self.status, Some(status), "{}\n{}", self.errors, self.advice);
+        self
+    }
+
+    /// Asserts that standard error says this.
+    pub(crate) fn said(self, text: &str) -> Called {
+        assert!(self.errors.contains(text), "expected {text:?} in: {}", self.errors);
+        self
+    }
+}
+
+fn all_processes() -> impl Iterator<Item = PathBuf> {
+    let is_number = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().parse::<u32>().is_ok());
+    fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path()).filter(is_number)
+}
+
+fn is_dead(process: &Path) -> bool {
+    let state = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // The name before it is in brackets, and may have some in it.
+    state.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with('Z'))
+}
+
+fn link(path: &Path) -> Option<String> {
+    fs::read_link(path).ok().map(|target| target.to_string_lossy().into_owned())
+}
+
+/// Names, as "net:[4026532008]", and places of the namespaces of all threads of a process.
+fn namespace_links(process: &Path) -> impl Iterator<Item = (String, PathBuf)> {
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    let entries = threads.flat_map(|thread| fs::read_dir(thread.path().join("ns")).into_iter().flatten().flatten());
+    entries.filter_map(|entry| Some((link(&entry.path())?, entry.path())))
+}
+
+fn namespaces_of(process: &Path) -> BTreeSet<String> {
+    namespace_links(process).map(|(name, _)| name).collect()
+}
+
+fn interfaces() -> BTreeSet<String> {
+    let table = fs::read_to_string("/proc/self/net/dev").expect("the interfaces");
+    table.lines().skip(2).filter_map(|line| line.split(':').next()).map(|name| name.trim().to_owned()).collect()
+}

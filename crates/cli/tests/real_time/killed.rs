@@ -1,0 +1,100 @@
+//! The emulator is killed, or stopped for a while, in the middle of a run.
+
+use crate::bench::{Bench, Called, Namespaces, User};
+use crate::ordinary::{DOWNLOAD, serve};
+use std::fs;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// A stream of numbers that looks random: x(n+1) = 6364136223846793005 x(n) + 1442695040888963407 mod 2^64 (Knuth's MMIX).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+fn signal(run: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &run.id().to_string()]).status().expect("kill (util-linux or procps)");
+    assert!(sent.success(), "{name}");
+}
+
+/// Twenty moments, from the first instant of the process to its end: the run takes about 0.6 s, 0.4 of them for 1 MB at
+/// 20 Mbit/s.
+fn killed_at_random_moments(user: User, seed: u64) {
+    let bench = Bench::new("killed", user);
+    let file = serve(&bench);
+    bench.write("scenario.toml", DOWNLOAD);
+    let call = ["run", "scenario.toml", "--real-time", "--out", "out"];
+    let mut random = Random(seed);
+    let mut at_work = 0;
+    for round in 0..20 {
+        // Some in the set-up of the first 50 ms, most while programs run.
+        let bound = if round % 4 == 0 { 50_000 } else { 700_000 };
+        let moment = Duration::from_micros(random.below(bound));
+        let mut run = bench.start(&call);
+        std::thread::sleep(moment);
+        let namespaces = bench.namespaces();
+        at_work += u32::from(bench.processes().len() > 2);
+        run.kill().expect("SIGKILL");
+        run.wait().expect("its end");
+        bench.assert_nothing_left(&namespaces);
+    }
+    assert!(at_work >= 5, "programs ran at {at_work} of 20 moments");
+    let _ = fs::remove_file(bench.path("fetched"));
+    bench.call(&call).ended_with(0);
+    assert_eq!(fs::read(bench.path("fetched")).expect("the file"), file);
+    // Killed runs left no records behind, nor what was begun of them.
+    bench.run_json();
+    bench.assert_nothing_left(&Namespaces::default());
+}
+
+#[test]
+fn killed_at_random_moments_it_leaves_nothing_of_nobodys() {
+    killed_at_random_moments(User::Nobody, 20);
+}
+
+#[test]
+fn killed_at_random_moments_it_leaves_nothing_of_the_callers() {
+    killed_at_random_moments(User::Caller, 21);
+}
+
+/// A run in which the emulator stands still for 50 ms while packets flow.
+fn stopped(bench: &Bench, more: &str) -> Called {
+    serve(bench);
+    bench.write("scenario.toml", DOWNLOAD.replace("duration = \"20s\"", &format!("duration = \"20s\"\n{more}")));
+    let _ = fs::remove_file(bench.path("fetched"));
+    let run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
+    // The file is written to while it comes.
+    while fs::metadata(bench.path("fetched")).map_or(0, |file| file.len()) == 0 && !bench.processes().is_empty() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    signal(&run, "-STOP");
+    std::thread::sleep(Duration::from_millis(50));
+    signal(&run, "-CONT");
+    Called::new(bench, run.wait_with_output().expect("its end"))
+}
+
+#[test]
+fn standing_still_for_50_ms_is_told_and_changes_the_verdict() {
+    let bench = Bench::new("stopped", User::Nobody);
+    stopped(&bench, "").ended_with(0);
+    let lateness = bench.run_json()["lateness"].clone();
+    assert!(lateness["stall_count"].as_u64() >= Some(1), "{lateness}");
+    // It slept or spun for a part of the 50 ms anyway: at most 5 ms, the longest sleep.
+    let longest = lateness["longest_stall_s"].as_f64().expect("a time");
+    assert!(longest >= 0.045, "{lateness}");
+    assert_eq!(lateness["on_time"], false);
+    let reasons = lateness["reasons"].to_string();
+    assert!(reasons.contains("stood still"), "{reasons}");
+    bench.assert_nothing_left(&Namespaces::default());
+}
+
+#[test]
+fn with_a_hard_limit_a_stall_is_exit_status_3() {
+    let bench = Bench::new("hard-limit", User::Nobody);
+    stopped(&bench, "[real_time]\npolicy = \"hard-limit\"").ended_with(3).said("late: ").said("stood still");
+    bench.assert_nothing_left(&Namespaces::default());
+}
