@@ -80,7 +80,7 @@ fn bad_usage_and_bad_files_are_2_with_a_sentence() {
         (vec!["run", "quick-start", "--set", "flow.0.size=much"], "flow.0.size"),
         (vec!["run", "quick-start", "--pcap=much"], "expected 1 to 65535, or all"),
         (vec!["run", "quick-start", "--qlog"], "not in this version"),
-        (vec!["run", "quick-start", "--real-time"], "not in this version"),
+        (vec!["run", "quick-start", "--real-time", "--sabotage", "premature-ack:1"], "goes with virtual time"),
         (vec!["rnu"], "did you mean `run`"),
         (vec!["doctor"], "not in this version"),
         (vec!["study", "run", "tcp-vs-upd"], "did you mean \"tcp-vs-udp\""),

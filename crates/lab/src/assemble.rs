@@ -21,12 +21,10 @@ use std::sync::Arc;
 const MAX_FLOWS: u64 = 1 << 26;
 
 pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
-    // Only who reads addresses needs them.
-    let addressed = options.capture.is_some() || !shared.nats.is_empty();
-    build(shared, options, plugins, addressed)
+    build(shared, options, plugins, false)
 }
 
-/// The same, with addresses and ports for all conversations.
+/// The same for real time: all conversations have addresses and ports, and real hosts take the time that they take.
 #[cfg(target_os = "linux")]
 pub(crate) fn assemble_addressed(
     shared: Arc<Scenario>,
@@ -36,7 +34,7 @@ pub(crate) fn assemble_addressed(
     build(shared, options, plugins, true)
 }
 
-fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, addressed: bool) -> Result<Prepared, RunError> {
+fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: bool) -> Result<Prepared, RunError> {
     let scenario: &Scenario = &shared;
     if scenario.flows.len() as u64 > MAX_FLOWS {
         return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
@@ -86,7 +84,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, addressed: 
     for nat in &scenario.nats {
         network.add_nat(settings::nat(nat, scenario));
     }
-    if addressed {
+    // Only who reads addresses needs them.
+    if real_time || options.capture.is_some() || !scenario.nats.is_empty() {
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
@@ -108,7 +107,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, addressed: 
         let name = |node: NodeId| scenario.nodes[node.index()].name.clone();
         return Err(RunError::BypassedNat { router: name(router), from: name(from), to: name(to) });
     }
-    crate::processing::set(scenario, &mut network);
+    crate::processing::set(scenario, &mut network, |host| real_time && scenario.is_real(host));
     let paths = scenario
         .flows
         .iter()

@@ -76,9 +76,9 @@ fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, D
     limits
 }
 
-/// Gives hosts their processing times; routes must be known.
-pub(crate) fn set(scenario: &Scenario, network: &mut Network<Witness>) {
-    for (host, limit) in limits(scenario, network) {
+/// Gives hosts their processing times, except those that have their own; routes must be known.
+pub(crate) fn set(scenario: &Scenario, network: &mut Network<Witness>, except: impl Fn(NodeId) -> bool) {
+    for (host, limit) in limits(scenario, network).into_iter().filter(|(host, _)| !except(*host)) {
         let stream = Stream::new(scenario.seed, &scenario.nodes[host.index()].name, "processing");
         network.set_processing_jitter(host, limit, stream);
     }
