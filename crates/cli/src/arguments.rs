@@ -54,9 +54,31 @@ pub(crate) enum Command {
         #[arg(long, hide = true)]
         in_this_process: bool,
     },
+    /// Say what this machine allows of what real time needs, how exact it is, and what to do
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a scenario in real time with a shell, or another command, at one of its hosts
+    Shell(ShellArguments),
     /// Commands of the contract that are not in this version, and slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShellArguments {
+    /// A scenario file, or the name of an embedded scenario
+    pub(crate) scenario: String,
+    /// The host
+    pub(crate) host: String,
+    /// Set a value; may be given several times
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What runs there instead of the shell ($SHELL, or /bin/sh)
+    #[arg(last = true)]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

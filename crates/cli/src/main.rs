@@ -2,6 +2,8 @@
 
 mod arguments;
 mod bench;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod exit;
 mod list;
 mod progress;
@@ -9,6 +11,8 @@ mod progress;
 mod real_time;
 mod records;
 mod sabotage;
+#[cfg(target_os = "linux")]
+mod shell;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -53,14 +57,20 @@ fn run(command: Command) -> Result<(), exit::Failure> {
                 bench::bench(&names, json, quiet)
             }
         }
+        #[cfg(target_os = "linux")]
+        Command::Doctor { json } => doctor::doctor(json),
+        #[cfg(target_os = "linux")]
+        Command::Shell(shell) => shell::shell(&shell),
+        #[cfg(not(target_os = "linux"))]
+        Command::Doctor { .. } | Command::Shell(_) => Err(exit::Failure::usage("real time needs Linux")),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             Err(match word.as_str() {
-                "tmix" | "masque" | "http3" | "shell" | "doctor" | "simulator" => exit::Failure::usage(format!(
-                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench"
+                "tmix" | "masque" | "http3" | "simulator" => exit::Failure::usage(format!(
+                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench, shell, doctor"
                 )),
                 _ => {
-                    let known = ["run", "study", "report", "check", "list", "bench"];
+                    let known = ["run", "study", "report", "check", "list", "bench", "shell", "doctor"];
                     let hint = fullpipe::scenario::schema::nearest(&word, known)
                         .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                     exit::Failure::usage(format!(

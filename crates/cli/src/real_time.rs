@@ -5,22 +5,29 @@ use fullpipe::BUILD;
 use fullpipe::lab::real_time::{self, Lateness};
 use fullpipe::study::{Laboratory, RealLaboratory};
 use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why the last run fell behind, if it did; known when it has ended.
+pub(crate) type Behind = Arc<Mutex<Vec<String>>>;
 
 /// Leaves for namespaces of its own and makes a laboratory there. Threads must not exist yet.
-pub(crate) fn laboratory(quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+pub(crate) fn laboratory(quiet: bool) -> Result<(Box<dyn Laboratory>, Behind), Failure> {
     let refused =
         |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
     real_time::enter().map_err(refused)?;
     let home = real_time::Home::new().map_err(refused)?;
     let terminal = !quiet && std::io::stderr().is_terminal();
+    let behind = Behind::default();
+    let known = Arc::clone(&behind);
     let live = move |now, lateness: &Lateness| {
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = lateness.verdict().reasons;
         if terminal {
             let mut stderr = std::io::stderr().lock();
             // A terminal that is gone has no reader.
             let _ = write!(stderr, "\r{}\x1b[K", line(now, lateness)).and_then(|()| stderr.flush());
         }
     };
-    Ok(Box::new(RealLaboratory::new(BUILD, home, Box::new(live))))
+    Ok((Box::new(RealLaboratory::new(BUILD, home, Box::new(live))), behind))
 }
 
 /// How the run stands, in a line.

@@ -19,12 +19,12 @@ fn failure_of(error: StudyError) -> Failure {
     Failure { status: error.exit_status(), message: error.to_string() }
 }
 
-fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
+pub(crate) fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
     texts.iter().map(|text| Override::parse(text).map_err(|error| Failure::usage(error.to_string()))).collect()
 }
 
 /// A file's text, or that of the embedded scenario of this name; with what to call it and its folder.
-fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
+pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
     let path = Path::new(name);
     if path.is_file() {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
@@ -70,21 +70,27 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
         if !faults.is_empty() {
             return Err(Failure::usage("--sabotage goes with virtual time"));
         }
-        let laboratory = real_laboratory(common.quiet)?;
-        return make(&study, &*laboratory, common, &options, &folder);
+        return run_in_real_time(&study, common, &options, &folder);
     }
     let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
     make(&study, &laboratory, common, &options, &folder)
 }
 
-/// Who runs scenarios in real time on this machine. To be called before there is a second thread.
+/// By the clock of this machine. To be called before there is a second thread.
 #[cfg(target_os = "linux")]
-fn real_laboratory(quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
-    crate::real_time::laboratory(quiet)
+fn run_in_real_time(study: &Study, common: &Common, options: &study::Options, folder: &Path) -> Result<(), Failure> {
+    let (laboratory, behind) = crate::real_time::laboratory(common.quiet)?;
+    let made = make(study, &*laboratory, common, options, folder);
+    // With a hard limit that is the failure itself.
+    if made.is_ok() && !common.quiet {
+        let reasons = behind.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        reasons.iter().for_each(|reason| eprintln!("the emulator fell behind: {reason}"));
+    }
+    made
 }
 
 #[cfg(not(target_os = "linux"))]
-fn real_laboratory(_quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+fn run_in_real_time(_: &Study, _: &Common, _: &study::Options, _: &Path) -> Result<(), Failure> {
     Err(Failure::usage("real time needs Linux"))
 }
 

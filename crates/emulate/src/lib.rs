@@ -7,6 +7,8 @@
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
+pub mod doctor;
+#[cfg(target_os = "linux")]
 mod endpoint;
 mod lateness;
 mod machine;

@@ -6,6 +6,7 @@
 use crate::clock::WallClock;
 use crate::namespace::{Home, HostNamespace, Nursery};
 use crate::output::Output;
+use crate::sys;
 use fullpipe_units::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
@@ -59,6 +60,8 @@ pub struct ProgramSettings {
     pub background: bool,
     /// Status with which it should end, if it is not in the background.
     pub exit_status: i32,
+    /// Whether it has Fullpipe's own terminal and standard streams, and is in its foreground. At most one program.
+    pub terminal: bool,
 }
 
 /// How a program ended.
@@ -219,6 +222,9 @@ impl Entry {
     /// It runs no more, in this way, which is a failure or not.
     fn close(&mut self, status: Option<ExitStatus>, now: Instant, failure: Option<String>) {
         let Some(mut running) = self.running.take() else { return };
+        if self.settings.terminal {
+            sys::return_to_foreground();
+        }
         running.output.read_rest();
         running.errors.read_rest();
         let (output, errors) = (running.output.into_bytes(), running.errors.into_bytes());
@@ -330,14 +336,13 @@ impl Keeper<'_> {
         let (output, to_output) = Output::new(wanted)?;
         let (errors, to_errors) = Output::new(wanted)?;
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .envs(settings.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(to_output)
-            .stderr(to_errors)
+        command.args(arguments).envs(settings.environment.iter().map(|(name, value)| (name, value)));
+        if settings.terminal {
+            sys::start_in_foreground(&mut command);
+        } else {
             // A group of its own: an interrupt from the terminal is for Fullpipe, which then ends the programs.
-            .process_group(0);
+            command.stdin(Stdio::null()).stdout(to_output).stderr(to_errors).process_group(0);
+        }
         if let Some(folder) = &settings.folder {
             // Otherwise the error would be taken for the program's.
             if !folder.is_dir() {

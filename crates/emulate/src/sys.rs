@@ -422,3 +422,40 @@ impl First {
         }
     }
 }
+
+/// Lets a program start as the one that the terminal, if standard input is one, listens to.
+pub(crate) fn start_in_foreground(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: what the child runs before the program are system calls without memory, safe in a signal handler.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setpgid(0, 0);
+            take_terminal(libc::getpid());
+            Ok(())
+        });
+    }
+}
+
+/// Takes the terminal back from a program that had it and has ended.
+pub(crate) fn return_to_foreground() {
+    // SAFETY: no memory is involved.
+    unsafe { take_terminal(libc::getpgrp()) }
+}
+
+/// Makes a group of processes the one in the foreground of the terminal at standard input. Without a terminal, nothing happens.
+///
+/// # Safety
+/// None is asked for; it makes system calls with a mask of its own.
+unsafe fn take_terminal(group: libc::pid_t) {
+    // SAFETY: the masks live on this stack; the rest is numbers.
+    unsafe {
+        // Whoever is in the background would be stopped for it.
+        let mut stop: libc::sigset_t = zeroed();
+        let mut before: libc::sigset_t = zeroed();
+        libc::sigemptyset(&mut stop);
+        libc::sigaddset(&mut stop, libc::SIGTTOU);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &stop, &mut before);
+        libc::tcsetpgrp(0, group);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+    }
+}

@@ -53,6 +53,7 @@ impl Laboratory for RealLaboratory {
             options: &lab_options,
             home: &self.home,
             folder: scenario.folder.as_deref(),
+            at_terminal: None,
             at_hosts: None,
             each: &mut each,
         };

@@ -4,7 +4,7 @@
 //! a CPU second has passed, building the world excluded; the figure is the median of five measurements.
 
 #[cfg(target_os = "linux")]
-mod relay;
+pub(crate) mod relay;
 
 use crate::exit::Failure;
 use fullpipe::{embedded, lab, scenario};

@@ -43,22 +43,22 @@ fn ends(hosts: &[HostNamespace]) -> io::Result<[measure::End<'_>; 2]> {
 }
 
 /// What a measurement through the emulator gave, and how late the emulator was.
-struct Through<T> {
-    result: T,
-    lateness: Lateness,
+pub(crate) struct Through<T> {
+    pub(crate) result: T,
+    pub(crate) lateness: Lateness,
     refused: u64,
 }
 
 /// Sums over all runs.
 #[derive(Default)]
-struct Sums {
+pub(crate) struct Sums {
     seconds: f64,
     packets: u64,
     hops: u64,
 }
 
 /// Runs the scenario with these settings until the measurement that begins at its hosts is over.
-fn through<T: 'static>(
+pub(crate) fn through<T: 'static>(
     home: &real_time::Home,
     set: &[&str],
     sums: &mut Sums,
@@ -73,6 +73,7 @@ fn through<T: 'static>(
         options: &options,
         home,
         folder: None,
+        at_terminal: None,
         at_hosts: Some(&mut |hosts: &[HostNamespace]| {
             *running.borrow_mut() = Some(begin(home, ends(hosts)?)?);
             Ok(())

@@ -5,6 +5,8 @@
 //! the superuser they become uid 65534 for what an ordinary user does; run by an ordinary user they stay who they are.
 
 mod bench;
+mod hostile;
 mod killed;
 mod ordinary;
 mod programs;
+mod shell;

@@ -17,7 +17,7 @@ mod tests;
 
 #[cfg(target_os = "linux")]
 pub use fullpipe_emulate::{
-    Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, enter, measure,
+    Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, doctor, enter, measure,
 };
 pub use fullpipe_emulate::{Lateness, Limits, Spread};
 pub use gateway::Refused;

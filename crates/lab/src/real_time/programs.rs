@@ -6,9 +6,21 @@ use fullpipe_scenario::description::{Program, Ready};
 use fullpipe_units::{Instant, NodeId};
 use std::path::Path;
 
-/// `real`: the nodes of the namespaces, in order. `folder`: what relative folders are relative to.
-pub(crate) fn settings(scenario: &Scenario, real: &[NodeId], folder: Option<&Path>) -> Vec<ProgramSettings> {
-    scenario.programs.iter().map(|program| one(program, scenario, real, folder)).collect()
+/// `real`: the nodes of the namespaces, in order. `folder`: what relative folders are relative to. `at_terminal`: the name of
+/// the program that has the terminal.
+pub(crate) fn settings(
+    scenario: &Scenario,
+    real: &[NodeId],
+    folder: Option<&Path>,
+    at_terminal: Option<&str>,
+) -> Vec<ProgramSettings> {
+    let programs = scenario.programs.iter();
+    programs
+        .map(|program| ProgramSettings {
+            terminal: at_terminal == Some(&program.name),
+            ..one(program, scenario, real, folder)
+        })
+        .collect()
 }
 
 fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&Path>) -> ProgramSettings {
@@ -32,5 +44,6 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
         timeout: program.timeout,
         background: program.background,
         exit_status: program.exit_status,
+        terminal: false,
     }
 }

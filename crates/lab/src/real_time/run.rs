@@ -46,6 +46,8 @@ pub struct RealTimeOptions<'a> {
     pub home: &'a Home,
     /// The folder that programs' folders are relative to.
     pub folder: Option<&'a Path>,
+    /// Name of the program that has the terminal, if one has.
+    pub at_terminal: Option<&'a str>,
     /// May begin something at the hosts, when they are there and before the clock starts.
     pub at_hosts: Option<&'a mut AtHosts<'a>>,
     /// Hears the clock and the account ten times a second; stops the run by saying so.
@@ -73,7 +75,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         let hosts = real.iter().copied().zip(namespaces.iter()).collect();
         KernelEnds::start(&scenario, &prepared.network.directory, asked.home, &hosts).map_err(RunError::Machine)?
     };
-    let settings = programs::settings(&scenario, &real, asked.folder);
+    let settings = programs::settings(&scenario, &real, asked.folder, asked.at_terminal);
     let programs =
         Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings).map_err(machine_refuses)?;
     if let Some(at_hosts) = asked.at_hosts {

@@ -3,6 +3,7 @@
 
 use crate::error::ReportError;
 use crate::input::table::{Table, shorten};
+use crate::numbers::{fixed, trimmed};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -41,8 +42,10 @@ pub(crate) struct Audit {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Lateness {
     pub(crate) trusted: bool,
-    /// Figures by name, as text.
-    pub(crate) figures: Vec<(String, String)>,
+    /// Why it is not trusted, where it says so.
+    reasons: Vec<String>,
+    /// Packets on their way out, stalls and own drops in words, or all figures by name.
+    pub(crate) figures: String,
 }
 
 impl Run {
@@ -124,9 +127,8 @@ impl Run {
         if let Some(lateness) = &self.lateness
             && !lateness.trusted
         {
-            let figures: Vec<_> =
-                lateness.figures.iter().map(|(n, v)| format!("{} {v}", n.replace('_', " "))).collect();
-            reasons.push(format!("fell behind real time: {}", figures.join(", ")));
+            let why = if lateness.reasons.is_empty() { lateness.figures.clone() } else { lateness.reasons.join("; ") };
+            reasons.push(format!("fell behind real time: {why}"));
         }
         reasons
     }
@@ -172,9 +174,38 @@ fn failure(value: &Value) -> String {
 
 fn read_lateness(lateness: &Map<String, Value>) -> Lateness {
     let verdict = ["trusted", "passed", "ok", "on_time"].iter().find_map(|n| lateness.get(*n).and_then(Value::as_bool));
-    let figures =
-        lateness.iter().filter(|(_, v)| v.is_number() || v.is_string()).map(|(n, v)| (n.clone(), shown(v))).collect();
-    Lateness { trusted: verdict.unwrap_or(false), figures }
+    let reasons = lateness.get("reasons").and_then(Value::as_array);
+    Lateness {
+        trusted: verdict.unwrap_or(false),
+        reasons: reasons.into_iter().flatten().map(shown).collect(),
+        figures: lateness_in_words(lateness).unwrap_or_else(|| {
+            let figures = lateness.iter().filter(|(_, v)| v.is_number() || v.is_string());
+            let figures: Vec<_> = figures.map(|(n, v)| format!("{} {}", n.replace('_', " "), shown(v))).collect();
+            figures.join(", ")
+        }),
+    }
+}
+
+/// The account that Fullpipe itself writes, as a sentence with units.
+fn lateness_in_words(lateness: &Map<String, Value>) -> Option<String> {
+    let figure = |value: &Value, name: &str| value.get(name).and_then(Value::as_f64);
+    let own = |name: &str| lateness.get(name).and_then(Value::as_f64);
+    let packets = lateness.get("packets")?;
+    let micros = |name: &str| Some(fixed(figure(packets, name)? * 1e6, 0));
+    let stalls = match own("stall_count")? {
+        0.0 => "no stalls".to_owned(),
+        n => format!("{} stalls, the longest {} ms", fixed(n, 0), fixed(own("longest_stall_s")? * 1e3, 0)),
+    };
+    Some(format!(
+        "{} packets late by {} µs (median), {} µs (99 %), {} µs at most; {} by more than {} ms; {stalls}; own drops: {}",
+        fixed(figure(packets, "count")?, 0),
+        micros("p50_s")?,
+        micros("p99_s")?,
+        micros("max_s")?,
+        fixed(figure(packets, "late")?, 0),
+        trimmed(own("late_after_s")? * 1e3, 3),
+        fixed(own("own_drops")?, 0),
+    ))
 }
 
 fn finite(value: &Value) -> Option<f64> {

@@ -204,10 +204,8 @@ fn run_row(run: &Run, names: &[&str], point: Option<&String>) -> Vec<Field> {
     fields.push(match &run.lateness {
         None => Field::Text(String::new()),
         Some(lateness) => {
-            let figures: Vec<String> =
-                lateness.figures.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
             let word = if lateness.trusted { "✓ kept up" } else { "✗ fell behind" };
-            let text = format!("{word}; {}", figures.join(", "));
+            let text = format!("{word}; {}", lateness.figures);
             if lateness.trusted { Field::Text(text) } else { Field::Bad(text) }
         }
     });

@@ -245,6 +245,22 @@ fn a_late_run_says_so() {
 }
 
 #[test]
+fn lateness_is_told_with_units_and_reasons() {
+    let folder = Folder::copy_of("run");
+    let late = r#""clock": "real", "lateness": {"on_time": false, "reasons": ["the emulator stood still 1 time"],
+        "stall_count": 1, "longest_stall_s": 0.0504, "own_drops": 3, "late_after_s": 0.001,
+        "packets": {"count": 30853, "late": 889, "p50_s": 1.4e-05, "p99_s": 0.003109, "max_s": 0.008749}}"#;
+    folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"clock\": \"virtual\"", late);
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    let banner = "run c0ffee0123456789abcdef01: fell behind real time: the emulator stood still 1 time";
+    assert_eq!(built.distrust, [banner]);
+    let page = folder.text("report.html").replace(['\u{a0}', '\u{202f}', '\u{2009}'], " ");
+    let told = "✗ fell behind; 30 853 packets late by 14 µs (median), 3109 µs (99 %), 8749 µs at most; 889 by more than 1 ms; \
+                1 stalls, the longest 50 ms; own drops: 3";
+    assert!(page.contains(told), "{page}");
+}
+
+#[test]
 fn points_that_share_a_run_count_it_once() {
     let folder = Folder::copy_of("study");
     let table = folder.text("results.csv");

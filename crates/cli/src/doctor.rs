@@ -1,0 +1,144 @@
+//! `fullpipe doctor`: what this machine allows of what real time needs, and how exact it is.
+
+use crate::bench::relay::{Sums, through};
+use crate::exit::Failure;
+use fullpipe::lab::real_time::doctor::{self, Finding, State};
+use fullpipe::lab::real_time::{Home, measure};
+use fullpipe::units::Duration;
+use serde_json::{Value, json};
+
+/// Datagrams of the calibration run, one each 100 us: three seconds.
+const DATAGRAMS: u64 = 30_000;
+
+/// What the calibration run has shown.
+struct Calibration {
+    arrived: u64,
+    packets_per_second: f64,
+    error_p50_us: f64,
+    error_p99_us: f64,
+    wake_p50_us: f64,
+    wake_p99_us: f64,
+    stalls: u64,
+    own_drops: u64,
+}
+
+/// Two hosts, 10 ms between them, 10 000 small datagrams a second.
+fn calibrate(home: &Home) -> Result<Calibration, Failure> {
+    let set = ["link.path.delay=10ms"];
+    let ran = through(home, &set, &mut Sums::default(), |home, [left, right]| {
+        measure::stream(home, left, right, 100, Duration::from_nanos(100_000), DATAGRAMS)
+    })?;
+    let delays = ran.result.delays();
+    let error = |share| (measure::quantile(&delays, share).as_nanos() as f64 / 1e3 - 10_000.0).abs();
+    let events = ran.lateness.events();
+    Ok(Calibration {
+        arrived: delays.len() as u64,
+        packets_per_second: ran.result.arrivals_per_second(),
+        error_p50_us: error(0.5),
+        error_p99_us: error(0.99),
+        wake_p50_us: events.p50_nanos as f64 / 1e3,
+        wake_p99_us: events.p99_nanos as f64 / 1e3,
+        stalls: ran.lateness.stall_count(),
+        own_drops: ran.lateness.drops(),
+    })
+}
+
+impl Calibration {
+    /// What the figures mean, for scenarios with delays of milliseconds.
+    fn advice(&self) -> &'static str {
+        if self.own_drops > 0 {
+            "The emulator lost packets that it could not read in time: expect fewer than 10000 packets a second, and see load and \
+             socket buffers above."
+        } else if self.error_p99_us > 1000.0 || self.stalls > 0 {
+            "Something takes the processor away now and then: results hold to a millisecond or two. End what else runs, \
+             and look at each run's lateness."
+        } else if self.error_p50_us > 50.0 {
+            "Delays are longer than told by more than 50 us at the median: see clock source and timer slack above."
+        } else {
+            "This machine is good for real time."
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "packets": DATAGRAMS,
+            "packets_arrived": self.arrived,
+            "packets_per_second": self.packets_per_second,
+            "delay_error_p50_us": self.error_p50_us,
+            "delay_error_p99_us": self.error_p99_us,
+            "wake_lateness_p50_us": self.wake_p50_us,
+            "wake_lateness_p99_us": self.wake_p99_us,
+            "stalls": self.stalls,
+            "own_drops": self.own_drops,
+            "advice": self.advice(),
+        })
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "calibration: 10 ms between two hosts, 10000 packets/s asked for, {:.0} packets/s carried ({} of {DATAGRAMS} arrived)\n  \
+             delay error {:.1} us (p50), {:.0} us (p99); wake-ups late by {:.1} us (p50), {:.0} us (p99); stalls {}, own drops {}\n  {}",
+            self.packets_per_second,
+            self.arrived,
+            self.error_p50_us,
+            self.error_p99_us,
+            self.wake_p50_us,
+            self.wake_p99_us,
+            self.stalls,
+            self.own_drops,
+            self.advice(),
+        )
+    }
+}
+
+/// `fullpipe doctor`. To be called before there is a second thread.
+pub(crate) fn doctor(json_wanted: bool) -> Result<(), Failure> {
+    let (findings, home) = doctor::examine();
+    let calibration = home.as_ref().map(calibrate).transpose();
+    let possible = matches!(calibration, Ok(Some(_)));
+    if json_wanted {
+        let calibration = calibration.as_ref().ok().and_then(|found| found.as_ref()).map(Calibration::json);
+        let answer = json!({
+            "real_time": possible,
+            "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
+            "calibration": calibration,
+        });
+        println!("{}", serde_json::to_string_pretty(&answer).unwrap_or_default());
+    } else {
+        findings.iter().for_each(|finding| println!("{}", finding_text(finding)));
+        if let Ok(Some(found)) = &calibration {
+            println!("{}\nReal time is possible here.", found.text());
+        } else {
+            println!("Real time is not possible here.");
+        }
+    }
+    calibration?;
+    if possible { Ok(()) } else { Err(Failure::machine(what_is_bad(&findings))) }
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "subject": finding.subject,
+        "state": finding.state.word(),
+        "found": finding.found,
+        "advice": finding.advice,
+    })
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let mark = match finding.state {
+        State::Good => " ",
+        State::Warning => "!",
+        State::Bad => "X",
+    };
+    let advice = finding.advice.as_ref().map_or_else(String::new, |advice| format!("\n    {advice}"));
+    format!("{mark} {}: {}{advice}", finding.subject, finding.found)
+}
+
+fn what_is_bad(findings: &[Finding]) -> String {
+    let bad = findings.iter().filter(|finding| finding.state == State::Bad);
+    let bad: Vec<String> = bad
+        .map(|finding| format!("{}: {}. {}", finding.subject, finding.found, finding.advice.as_deref().unwrap_or("")))
+        .collect();
+    format!("real time is not possible here: {}", bad.join("; "))
+}

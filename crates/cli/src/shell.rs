@@ -1,0 +1,101 @@
+//! `fullpipe shell`: a scenario in real time, with a shell at one of its hosts.
+//!
+//! The scenario's background programs run; what else it would start is what the user now does by hand. The run lasts as long
+//! as the shell, and leaves no records.
+
+use crate::arguments::ShellArguments;
+use crate::exit::Failure;
+use crate::records::{find_scenario, overrides};
+use fullpipe::lab::real_time::{self, RealTimeOptions};
+use fullpipe::lab::{self, RunError};
+use fullpipe::scenario::description::{Command, Player, Program, Ready};
+use fullpipe::scenario::{self, Scenario};
+use fullpipe::units::{Duration, NodeId};
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+/// What the shell is called among the programs; no name in a file has brackets.
+const NAME: &str = "(shell)";
+
+/// Longest life of a shell: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
+    let (text, name, folder) = find_scenario(&arguments.scenario)?;
+    let set = overrides(&arguments.set)?;
+    let mut scenario = scenario::load(&text, &name, &set).map_err(|error| Failure::usage(error.to_string()))?.scenario;
+    let host = put_shell(&mut scenario, arguments)?;
+    let refused =
+        |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
+    real_time::enter().map_err(refused)?;
+    let home = real_time::Home::new().map_err(refused)?;
+    if std::io::stdin().is_terminal() {
+        eprintln!("at {host}: hosts are known by name; the run ends with the shell");
+    }
+    let asked = RealTimeOptions {
+        options: &lab::Options::default(),
+        home: &home,
+        folder: folder.as_deref(),
+        at_terminal: Some(NAME),
+        at_hosts: None,
+        each: &mut |_, _| false,
+    };
+    let outcome = real_time::run(Arc::new(scenario), asked).map_err(|error| match error {
+        RunError::Machine(reason) => Failure::machine(reason),
+        other => Failure::run(other.to_string()),
+    })?;
+    // The shell ends as its last command did, which is the user's own matter.
+    let others = outcome.programs.iter().filter(|ended| ended.name != NAME || ended.started.is_none());
+    let failures: Vec<&str> = others.filter_map(|ended| ended.failure.as_deref()).collect();
+    if failures.is_empty() { Ok(()) } else { Err(Failure::run(failures.join("; "))) }
+}
+
+/// Makes the shell a program of the scenario; says the host's name.
+fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<String, Failure> {
+    let hosts = || scenario.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str());
+    let Some(number) = scenario.nodes.iter().position(|node| node.name == arguments.host && !node.router) else {
+        let all: Vec<&str> = hosts().collect();
+        let hint = scenario::schema::nearest(&arguments.host, hosts())
+            .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+        let (wrong, all) = (&arguments.host, all.join(", "));
+        return Err(Failure::usage(format!("no host {wrong:?} in the scenario{hint} (there are: {all})")));
+    };
+    let host = NodeId(number as u32);
+    // A host is real or of the model.
+    let played = scenario.flows.iter().find(|flow| {
+        (flow.from == host && flow.from_by == Player::Model) || (flow.to == host && flow.to_by == Player::Model)
+    });
+    if let Some(flow) = played {
+        return Err(Failure::usage(format!(
+            "{} cannot have a shell: the model plays an end of the flow {} there (from_by or to_by = \"program\" leaves it to you)",
+            arguments.host, flow.name
+        )));
+    }
+    scenario.programs.retain(|program| program.background);
+    let names: Vec<String> = scenario.programs.iter().map(|program| program.name.clone()).collect();
+    for program in &mut scenario.programs {
+        program.after.retain(|name| names.contains(name));
+    }
+    let command = if arguments.command.is_empty() {
+        vec![std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())]
+    } else {
+        arguments.command.clone()
+    };
+    scenario.nodes[number].real = true;
+    scenario.duration = LONGEST;
+    scenario.programs.push(Program {
+        name: NAME.to_owned(),
+        host,
+        command: Command::Words(command),
+        environment: vec![("FULLPIPE_HOST".to_owned(), arguments.host.clone())],
+        directory: std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default(),
+        after: names,
+        ready: Ready::Started,
+        ready_timeout: LONGEST,
+        start: Duration::ZERO,
+        timeout: LONGEST,
+        background: false,
+        exit_status: 0,
+    });
+    Ok(arguments.host.clone())
+}

@@ -1,0 +1,241 @@
+//! What this machine allows of what real time needs, and what to do where it does not.
+
+use crate::namespace::{Home, HostSettings, Refused, enter, forbidden_by};
+use crate::port::PacketPort;
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU64;
+
+/// What a finding means for real time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// Real time works, but not as well as it could.
+    Warning,
+    /// Real time does not work.
+    Bad,
+}
+
+impl State {
+    /// As a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Good => "good",
+            State::Warning => "warning",
+            State::Bad => "bad",
+        }
+    }
+}
+
+/// Something that was looked at.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What, in a few words.
+    pub subject: &'static str,
+    /// What it means.
+    pub state: State,
+    /// What was found, in a sentence.
+    pub found: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    fn good(subject: &'static str, found: impl Into<String>) -> Self {
+        Finding { subject, state: State::Good, found: found.into(), advice: None }
+    }
+
+    fn warning(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Finding { subject, state: State::Warning, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    fn bad(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Finding { subject, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
+    }
+}
+
+/// Looks at everything, and leaves for namespaces on the way: to be called before the program has a second thread. The
+/// network namespace is there if real time is possible.
+pub fn examine() -> (Vec<Finding>, Option<Home>) {
+    let mut findings =
+        vec![processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()];
+    let home = match namespaces(&mut findings) {
+        Ok(home) => home,
+        Err(refused) => {
+            findings.push(Finding::bad(
+                "namespaces",
+                format!("{}: {}", refused.what, refused.error),
+                format!("{}.", refused.advice),
+            ));
+            return (findings, None);
+        }
+    };
+    attachments(&home, &mut findings);
+    let possible = findings.iter().all(|finding| finding.state != State::Bad);
+    (findings, possible.then_some(home))
+}
+
+fn read(file: &str) -> Option<String> {
+    fs::read_to_string(file).ok().map(|text| text.trim().to_owned())
+}
+
+/// The superuser's own way in does not say whether others have one.
+fn namespaces(findings: &mut Vec<Finding>) -> Result<Home, Refused> {
+    let subject = "user namespaces";
+    findings.push(match forbidden_by().as_slice() {
+        [] => Finding::good(subject, "ordinary users may make them"),
+        commands => {
+            Finding::warning(subject, "forbidden to ordinary users", format!("As root: {}.", commands.join("; ")))
+        }
+    });
+    enter()?;
+    let home = Home::new()?;
+    findings.push(Finding::good("namespaces", "this user may make those of networks, processes and mounts"));
+    Ok(home)
+}
+
+/// Interfaces of a host, and what the emulator has at their other ends.
+fn attachments(home: &Home, findings: &mut Vec<Finding>) {
+    let settings = HostSettings {
+        name: "doctor".to_owned(),
+        addresses: vec![IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))],
+        mac: [2, 1, 0, 0, 0, 0],
+        gateway_mac: [2, 0, 0, 0, 0, 0],
+        mtu_bytes: 1500,
+    };
+    let kernel = "A kernel with CONFIG_VETH and CONFIG_PACKET is needed (modprobe veth, modprobe af_packet, as root).";
+    match home.add_host(&settings) {
+        Err(error) => findings.push(Finding::bad("veth", format!("no pair of interfaces: {error}"), kernel)),
+        Ok((_host, outer)) => {
+            findings
+                .push(Finding::good("veth", "pairs of interfaces can be made, their checksum offload switched off"));
+            findings.push(match PacketPort::open(&outer) {
+                Ok(_) => Finding::good("packet sockets", "can be opened, with arrival stamps"),
+                Err(error) => Finding::bad("packet sockets", format!("cannot be opened: {error}"), kernel),
+            });
+        }
+    }
+    findings.push(match home.add_tun_host(&settings) {
+        Ok(_) => Finding::good("TUN", "can be used, where a host is to have it instead of veth"),
+        Err(error) => Finding::good("TUN", format!("cannot be used ({error}); nothing needs it")),
+    });
+}
+
+fn processors() -> Finding {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = format!("{count} for this process");
+    let advice =
+        "The emulator waits by spinning shortly before each deadline, and programs want a processor too: give it two.";
+    if count >= 2 { Finding::good("processors", found) } else { Finding::warning("processors", found, advice) }
+}
+
+fn load() -> Finding {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    match load {
+        // One processor is the emulator's.
+        Some(load) if load > count as f64 - 0.5 => Finding::warning(
+            "load",
+            format!("{load:.2} in the last minute, on {count} processors"),
+            "Others use this machine: end what need not run, or expect packets to be late (run.json says how late).",
+        ),
+        Some(load) => Finding::good("load", format!("{load:.2} in the last minute, on {count} processors")),
+        None => Finding::good("load", "not known"),
+    }
+}
+
+fn clock() -> Finding {
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let offered = read("/sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
+    match source.as_deref() {
+        // These are read without entering the kernel; others take a microsecond or more, twice a packet.
+        Some(fast @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page")) => {
+            Finding::good("clock source", fast)
+        }
+        Some(slow) => Finding::warning(
+            "clock source",
+            format!("{slow} (offered: {offered})"),
+            "Reading it is slow: choose tsc if it is offered (echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, \
+             as root).",
+        ),
+        None => Finding::good("clock source", "not told"),
+    }
+}
+
+fn timer_slack() -> Finding {
+    let before = current_timer_slack().unwrap_or(0);
+    let set = set_current_timer_slack(NonZeroU64::new(1)).is_ok() && current_timer_slack().is_ok_and(|now| now == 1);
+    if set {
+        return Finding::good("timer slack", format!("can be set to 1 ns (it was {} us)", before as f64 / 1000.0));
+    }
+    Finding::warning("timer slack", "cannot be set", "Sleeping threads wake some 50 us later than asked for.")
+}
+
+/// Bit of CAP_SYS_NICE (capabilities(7)).
+const SYS_NICE: u32 = 23;
+
+fn scheduling() -> Finding {
+    let status = read("/proc/self/status").unwrap_or_default();
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
+    let capable =
+        capabilities.and_then(|set| u64::from_str_radix(set, 16).ok()).is_some_and(|set| set >> SYS_NICE & 1 == 1);
+    let limits = read("/proc/self/limits").unwrap_or_default();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
+    let limited = limit.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "0");
+    let found = if capable || limited { "SCHED_FIFO is allowed" } else { "SCHED_FIFO is not allowed to this user" };
+    // Not needed, and on two processors it takes them away from the programs.
+    Finding::good("scheduling", format!("{found}; Fullpipe does without"))
+}
+
+fn congestion_controls() -> Finding {
+    let controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let allowed = read("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+    let refused: Vec<&str> = controls
+        .split_whitespace()
+        .filter(|control| !allowed.split_whitespace().any(|other| other == *control))
+        .collect();
+    let found = format!("the kernel has {controls}");
+    if refused.is_empty() {
+        return Finding::good("congestion controls", found);
+    }
+    Finding::warning(
+        "congestion controls",
+        format!("{found}; ordinary users may use {allowed}"),
+        format!("For the others, as root: sysctl net.ipv4.tcp_allowed_congestion_control=\"{controls}\"."),
+    )
+}
+
+/// Bytes that hold 40 ms of 1 Gbit/s with the kernel's overhead for small packets.
+const GOOD_BUFFER_BYTES: u64 = 8 << 20;
+
+fn buffers() -> Finding {
+    let limit = read("/proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
+    match limit {
+        Some(bytes) if bytes < GOOD_BUFFER_BYTES => Finding::warning(
+            "socket buffers",
+            format!("ordinary users get at most {bytes} bytes (net.core.rmem_max)"),
+            format!(
+                "Bursts may be dropped before the emulator reads them, which it reports. As root: sysctl net.core.rmem_max={GOOD_BUFFER_BYTES} \
+                 net.core.wmem_max={GOOD_BUFFER_BYTES}."
+            ),
+        ),
+        Some(bytes) => Finding::good("socket buffers", format!("up to {bytes} bytes (net.core.rmem_max)")),
+        None => Finding::good("socket buffers", "net.core.rmem_max is not told in this namespace"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These look only; `examine` changes namespaces, which is for a process of its own.
+    #[test]
+    fn whatever_is_looked_at_has_a_finding_in_words() {
+        for finding in [processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()] {
+            assert!(!finding.found.is_empty(), "{}", finding.subject);
+            assert_eq!(finding.state == State::Good, finding.advice.is_none(), "{finding:?}");
+        }
+    }
+}
