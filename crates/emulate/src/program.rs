@@ -433,3 +433,56 @@ impl Keeper<'_> {
         Some(Over::never("never started", (all_well && !settings.background).then_some(failure)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(command: &[&str]) -> ProgramSettings {
+        ProgramSettings {
+            name: "probe".to_owned(),
+            host: 0,
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            environment: vec![("GREETING".to_owned(), "good day".to_owned())],
+            folder: None,
+            after: Vec::new(),
+            readiness: Readiness::Output("day".to_owned()),
+            ready_within: Duration::from_secs(1),
+            start: Instant::ZERO,
+            timeout: Duration::from_secs(1),
+            background: false,
+            exit_status: 0,
+            terminal: false,
+        }
+    }
+
+    #[test]
+    fn a_program_has_its_environment_and_its_output_is_read() {
+        let (mut command, mut output, mut errors) =
+            Keeper::command(&settings(&["/bin/sh", "-c", "echo $GREETING; echo bad >&2; exit 4"])).expect("a command");
+        let status = command.status().expect("a shell");
+        // The ends that the program had are the command's until then.
+        drop(command);
+        output.read_rest();
+        errors.read_rest();
+        assert_eq!(tell(status), "exit status 4");
+        assert!(output.has_wanted() && !errors.has_wanted());
+        assert_eq!((output.into_bytes(), errors.into_bytes()), (b"good day\n".to_vec(), b"bad\n".to_vec()));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_told_before() {
+        let none = Keeper::command(&settings(&[])).expect_err("nothing to start");
+        assert_eq!(none.to_string(), "no command");
+        let nowhere = ProgramSettings { folder: Some(PathBuf::from("/no/such/folder")), ..settings(&["true"]) };
+        let nowhere = Keeper::command(&nowhere).expect_err("no folder");
+        assert_eq!(nowhere.to_string(), "there is no folder /no/such/folder");
+    }
+
+    #[test]
+    fn the_last_five_lines_that_say_something_are_told() {
+        assert_eq!(last_lines(b""), "");
+        assert_eq!(last_lines(b"1\n2\n\n3\n  \n4\n5\n6\n"), "\n    2\n    3\n    4\n    5\n    6");
+        assert_eq!(last_lines(&[b'a', 0xff, b'\n']), "\n    a\u{fffd}", "whatever bytes they are");
+    }
+}

@@ -212,3 +212,15 @@ proptest! {
         prop_assert!(verdict.passed(), "{}", verdict);
     }
 }
+
+/// 65 536 ports of one host and 300 of the other are 300 conversations too many; those that are known go on.
+#[test]
+fn there_are_no_more_conversations_than_there_may_be() {
+    let ports = |from, to, port: usize, count: u32| {
+        (0..count).map(move |number| arrival(1000, port, frame(from, to, number as u16)))
+    };
+    let all = ports(1, 2, 0, 65_536).chain(ports(2, 1, 1, 300)).chain(ports(1, 2, 0, 10));
+    let ran = run(with(all.map(|arrival| (1000, arrival))));
+    // Frames of both ports have one stamp; those of port 0 come first, the sort is stable.
+    assert_eq!(ran.refused, Refused { too_many: 300, ..Refused::default() });
+}
