@@ -62,6 +62,9 @@ pub(crate) enum Command {
     },
     /// Run a scenario in real time with a shell, or another command, at one of its hosts
     Shell(ShellArguments),
+    /// Play a scenario of quic-network-simulator between two interfaces of this machine
+    #[cfg(target_os = "linux")]
+    Simulator(SimulatorArguments),
     /// Commands of the contract that are not in this version, and slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
@@ -152,6 +155,34 @@ fn snap_bytes(text: &str) -> Result<u32, String> {
             .filter(|bytes| (1..=65_535).contains(bytes))
             .ok_or_else(|| "expected 1 to 65535, or all".to_string()),
     }
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub(crate) struct SimulatorArguments {
+    /// The scenario, such as "simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25" [default: $SCENARIO]
+    pub(crate) scenario: Option<String>,
+    /// Seed of all random streams
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Interface to the client
+    #[arg(long, value_name = "INTERFACE", default_value = "eth0")]
+    pub(crate) left: String,
+    /// Interface to the server
+    #[arg(long, value_name = "INTERFACE", default_value = "eth1")]
+    pub(crate) right: String,
+    /// Folder for captures of both sides
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Print the scenario file that the scenario means, and do nothing else
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// Run this command (by the shell) as the client in a namespace, instead of using interfaces
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) client: Option<String>,
+    /// Run this command as the server
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,8 @@ mod records;
 mod sabotage;
 #[cfg(target_os = "linux")]
 mod shell;
+#[cfg(target_os = "linux")]
+mod simulator;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -61,16 +63,18 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Doctor { json } => doctor::doctor(json),
         #[cfg(target_os = "linux")]
         Command::Shell(shell) => shell::shell(&shell),
+        #[cfg(target_os = "linux")]
+        Command::Simulator(arguments) => simulator::simulate(&arguments),
         #[cfg(not(target_os = "linux"))]
         Command::Doctor { .. } | Command::Shell(_) => Err(exit::Failure::usage("real time needs Linux")),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             Err(match word.as_str() {
-                "tmix" | "masque" | "http3" | "simulator" => exit::Failure::usage(format!(
-                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench, shell, doctor"
+                "tmix" | "masque" | "http3" => exit::Failure::usage(format!(
+                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench, shell, doctor, simulator"
                 )),
                 _ => {
-                    let known = ["run", "study", "report", "check", "list", "bench", "shell", "doctor"];
+                    let known = ["run", "study", "report", "check", "list", "bench", "shell", "doctor", "simulator"];
                     let hint = fullpipe::scenario::schema::nearest(&word, known)
                         .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                     exit::Failure::usage(format!(

@@ -38,6 +38,7 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
         folder: folder.as_deref(),
         at_terminal: Some(NAME),
         at_hosts: None,
+        frames: None,
         each: &mut |_, _| false,
     };
     let outcome = real_time::run(Arc::new(scenario), asked).map_err(|error| match error {

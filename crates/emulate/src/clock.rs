@@ -11,6 +11,11 @@ fn nanos(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
+/// The wall clock's time, as arrival stamps have it: for captures, never for the model.
+pub fn nanos_since_1970() -> u64 {
+    nanos(ClockId::Realtime)
+}
+
 /// A clock that began at some moment, and may be held up.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {

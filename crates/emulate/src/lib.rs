@@ -33,7 +33,7 @@ pub use lateness::{Lateness, Limits, Spread, Verdict};
 pub use machine::{Arrival, Machine};
 
 #[cfg(target_os = "linux")]
-pub use clock::{Reading, WallClock};
+pub use clock::{Reading, WallClock, nanos_since_1970};
 #[cfg(target_os = "linux")]
 pub use endpoint::{KernelEndpoint, KernelTcp, Negotiated, Over, Report, Role, Sample, Sent};
 #[cfg(target_os = "linux")]
@@ -43,7 +43,7 @@ pub use namespace::{Home, HostNamespace, HostSettings, Refused, enter, forbidden
 #[cfg(target_os = "linux")]
 pub use netlink::Mac;
 #[cfg(target_os = "linux")]
-pub use port::{Frame, PacketPort, Port, PortCounters, TunPort};
+pub use port::{Frame, PacketPort, Port, PortCounters, TunPort, hardware_address};
 #[cfg(target_os = "linux")]
 pub use program::{Ended, ProgramSettings, Programs, Readiness};
 #[cfg(target_os = "linux")]

@@ -138,6 +138,14 @@ impl Home {
         Ok(Home { network: make().map_err(refused)?, interfaces: AtomicU32::new(0) })
     }
 
+    /// The network namespace in which the program is already: for interfaces of this machine that stand for hosts.
+    ///
+    /// # Errors
+    /// If it cannot be held.
+    pub fn here() -> io::Result<Self> {
+        Ok(Home { network: network_namespace()?, interfaces: AtomicU32::new(0) })
+    }
+
     /// Does something with the calling thread in a host's network namespace: sockets that it opens are the host's.
     pub(crate) fn inside<T>(&self, host: &HostNamespace, work: impl FnOnce() -> T) -> io::Result<T> {
         go_to(&host.network)?;

@@ -79,6 +79,15 @@ impl PacketPort {
     }
 }
 
+/// The Ethernet address of an interface of the current network namespace.
+///
+/// # Errors
+/// If there is no such interface.
+pub fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
+    sys::hardware_address(interface)
+        .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
+}
+
 impl Port for PacketPort {
     fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -301,6 +301,32 @@ pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Resul
     Ok(())
 }
 
+/// The Ethernet address of an interface of the current network namespace.
+///
+/// # Errors
+/// If there is no such interface.
+pub(crate) fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
+    if interface.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
+    }
+    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel fills in the address, of which any bytes
+    // are valid. The descriptor is new and ours.
+    unsafe {
+        let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
+        let socket = OwnedFd::from_raw_fd(socket);
+        let mut request: libc::ifreq = zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as _, ptr::from_mut(&mut request)))?;
+        let mut address = [0; 6];
+        for (to, from) in address.iter_mut().zip(request.ifr_ifru.ifru_hwaddr.sa_data) {
+            *to = from as u8;
+        }
+        Ok(address)
+    }
+}
+
 /// What the kernel's TCP says of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpInfo {

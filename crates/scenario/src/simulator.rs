@@ -38,13 +38,23 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// The interfaces of this machine behind which client and server are.
+/// Who client and server are.
 #[derive(Clone, Copy, Debug)]
-pub struct Interfaces<'a> {
-    /// The client's.
-    pub left: &'a str,
-    /// The server's.
-    pub right: &'a str,
+pub enum Hosts<'a> {
+    /// Whoever is beyond two interfaces of this machine.
+    Interfaces {
+        /// The client's.
+        left: &'a str,
+        /// The server's.
+        right: &'a str,
+    },
+    /// Programs in namespaces of this machine, as command lines for the shell. The run ends with the client.
+    Programs {
+        /// The client.
+        client: &'a str,
+        /// The server.
+        server: &'a str,
+    },
 }
 
 /// Address of the simulator on the client's network and on the server's; the hosts send everything there.
@@ -59,21 +69,21 @@ const DURATION: &str = "36000s";
 /// The first thing that is wrong with it.
 ///
 /// ```
-/// use fullpipe_scenario::simulator::{Interfaces, translate};
-/// let interfaces = Interfaces { left: "eth0", right: "eth1" };
-/// let text = translate("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25", interfaces, 1).unwrap();
+/// use fullpipe_scenario::simulator::{Hosts, translate};
+/// let hosts = Hosts::Interfaces { left: "eth0", right: "eth1" };
+/// let text = translate("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25", hosts, 1).unwrap();
 /// let scenario = fullpipe_scenario::load(&text, "simple-p2p", &[]).unwrap().scenario;
-/// assert_eq!(scenario.links[2].delay, fullpipe_units::Duration::from_millis(15));
-/// let wrong = translate("simple-p2p --delay=15ms --queue=25", interfaces, 1).unwrap_err();
+/// assert_eq!(scenario.links[0].delay, fullpipe_units::Duration::from_millis(15));
+/// let wrong = translate("simple-p2p --delay=15ms --queue=25", hosts, 1).unwrap_err();
 /// assert!(wrong.to_string().contains("--bandwidth"));
 /// ```
-pub fn translate(text: &str, interfaces: Interfaces<'_>, seed: u64) -> Result<String, Wrong> {
+pub fn translate(text: &str, hosts: Hosts<'_>, seed: u64) -> Result<String, Wrong> {
     let mut options = Options::parse(text)?;
     let path = Path::of(&mut options)?;
     let extra = extra(&mut options)?;
     options.done()?;
     let mut out = String::new();
-    write_file(&mut out, text, interfaces, seed, &path, &extra).expect("a string takes text");
+    write_file(&mut out, text, hosts, seed, &path, &extra).expect("a string takes text");
     Ok(out)
 }
 
@@ -229,32 +239,20 @@ fn udp_cross_traffic(rate: &str) -> String {
     )
 }
 
-fn write_file(
-    out: &mut String,
-    text: &str,
-    interfaces: Interfaces<'_>,
-    seed: u64,
-    path: &Path,
-    extra: &Extra,
-) -> fmt::Result {
+fn write_file(out: &mut String, text: &str, hosts: Hosts<'_>, seed: u64, path: &Path, extra: &Extra) -> fmt::Result {
     let title: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let title: String = title.chars().filter(|letter| !"\"\\'".contains(*letter) && !letter.is_control()).collect();
     writeln!(out, "title = \"{title}\"\nduration = \"{DURATION}\"\nseed = {seed}\n")?;
-    for (host, subnet, v6, interface) in
-        [("client", "0", "", interfaces.left), ("server", "100", "100", interfaces.right)]
-    {
-        let v6 = if v6.is_empty() { "fd00:cafe:cafe::100".to_string() } else { format!("fd00:cafe:cafe:{v6}::100") };
-        let interface: String = interface.escape_default().collect();
-        writeln!(
-            out,
-            "[[host]]\nname = \"{host}\"\nipv4 = \"193.167.{subnet}.100\"\nipv6 = \"{v6}\"\ninterface = \"{interface}\"\n"
-        )?;
+    let interfaces = match hosts {
+        Hosts::Interfaces { left, right } => [left, right].map(|name| format!("interface = {}\n", quoted(name))),
+        Hosts::Programs { .. } => [String::new(), String::new()],
+    };
+    let [client, server] = [["193.167.0.100", "fd00:cafe:cafe::100"], ["193.167.100.100", "fd00:cafe:cafe:100::100"]];
+    for (host, [ipv4, ipv6], interface) in [("client", client, &interfaces[0]), ("server", server, &interfaces[1])] {
+        writeln!(out, "[[host]]\nname = \"{host}\"\nipv4 = \"{ipv4}\"\nipv6 = \"{ipv6}\"\n{interface}")?;
     }
-    for (router, number) in [("left", 1), ("right", 2)] {
-        writeln!(
-            out,
-            "[[router]]\nname = \"{router}\"\nipv4 = \"193.167.50.{number}\"\nipv6 = \"fd00:cafe:cafe:50::{number}\"\n"
-        )?;
+    for (router, [ipv4, ipv6]) in ["left", "right"].into_iter().zip(GATEWAYS) {
+        writeln!(out, "[[router]]\nname = \"{router}\"\nipv4 = \"{ipv4}\"\nipv6 = \"{ipv6}\"\n")?;
     }
     writeln!(
         out,
@@ -268,5 +266,30 @@ fn write_file(
     }
     out.write_str(&free_link("left-access", "client", "left"))?;
     out.write_str(&free_link("right-access", "right", "server"))?;
-    out.write_str(&extra.more)
+    out.write_str(&extra.more)?;
+    if let Hosts::Programs { client, server } = hosts {
+        let program = |name: &str, command: &str| {
+            format!("\n[[program]]\nname = \"{name}\"\nhost = \"{name}\"\ncommand = {}\n", quoted(command))
+        };
+        write!(
+            out,
+            "{}background = true\n{}after = [\"server\"]\n",
+            program("server", server),
+            program("client", client)
+        )?;
+    }
+    Ok(())
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter.is_control() => quoted += &format!("\\u{:04x}", letter as u32),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
 }

@@ -55,6 +55,7 @@ impl Laboratory for RealLaboratory {
             folder: scenario.folder.as_deref(),
             at_terminal: None,
             at_hosts: None,
+            frames: None,
             each: &mut each,
         };
         let result = real_time::run(Arc::new(loaded), asked).map_err(|error| match error {

@@ -78,6 +78,7 @@ pub(crate) fn through<T: 'static>(
             *running.borrow_mut() = Some(begin(home, ends(hosts)?)?);
             Ok(())
         }),
+        frames: None,
         each: &mut |_: Instant, _: &Lateness| running.borrow().as_ref().is_some_and(measure::Measurement::done),
     };
     let outcome = real_time::run(Arc::new(loaded.scenario), asked).map_err(failed)?;

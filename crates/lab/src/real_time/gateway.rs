@@ -116,8 +116,10 @@ impl Gateway {
             self.refused.spoofed += 1;
             return;
         }
+        let address = summary.destination.ip();
+        let to = self.nodes.get(&address).copied().or_else(|| network.rebound_host(address));
         // A host has no way to itself over the network.
-        let Some(&to) = self.nodes.get(&summary.destination.ip()).filter(|to| **to != from) else {
+        let Some(to) = to.filter(|to| *to != from) else {
             self.refused.unroutable += 1;
             return;
         };

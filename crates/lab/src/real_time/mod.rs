@@ -7,6 +7,8 @@ mod driver;
 mod gateway;
 mod hosts;
 #[cfg(target_os = "linux")]
+mod interface;
+#[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
 mod programs;
@@ -22,8 +24,10 @@ pub use fullpipe_emulate::{
 pub use fullpipe_emulate::{Lateness, Limits, Spread};
 pub use gateway::Refused;
 #[cfg(target_os = "linux")]
+pub use interface::FrameCapture;
+#[cfg(target_os = "linux")]
 pub use kernel::KernelEnd;
 #[cfg(target_os = "linux")]
-pub use run::{AtHosts, RealOutcome, RealTimeOptions, run};
+pub use run::{AtHosts, CaptureOf, RealOutcome, RealTimeOptions, run};
 
 pub(crate) use hosts::{Delivery, RealHosts};

@@ -3,13 +3,16 @@
 use super::driver::{AfterStall, Driver};
 use super::gateway::{Gateway, Refused};
 use super::hosts::{Mac, RealHost, RealHosts};
+use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
 use super::programs;
 use crate::{Options, Outcome, Plugins, Prepared, RunError, assemble};
 use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
+    hardware_address,
 };
 use fullpipe_network::IpVersion;
+use fullpipe_network::wire::HardwareAddress;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
 use fullpipe_units::{Duration, Instant, NodeId};
@@ -38,6 +41,9 @@ pub struct RealOutcome {
 /// Begins something at the hosts of a run, in the order of the scenario's real hosts.
 pub type AtHosts<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
 
+/// Opens the capture of the interface that stands for a host, by the host's name.
+pub type CaptureOf<'a> = dyn Fn(&str) -> io::Result<FrameCapture> + 'a;
+
 /// What [`run`] needs besides a scenario.
 pub struct RealTimeOptions<'a> {
     /// As in virtual time.
@@ -50,6 +56,8 @@ pub struct RealTimeOptions<'a> {
     pub at_terminal: Option<&'a str>,
     /// May begin something at the hosts, when they are there and before the clock starts.
     pub at_hosts: Option<&'a mut AtHosts<'a>>,
+    /// Takes captures of all frames at interfaces of this machine that stand for hosts.
+    pub frames: Option<&'a CaptureOf<'a>>,
     /// Hears the clock and the account ten times a second; stops the run by saying so.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
@@ -60,10 +68,9 @@ pub struct RealTimeOptions<'a> {
 /// As [`crate::prepare`]; and if the machine refuses what it takes.
 pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOutcome, RunError> {
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
-    let real: Vec<NodeId> =
-        (0..scenario.nodes.len()).map(|number| NodeId(number as u32)).filter(|node| scenario.is_real(*node)).collect();
+    let real = real_hosts(&scenario);
     let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());
-    let (namespaces, ports) = attach(&prepared, &real, asked.home).map_err(machine_refuses)?;
+    let (namespaces, ports) = attach(&prepared, &real, &asked).map_err(machine_refuses)?;
     let namespaces = Arc::new(namespaces);
     prepared.world.set_real(RealHosts::new(real.iter().map(|node| real_host(*node)).collect(), scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, real.clone());
@@ -76,21 +83,25 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         KernelEnds::start(&scenario, &prepared.network.directory, asked.home, &hosts).map_err(RunError::Machine)?
     };
     let settings = programs::settings(&scenario, &real, asked.folder, asked.at_terminal);
-    let programs =
-        Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings).map_err(machine_refuses)?;
+    // Without a namespace there is nobody to start anything for, and no need for the rights that it takes.
+    let programs = (!namespaces.is_empty())
+        .then(|| Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings))
+        .transpose()
+        .map_err(machine_refuses)?;
     if let Some(at_hosts) = asked.at_hosts {
         at_hosts(&namespaces).map_err(machine_refuses)?;
     }
     let clock = WallClock::start();
-    programs.begin(clock);
+    programs.iter().for_each(|programs| programs.begin(clock));
     ends.begin(clock);
-    let mut machine = LinuxMachine::new(clock, ports, Some(programs));
+    let mut machine = LinuxMachine::new(clock, ports, programs);
     let mut lateness = Lateness::new(limits(&scenario.real_time));
     let after_stall = match scenario.real_time.after_stall {
         description::AfterStall::CatchUp => AfterStall::CatchUp,
         description::AfterStall::Pause => AfterStall::Pause,
     };
-    let mut each = |now: Instant, lateness: &Lateness| (asked.each)(now, lateness) || ends.done();
+    let mut each =
+        |now: Instant, lateness: &Lateness| (asked.each)(now, lateness) || (!namespaces.is_empty() && ends.done());
     let driver = Driver {
         prepared: &mut prepared,
         gateway: &mut gateway,
@@ -126,10 +137,35 @@ fn real_host(node: NodeId) -> RealHost {
     RealHost { node, mac: mac(1), gateway_mac: mac(0) }
 }
 
+/// The real hosts in the order of their ports: those that are namespaces first, in the order of the scenario.
+fn real_hosts(scenario: &Scenario) -> Vec<NodeId> {
+    let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
+    let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real(*node)).collect();
+    real.sort_by_key(|node| scenario.nodes[node.index()].interface().is_some());
+    real
+}
+
+/// Who is where, seen from the interface that stands for a host.
+fn sides(prepared: &Prepared, host: NodeId, interface: &str) -> io::Result<Sides> {
+    let scenario = &prepared.scenario;
+    let both = |node: NodeId| [IpVersion::V4, IpVersion::V6].map(|v| prepared.network.directory.address(node, v));
+    let nodes = || (0..scenario.nodes.len()).map(|number| NodeId(number as u32)).filter(|node| *node != host);
+    let is_router = |node: &NodeId| scenario.nodes[node.index()].router;
+    let gateway = scenario.links.iter().find(|link| link.from == host).map(|link| link.to);
+    Ok(Sides {
+        hardware: HardwareAddress(hardware_address(interface)?),
+        host: both(host).to_vec(),
+        gateway: gateway.into_iter().flat_map(both).collect(),
+        routers: nodes().filter(is_router).flat_map(both).collect(),
+        others: nodes().filter(|node| !is_router(node)).flat_map(both).collect(),
+    })
+}
+
 type Attached = (Vec<HostNamespace>, Vec<Box<dyn Port>>);
 
 /// Makes the namespaces of hosts and opens the emulator's ports to them.
-fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attached> {
+fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> io::Result<Attached> {
+    let home = asked.home;
     let mut namespaces = Vec::new();
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for node in real {
@@ -144,6 +180,14 @@ fn attach(prepared: &Prepared, real: &[NodeId], home: &Home) -> io::Result<Attac
             mtu_bytes: mtu_bytes(&prepared.scenario, *node),
         };
         let told = |error: io::Error| io::Error::new(error.kind(), format!("host {name}: {error}"));
+        if let Some(interface) = prepared.scenario.nodes[node.index()].interface() {
+            let capture = asked.frames.map(|open| open(name)).transpose()?;
+            let port = sides(prepared, *node, interface)
+                .and_then(|sides| InterfacePort::open(interface, sides, capture))
+                .map_err(told)?;
+            ports.push(Box::new(port));
+            continue;
+        }
         match prepared.scenario.real_time.attachment {
             description::Attachment::Veth => {
                 let (namespace, outer) = home.add_host(&settings).map_err(told)?;

@@ -1,7 +1,8 @@
 //! Answers to "who has this address?" on an interface to a real host: ARP (RFC 826) and IPv6 neighbour discovery
 //! (RFC 4861), for all addresses that lie behind the interface.
 //!
-//! Only questions are answered; nothing is learnt from them and nothing is asked. A probe for an address that its asker
+//! Questions are answered; where a host's hardware address is not known from the start, it is asked for ([`Neighbour::question`])
+//! and learnt from whatever it sends ([`sender`]). A probe for an address that its asker
 //! wants to take (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862 section 5.4) is answered like any other
 //! question if the address is ours, since then it is taken, and otherwise not. Router solicitations get no answer: hosts
 //! have their routes without.
@@ -72,6 +73,31 @@ impl Neighbour {
         reply.map_or(Answer::Silence, Answer::Reply)
     }
 
+    /// A question for the hardware address of `target`, from our address `own`; `None` if they are of different families.
+    pub fn question(&self, own: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
+        match (own, target) {
+            (IpAddr::V4(own), IpAddr::V4(target)) => {
+                let (destination, ether_type) = (HardwareAddress::BROADCAST, EtherType::Arp);
+                let header = EthernetHeader { destination, source: self.hardware, ether_type };
+                let (own, target) = (own.octets(), target.octets());
+                let asker = [&self.hardware.0[..], &own].concat();
+                Some([&header.bytes()[..], &ARP_OF_IPV4, &ARP_REQUEST, &asker, &[0; 6], &target].concat())
+            }
+            (IpAddr::V6(own), IpAddr::V6(target)) => {
+                let [.., a, b, c] = target.octets();
+                let group = Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c]);
+                let destination = HardwareAddress::multicast(group);
+                let header = EthernetHeader { destination, source: self.hardware, ether_type: EtherType::Ipv6 };
+                let body = [&target.octets()[..], &[SOURCE_LINK_LAYER_ADDRESS, 1], &self.hardware.0].concat();
+                let message = Message { kind: NEIGHBOUR_SOLICITATION, code: 0, rest: [0; 4], body: &body };
+                let mut frame = header.bytes().to_vec();
+                message.write_v6(own, group, 0, HOP_LIMIT, &mut frame);
+                Some(frame)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a frame comes from one station and may be meant for us.
     fn hears(&self, header: &EthernetHeader) -> bool {
         !header.source.is_group() && (header.destination.is_group() || header.destination == self.hardware)
@@ -138,6 +164,20 @@ impl Neighbour {
         message.write_v6(target, to, 0, HOP_LIMIT, &mut frame);
         frame
     }
+}
+
+/// Which address a frame says that its sender has, and the sender's hardware address: of a packet the source (an advertisement
+/// comes from what it advertises), of ARP the sender's.
+pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
+    let (header, payload) = EthernetHeader::read(frame)?;
+    let four = |at: usize| <[u8; 4]>::try_from(payload.get(at..at + 4)?).ok().map(IpAddr::from);
+    let address = match header.ether_type {
+        EtherType::Ipv4 => four(12),
+        EtherType::Ipv6 => <[u8; 16]>::try_from(payload.get(8..24)?).ok().map(IpAddr::from),
+        EtherType::Arp if payload.starts_with(&ARP_OF_IPV4) => four(14),
+        _ => None,
+    };
+    (!header.source.is_group()).then_some((address?, header.source))
 }
 
 /// The layout of a packet of neighbour discovery.

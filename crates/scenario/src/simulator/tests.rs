@@ -6,7 +6,7 @@ use fullpipe_units::{Duration, Rate};
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
 
 fn text_of(scenario: &str) -> String {
-    translate(scenario, Interfaces { left: "eth0", right: "eth1" }, 7).unwrap_or_else(|wrong| panic!("{wrong}"))
+    translate(scenario, Hosts::Interfaces { left: "eth0", right: "eth1" }, 7).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
 fn loaded(scenario: &str) -> Scenario {
@@ -21,7 +21,7 @@ fn path(scenario: &Scenario) -> [&crate::description::Link; 2] {
 }
 
 fn wrong(scenario: &str) -> String {
-    match translate(scenario, Interfaces { left: "eth0", right: "eth1" }, 7) {
+    match translate(scenario, Hosts::Interfaces { left: "eth0", right: "eth1" }, 7) {
         Ok(text) => panic!("{scenario} is taken:\n{text}"),
         Err(wrong) => wrong.to_string(),
     }
@@ -38,8 +38,8 @@ fn the_plain_link_has_the_simulators_addresses_rate_delay_and_queue() {
         [
             "client 193.167.0.100 fd00:cafe:cafe::100",
             "server 193.167.100.100 fd00:cafe:cafe:100::100",
-            "left 193.167.50.1 fd00:cafe:cafe:50::1",
-            "right 193.167.50.2 fd00:cafe:cafe:50::2"
+            "left 193.167.0.2 fd00:cafe:cafe::2",
+            "right 193.167.100.2 fd00:cafe:cafe:100::2"
         ]
     );
     assert_eq!((scenario.nodes[0].interface(), scenario.nodes[1].interface()), (Some("eth0"), Some("eth1")));
@@ -206,4 +206,15 @@ fn what_is_missing_or_wrong_is_told_in_a_sentence() {
 fn a_later_option_of_the_same_name_wins_and_quotation_marks_do_no_harm() {
     let scenario = loaded("simple-p2p --delay=1ms --delay='15ms' --bandwidth=\"10Mbps\" --queue=25");
     assert_eq!(path(&scenario)[0].delay, Duration::from_millis(15));
+}
+
+#[test]
+fn programs_take_the_place_of_interfaces() {
+    let hosts = Hosts::Programs { client: "echo \"a\\b\"\techo c", server: "sleep 1" };
+    let text = translate(&format!("simple-p2p {PATH}"), hosts, 1).unwrap();
+    let scenario = crate::load(&text, "simulator", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).scenario;
+    let commands: Vec<Vec<String>> = scenario.programs.iter().map(|program| program.command.words()).collect();
+    assert!(commands[0].ends_with(&["sleep 1".into()]) && commands[1].ends_with(&["echo \"a\\b\"\techo c".into()]));
+    assert!(scenario.programs[0].background && !scenario.programs[1].background);
+    assert!(scenario.nodes.iter().all(|node| node.interface().is_none()));
 }

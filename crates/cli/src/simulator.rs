@@ -1,0 +1,159 @@
+//! `fullpipe simulator`: a drop-in for quic-network-simulator's `sim` container.
+
+mod forwarding;
+mod probe;
+
+use crate::arguments::SimulatorArguments;
+use crate::exit::Failure;
+use forwarding::Blocked;
+use fullpipe::lab::real_time::{self, FrameCapture, Home, Lateness, RealOutcome, RealTimeOptions};
+use fullpipe::lab::{Options, RunError};
+use fullpipe::scenario::simulator::{Hosts, translate};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The port that says that packets are forwarded.
+const READY_PORT: u16 = 57_832;
+
+pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
+    let text = match (&arguments.scenario, std::env::var("SCENARIO")) {
+        (Some(text), _) => text.clone(),
+        (None, Ok(text)) => text,
+        (None, Err(_)) => {
+            return Err(Failure::usage(
+                "no scenario: give one, such as \"simple-p2p --delay=15ms --bandwidth=10Mbps \
+                                       --queue=25\", or set SCENARIO",
+            ));
+        }
+    };
+    let hosts = match (&arguments.client, &arguments.server) {
+        (Some(client), Some(server)) => Hosts::Programs { client, server },
+        (None, None) => Hosts::Interfaces { left: &arguments.left, right: &arguments.right },
+        _ => return Err(Failure::usage("--client and --server belong together")),
+    };
+    let file = translate(&text, hosts, arguments.seed).map_err(|wrong| Failure::usage(wrong.to_string()))?;
+    if arguments.print {
+        print!("{file}");
+        return Ok(());
+    }
+    let loaded = fullpipe::scenario::load(&file, "simulator", &[]);
+    let scenario = Arc::new(loaded.map_err(|errors| Failure::usage(errors.to_string()))?.scenario);
+    let stop = stop_flag()?;
+    let outside = matches!(hosts, Hosts::Interfaces { .. });
+    let (home, blocked) = if outside {
+        let blocked = Blocked::between([&arguments.left, &arguments.right]);
+        wait_for_server(&stop)?;
+        (Home::here().map_err(|error| Failure::machine(error.to_string()))?, Some(blocked))
+    } else {
+        let refused =
+            |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
+        real_time::enter().map_err(refused)?;
+        (Home::new().map_err(refused)?, None)
+    };
+    let logs = arguments.logs.as_deref();
+    if let Some(logs) = logs {
+        std::fs::create_dir_all(logs).map_err(|error| Failure::machine(format!("{}: {error}", logs.display())))?;
+    }
+    // Packets can wait for the port from the moment that it is open; that the port opens says that they are looked at.
+    let ready = RefCell::new(None);
+    let said = RefCell::new(Ok(()));
+    let mut each = |_, _: &Lateness| {
+        if outside && ready.borrow().is_none() {
+            match open_ready_port() {
+                Ok(listener) => {
+                    *ready.borrow_mut() = Some(listener);
+                    eprintln!("fullpipe: {text}: packets are forwarded (TCP port {READY_PORT} is open)");
+                }
+                Err(error) => *said.borrow_mut() = Err(Failure::machine(format!("TCP port {READY_PORT}: {error}"))),
+            }
+        }
+        stop.load(Ordering::Relaxed) || said.borrow().is_err()
+    };
+    let capture = |host: &str| capture(logs.unwrap_or(Path::new(".")), host);
+    let asked = RealTimeOptions {
+        options: &Options::default(),
+        home: &home,
+        folder: None,
+        at_terminal: None,
+        at_hosts: None,
+        frames: logs.is_some().then_some(&capture),
+        each: &mut each,
+    };
+    let result = real_time::run(scenario, asked);
+    drop(blocked);
+    said.into_inner()?;
+    let result = result.map_err(|error| match error {
+        RunError::Machine(reason) => Failure::machine(reason),
+        other => Failure::run(other.to_string()),
+    })?;
+    tell(&result, logs)
+}
+
+/// What is true once an interrupt or a request to end has come; the second of them ends the program at once.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
+    }
+    Ok(stop)
+}
+
+fn wait_for_server(stop: &AtomicBool) -> Result<(), Failure> {
+    match std::env::var("WAITFORSERVER") {
+        Ok(server) if !server.is_empty() => {
+            probe::wait(&server, stop).map_err(|reason| Failure::machine(format!("WAITFORSERVER: {reason}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens the port for both families, or for IPv4 where there is no other. Nobody ever accepts: that a connection can be made
+/// is all.
+fn open_ready_port() -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, READY_PORT)))
+        .or_else(|_| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, READY_PORT))))
+}
+
+/// The capture at the interface of a host, under the simulator's name for it. The format is pcapng, which every reader tells
+/// by its first bytes.
+fn capture(logs: &Path, host: &str) -> io::Result<FrameCapture> {
+    let side = if host == "client" { "left" } else { "right" };
+    let path = logs.join(format!("trace_node_{side}.pcap"));
+    let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    Ok(Box::new(BufWriter::new(File::create(&path).map_err(told)?)))
+}
+
+/// Tells how it went: what the programs did, and how late the emulator was.
+fn tell(result: &RealOutcome, logs: Option<&Path>) -> Result<(), Failure> {
+    for ended in &result.programs {
+        for (kind, text) in [("out", &ended.output), ("err", &ended.errors)] {
+            if let Some(logs) = logs {
+                let path = logs.join(format!("{}.{kind}.txt", ended.name));
+                std::fs::write(&path, text)
+                    .map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
+            }
+        }
+        print!("{}", String::from_utf8_lossy(&ended.output));
+        eprint!("{}", String::from_utf8_lossy(&ended.errors));
+    }
+    let lateness = &result.lateness;
+    let packets = lateness.packets();
+    eprintln!(
+        "fullpipe: {:.1} s, {} packets delivered, {:.0} us late (p50), {:.0} us (p99); stalls {}, own drops {}",
+        result.ran.as_secs_f64(),
+        packets.count,
+        packets.p50_nanos as f64 / 1e3,
+        packets.p99_nanos as f64 / 1e3,
+        lateness.stall_count(),
+        lateness.drops(),
+    );
+    let failures: Vec<&str> = result.programs.iter().filter_map(|ended| ended.failure.as_deref()).collect();
+    if failures.is_empty() { Ok(()) } else { Err(Failure::run(failures.join("; "))) }
+}

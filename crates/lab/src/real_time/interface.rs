@@ -1,0 +1,298 @@
+//! A host beyond an interface of this machine, for example of a container: the emulator is the router at the other end.
+//!
+//! The interface keeps its Ethernet address, under which the emulator answers for the addresses of all other nodes of the
+//! scenario. The host's Ethernet address is learnt from what it sends; until it is known, frames for the host wait, and the
+//! emulator asks. Packets to the routers themselves are the kernel's, which may have these addresses, too. What passes can be
+//! captured as it is on the wire.
+
+use super::hosts::ETHERNET_HEADER_BYTES;
+use fullpipe_emulate::{Frame, PacketPort, Port, PortCounters, nanos_since_1970};
+use fullpipe_network::wire::neighbour::sender;
+use fullpipe_network::wire::{Answer, HardwareAddress, Neighbour};
+use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
+use fullpipe_units::Instant;
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+/// Most frames that wait for the host's address; the oldest go first.
+const MOST_WAITING: usize = 64;
+
+/// A capture of an interface, to which whole frames are written.
+pub type FrameCapture = Box<dyn Write>;
+
+/// Who is on either side of an interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Sides {
+    /// The interface's own Ethernet address.
+    pub(crate) hardware: HardwareAddress,
+    /// The host's addresses.
+    pub(crate) host: Vec<IpAddr>,
+    /// The addresses of the router at which the host is: the emulator's name for itself on this network.
+    pub(crate) gateway: Vec<IpAddr>,
+    /// The addresses of all routers.
+    pub(crate) routers: BTreeSet<IpAddr>,
+    /// The addresses of all other hosts.
+    pub(crate) others: BTreeSet<IpAddr>,
+}
+
+/// Resolution of addresses in both directions.
+#[derive(Debug)]
+struct Resolution {
+    sides: Sides,
+    neighbour: Neighbour,
+    /// The host's Ethernet address, once it is known.
+    peer: Option<HardwareAddress>,
+    waiting: VecDeque<Vec<u8>>,
+    dropped: u64,
+}
+
+impl Resolution {
+    fn new(sides: Sides) -> Self {
+        let neighbour = Neighbour { hardware: sides.hardware, is_router: true };
+        Resolution { sides, neighbour, peer: None, waiting: VecDeque::new(), dropped: 0 }
+    }
+
+    /// Looks at a frame from the interface: an answer to it, and whether it is for the model.
+    fn hear(&mut self, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
+        let Sides { hardware, host, routers, others, .. } = &self.sides;
+        if let Some((address, from)) = sender(frame)
+            && host.contains(&address)
+        {
+            self.peer = Some(from);
+        }
+        match self.neighbour.answer(frame, |address| routers.contains(&address) || others.contains(&address)) {
+            Answer::Reply(reply) => (Some(reply), false),
+            Answer::Silence => (None, false),
+            Answer::NoQuestion => {
+                let is_ours = frame.starts_with(&hardware.0);
+                (None, is_ours && !destination(frame).is_some_and(|address| routers.contains(&address)))
+            }
+        }
+    }
+
+    /// What to send now, of frames that are due and of those that have waited.
+    fn address(&mut self, frames: &mut VecDeque<Vec<u8>>) -> VecDeque<Vec<u8>> {
+        self.waiting.append(frames);
+        let Some(peer) = self.peer else { return self.questions() };
+        let mut ready = std::mem::take(&mut self.waiting);
+        for frame in &mut ready {
+            frame[..6].copy_from_slice(&peer.0);
+            frame[6..12].copy_from_slice(&self.sides.hardware.0);
+        }
+        ready
+    }
+
+    /// The questions for the host's address, if anything waits for it: by all families, since a host may not have both.
+    fn questions(&mut self) -> VecDeque<Vec<u8>> {
+        while self.waiting.len() > MOST_WAITING {
+            self.waiting.pop_front();
+            self.dropped += 1;
+        }
+        if self.waiting.is_empty() {
+            return VecDeque::new();
+        }
+        let Sides { host, gateway, .. } = &self.sides;
+        let pairs = gateway.iter().flat_map(|own| host.iter().map(move |target| (own, target)));
+        pairs.filter_map(|(own, target)| self.neighbour.question(*own, *target)).collect()
+    }
+}
+
+/// Where an IP packet goes.
+fn destination(frame: &[u8]) -> Option<IpAddr> {
+    let packet = frame.get(ETHERNET_HEADER_BYTES..)?;
+    match packet.first()? >> 4 {
+        4 => <[u8; 4]>::try_from(packet.get(16..20)?).ok().map(IpAddr::from),
+        6 => <[u8; 16]>::try_from(packet.get(24..40)?).ok().map(IpAddr::from),
+        _ => None,
+    }
+}
+
+/// The interface as a port.
+pub(crate) struct InterfacePort {
+    port: PacketPort,
+    resolution: Resolution,
+    capture: Option<PcapngWriter<FrameCapture>>,
+}
+
+impl std::fmt::Debug for InterfacePort {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("InterfacePort").field("resolution", &self.resolution).finish_non_exhaustive()
+    }
+}
+
+impl InterfacePort {
+    /// Attaches to an interface of the current network namespace.
+    pub(crate) fn open(interface: &str, sides: Sides, capture: Option<FrameCapture>) -> io::Result<Self> {
+        let port = PacketPort::open(interface)?;
+        let capture = capture.map(|out| begin(interface, out)).transpose()?;
+        Ok(InterfacePort { port, resolution: Resolution::new(sides), capture })
+    }
+
+    /// Sends frames as they are.
+    fn put(&mut self, mut frames: VecDeque<Vec<u8>>) -> io::Result<()> {
+        if let Some(capture) = &mut self.capture {
+            let now = Instant::from_nanos(nanos_since_1970());
+            for frame in &frames {
+                capture.packet(0, now, Way::Outbound, frame, frame.len() as u32)?;
+            }
+        }
+        self.port.send(&mut frames);
+        Ok(())
+    }
+}
+
+fn begin(interface: &str, out: FrameCapture) -> io::Result<PcapngWriter<FrameCapture>> {
+    let section = Section {
+        hardware: "this machine",
+        system: "real time",
+        application: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
+    };
+    let mut capture = PcapngWriter::new(out, &section)?;
+    let description = "the emulator's end";
+    capture.interface(&Interface { name: interface, description, link_type: LinkType::Ethernet, snap_bytes: 0 })?;
+    Ok(capture)
+}
+
+impl Port for InterfacePort {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.port.fd()
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize> {
+        let Self { port, resolution, capture } = self;
+        let mut answers = VecDeque::new();
+        let mut written = Ok(());
+        let count = port.receive(&mut |frame| {
+            if let Some(capture) = capture {
+                let at = Instant::from_nanos(frame.stamp_nanos.unwrap_or_else(nanos_since_1970));
+                let one = capture.packet(0, at, Way::Inbound, frame.bytes, frame.bytes.len() as u32);
+                if written.is_ok() {
+                    written = one;
+                }
+            }
+            let (answer, enters) = resolution.hear(frame.bytes);
+            answers.extend(answer);
+            if enters {
+                take(frame);
+            }
+        })?;
+        written?;
+        if !answers.is_empty() {
+            self.put(answers)?;
+        }
+        if self.resolution.peer.is_some() && !self.resolution.waiting.is_empty() {
+            self.send(&mut VecDeque::new());
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, frames: &mut VecDeque<Vec<u8>>) {
+        let ready = self.resolution.address(frames);
+        if self.put(ready).is_err() {
+            // A full disk ends the capture, not the emulation.
+            self.capture = None;
+        }
+    }
+
+    fn counters(&mut self) -> io::Result<PortCounters> {
+        let mut counters = self.port.counters()?;
+        counters.send_drops += self.resolution.dropped;
+        Ok(counters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: HardwareAddress = HardwareAddress([2, 0, 0, 0, 0, 1]);
+    const HOST: HardwareAddress = HardwareAddress([2, 0, 0, 0, 0, 2]);
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn resolution() -> Resolution {
+        Resolution::new(Sides {
+            hardware: OWN,
+            host: vec![address("193.167.0.100"), address("fd00:cafe:cafe::100")],
+            gateway: vec![address("193.167.0.2"), address("fd00:cafe:cafe::2")],
+            routers: [address("193.167.0.2"), address("fd00:cafe:cafe::2")].into(),
+            others: [address("193.167.100.100"), address("fd00:cafe:cafe:100::100")].into(),
+        })
+    }
+
+    /// An IPv4 packet of which only version and addresses matter.
+    fn packet(to: HardwareAddress, source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
+        let mut frame = [&to.0[..], &HOST.0, &[8, 0], &[0x45; 1], &[0; 11]].concat();
+        frame.extend(source);
+        frame.extend(destination);
+        frame
+    }
+
+    #[test]
+    fn frames_wait_for_the_hosts_address_and_it_is_asked_for() {
+        let mut resolution = resolution();
+        let frame = packet(HardwareAddress::BROADCAST, [193, 167, 100, 100], [193, 167, 0, 100]);
+        let questions = resolution.address(&mut VecDeque::from([frame.clone()]));
+        // RFC 826 by hand: broadcast, own address, ARP; Ethernet and IPv4, request; who we are; whom we ask for.
+        let arp = [
+            &[0xff; 6][..],
+            &OWN.0,
+            &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1],
+            &OWN.0,
+            &[193, 167, 0, 2],
+            &[0; 6],
+            &[193, 167, 0, 100],
+        ];
+        assert_eq!(questions[0], arp.concat());
+        // RFC 4861 section 4.3: to the solicited-node group of ::100, 33-33-ff-00-01-00, with our own address as an option.
+        assert_eq!(questions[1][..6], [0x33, 0x33, 0xff, 0, 1, 0]);
+        assert_eq!(questions[1][14 + 40..14 + 42], [135, 0]);
+        assert!(questions[1].ends_with(&[&[1, 1][..], &OWN.0].concat()));
+        assert_eq!(questions.len(), 2);
+        // The host answers: opcode 2, it is the sender.
+        let reply =
+            [&OWN.0[..], &HOST.0, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &HOST.0, &[193, 167, 0, 100], &OWN.0, &[0; 4]];
+        assert_eq!(resolution.hear(&reply.concat()), (None, false));
+        let ready = resolution.address(&mut VecDeque::new());
+        assert_eq!(ready, [[&HOST.0[..], &OWN.0, &frame[12..]].concat()]);
+        assert!(resolution.address(&mut VecDeque::new()).is_empty(), "it went once");
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_counted() {
+        let mut resolution = resolution();
+        let frame = packet(HOST, [1; 4], [2; 4]);
+        for _ in 0..100 {
+            resolution.address(&mut VecDeque::from([frame.clone()]));
+        }
+        assert_eq!((resolution.waiting.len(), resolution.dropped), (64, 36));
+    }
+
+    #[test]
+    fn only_packets_to_the_interface_for_other_hosts_enter() {
+        let mut resolution = resolution();
+        let (client, server) = ([193, 167, 0, 100], [193, 167, 100, 100]);
+        assert_eq!(resolution.hear(&packet(OWN, client, server)), (None, true));
+        assert_eq!(resolution.peer, Some(HOST), "a packet tells who sent it");
+        assert_eq!(resolution.hear(&packet(HOST, client, server)), (None, false), "a bridge's flood");
+        assert_eq!(resolution.hear(&packet(OWN, client, [193, 167, 0, 2])), (None, false), "the kernel's");
+        // Whom the client asks for: the gateway is ours, the bridge is not.
+        let question = |target: [u8; 4]| {
+            let asks = [&[0xff; 6][..], &HOST.0, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &HOST.0, &client, &[0; 6], &target];
+            asks.concat()
+        };
+        let (answer, enters) = resolution.hear(&question([193, 167, 0, 2]));
+        assert_eq!((answer.unwrap()[22..28].to_vec(), enters), (OWN.0.to_vec(), false));
+        assert_eq!(resolution.hear(&question([193, 167, 0, 1])), (None, false));
+        // A stranger on the network is not taken for the host.
+        let mut other = packet(OWN, [193, 167, 0, 1], server);
+        other[11] = 9;
+        resolution.hear(&other);
+        assert_eq!(resolution.peer, Some(HOST));
+        assert_eq!(resolution.hear(&[0; 13]), (None, false));
+    }
+}
