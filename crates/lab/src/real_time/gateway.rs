@@ -60,6 +60,7 @@ pub(crate) struct Gateway {
     conversations: BTreeMap<FiveTuple, Known>,
     /// Flows of the scenario by hosts, protocol and the acceptor's port.
     flows: BTreeMap<(NodeId, NodeId, u8, u16), u32>,
+    flow_count: u32,
     pub(crate) refused: Refused,
 }
 
@@ -82,7 +83,14 @@ impl Gateway {
             // Of several flows that look alike from outside, the first has all.
             flows.entry((flow.from, flow.to, protocol, flow.port)).or_insert(number as u32);
         }
-        Gateway { nodes, hosts, conversations: BTreeMap::new(), flows, refused: Refused::default() }
+        Gateway {
+            nodes,
+            hosts,
+            conversations: BTreeMap::new(),
+            flows,
+            flow_count: scenario.flows.len() as u32,
+            refused: Refused::default(),
+        }
     }
 
     /// A frame arrives, now by the network's clock. There may be an answer for its port.
@@ -188,6 +196,12 @@ impl Gateway {
         network.send(from, &packet);
     }
 
+    /// The direction of a flow of the scenario that has these ends.
+    fn described(&self, network: &Network<Witness>, ends: Ends) -> Option<FlowId> {
+        let flows = (0..self.flow_count).flat_map(|number| [FlowId(2 * number), FlowId(2 * number).reverse()]);
+        flows.into_iter().find(|flow| network.directory.ends(*flow) == Some(ends))
+    }
+
     /// A conversation that was not known.
     #[cold]
     fn introduce(
@@ -207,7 +221,12 @@ impl Gateway {
             destination: Endpoint { node: to, port: destination.port() },
         };
         // The answer to a model endpoint, which began it.
-        let flow = network.directory.find(ends.reverse()).map(FlowId::reverse).unwrap_or_else(|| {
+        let begun = match world.is_real(to) {
+            // Between real hosts only the scenario's own flows can be known: a flood is not searched through for each packet.
+            true => self.described(network, ends),
+            false => network.directory.find(ends.reverse()).map(FlowId::reverse),
+        };
+        let flow = begun.unwrap_or_else(|| {
             let described = self.flows.get(&(from, to, protocol, destination.port())).copied();
             FlowId(2 * world.introduce_real(network, described, ends, version, protocol))
         });
