@@ -94,6 +94,20 @@ fn run_in_real_time(_: &Study, _: &Common, _: &study::Options, _: &Path) -> Resu
     Err(Failure::usage("real time needs Linux"))
 }
 
+/// The laboratories that a study needs.
+#[cfg(target_os = "linux")]
+fn laboratories(ours: VirtualLaboratory, study: &Study, quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    if !study.needs_real_time() {
+        return Ok(Box::new(ours));
+    }
+    Ok(Box::new(study::Laboratories::new(ours, real_laboratory(quiet)?)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn laboratories(ours: VirtualLaboratory, study: &Study, quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    if study.needs_real_time() { real_laboratory(quiet) } else { Ok(Box::new(ours)) }
+}
+
 /// The study in a file, or the embedded one of this name.
 fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
@@ -130,13 +144,15 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
         quick: arguments.quick,
     };
     let messages = study.apply(&settings, &laboratory).map_err(failure_of)?;
+    // Before there is a second thread.
+    let laboratory = laboratories(laboratory, &study, common.quiet)?;
     if !common.quiet {
         messages.iter().for_each(|message| eprintln!("{message}"));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
     let options = study::Options { jobs, audit: common.audit, ..study::Options::default() };
-    make(&study, &laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
+    make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
 }
 
 /// Runs a study, writes its report, prints its summary.

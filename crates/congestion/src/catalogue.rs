@@ -101,6 +101,8 @@ pub const LATER: &[&str] = &[
 pub struct Options {
     /// HyStart++ (RFC 9406) in the first slow start, for the controls of [`WITH_HYSTART`].
     pub hystart: bool,
+    /// That HyStart is Linux's: its own in CUBIC, and none in `linux-reno`.
+    pub linux_hystart: bool,
     /// Whether the transport paces; HyStart++ then leaves growth per acknowledgement unlimited.
     pub paced: bool,
     /// DCTCP sends its packets as ECT(1), for queues that treat L4S traffic apart (RFC 9331), instead of ECT(0).
@@ -153,8 +155,12 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, Unkn
     let hystart = options.hystart.then(|| HyStart::new(options.paced));
     Ok(match name {
         "newreno" => Box::new(NewReno::new(hystart)),
-        "linux-reno" => Box::new(LinuxReno::new(hystart)),
-        "cubic" => Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() })),
+        "linux-reno" => Box::new(LinuxReno::new(hystart.filter(|_| !options.linux_hystart))),
+        "cubic" => {
+            let linux = || HyStart::linux(options.paced);
+            let hystart = hystart.map(|standard| if options.linux_hystart { linux() } else { standard });
+            Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() }))
+        }
         "vegas" => Box::new(Vegas::new()),
         "dctcp" => Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
         "bbr1" => Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),

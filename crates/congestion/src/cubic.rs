@@ -42,7 +42,7 @@ const BETA: f64 = 0.7;
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// What may differ between CUBICs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CubicConfig {
     /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
     pub fast_convergence: bool,
@@ -69,7 +69,8 @@ pub struct Cubic {
     before: Curve,
     before_cwnd_bytes: u64,
     before_ssthresh_bytes: u64,
-    hystart: Option<HyStart>,
+    /// Apart: it serves the first slow start only.
+    hystart: Option<Box<HyStart>>,
     /// Part of a byte that the window has earned.
     fraction: f32,
     fast_convergence: bool,
@@ -109,7 +110,7 @@ impl Cubic {
             before: curve,
             before_cwnd_bytes: 0,
             before_ssthresh_bytes: 0,
-            hystart: config.hystart,
+            hystart: config.hystart.map(Box::new),
             fraction: 0.0,
             fast_convergence: config.fast_convergence,
             reno_friendly: config.reno_friendly,
@@ -215,7 +216,7 @@ impl Controller for Cubic {
         if !ack.in_recovery {
             let mut acked = ack.acked_bytes;
             if control.cwnd_bytes < control.ssthresh_bytes {
-                acked = slow_start(&mut self.hystart, control, ack);
+                acked = slow_start(self.hystart.as_deref_mut(), control, ack);
             }
             if !ack.cwnd_limited {
                 self.leave_out_until(ack.now);

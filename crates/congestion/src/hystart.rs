@@ -10,7 +10,9 @@
 //! ([`Ack::round_start`](crate::control::Ack::round_start)); the sample that comes with the start of a round belongs to
 //! that round. Samples are kept in microseconds to keep a connection small.
 
-use crate::control::Ack;
+use crate::control::{Ack, Control};
+use crate::hystart_linux::LinuxHyStart;
+use crate::window;
 
 const MIN_RTT_THRESH_US: u32 = 4_000;
 const MAX_RTT_THRESH_US: u32 = 16_000;
@@ -35,7 +37,7 @@ pub enum Phase {
 }
 
 /// The state of HyStart++.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct HyStart {
     last_round_min_us: u32,
     current_round_min_us: u32,
@@ -44,6 +46,7 @@ pub struct HyStart {
     css_rounds: u8,
     phase: Phase,
     paced: bool,
+    linux: Option<Box<LinuxHyStart>>,
 }
 
 impl HyStart {
@@ -57,7 +60,23 @@ impl HyStart {
             css_rounds: 0,
             phase: Phase::SlowStart,
             paced,
+            linux: None,
         }
+    }
+
+    /// Linux's HyStart in its place.
+    pub fn linux(paced: bool) -> Self {
+        HyStart { linux: Some(Box::new(LinuxHyStart::new(paced))), ..HyStart::new(true) }
+    }
+
+    /// The same as [`HyStart::on_ack`] for a control's window.
+    #[inline]
+    pub(crate) fn on_ack_of(&mut self, control: &Control, ack: &Ack) -> Phase {
+        let Some(linux) = &mut self.linux else { return self.on_ack(ack) };
+        if linux.on_ack(ack, control.cwnd_bytes / window::segment(control)) {
+            self.phase = Phase::Done;
+        }
+        self.phase
     }
 
     /// Where slow start stands.

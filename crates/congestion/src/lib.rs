@@ -18,6 +18,7 @@ pub mod control;
 pub mod cubic;
 pub mod dctcp;
 pub mod hystart;
+mod hystart_linux;
 pub mod linux_reno;
 pub mod newreno;
 pub mod pacing;

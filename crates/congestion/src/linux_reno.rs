@@ -60,12 +60,12 @@ impl LinuxReno {
 /// Slow start by bytes up to the threshold, shared by the controls that follow Linux here: returns the acknowledged
 /// bytes left over for congestion avoidance.
 #[inline]
-pub(crate) fn slow_start(hystart: &mut Option<HyStart>, control: &mut Control, ack: &Ack) -> u64 {
+pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut Control, ack: &Ack) -> u64 {
     let mut growth = ack.acked_bytes;
     if let Some(hystart) = hystart
         && control.ssthresh_bytes == u64::MAX
     {
-        let phase = hystart.on_ack(ack);
+        let phase = hystart.on_ack_of(control, ack);
         if phase == Phase::Done {
             control.ssthresh_bytes = control.cwnd_bytes;
             return ack.acked_bytes;
@@ -92,7 +92,7 @@ impl Controller for LinuxReno {
         }
         let mut acked = ack.acked_bytes;
         if control.cwnd_bytes < control.ssthresh_bytes {
-            acked = slow_start(&mut self.hystart, control, ack);
+            acked = slow_start(self.hystart.as_mut(), control, ack);
         }
         if acked > 0 && ack.cwnd_limited {
             self.avoid(control, acked);

@@ -1,7 +1,7 @@
 //! Traffic by the sockets of this machine's kernel, at real hosts: a flow of the scenario whose ends are played by Linux.
 //!
 //! Each end is a thread with one connection or socket, which was opened in its host's network namespace. What the sender's
-//! TCP knows of itself is sampled by `TCP_INFO` (tcp(7)); the payload is zeros.
+//! TCP knows of itself is sampled by `TCP_INFO` (tcp(7)); the payload is zeros unless somebody fills it.
 
 use crate::clock::WallClock;
 use crate::namespace::{Home, HostNamespace};
@@ -139,6 +139,9 @@ pub struct KernelEndpoint {
     thread: JoinHandle<Report>,
 }
 
+/// Makes the next bytes that a sender writes, or looks at those that a receiver has read.
+pub type Content = Box<dyn FnMut(&mut [u8]) + Send>;
+
 /// How long a blocking call may take until it is seen whether the run is over.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -158,6 +161,7 @@ impl KernelEndpoint {
         host: &HostNamespace,
         role: Role,
         over: &Over,
+        content: Option<Content>,
         clock: impl Fn() -> Option<WallClock> + Send + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -177,7 +181,7 @@ impl KernelEndpoint {
                     None => std::thread::sleep(std::time::Duration::from_micros(200)),
                 }
             };
-            let mut work = Work { clock, stop: &asked, report: &mut report, sample_every };
+            let mut work = Work { clock, stop: &asked, report: &mut report, sample_every, content };
             if let Err(error) = work.run(opened, &role) {
                 report.failure = Some(error.to_string());
             }
@@ -268,6 +272,7 @@ struct Work<'a> {
     stop: &'a AtomicBool,
     report: &'a mut Report,
     sample_every: Option<Duration>,
+    content: Option<Content>,
 }
 
 /// Sleeps until an instant of the run; false if it is over before.
@@ -329,7 +334,7 @@ impl Work<'_> {
     }
 
     /// Sends over a stream that is being connected, and waits until the peer has acknowledged everything.
-    fn send_over(&self, mut stream: &TcpStream, sent: &Sent, start: Instant) -> io::Result<()> {
+    fn send_over(&mut self, mut stream: &TcpStream, sent: &Sent, start: Instant) -> io::Result<()> {
         while !self.stopped() && !wait_for(stream, PollFlags::OUT)? {}
         if let Some(error) = stream.take_error()? {
             return Err(error);
@@ -367,12 +372,24 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn write_all(&self, mut stream: &TcpStream, bytes: u64, write_bytes: usize) -> io::Result<()> {
-        let zeros = vec![0; write_bytes];
+    fn write_all(&mut self, stream: &TcpStream, bytes: u64, write_bytes: usize) -> io::Result<()> {
+        let mut payload = vec![0; write_bytes];
         let mut left = bytes;
         while left > 0 && !self.stopped() {
-            match stream.write(&zeros[..zeros.len().min(usize::try_from(left).unwrap_or(usize::MAX))]) {
-                Ok(written) => left -= (written as u64).min(left),
+            payload.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            if let Some(content) = &mut self.content {
+                content(&mut payload);
+            }
+            self.write(stream, &payload)?;
+            left -= payload.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut stream: &TcpStream, mut payload: &[u8]) -> io::Result<()> {
+        while !payload.is_empty() && !self.stopped() {
+            match stream.write(payload) {
+                Ok(written) => payload = &payload[written..],
                 Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -427,7 +444,12 @@ impl Work<'_> {
                     self.report.completed = Some(self.clock.now());
                     break;
                 }
-                Ok(read) => self.note_received(read),
+                Ok(read) => {
+                    self.note_received(read);
+                    if let Some(content) = &mut self.content {
+                        content(&mut buffer[..read]);
+                    }
+                }
                 Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(error),
             }

@@ -35,7 +35,7 @@ pub use machine::{Arrival, Machine};
 #[cfg(target_os = "linux")]
 pub use clock::{Reading, WallClock, nanos_since_1970};
 #[cfg(target_os = "linux")]
-pub use endpoint::{KernelEndpoint, KernelTcp, Negotiated, Over, Report, Role, Sample, Sent};
+pub use endpoint::{Content, KernelEndpoint, KernelTcp, Negotiated, Over, Report, Role, Sample, Sent};
 #[cfg(target_os = "linux")]
 pub use machine::linux::LinuxMachine;
 #[cfg(target_os = "linux")]

@@ -3,10 +3,15 @@
 use fullpipe_scenario::description::{Flow, Workload};
 use fullpipe_units::{Instant, Stream};
 use fullpipe_workload::{
-    Application, Bulk, ConstantRate, Gaming, Idle, Invalid, OnOff, PoissonPackets, PoissonTransfers,
+    Application, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets, PoissonTransfers,
     PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, Transfer, Transfers, VideoAbrClient,
     VideoAbrServer, VideoCbr, Voice,
 };
+
+/// What a flow's payload is, where the content matters.
+pub(crate) fn content(described: &Flow, seed: u64) -> Content {
+    Content::new(Stream::new(seed, &described.name, "content"))
+}
 
 /// Initiator and acceptor of a flow. `over_stream`: whether it runs over TCP; `closes`: whether a mere receiver closes its
 /// side when the sender has closed.
@@ -23,7 +28,13 @@ pub(crate) fn pair(
 ) -> Result<[Box<dyn Application>; 2], Invalid> {
     let random = |purpose: &str| Stream::new(seed, &described.name, purpose);
     let initiator: Box<dyn Application> = match &described.workload {
-        Workload::Bulk { size_bytes, write_bytes } => Box::new(Bulk::new(*size_bytes, *write_bytes)),
+        Workload::Bulk { size_bytes, write_bytes, random_content: false } => {
+            Box::new(Bulk::new(*size_bytes, *write_bytes))
+        }
+        Workload::Bulk { size_bytes, write_bytes, random_content: true } => {
+            let bulk = Bulk::new(*size_bytes, *write_bytes).with_content(content(described, seed));
+            return Ok([Box::new(bulk), Box::new(Sink::new(closes).with_digest())]);
+        }
         Workload::ConstantRate { payload_bytes, interval, count } => {
             Box::new(ConstantRate::new(*payload_bytes, *interval, *count, over_stream))
         }

@@ -39,7 +39,7 @@ mod world;
 
 pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_series};
 pub use capture::{Append, Capture};
-pub use outcome::{CompletionRow, FigureRow, FlowRow, LinkRow, Outcome, SeriesRow, Totals};
+pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, Outcome, SeriesRow, Totals};
 pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
 
 use fullpipe_network::Fault;

@@ -124,6 +124,21 @@ pub(crate) struct Played {
     pub(crate) progress: Progress,
     /// Segments that it has sent again.
     pub(crate) retransmitted_segments: Option<u64>,
+    /// SHA-256 of what it has written or read, where the content matters.
+    pub(crate) digest: Option<String>,
+}
+
+/// Both ends of a flow whose content matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentRow<'a> {
+    /// The flow's name.
+    pub flow: &'a str,
+    /// Whether the receiver had everything.
+    pub completed: bool,
+    /// SHA-256 of what was written, in hexadecimal.
+    pub sent_sha256: String,
+    /// SHA-256 of what was read.
+    pub received_sha256: String,
 }
 
 /// The result of a run.
@@ -370,6 +385,23 @@ impl Outcome {
                 let host = &self.scenario.nodes[host.index()].name;
                 let figures = self.world.application(flow, end).figures(self.ended);
                 figures.into_iter().map(move |figure| FigureRow { flow: &described.name, host, figure })
+            })
+        })
+    }
+
+    /// Flows whose content matters.
+    pub fn content_rows(&self) -> impl Iterator<Item = ContentRow<'_>> {
+        let digest = |flow, end| match self.played.get(&(flow, end)) {
+            Some(played) => played.digest.clone(),
+            None => self.world.application(flow, end).digest(),
+        };
+        self.scenario.flows.iter().enumerate().filter_map(move |(flow, described)| {
+            let received = self.played.get(&(flow, 1)).map_or_else(|| self.world.progress(flow, 1), |end| end.progress);
+            Some(ContentRow {
+                flow: &described.name,
+                completed: received.completed.is_some(),
+                sent_sha256: digest(flow, 0)?,
+                received_sha256: digest(flow, 1)?,
             })
         })
     }

@@ -44,6 +44,7 @@ impl TcpMaker {
     pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
         let options = catalogue::Options {
             hystart: settings.hystart,
+            linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
             // RFC 9331 section 4.2: who sends ECT(1) needs accurate feedback.
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,

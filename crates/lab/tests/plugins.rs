@@ -216,7 +216,8 @@ fn a_plugged_in_bulk_is_the_built_in_one() {
     let bulks = scenario(MIXED);
     let plugins = Plugins::new().workload("short", |context| {
         assert!(context.over_stream());
-        let fullpipe_scenario::description::Workload::Bulk { size_bytes, write_bytes } = context.flow.workload else {
+        let fullpipe_scenario::description::Workload::Bulk { size_bytes, write_bytes, .. } = context.flow.workload
+        else {
             panic!("a bulk flow")
         };
         [Box::new(Bulk::new(size_bytes, write_bytes)), Box::new(Sink::new(true))]

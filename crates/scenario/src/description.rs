@@ -374,6 +374,8 @@ pub enum Workload {
         size_bytes: Option<u64>,
         /// Bytes per write. A write is made only when the send buffer has room for all of it.
         write_bytes: u64,
+        /// Whether the payload is bytes of a random stream, of which both ends tell the SHA-256.
+        random_content: bool,
     },
     /// Datagrams, or writes, of one size at a constant interval.
     ConstantRate {
@@ -453,6 +455,8 @@ pub struct Tcp {
     pub congestion: String,
     /// HyStart++ (RFC 9406) in controls that have slow start.
     pub hystart: bool,
+    /// That this is Linux's HyStart.
+    pub linux_hystart: bool,
     /// Whether the client holds a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
     /// What protects the stream (RFC 8446); `None`: nothing.

@@ -308,6 +308,7 @@ fn the_presets_value_by_value() {
     let linux = Tcp {
         congestion: "cubic".into(),
         hystart: true,
+        linux_hystart: false,
         fast_open_known: false,
         tls: None,
         receiver_closes: true,
@@ -481,9 +482,15 @@ fn one_value_has_one_spelling_when_written_out() {
 #[test]
 fn a_write_is_not_larger_than_the_send_buffer() {
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ send_buffer = '10kB' }}\n");
-    assert_eq!(good(&text).scenario.flows[0].workload, Workload::Bulk { size_bytes: None, write_bytes: 10_000 });
+    assert_eq!(
+        good(&text).scenario.flows[0].workload,
+        Workload::Bulk { size_bytes: None, write_bytes: 10_000, random_content: false }
+    );
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n");
-    assert_eq!(good(&text).scenario.flows[0].workload, Workload::Bulk { size_bytes: None, write_bytes: 65_536 });
+    assert_eq!(
+        good(&text).scenario.flows[0].workload,
+        Workload::Bulk { size_bytes: None, write_bytes: 65_536, random_content: false }
+    );
 }
 
 #[test]

@@ -110,11 +110,17 @@ pub(crate) fn records(
     let verdict = outcome.verdict();
     let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();
     if !verdict.passed() {
-        records.distrust = failures.iter().map(|failure| format!("audit: {failure}")).collect();
+        records.distrust.extend(failures.iter().map(|failure| format!("audit: {failure}")));
         if verdict.failures_not_kept > 0 {
             records.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
         }
     }
+    let content: Vec<Value> = outcome
+        .content_rows()
+        .map(|row| json!({"flow": row.flow, "sent_sha256": row.sent_sha256, "received_sha256": row.received_sha256}))
+        .collect();
+    let altered = outcome.content_rows().filter(|row| row.completed && row.sent_sha256 != row.received_sha256);
+    records.distrust.extend(altered.map(|row| format!("flow {}: other bytes were read than were written", row.flow)));
     let checks: Map<String, Value> =
         verdict.checks.iter().map(|(rule, count)| (rule.to_string(), Value::from(*count))).collect();
     let totals = outcome.totals();
@@ -143,6 +149,7 @@ pub(crate) fn records(
         },
         "events": totals.events,
         "nat": nats,
+        "content": content,
         "audit": {
             "passed": verdict.passed(),
             "packet_by_packet": options.audit,

@@ -27,9 +27,13 @@ pub static STUDY: Table = Table {
         Field::optional("quick_runs", RUNS, "runs", "Runs per point with --quick."),
         Field::default(
             "clock",
-            Kind::Choice(&[Choice::new("virtual", "discrete events"), Choice::later("real"), Choice::later("both")]),
+            Kind::Choice(&[
+                Choice::new("virtual", "discrete events"),
+                Choice::new("real", "the wall clock; `[real_time]` and the players of flows count then"),
+                Choice::new("both", "each point by either clock"),
+            ]),
             "virtual",
-            "Which clock runs.",
+            "Which clock runs. Other than `virtual` it is an axis `clock` of each experiment that has none of its own.",
         ),
         Field::optional("experiments", NAMES, "all", "The experiments to run."),
         Field::default("quick", Kind::Boolean, "false", "Written into the records of a shortened study."),

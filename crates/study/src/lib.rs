@@ -37,7 +37,7 @@ pub use laboratory::VirtualLaboratory;
 pub use load::{load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 #[cfg(target_os = "linux")]
-pub use real::{Live, RealLaboratory};
+pub use real::{Laboratories, Live, RealLaboratory};
 pub use run::{Options, Outcome, run, single};
 pub use settings::Settings;
 pub use shelf::{Embedded, Folder, Shelf};

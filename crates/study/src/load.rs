@@ -8,7 +8,9 @@ use crate::level::{flattened, level_of, wrong_for_fixed_name};
 use crate::port::ScenarioSource;
 use crate::published;
 use crate::shelf::{Folder, Shelf};
-use crate::study::{Axis, Claim, Experiment, Level, Metric, Parameter, Plot, Seeds, Setting, Study, label_of};
+use crate::study::{
+    Axis, CLOCK, Claim, Experiment, Level, Metric, Parameter, Plot, Seeds, Setting, Study, clocks, label_of,
+};
 use fullpipe_scenario::schema::{self, Content, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
 
@@ -92,7 +94,9 @@ impl Loader<'_> {
         let mut experiments: Vec<Experiment> = Vec::new();
         for tree in root.tables("experiment") {
             self.unique(tree, "experiment", experiments.iter().map(|experiment| experiment.name.as_str()));
-            experiments.push(self.experiment(tree, &scenario_names, &parameters, runs, quick_runs));
+            let mut experiment = self.experiment(tree, &scenario_names, &parameters, runs, quick_runs);
+            experiment.vary_clock(clocks(root.choice("clock")));
+            experiments.push(experiment);
         }
         if experiments.is_empty() {
             self.wrong(
@@ -287,10 +291,17 @@ impl Loader<'_> {
 
     fn axis(&mut self, tree: &Tree, parameters: &[Parameter]) -> Axis {
         let name = tree.text("name").to_owned();
-        self.usable_name(&name, tree.place_of("name"), "an axis");
+        let of_clock = name == CLOCK;
+        if !of_clock {
+            self.usable_name(&name, tree.place_of("name"), "an axis");
+        }
         let mut levels: Vec<Level> = Vec::new();
         for value in tree.list("values") {
             let Some(level) = self.level(&name, value.raw()) else { continue };
+            if of_clock && !clocks("both").contains(&level.label.as_str()) {
+                let message = format!("found {} for clock", level.label);
+                self.wrong(value.place, "values", message, vec!["\"virtual\"".into(), "\"real\"".into()]);
+            }
             if levels.iter().any(|earlier| earlier.label == level.label) {
                 let message = format!("the axis {name} has two values {}", level.label);
                 self.wrong(value.place, "values", message, vec!["each value once".into()]);
@@ -303,7 +314,7 @@ impl Loader<'_> {
             paths.clone_from(&parameter.paths);
         }
         let sets_itself = |level: &Level| !level.set.is_empty() && level.value.is_none();
-        if paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
+        if !of_clock && paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
             let message = format!("the axis {name} does not say what it sets");
             let expected = vec!["paths".into(), "the name of a parameter".into(), "values with `set`".into()];
             self.wrong(tree.place_of("name"), "axis", message, expected);

@@ -49,6 +49,8 @@ pub struct PlannedRun {
     pub key: String,
     /// Its seed.
     pub seed: u64,
+    /// Whether the wall clock runs.
+    pub real: bool,
     /// What is run.
     pub scenario: Arc<ResolvedScenario>,
     /// The points that use it.
@@ -81,8 +83,18 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
     let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
     for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
         for levels in experiment.combinations() {
+            let real = experiment.is_real(&levels);
+            // Who only looks whether all is right has nobody for real time, and needs nobody.
+            let by_clock = laboratory.real().filter(|_| real);
+            let nobody = real && by_clock.is_none();
+            let laboratory = by_clock.unwrap_or(laboratory);
             let (mut point, overrides) = describe(study, experiment, levels, &plan.columns, several);
-            let scenario = Arc::new(resolve(study, experiment, &point, &overrides, laboratory)?);
+            let mut scenario = resolve(study, experiment, &point, &overrides, laboratory)?;
+            if nobody {
+                // It must not pass for the run in virtual time.
+                scenario.content.extend(b"\nclock: real");
+            }
+            let scenario = Arc::new(scenario);
             check_metrics(study, &point, &scenario)?;
             let runs = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { experiment.runs };
             for run in 0..runs {
@@ -93,7 +105,8 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
                     let label: Vec<&str> =
                         [point.label.as_str(), &number].into_iter().filter(|l| !l.is_empty()).collect();
                     let label = if label.is_empty() { study.name.clone() } else { label.join(", ") };
-                    plan.runs.push(PlannedRun { key, seed, scenario: scenario.clone(), points: Vec::new(), label });
+                    let scenario = scenario.clone();
+                    plan.runs.push(PlannedRun { key, seed, real, scenario, points: Vec::new(), label });
                     plan.runs.len() - 1
                 });
                 point.runs.push(index);

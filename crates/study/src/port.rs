@@ -131,6 +131,11 @@ pub trait Laboratory: Sync {
         true
     }
 
+    /// Who runs what the wall clock drives, if somebody does.
+    fn real(&self) -> Option<&dyn Laboratory> {
+        None
+    }
+
     /// Identity of the build: equal builds give equal records.
     fn build(&self) -> String;
 }

@@ -14,6 +14,43 @@ use std::sync::atomic::Ordering;
 /// Hears the clock and the account of lateness while a run goes on.
 pub type Live = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
 
+/// Two laboratories, one for each clock.
+pub struct Laboratories {
+    virtual_time: VirtualLaboratory,
+    real_time: Box<dyn Laboratory>,
+}
+
+impl fmt::Debug for Laboratories {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Laboratories").field("virtual_time", &self.virtual_time).finish_non_exhaustive()
+    }
+}
+
+impl Laboratories {
+    /// Both.
+    pub fn new(virtual_time: VirtualLaboratory, real_time: Box<dyn Laboratory>) -> Self {
+        Laboratories { virtual_time, real_time }
+    }
+}
+
+impl Laboratory for Laboratories {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        self.virtual_time.resolve(scenario, overrides)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        self.virtual_time.run(scenario, seed, options)
+    }
+
+    fn real(&self) -> Option<&dyn Laboratory> {
+        Some(&*self.real_time)
+    }
+
+    fn build(&self) -> String {
+        self.virtual_time.build()
+    }
+}
+
 /// Runs scenarios in real time, one at a time.
 pub struct RealLaboratory {
     resolver: VirtualLaboratory,

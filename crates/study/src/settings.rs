@@ -7,7 +7,7 @@
 use crate::error::StudyError;
 use crate::level::{level_of, wrong_for_fixed_name};
 use crate::port::Laboratory;
-use crate::study::{Axis, Experiment, Level, Seeds, Setting, Study, label_of};
+use crate::study::{Axis, CLOCK, Experiment, Level, Seeds, Setting, Study, clocks, label_of};
 use crate::words::list_of;
 use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
 
@@ -77,7 +77,10 @@ impl Applier<'_> {
             let value = value_of(&set.value);
             match set.path.as_str() {
                 "experiments" => {}
-                "clock" => self.clock(index, &value)?,
+                "clock" => {
+                    axes_set.push(CLOCK);
+                    self.clock(study, index, &value)?;
+                }
                 "runs" => runs = runs.or(Some(self.runs(index, &value)?)),
                 path if path.starts_with("scenario.") => scenario_sets.push(index),
                 name => {
@@ -153,15 +156,19 @@ impl Applier<'_> {
         Ok(())
     }
 
-    fn clock(&self, index: usize, value: &Node) -> Outcome<()> {
-        let message = match value.as_text() {
-            Some("virtual") => return Ok(()),
-            Some(later @ ("real" | "both")) => {
-                format!("clock = \"{later}\" is not in this version: studies run in virtual time")
-            }
-            _ => format!("found {} for clock", value.to_toml()),
+    fn clock(&mut self, study: &mut Study, index: usize, value: &Node) -> Outcome<()> {
+        let Some(word @ ("virtual" | "real" | "both")) = value.as_text() else {
+            let expected = ["\"virtual\"", "\"real\"", "\"both\""].map(str::to_owned).to_vec();
+            return Err(self.error(index, format!("found {} for clock", value.to_toml()), expected));
         };
-        Err(self.error(index, message, vec!["\"virtual\"".into()]))
+        if study.axis_names().contains(&CLOCK) {
+            let one = |word: &str| Node { content: Content::Text(word.to_owned()), place: Place::default() };
+            let wanted = if word == "both" { vec![one("virtual"), one("real")] } else { vec![one(word)] };
+            let wanted = Node { content: Content::Array(wanted), place: Place::default() };
+            self.replace_axis(study, index, CLOCK, &wanted)?;
+        }
+        study.experiments.iter_mut().for_each(|experiment| experiment.vary_clock(clocks(word)));
+        Ok(())
     }
 
     fn runs(&self, index: usize, value: &Node) -> Outcome<u64> {

@@ -3,7 +3,7 @@
 
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
-use fullpipe_scenario::schema::{Content, Node};
+use fullpipe_scenario::schema::{Content, Node, Place};
 
 /// A whole study.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,18 @@ pub struct Study {
     pub published: Vec<Published>,
     /// What the user set on top of the scenarios: scenario's name, path, value.
     pub scenario_settings: Vec<(String, Setting)>,
+}
+
+/// The axis that says which clock runs.
+pub const CLOCK: &str = "clock";
+
+/// The clocks that the word for them means; none: virtual time, and no axis for it.
+pub(crate) fn clocks(word: &str) -> &'static [&'static str] {
+    match word {
+        "real" => &["real"],
+        "both" => &["virtual", "real"],
+        _ => &[],
+    }
 }
 
 /// Where the seeds of runs come from.
@@ -135,6 +147,37 @@ impl Experiment {
                 .collect();
         }
         all
+    }
+
+    /// Makes the clock an axis, the slowest, unless it is one already; no clocks: leaves all as it is.
+    pub(crate) fn vary_clock(&mut self, clocks: &[&str]) {
+        if clocks.is_empty() || self.axis(CLOCK).is_some() {
+            return;
+        }
+        let level = |name: &&str| {
+            let content = Content::Text((*name).to_owned());
+            let value = Some(Node { content, place: Place::default() });
+            Level { label: (*name).to_owned(), value, set: Vec::new() }
+        };
+        let axis = Axis {
+            name: CLOCK.to_owned(),
+            text: "Which clock ran".to_owned(),
+            paths: Vec::new(),
+            levels: clocks.iter().map(level).collect(),
+            quick: None,
+        };
+        self.axes.insert(0, axis);
+        for points in [&mut self.points, &mut self.quick_points].into_iter().flatten() {
+            let by = |clock: usize| points.iter().map(move |point| [&[clock], point.as_slice()].concat());
+            *points = (0..clocks.len()).flat_map(by).collect();
+        }
+    }
+
+    /// Whether the wall clock runs at a point.
+    pub fn is_real(&self, levels: &[usize]) -> bool {
+        self.axis(CLOCK).is_some_and(|(index, axis)| {
+            levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| level.label == "real")
+        })
     }
 
     /// The axis of this name and its position.
@@ -299,6 +342,12 @@ impl Study {
     /// The claim of this name.
     pub fn claim(&self, name: &str) -> Option<&Claim> {
         self.claims.iter().find(|claim| claim.name == name)
+    }
+
+    /// Whether a point of the chosen experiments runs by the wall clock.
+    pub fn needs_real_time(&self) -> bool {
+        let mut chosen = self.experiments.iter().filter(|experiment| self.selected.contains(&experiment.name));
+        chosen.any(|experiment| experiment.combinations().iter().any(|levels| experiment.is_real(levels)))
     }
 
     /// Names of all axes in the order of their first appearance.

@@ -9,9 +9,9 @@ use crate::port::{Laboratory, RunError, RunOptions};
 use crate::study::Study;
 use crate::tables::{AtPoint, Tables};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Told how a study goes on, from one thread.
 pub trait Progress {
@@ -86,15 +86,25 @@ impl Sweep<'_> {
         let mut results: Vec<Option<RunResult>> = vec![None; total];
         let mut problem: Option<StudyError> = None;
         let next = AtomicUsize::new(0);
+        // What the wall clock drives comes last, and has the machine to itself.
+        let mut order: Vec<usize> = (0..total).collect();
+        order.sort_by_key(|index| self.plan.runs[*index].real);
+        let machine = RwLock::new(());
         let sweep = &self;
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..jobs.clamp(1, total.max(1)) {
-                let (sender, next, halt) = (sender.clone(), &next, &halt);
+                let (sender, next, halt, order, machine) = (sender.clone(), &next, &halt, &order, &machine);
                 scope.spawn(move || {
                     while !halt.load(Ordering::Relaxed) {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(run) = sweep.plan.runs.get(index) else { break };
+                        let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                        let run = &sweep.plan.runs[index];
+                        // The lock guards no data that a panic could spoil.
+                        let _alone = run.real.then(|| machine.write().unwrap_or_else(PoisonError::into_inner));
+                        let _shared = (!run.real).then(|| machine.read().unwrap_or_else(PoisonError::into_inner));
+                        if halt.load(Ordering::Relaxed) {
+                            break;
+                        }
                         if sender.send((index, sweep.one(run))).is_err() {
                             break;
                         }
@@ -158,7 +168,11 @@ impl Sweep<'_> {
 
     fn one(&self, run: &PlannedRun) -> Result<RunResult, Ended> {
         let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
-        let reuse = self.options.resume || self.laboratory.repeats();
+        let laboratory = if run.real { self.laboratory.real() } else { Some(self.laboratory) };
+        let Some(laboratory) = laboratory else {
+            return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
+        };
+        let reuse = self.options.resume || laboratory.repeats();
         if !reuse {
             self.archive.discard(&run.key).map_err(machine)?;
         } else if let Some(finished) = self.archive.find(&run.key, &self.options).map_err(machine)?
@@ -168,7 +182,7 @@ impl Sweep<'_> {
         }
         let attach = self.archive.begin(&run.key, &self.options).map_err(machine)?;
         let options = RunOptions { attach, ..self.options.clone() };
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.laboratory.run(&run.scenario, run.seed, &options)));
+        let attempt = catch_unwind(AssertUnwindSafe(|| laboratory.run(&run.scenario, run.seed, &options)));
         if !matches!(attempt, Ok(Ok(_))) {
             self.archive.discard(&run.key).map_err(machine)?;
         }

@@ -99,7 +99,7 @@ fn what_cannot_be_set() {
     refused("experiments=[]", "no experiment is chosen", "sizes");
     refused("runs=0", "found 0 for runs", "1 to 1000000");
     refused("runs=many", "found \"many\" for runs", "an integer");
-    refused("clock=real", "not in this version", "virtual");
+    refused("clock=later", "found \"later\" for clock", "both");
     refused("clock=vitual", "found \"vitual\" for clock", "virtual");
     refused("size=[]", "would have no values", "at least one");
     refused("size=[10, 10]", "10 is given twice", "once");

@@ -114,6 +114,11 @@ pub trait Application: fmt::Debug + Send {
         &[]
     }
 
+    /// SHA-256 of what it has written or read, in hexadecimal, where the content matters.
+    fn digest(&self) -> Option<String> {
+        None
+    }
+
     /// Other results, in a fixed order, of a run that ended at `end`.
     fn figures(&self, _end: Instant) -> Vec<Figure> {
         Vec::new()

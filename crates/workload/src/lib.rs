@@ -9,6 +9,7 @@
 pub mod application;
 mod bulk;
 mod constant_rate;
+mod content;
 mod distribution;
 mod gaming;
 mod idle;
@@ -28,6 +29,7 @@ mod voice;
 pub use application::{Application, Completion, Figure, Io, Progress, StreamId};
 pub use bulk::Bulk;
 pub use constant_rate::ConstantRate;
+pub use content::{Content, Digest};
 pub use distribution::Distribution;
 pub use gaming::{GamePackets, Gaming, GamingSpec};
 pub use idle::Idle;

@@ -1,7 +1,8 @@
 //! The receiving end of all the above: reads everything at once and notes how much and when.
 
 use crate::application::{Application, Io, Progress, StreamId};
-use fullpipe_transport::Event;
+use crate::content::Digest;
+use fullpipe_transport::{Event, Payload};
 
 /// Reads and counts.
 #[derive(Debug)]
@@ -9,12 +10,19 @@ pub struct Sink {
     /// Whether to close its own side when the peer has closed.
     closes: bool,
     progress: Progress,
+    /// Of what was read, where the content matters.
+    digest: Option<Box<Digest>>,
 }
 
 impl Sink {
     /// A sink that closes its side after its peer (`closes`), or keeps it open for ever.
     pub fn new(closes: bool) -> Self {
-        Sink { closes, progress: Progress::default() }
+        Sink { closes, progress: Progress::default(), digest: None }
+    }
+
+    /// The same with a digest of what it reads.
+    pub fn with_digest(self) -> Self {
+        Sink { digest: Some(Box::default()), ..self }
     }
 }
 
@@ -23,11 +31,14 @@ impl Application for Sink {
         let now = io.now();
         match event {
             Event::Readable => {
-                if let Some(stream) = io.stream(stream)
-                    && let Some(payload) = stream.read(u64::MAX)
-                {
+                let Some(stream) = io.stream(stream) else { return };
+                // Bytes come in the pieces in which they arrived.
+                while let Some(payload) = stream.read(u64::MAX) {
                     self.progress.received_bytes += payload.len();
                     self.progress.last_received = Some(now);
+                    if let (Some(digest), Payload::Bytes(bytes)) = (&mut self.digest, &payload) {
+                        digest.update(bytes);
+                    }
                 }
             }
             Event::PeerFinished => {
@@ -49,5 +60,9 @@ impl Application for Sink {
 
     fn progress(&self) -> Progress {
         self.progress
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.digest.as_ref().map(|digest| digest.text())
     }
 }

@@ -4,6 +4,7 @@
 //! Of a flow's TCP settings the kernel takes the congestion control, pacing, ECN and the buffers' largest sizes; the last two
 //! hold for a whole host, so flows there must agree on them. All else is as this kernel does it.
 
+use crate::applications;
 use crate::outcome::Played;
 use crate::probes::Sampler;
 use fullpipe_emulate::{Home, HostNamespace, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent, WallClock};
@@ -13,10 +14,10 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, Player, Subject, Tcp, Transport, Workload};
 use fullpipe_tcp::{Ecn, EcnFeedback};
 use fullpipe_units::{FlowId, Instant, NodeId};
-use fullpipe_workload::Progress;
+use fullpipe_workload::{Content, Digest, Progress};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Index of a flow of the scenario, and which end (0: initiator).
 pub(crate) type FlowEnd = (usize, usize);
@@ -32,12 +33,59 @@ pub struct KernelEnd {
     pub congestion: Option<String>,
     /// What it says.
     pub report: Report,
+    /// SHA-256 of what it has written or read, where the content matters.
+    pub digest: Option<String>,
+}
+
+/// What passes an end of a flow whose content matters.
+#[derive(Debug)]
+enum Contents {
+    Sent(Content),
+    Received(Digest),
+}
+
+impl Contents {
+    fn pass(&mut self, bytes: &mut [u8]) {
+        match self {
+            Contents::Sent(content) => content.fill(bytes),
+            Contents::Received(digest) => digest.update(bytes),
+        }
+    }
+
+    fn digest(&self) -> String {
+        match self {
+            Contents::Sent(content) => content.digest().text(),
+            Contents::Received(digest) => digest.text(),
+        }
+    }
+}
+
+/// Passed by the end's thread, asked afterwards.
+type SharedContents = Arc<Mutex<Contents>>;
+
+fn contents(flow: &Flow, end: usize, seed: u64) -> Option<SharedContents> {
+    let Workload::Bulk { random_content: true, .. } = flow.workload else { return None };
+    let contents = match end {
+        0 => Contents::Sent(applications::content(flow, seed)),
+        _ => Contents::Received(Digest::default()),
+    };
+    Some(Arc::new(Mutex::new(contents)))
+}
+
+fn locked(contents: &Mutex<Contents>) -> MutexGuard<'_, Contents> {
+    contents.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hands an end's bytes to what they pass.
+fn taking(contents: &Option<SharedContents>) -> Option<fullpipe_emulate::Content> {
+    let contents = Arc::clone(contents.as_ref()?);
+    Some(Box::new(move |bytes: &mut [u8]| locked(&contents).pass(bytes)))
 }
 
 /// All ends that the kernel plays, at work.
 #[derive(Debug)]
 pub(crate) struct KernelEnds {
-    ends: BTreeMap<FlowEnd, KernelEndpoint>,
+    ends: BTreeMap<FlowEnd, (KernelEndpoint, Option<SharedContents>)>,
     clock: Arc<OnceLock<WallClock>>,
     /// Whether there is nothing in the run but flows of these ends that come to an end.
     bounded: bool,
@@ -67,10 +115,14 @@ impl KernelEnds {
             let host = hosts.get(&node).ok_or_else(|| told("its host is no namespace".to_owned()))?;
             let role = role(number, flow, end, directory).map_err(told)?;
             let over = over(scenario, number, flow, end).map_err(told)?;
+            let contents = contents(flow, end, scenario.seed);
             let given = Arc::clone(&clock);
-            let endpoint = KernelEndpoint::start(home, host, role, &over, move || given.get().copied())
-                .map_err(|error| told(format!("{} cannot be played by the kernel: {error}", ["from", "to"][end])))?;
-            ends.insert((number, end), endpoint);
+            let endpoint =
+                KernelEndpoint::start(home, host, role, &over, taking(&contents), move || given.get().copied())
+                    .map_err(|error| {
+                        told(format!("{} cannot be played by the kernel: {error}", ["from", "to"][end]))
+                    })?;
+            ends.insert((number, end), (endpoint, contents));
         }
         let bounded =
             !ends.is_empty() && scenario.flows.iter().all(|flow| by_kernel(flow) && total_bytes(flow).is_some());
@@ -84,20 +136,21 @@ impl KernelEnds {
 
     /// Whether nothing is left to do in the whole run.
     pub(crate) fn done(&self) -> bool {
-        self.bounded && self.ends.values().all(KernelEndpoint::done)
+        self.bounded && self.ends.values().all(|(endpoint, _)| endpoint.done())
     }
 
     /// Ends all and says what they have done, in the order of the scenario.
     pub(crate) fn finish(self, scenario: &Scenario) -> BTreeMap<FlowEnd, KernelEnd> {
         let ends = self.ends.into_iter();
-        ends.map(|((number, end), endpoint)| {
+        ends.map(|((number, end), (endpoint, contents))| {
             let flow = &scenario.flows[number];
             let congestion = match &flow.transport {
                 Transport::Tcp(tcp) => Some(kernel_name(&tcp.congestion).to_owned()),
                 Transport::Udp => None,
             };
-            let done = KernelEnd { flow: flow.name.clone(), sender: end == 0, congestion, report: endpoint.finish() };
-            ((number, end), done)
+            let report = endpoint.finish();
+            let digest = contents.map(|contents| locked(&contents).digest());
+            ((number, end), KernelEnd { flow: flow.name.clone(), sender: end == 0, congestion, report, digest })
         })
         .collect()
     }
@@ -111,6 +164,7 @@ impl KernelEnd {
             congestion: self.congestion.clone(),
             progress: Progress { received_bytes, last_received, completed },
             retransmitted_segments,
+            digest: self.digest.clone(),
         }
     }
 
@@ -174,7 +228,7 @@ fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result
         return Ok(Role::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
     }
     let sent = match &flow.workload {
-        Workload::Bulk { size_bytes, write_bytes } => {
+        Workload::Bulk { size_bytes, write_bytes, .. } => {
             Sent::Bulk { size_bytes: *size_bytes, write_bytes: usize::try_from(*write_bytes).unwrap_or(usize::MAX) }
         }
         Workload::ConstantRate { payload_bytes, interval, count } => {

@@ -221,6 +221,18 @@ pub(crate) static TCP: Table = Table {
             "Size of the server's certificate chain.",
         ),
         field("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start."),
+        Field::default(
+            "hystart_variant",
+            Kind::Choice(&[
+                Choice::new("rfc", "HyStart++ (RFC 9406)."),
+                Choice::new(
+                    "linux",
+                    "that of Linux's CUBIC, by trains of acknowledgements and delay; `linux-reno` has none then.",
+                ),
+            ]),
+            "rfc",
+            "Which HyStart.",
+        ),
         field("receiver_closes", Kind::Boolean, "Whether the receiver closes its side when the sender has closed."),
     ]],
     ..Table::EMPTY
@@ -435,6 +447,7 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
     Tcp {
         congestion: tree.choice("congestion").to_string(),
         hystart: tree.boolean("hystart"),
+        linux_hystart: tree.choice("hystart_variant") == "linux",
         fast_open_known: tree.choice("fast_open") == "known",
         tls: tls(tree),
         receiver_closes: tree.boolean("receiver_closes"),

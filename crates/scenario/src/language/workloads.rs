@@ -31,6 +31,15 @@ pub(super) const LIST: &[Variant] = &[
                 "Bytes that the application writes at a time. A write waits until the send buffer has room for \
              all of it.",
             ),
+            Field::default(
+                "content",
+                Kind::Choice(&[
+                    Choice::new("none", "its length is all that matters."),
+                    Choice::new("random", "bytes of a random stream; both ends tell their SHA-256, in `run.json`."),
+                ]),
+                "none",
+                "What the payload is.",
+            ),
         ]],
     },
     Variant {
@@ -278,7 +287,8 @@ pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Wor
     let described = match kind {
         "bulk" => {
             let size_bytes = tree.get("size").map(Value::size);
-            return Some(Workload::Bulk { size_bytes, write_bytes: tree.size("write_size") });
+            let random_content = tree.choice("content") == "random";
+            return Some(Workload::Bulk { size_bytes, write_bytes: tree.size("write_size"), random_content });
         }
         "constant-rate" => return constant_rate(tree, udp, path, check),
         "transfers" => return transfers(tree, path, check),

@@ -1,0 +1,157 @@
+//! HyStart as Linux's CUBIC has it: leaving slow start when a train of acknowledgements is as long as half the path, or
+//! when the delay has grown.
+//!
+//! **Model.** Both signs are looked for from 16 segments of window on, in each round trip anew. *Train*: acknowledgements
+//! that follow each other within 2 ms form a train; one that comes later after the round's begin than half of the smallest
+//! round-trip time (and half of 1 ms, for what sending in bursts delays) says that the window fills the path. With pacing,
+//! which stretches trains, it is the whole of both. *Delay*: the smallest of the round's samples, more than eight of them, is
+//! above the smallest ever by an eighth of that (at least 4 ms, at most 16 ms). Slow start then ends at the present window.
+//!
+//! **Source.** Ha, Rhee: Taming the elephants (Computer Networks 55(9), 2011); Linux 6.12 `net/ipv4/tcp_cubic.c`
+//! (`hystart_update`, `cubictcp_acked`), behaviour only. The allowance for bursts is 1 ms there below 2 Gbit/s, and always
+//! here. A round trip is counted by delivery.
+
+use crate::control::Ack;
+use fullpipe_units::{Duration, Instant};
+
+const LOW_WINDOW_SEGMENTS: u64 = 16;
+const ACK_SPACING: Duration = Duration::from_millis(2);
+const BURST_ALLOWANCE: Duration = Duration::from_millis(1);
+const SAMPLES: u8 = 8;
+const MIN_GROWTH: Duration = Duration::from_millis(4);
+const MAX_GROWTH: Duration = Duration::from_millis(16);
+
+/// The state of Linux's HyStart.
+#[derive(Clone, Debug)]
+pub(crate) struct LinuxHyStart {
+    round_began: Instant,
+    last_ack: Instant,
+    /// Smallest sample ever, and of this round.
+    smallest: Option<Duration>,
+    of_round: Option<Duration>,
+    samples: u8,
+    paced: bool,
+}
+
+impl LinuxHyStart {
+    pub(crate) fn new(paced: bool) -> Self {
+        LinuxHyStart {
+            round_began: Instant::ZERO,
+            last_ack: Instant::ZERO,
+            smallest: None,
+            of_round: None,
+            samples: 0,
+            paced,
+        }
+    }
+
+    /// An acknowledgement in slow start with a window of so many segments: whether slow start ends.
+    pub(crate) fn on_ack(&mut self, ack: &Ack, window_segments: u64) -> bool {
+        if ack.round_start {
+            self.round_began = ack.now;
+            self.last_ack = ack.now;
+            self.of_round = None;
+            self.samples = 0;
+        }
+        let Some(rtt) = ack.rtt else { return false };
+        let smallest = self.smallest.map_or(rtt, |smallest| smallest.min(rtt));
+        self.smallest = Some(smallest);
+        window_segments >= LOW_WINDOW_SEGMENTS && (self.train_fills(ack.now, smallest) | self.delay_grew(rtt, smallest))
+    }
+
+    fn train_fills(&mut self, now: Instant, smallest: Duration) -> bool {
+        if now.saturating_since(self.last_ack) > ACK_SPACING {
+            return false;
+        }
+        self.last_ack = now;
+        let path = smallest.saturating_add(BURST_ALLOWANCE);
+        now.saturating_since(self.round_began) > if self.paced { path } else { path / 2 }
+    }
+
+    fn delay_grew(&mut self, rtt: Duration, smallest: Duration) -> bool {
+        let of_round = self.of_round.map_or(rtt, |of_round| of_round.min(rtt));
+        self.of_round = Some(of_round);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        of_round > smallest.saturating_add((smallest / 8).clamp(MIN_GROWTH, MAX_GROWTH))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(at_ms: f64, rtt_ms: u64, round_start: bool) -> Ack {
+        let rtt = Duration::from_millis(rtt_ms);
+        Ack {
+            now: Instant::from_nanos((at_ms * 1e6) as u64),
+            acked_bytes: 1448,
+            cumulative_bytes: 1448,
+            lost_bytes: 0,
+            rtt: Some(rtt),
+            smoothed_rtt: rtt,
+            min_rtt: rtt,
+            ack_delay: Duration::ZERO,
+            one_way_delay: None,
+            prior_in_flight_bytes: 0,
+            in_flight_bytes: 0,
+            delivered_bytes: 0,
+            round_count: 0,
+            round_start,
+            rate: None,
+            app_limited: false,
+            cwnd_limited: true,
+            in_recovery: false,
+            ce_packets: 0,
+            ce_bytes: 0,
+        }
+    }
+
+    /// A path of 20 ms: a train is too long beyond (20 + 1) / 2 = 10.5 ms, paced beyond 21 ms.
+    #[test]
+    fn a_train_of_half_the_path_ends_slow_start() {
+        for (paced, too_long) in [(false, 11.0), (true, 22.0)] {
+            let mut hystart = LinuxHyStart::new(paced);
+            assert!(!hystart.on_ack(&ack(100.0, 20, true), 16));
+            let mut at = 101.0;
+            while at < 100.0 + too_long {
+                assert!(!hystart.on_ack(&ack(at, 20, false), 16), "{at}");
+                at += 1.0;
+            }
+            let mut narrow = hystart.clone();
+            assert!(hystart.on_ack(&ack(at, 20, false), 16), "{at}");
+            assert!(!narrow.on_ack(&ack(at, 20, false), 15), "the window is too small to judge by");
+        }
+    }
+
+    #[test]
+    fn acknowledgements_more_than_2_ms_apart_are_no_train() {
+        let mut hystart = LinuxHyStart::new(false);
+        let ends = (0..10).any(|n| hystart.on_ack(&ack(100.0 + 2.5 * f64::from(n), 20, n == 0), 16));
+        assert!(!ends);
+    }
+
+    /// A path of 80 ms allows 10 ms more, one of 8 ms the least of 4 ms, one of 400 ms the most of 16 ms: the ninth sample of
+    /// a round decides, and its smallest counts.
+    #[test]
+    fn a_delay_that_has_grown_ends_slow_start() {
+        for (path, more) in [(80, 10), (8, 4), (400, 16)] {
+            let judge = |rtt: u64, once: u64| {
+                let mut hystart = LinuxHyStart::new(false);
+                hystart.on_ack(&ack(0.0, path, true), 16);
+                let round: Vec<bool> = (0..9)
+                    .map(|n| {
+                        hystart.on_ack(&ack(1000.0 + 3.0 * f64::from(n), if n == 4 { once } else { rtt }, n == 0), 16)
+                    })
+                    .collect();
+                assert!(round[..8].iter().all(|ended| !ended), "{round:?}");
+                round[8]
+            };
+            assert!(judge(path + more + 1, path + more + 1));
+            assert!(!judge(path + more, path + more));
+            assert!(!judge(path + more + 9, path + more), "one small sample of the round is enough");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Studies by two clocks: what becomes an axis, who makes which run, and that a real run has the machine to itself.
+
+mod common;
+
+use common::{Fake, STUDY, Temporary, study_of, table, with};
+use fullpipe_scenario::schema::Override;
+use fullpipe_study::plan::plan;
+use fullpipe_study::{
+    Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource, Settings,
+    Study, StudyError, run,
+};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+
+/// What runs at this moment: virtual runs, or -1 for a real one.
+#[derive(Default)]
+struct Machine(AtomicI32);
+
+/// Two laboratories that look at what else runs.
+struct Both {
+    virtual_time: Fake,
+    real_time: Real,
+}
+
+struct Real {
+    fake: Fake,
+    machine: Machine,
+    made: AtomicUsize,
+}
+
+impl Both {
+    fn new() -> Self {
+        let real_time = Real { fake: Fake::new(), machine: Machine::default(), made: AtomicUsize::new(0) };
+        Both { virtual_time: Fake::new(), real_time }
+    }
+}
+
+impl Laboratory for Both {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        self.virtual_time.resolve(scenario, overrides)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        assert!(self.real_time.machine.0.fetch_add(1, Ordering::SeqCst) >= 0, "beside a real run");
+        let records = self.virtual_time.run(scenario, seed, options);
+        self.real_time.machine.0.fetch_sub(1, Ordering::SeqCst);
+        records
+    }
+
+    fn real(&self) -> Option<&dyn Laboratory> {
+        Some(&self.real_time)
+    }
+
+    fn build(&self) -> String {
+        self.virtual_time.build()
+    }
+}
+
+impl Laboratory for Real {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        let mut resolved = self.fake.resolve(scenario, overrides)?;
+        resolved.content.extend(b"real");
+        Ok(resolved)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        assert_eq!(self.machine.0.swap(-1, Ordering::SeqCst), 0, "it has the machine to itself");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let records = self.fake.run(scenario, seed, options);
+        assert_eq!(self.machine.0.swap(0, Ordering::SeqCst), -1, "it has the machine to itself");
+        self.made.fetch_add(1, Ordering::SeqCst);
+        records
+    }
+
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn build(&self) -> String {
+        self.fake.build()
+    }
+}
+
+fn labels(study: &Study) -> Vec<String> {
+    let plan = plan(study, &Both::new()).unwrap_or_else(|error| panic!("{error}"));
+    plan.points.into_iter().map(|point| point.label).collect()
+}
+
+fn run_into(study: &Study, laboratory: &dyn Laboratory, folder: &Path, jobs: usize) -> Result<Outcome, StudyError> {
+    let options = Options { jobs, ..Options::default() };
+    run(study, laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
+}
+
+/// The fake study by both clocks, without its claims, which speak of single points.
+fn both() -> Study {
+    let (text, _) = STUDY.split_once("[[claim]]").expect("claims come last");
+    study_of(&text.replace("seed = 4", "seed = 4\nclock = \"both\"\npublished = []"))
+}
+
+#[test]
+fn both_clocks_are_an_axis_of_each_experiment() {
+    let study = both();
+    assert!(study.needs_real_time());
+    let labels = labels(&study);
+    assert_eq!(labels.len(), 10);
+    assert_eq!(labels[..2], ["experiment=sizes;clock=virtual;size=10", "experiment=sizes;clock=virtual;size=20"]);
+    assert!(labels.contains(&"experiment=shapes;clock=real;shape=square".to_owned()), "{labels:?}");
+}
+
+#[test]
+fn the_user_may_choose_the_clock() {
+    let (study, _) = with(&["clock=real"], false).expect("a clock");
+    assert!(study.needs_real_time());
+    assert_eq!(labels(&study)[0], "experiment=sizes;clock=real;size=10");
+    let (study, _) = with(&["clock=virtual"], false).expect("a clock");
+    assert!(!study.needs_real_time());
+    assert_eq!(labels(&study)[0], "experiment=sizes;size=10");
+    let mut study = both();
+    let set = vec![Override::parse("clock=virtual").expect("a setting")];
+    study.apply(&Settings { set, ..Settings::default() }, &Both::new()).expect("a clock of the study");
+    assert!(!study.needs_real_time());
+    assert_eq!(labels(&study).len(), 5);
+    assert_eq!(labels(&study)[0], "experiment=sizes;clock=virtual;size=10");
+    assert!(with(&["clock=sun"], false).is_err());
+}
+
+#[test]
+fn runs_go_to_the_laboratory_of_their_clock_and_real_ones_are_alone() {
+    let folder = Temporary::new("clocks");
+    let laboratory = Both::new();
+    let outcome = run_into(&both(), &laboratory, &folder.join("out"), 4).expect("tables");
+    assert_eq!(outcome.failed, []);
+    // Four scenarios (two experiments share one), three runs each, by either clock.
+    assert_eq!(laboratory.virtual_time.made.load(Ordering::SeqCst), 12);
+    assert_eq!(laboratory.real_time.made.load(Ordering::SeqCst), 12);
+    let results = table(&folder.join("out"), "results.csv");
+    assert_eq!(results.iter().filter(|row| row["clock"] == "real").count(), 15);
+    // Records are a study of their own: they say the same again. What is real is made anew.
+    let text = std::fs::read_to_string(folder.join("out/study.toml")).expect("the study");
+    assert_eq!(labels(&study_of(&text)), labels(&both()));
+    run_into(&both(), &laboratory, &folder.join("out"), 4).expect("tables");
+    assert_eq!(laboratory.virtual_time.made.load(Ordering::SeqCst), 12);
+    assert_eq!(laboratory.real_time.made.load(Ordering::SeqCst), 24);
+}
+
+#[test]
+fn without_a_laboratory_for_it_a_real_run_fails_with_a_sentence() {
+    let folder = Temporary::new("no-real-laboratory");
+    let outcome = run_into(&both(), &Fake::new(), &folder.join("out"), 1).expect("tables");
+    assert!(!outcome.failed.is_empty());
+    assert!(outcome.failed.iter().all(|(_, why)| why.contains("wall clock")), "{:?}", outcome.failed);
+}
