@@ -100,12 +100,13 @@ fn laboratories(ours: VirtualLaboratory, study: &Study, quiet: bool) -> Result<B
     if !study.needs_real_time() {
         return Ok(Box::new(ours));
     }
-    Ok(Box::new(study::Laboratories::new(ours, real_laboratory(quiet)?)))
+    let (real, _) = crate::real_time::laboratory(quiet)?;
+    Ok(Box::new(study::Laboratories::new(ours, real)))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn laboratories(ours: VirtualLaboratory, study: &Study, quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
-    if study.needs_real_time() { real_laboratory(quiet) } else { Ok(Box::new(ours)) }
+fn laboratories(ours: VirtualLaboratory, study: &Study, _quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    if study.needs_real_time() { Err(Failure::usage("real time needs Linux")) } else { Ok(Box::new(ours)) }
 }
 
 /// The study in a file, or the embedded one of this name.
