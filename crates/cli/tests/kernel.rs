@@ -1,0 +1,137 @@
+//! Our TCP and that of this machine's kernel, through one emulated network, in real time. It takes user namespaces.
+
+#![cfg(target_os = "linux")]
+
+use serde_json::Value;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A host whose ends the kernel plays and one whose ends are ours, with a bulk transfer each way, and a path that loses,
+/// delays and duplicates in both directions. An initial loss or two of a handshake costs seconds, no more.
+fn scenario(size: &str) -> String {
+    let path = r#"
+        loss = { kind = "bernoulli", probability = 0.01 }
+        duplication = 0.005
+        reordering = { kind = "late", probability = 0.01, extra = "1ms" }"#;
+    format!(
+        r#"
+        duration = "300s"
+        [[host]]
+        name = "linux"
+        [[host]]
+        name = "model"
+        [[link]]
+        name = "path"
+        from = "linux"
+        to = "model"
+        rate = "200Mbit/s"
+        delay = "500us"
+        queue = "250kB"{path}
+        [link.reverse]
+        {path}
+        [tcp]
+        ecn = "active"
+        [[flow]]
+        name = "up"
+        from = "linux"
+        to = "model"
+        from_by = "kernel"
+        workload = "bulk"
+        size = "{size}"
+        content = "random"
+        [[flow]]
+        name = "down"
+        from = "model"
+        to = "linux"
+        to_by = "kernel"
+        workload = "bulk"
+        size = "{size}"
+        content = "random"
+        "#
+    )
+}
+
+/// A folder of its own, empty, in which everybody may write.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("fullpipe-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+    folder
+}
+
+/// Runs it in real time; as an ordinary user, if this is the superuser.
+fn run(folder: &Path, scenario: &str) -> Output {
+    let file = folder.join("scenario.toml");
+    std::fs::write(&file, scenario).expect("a file");
+    // Where the build lies need not be open to everybody.
+    let program = folder.join("fullpipe");
+    std::fs::copy(env!("CARGO_BIN_EXE_fullpipe"), &program).expect("a copy");
+    let mut command = Command::new(program);
+    command.args(["run", "--real-time", "--quiet", "--out"]).arg(folder.join("out")).arg(file).current_dir(folder);
+    if std::fs::metadata("/proc/self").expect("a process").uid() == 0 {
+        command.uid(65_534).gid(65_534);
+    }
+    command.output().expect("it starts")
+}
+
+fn only_run(folder: &Path) -> PathBuf {
+    let mut runs = std::fs::read_dir(folder.join("out/runs")).expect("runs");
+    runs.next().expect("a run").expect("a folder").path()
+}
+
+/// A cell of `flows.csv`.
+fn cell(flows: &str, flow: &str, column: &str) -> f64 {
+    let mut lines = flows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().expect("a header");
+    let row = lines.find(|row| row[0] == flow).expect("the flow");
+    row[header.iter().position(|name| *name == column).expect("the column")].parse().expect("a number")
+}
+
+fn exchange(name: &str, size: &str, bytes: f64) {
+    let folder = folder(name);
+    let output = run(&folder, &scenario(size));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let run = only_run(&folder);
+    let facts: Value = serde_json::from_slice(&std::fs::read(run.join("run.json")).expect("run.json")).expect("JSON");
+    let flows = std::fs::read_to_string(run.join("flows.csv")).expect("flows.csv");
+
+    // All of it, and just that, at both ends.
+    let content = facts["content"].as_array().expect("both flows");
+    assert_eq!(content.len(), 2);
+    for flow in content {
+        assert_eq!(flow["sent_sha256"], flow["received_sha256"], "{flow}");
+    }
+    assert_ne!(content[0]["sent_sha256"], content[1]["sent_sha256"], "each flow has bytes of its own");
+    for flow in ["up", "down"] {
+        let received = cell(&flows, flow, "goodput_bps") * cell(&flows, flow, "completion_s") / 8.0;
+        assert!((received - bytes).abs() < 1.0, "{flow}: {received}");
+        // 1 % of at least `bytes` / 1448 segments, within five standard deviations.
+        let expected = bytes / 1448.0 * 0.01;
+        let lost = cell(&flows, flow, "lost_packets");
+        assert!(lost > expected - 5.0 * expected.sqrt(), "{flow}: {lost} lost, expected at least {expected}");
+        assert!(cell(&flows, flow, "retransmitted_packets") >= expected - 5.0 * expected.sqrt());
+        // Copies arrive beside what was sent and not lost.
+        let copies = cell(&flows, flow, "rx_packets") + lost - cell(&flows, flow, "tx_packets");
+        let expected = bytes / 1448.0 * 0.005;
+        assert!((copies - expected).abs() < 6.0 * expected.sqrt(), "{flow}: {copies} copies");
+    }
+    // What the kernel says was agreed on.
+    let ends = facts["kernel"]["ends"].as_array().expect("two ends");
+    assert_eq!(ends.len(), 2);
+    for end in ends {
+        for option in ["timestamps", "sack", "window_scaling", "ecn"] {
+            assert_eq!(end["negotiated"][option], true, "{option}: {end}");
+        }
+    }
+    assert_eq!(facts["audit"]["passed"], true);
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+#[test]
+fn linux_and_our_tcp_understand_each_other() {
+    exchange("kernel-and-model", "100MB", 100e6);
+}
