@@ -143,6 +143,12 @@ pub(crate) struct RunArguments {
     /// Run in real time: hosts with programs become namespaces of this machine
     #[arg(long)]
     pub(crate) real_time: bool,
+    /// Keep every frame that a real host sends in arrivals.pcapng, for --replay
+    #[arg(long, requires = "real_time")]
+    pub(crate) record: bool,
+    /// Run a scenario of real time in virtual time, with the arrivals that such a run has recorded
+    #[arg(long, value_name = "ARRIVALS.pcapng", conflicts_with = "real_time")]
+    pub(crate) replay: Option<PathBuf>,
 }
 
 /// Bytes kept of a packet; 0 for all.

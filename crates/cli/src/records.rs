@@ -6,7 +6,9 @@ use crate::progress::Shown;
 use crate::sabotage;
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
-use fullpipe::study::{self, Embedded, Files, Laboratory, ScenarioSource, Study, StudyError, VirtualLaboratory};
+use fullpipe::study::{
+    self, Embedded, Files, Laboratory, ReplayLaboratory, ScenarioSource, Study, StudyError, VirtualLaboratory,
+};
 use fullpipe::{BUILD, embedded, scenario};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -48,7 +50,9 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(|e| Failure::usage(e.to_string()))?;
-    if let Some(reason) = loaded.scenario.needs_real_time().filter(|_| !arguments.real_time) {
+    if let Some(reason) =
+        loaded.scenario.needs_real_time().filter(|_| !arguments.real_time && arguments.replay.is_none())
+    {
         return Err(Failure::usage(format!("{name}: {reason}, and virtual time has none: add --real-time")));
     }
     let stem = Path::new(&arguments.scenario).with_extension("");
@@ -64,13 +68,23 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
     let study = study::single(&stem.replace('/', "-"), &title, source, seed);
     let resume = common.resume;
-    let options = study::Options { audit: common.audit, pcap: arguments.pcap, resume, ..study::Options::default() };
+    let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
+    let options =
+        study::Options { audit: common.audit, pcap: arguments.pcap, record, resume, ..study::Options::default() };
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
         if !faults.is_empty() {
             return Err(Failure::usage("--sabotage goes with virtual time"));
         }
         return run_in_real_time(&study, common, &options, &folder);
+    }
+    if let Some(arrivals) = &arguments.replay {
+        if !faults.is_empty() {
+            return Err(Failure::usage("--sabotage does not go with --replay"));
+        }
+        let unreadable = |error| Failure::usage(format!("{}: {error}", arrivals.display()));
+        let laboratory = ReplayLaboratory::open(BUILD, arrivals).map_err(unreadable)?;
+        return make(&study, &laboratory, common, &options, &folder);
     }
     let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
     make(&study, &laboratory, common, &options, &folder)

@@ -25,7 +25,6 @@ pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugin
 }
 
 /// The same for real time: all conversations have addresses and ports, and real hosts take the time that they take.
-#[cfg(target_os = "linux")]
 pub(crate) fn assemble_addressed(
     shared: Arc<Scenario>,
     options: &Options,

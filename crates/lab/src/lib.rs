@@ -116,6 +116,8 @@ pub enum RunError {
     },
     /// The machine refused what real time takes.
     Machine(String),
+    /// A recording of arrivals cannot be replayed.
+    Recording(String),
     /// More entities than the engine can number.
     TooLarge {
         /// What there is too much of.
@@ -139,6 +141,7 @@ impl fmt::Display for RunError {
                 nearest.iter().try_for_each(|name| write!(formatter, "; did you mean {name:?}?"))
             }
             RunError::Machine(reason) => formatter.write_str(reason),
+            RunError::Recording(reason) => write!(formatter, "the recording cannot be replayed: {reason}"),
             RunError::TooLarge { what, limit } => {
                 write!(formatter, "too many {what}: at most {limit} can be simulated")
             }

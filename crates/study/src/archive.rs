@@ -157,13 +157,18 @@ impl Archive {
 }
 
 /// What `run.json` says of the options: packets are kept up to a number of bytes each, or whole, or not.
-fn wanted(options: &RunOptions) -> [(&'static str, Value); 3] {
+fn wanted(options: &RunOptions) -> [(&'static str, Value); 4] {
     let pcap = match options.pcap {
         None => Value::Bool(false),
         Some(0) => Value::Bool(true),
         Some(snap_bytes) => Value::from(snap_bytes),
     };
-    [("audit", Value::Bool(options.audit)), ("pcap", pcap), ("qlog", Value::Bool(options.qlog))]
+    [
+        ("audit", Value::Bool(options.audit)),
+        ("pcap", pcap),
+        ("qlog", Value::Bool(options.qlog)),
+        ("record", Value::Bool(options.record)),
+    ]
 }
 
 /// Whether what a run was made with is as much as is wanted now.
@@ -177,7 +182,7 @@ fn serves(made_with: &Value, wanted: &Value) -> bool {
 
 /// Whether a run with these options writes further files while it runs.
 fn has_attachments(options: &RunOptions) -> bool {
-    options.pcap.is_some() || options.qlog
+    options.pcap.is_some() || options.qlog || options.record
 }
 
 /// Refuses a folder that holds something else than the study with this resolved text.

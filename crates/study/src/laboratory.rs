@@ -1,7 +1,10 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-use fullpipe_lab::{Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_series};
+use fullpipe_lab::real_time::Refused;
+use fullpipe_lab::{
+    Append, Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_series,
+};
 use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -74,11 +77,14 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
 
 /// The laboratory's options that a run's options ask for.
 pub(crate) fn lab_options(options: &RunOptions) -> Options {
-    let capture = options.pcap.map(|snap_bytes| {
-        let attach = options.attach.clone();
-        Capture { snap_bytes, append: Arc::new(move |name, bytes| attach.append(name, bytes)) }
-    });
+    let capture = options.pcap.map(|snap_bytes| Capture { snap_bytes, append: append(options) });
     Options { audit_packets: options.audit, capture, ..Options::default() }
+}
+
+/// Where a run's further files go.
+pub(crate) fn append(options: &RunOptions) -> Append {
+    let attach = options.attach.clone();
+    Arc::new(move |name, bytes| attach.append(name, bytes))
 }
 
 /// What a run leaves behind.
@@ -163,4 +169,17 @@ pub(crate) fn records(
         records.facts = facts;
     }
     Ok(records)
+}
+
+/// Frames that did not enter the model, by reason.
+pub(crate) fn refused(refused: &Refused) -> Value {
+    json!({
+        "malformed": refused.malformed,
+        "not_ip": refused.not_ip,
+        "unroutable": refused.unroutable,
+        "spoofed": refused.spoofed,
+        "expired": refused.expired,
+        "too_many_conversations": refused.too_many,
+        "unexpected": refused.unexpected,
+    })
 }

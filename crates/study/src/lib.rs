@@ -20,6 +20,7 @@ pub mod port;
 pub mod published;
 #[cfg(target_os = "linux")]
 mod real;
+mod replay;
 pub mod resolved;
 mod run;
 pub mod settings;
@@ -38,6 +39,8 @@ pub use load::{load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 #[cfg(target_os = "linux")]
 pub use real::{Laboratories, Live, RealLaboratory};
+#[cfg(target_os = "linux")]
+pub use replay::ReplayLaboratory;
 pub use run::{Options, Outcome, run, single};
 pub use settings::Settings;
 pub use shelf::{Embedded, Folder, Shelf};

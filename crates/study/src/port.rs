@@ -45,6 +45,8 @@ pub struct RunOptions {
     pub pcap: Option<u32>,
     /// Write qlog.
     pub qlog: bool,
+    /// In real time: keep every arrival, for replay.
+    pub record: bool,
     /// Reuse also what would not be the same if it were made again.
     pub resume: bool,
     /// Where files go that are too large for [`RunRecords::attachments`]; there is a place if packets or qlog are asked

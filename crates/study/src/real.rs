@@ -81,6 +81,7 @@ impl Laboratory for RealLaboratory {
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
         let loaded = laboratory::load(scenario, seed, options)?;
         let lab_options = laboratory::lab_options(options);
+        let keep = options.record || loaded.real_time.record_arrivals;
         let policy = loaded.real_time.policy;
         let mut each = |now: Instant, lateness: &Lateness| {
             (self.live)(now, lateness);
@@ -91,6 +92,7 @@ impl Laboratory for RealLaboratory {
             home: &self.home,
             folder: scenario.folder.as_deref(),
             at_terminal: None,
+            record: keep.then(|| laboratory::append(options)),
             at_hosts: None,
             frames: None,
             each: &mut each,
@@ -113,7 +115,7 @@ impl Laboratory for RealLaboratory {
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "real")?;
         records.facts.insert("lateness".to_owned(), lateness(&result.lateness));
-        records.facts.insert("refused_frames".to_owned(), refused(&result));
+        records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
         records.facts.insert("programs".to_owned(), programs(&result));
         records.facts.insert("kernel".to_owned(), kernel(&result));
         for ended in result.programs {
@@ -171,19 +173,6 @@ fn lateness(lateness: &Lateness) -> Value {
         "packets": spread(packets),
         "arrivals": spread(arrivals),
         "stalls_s": lateness.stalls().iter().map(|stall| stall.as_secs_f64()).collect::<Vec<_>>(),
-    })
-}
-
-fn refused(result: &RealOutcome) -> Value {
-    let refused = result.refused;
-    json!({
-        "malformed": refused.malformed,
-        "not_ip": refused.not_ip,
-        "unroutable": refused.unroutable,
-        "spoofed": refused.spoofed,
-        "expired": refused.expired,
-        "too_many_conversations": refused.too_many,
-        "unexpected": refused.unexpected,
     })
 }
 

@@ -24,13 +24,15 @@ pub struct Options {
     pub pcap: Option<u32>,
     /// Keep qlog.
     pub qlog: bool,
+    /// In real time: keep every arrival, for replay.
+    pub record: bool,
     /// Reuse real-time runs; runs in virtual time are always reused.
     pub resume: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { jobs: 1, audit: false, pcap: None, qlog: false, resume: false }
+        Options { jobs: 1, audit: false, pcap: None, qlog: false, record: false, resume: false }
     }
 }
 
@@ -96,6 +98,7 @@ pub fn run(
             audit: options.audit,
             pcap: options.pcap,
             qlog: options.qlog,
+            record: options.record,
             resume: options.resume,
             ..RunOptions::default()
         },

@@ -74,6 +74,7 @@ pub(crate) fn through<T: 'static>(
         home,
         folder: None,
         at_terminal: None,
+        record: None,
         at_hosts: Some(&mut |hosts: &[HostNamespace]| {
             *running.borrow_mut() = Some(begin(home, ends(hosts)?)?);
             Ok(())

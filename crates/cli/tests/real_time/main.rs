@@ -9,4 +9,5 @@ mod hostile;
 mod killed;
 mod ordinary;
 mod programs;
+mod replay;
 mod shell;

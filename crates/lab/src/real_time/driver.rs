@@ -13,6 +13,7 @@
 
 use super::gateway::Gateway;
 use crate::Prepared;
+use bytes::Bytes;
 use fullpipe_emulate::{Arrival, Lateness, Machine};
 use fullpipe_units::{Duration, Instant};
 use std::io;
@@ -34,7 +35,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 const ACCOUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// Keeps arrivals: when each entered the model, at which port, and its bytes.
-pub(crate) type Journal<'a> = dyn FnMut(Instant, usize, &[u8]) -> io::Result<()> + 'a;
+pub(crate) type Journal<'a> = dyn FnMut(Instant, usize, &Bytes) -> io::Result<()> + 'a;
 
 /// A world in step with a machine's clock.
 pub(crate) struct Driver<'a, M> {
@@ -50,11 +51,11 @@ pub(crate) struct Driver<'a, M> {
 }
 
 impl<M: Machine> Driver<'_, M> {
-    /// Runs it to the scenario's end, or until the machine or `each` has enough.
+    /// Runs it to the scenario's end, or until the machine or `each` has enough. Returns how far the model has come.
     ///
     /// # Errors
     /// The machine's.
-    pub(crate) fn run(mut self) -> io::Result<()> {
+    pub(crate) fn run(mut self) -> io::Result<Instant> {
         let end = self.end();
         let mut arrivals = Vec::new();
         let mut due = Vec::new();
@@ -72,14 +73,15 @@ impl<M: Machine> Driver<'_, M> {
             for arrival in arrivals.drain(..) {
                 self.enter(arrival)?;
             }
-            self.run_to(now);
+            // An arrival may be stamped later than the clock was read.
+            self.run_to(now.max(self.prepared.network.now()));
             self.release(&mut due)?;
             let over = now >= end || self.machine.done();
             if over || now >= told_at {
                 told_at = now + ACCOUNT_EVERY;
                 self.lateness.dropped(self.machine.take_drops()?);
                 if (self.each)(now, self.lateness) || over {
-                    return Ok(());
+                    return Ok(self.prepared.network.now());
                 }
             }
             let wake = self.next_at().unwrap_or(end).min(end).min(now + LONGEST_SLEEP);

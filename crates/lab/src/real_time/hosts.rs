@@ -24,6 +24,15 @@ pub(crate) struct RealHost {
     pub(crate) gateway_mac: Mac,
 }
 
+impl RealHost {
+    /// The host at a node, with locally administered addresses by the node's number.
+    pub(crate) fn numbered(node: NodeId) -> Self {
+        let [a, b, c, d] = node.0.to_be_bytes();
+        let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };
+        RealHost { node, mac: mac(1), gateway_mac: mac(0) }
+    }
+}
+
 /// A frame that the model has delivered to a real host.
 #[derive(Debug)]
 pub(crate) struct Delivery {

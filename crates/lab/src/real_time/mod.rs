@@ -12,6 +12,8 @@ mod interface;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod programs;
+mod recorder;
+mod replay;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(test)]
@@ -27,6 +29,8 @@ pub use gateway::Refused;
 pub use interface::FrameCapture;
 #[cfg(target_os = "linux")]
 pub use kernel::KernelEnd;
+pub use recorder::ARRIVALS;
+pub use replay::{Replayed, replay};
 #[cfg(target_os = "linux")]
 pub use run::{AtHosts, CaptureOf, RealOutcome, RealTimeOptions, run};
 

@@ -1,12 +1,15 @@
 //! A real-time run from its set-up to its result.
 
-use super::driver::{AfterStall, Driver};
+use super::driver::{AfterStall, Driver, Journal};
 use super::gateway::{Gateway, Refused};
-use super::hosts::{Mac, RealHost, RealHosts};
+use super::hosts::{RealHost, RealHosts};
 use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
 use super::programs;
-use crate::{Options, Outcome, Plugins, Prepared, RunError, assemble};
+use super::recorder::Recorder;
+use super::replay::real_nodes;
+use crate::{Append, Options, Outcome, Plugins, Prepared, RunError, assemble};
+use bytes::Bytes;
 use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
     hardware_address,
@@ -54,6 +57,8 @@ pub struct RealTimeOptions<'a> {
     pub folder: Option<&'a Path>,
     /// Name of the program that has the terminal, if one has.
     pub at_terminal: Option<&'a str>,
+    /// Where the arrivals are written, if they are to be kept.
+    pub record: Option<Append>,
     /// May begin something at the hosts, when they are there and before the clock starts.
     pub at_hosts: Option<&'a mut AtHosts<'a>>,
     /// Takes captures of all frames at interfaces of this machine that stand for hosts.
@@ -68,11 +73,13 @@ pub struct RealTimeOptions<'a> {
 /// As [`crate::prepare`]; and if the machine refuses what it takes.
 pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOutcome, RunError> {
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
-    let real = real_hosts(&scenario);
+    let real = real_nodes(&scenario);
     let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());
     let (namespaces, ports) = attach(&prepared, &real, &asked).map_err(machine_refuses)?;
     let namespaces = Arc::new(namespaces);
-    prepared.world.set_real(RealHosts::new(real.iter().map(|node| real_host(*node)).collect(), scenario.nodes.len()));
+    prepared
+        .world
+        .set_real(RealHosts::new(real.iter().map(|node| RealHost::numbered(*node)).collect(), scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, real.clone());
     let names = scenario.nodes.iter().enumerate().flat_map(|(number, node)| {
         let address = |version| (prepared.network.directory.address(NodeId(number as u32), version), node.name.clone());
@@ -91,6 +98,14 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     if let Some(at_hosts) = asked.at_hosts {
         at_hosts(&namespaces).map_err(machine_refuses)?;
     }
+    let names = real.iter().map(|node| scenario.nodes[node.index()].name.as_str());
+    let recorder = asked.record.map(|append| Recorder::start(append, names)).transpose().map_err(machine_refuses)?;
+    let mut keep = recorder.as_ref().map(|recorder| {
+        |at, port, frame: &Bytes| {
+            recorder.keep(at, port, frame);
+            Ok(())
+        }
+    });
     let clock = WallClock::start();
     programs.iter().for_each(|programs| programs.begin(clock));
     ends.begin(clock);
@@ -108,41 +123,27 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         machine: &mut machine,
         lateness: &mut lateness,
         after_stall,
-        journal: None,
+        journal: keep.as_mut().map(|keep| keep as &mut Journal<'_>),
         each: &mut each,
     };
     let driven = driver.run();
     let ran = clock.now().saturating_since(Instant::ZERO);
     let programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
     let kernel = ends.finish(&scenario);
-    driven.map_err(machine_refuses)?;
+    let ended = driven.map_err(machine_refuses)?;
+    recorder.map_or(Ok(()), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
     let Prepared { world, network, mut probes, scenario } = prepared;
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
     let refused = gateway.refused;
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
-    let outcome = outcome.of_real_time(Instant::ZERO.saturating_add(ran), played);
+    let outcome = outcome.of_real_time(ended, played);
     Ok(RealOutcome { outcome, lateness, refused, ran, programs, kernel: kernel.into_values().collect() })
 }
 
 fn limits(described: &description::RealTime) -> Limits {
     Limits { late_after: described.late_after, late_share: described.late_share, stall_after: described.stall_after }
-}
-
-/// A host's Ethernet address and the emulator's towards it: locally administered, by the node's number.
-fn real_host(node: NodeId) -> RealHost {
-    let [a, b, c, d] = node.0.to_be_bytes();
-    let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };
-    RealHost { node, mac: mac(1), gateway_mac: mac(0) }
-}
-
-/// The real hosts in the order of their ports: those that are namespaces first, in the order of the scenario.
-fn real_hosts(scenario: &Scenario) -> Vec<NodeId> {
-    let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
-    let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real(*node)).collect();
-    real.sort_by_key(|node| scenario.nodes[node.index()].interface().is_some());
-    real
 }
 
 /// Who is where, seen from the interface that stands for a host.
@@ -169,7 +170,7 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
     let mut namespaces = Vec::new();
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for node in real {
-        let host = real_host(*node);
+        let host = RealHost::numbered(*node);
         let address = |version| -> IpAddr { prepared.network.directory.address(*node, version) };
         let name = &prepared.scenario.nodes[node.index()].name;
         let settings = HostSettings {

@@ -143,7 +143,7 @@ fn run_scenario(scenario: &str, machine: MadeUp, after_stall: AfterStall) -> Ran
     let mut lateness = Lateness::new(Limits { stall_after: micros(10_000), ..Limits::default() });
     let mut machine = machine;
     let mut journal = Vec::new();
-    let mut keep = |entered, port, bytes: &[u8]| {
+    let mut keep = |entered, port, bytes: &Bytes| {
         journal.push((entered, port, bytes.to_vec()));
         Ok(())
     };

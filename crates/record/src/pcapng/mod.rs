@@ -8,12 +8,17 @@
 //! A block is put together in memory and handed to the writer in one piece. After an error nothing more is written: what
 //! the file then holds is a capture that lacks its end, never one with a hole in it.
 
+mod read;
+
 use fullpipe_units::Instant;
 use std::io::{self, Write};
+
+pub use read::{Block, Damaged, Reader};
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 const INTERFACE_DESCRIPTION: u32 = 1;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
 /// Codes of options, which blocks number independently of each other.
@@ -170,6 +175,23 @@ impl<W: Write> PcapngWriter<W> {
         self.end()
     }
 
+    /// The capture at an interface has ended. Packets that come later are those of others.
+    ///
+    /// # Errors
+    /// As [`PcapngWriter::packet`].
+    pub fn end_of(&mut self, interface: u32, at: Instant) -> io::Result<()> {
+        if interface as usize >= self.interfaces.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface"));
+        }
+        let nanoseconds = at.as_nanos();
+        self.begin(INTERFACE_STATISTICS);
+        self.long(interface);
+        self.long((nanoseconds >> 32) as u32);
+        self.long(nanoseconds as u32);
+        self.option(option::END, &[]);
+        self.end()
+    }
+
     /// The writer, which may hold bytes that are not flushed.
     pub fn into_inner(self) -> W {
         self.out
@@ -242,6 +264,7 @@ mod tests {
         let at = Instant::from_nanos(0x0000_0002_0304_0506);
         capture.packet(0, at, Way::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
         capture.packet(0, at, Way::Outbound, &[1, 2, 3, 4, 5, 6, 7, 8], 1500).unwrap();
+        capture.end_of(0, at).unwrap();
         #[rustfmt::skip]
         let expected: Vec<u8> = [
             // Type, length 40, magic, version 1.0, length of the section unknown; option 4, 3 bytes; end; length.
@@ -257,6 +280,8 @@ mod tests {
             // The same with 6 bytes of 1500, outbound.
             &[6, 0, 0, 0, 52, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 6, 5, 4, 3, 6, 0, 0, 0, 0xDC, 5, 0, 0],
             &[1, 2, 3, 4, 5, 6, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0],
+            // Type 5, length 28, interface 0, time high and low; end.
+            &[5, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 6, 5, 4, 3, 0, 0, 0, 0, 28, 0, 0, 0],
         ].concat();
         assert_eq!(capture.into_inner(), expected);
     }
@@ -267,6 +292,7 @@ mod tests {
         let length = capture.get_mut().len();
         let error = capture.packet(0, Instant::ZERO, Way::Inbound, &[1], 1).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(capture.end_of(0, Instant::ZERO).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         assert_eq!(capture.into_inner().len(), length);
     }
 

@@ -1,0 +1,92 @@
+//! What real programs sent, once more in virtual time.
+
+use crate::bench::{Bench, User};
+use crate::ordinary::{DOWNLOAD, serve};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A transfer between model hosts that shares the download's link, which loses packets by chance, with samples.
+const BESIDE: &str = r#"
+[[host]]
+name = "left"
+[[host]]
+name = "right"
+[[link]]
+from = "left"
+to = "client"
+rate = "100Mbit/s"
+delay = "1ms"
+[[link]]
+from = "server"
+to = "right"
+rate = "100Mbit/s"
+delay = "1ms"
+[[flow]]
+name = "beside"
+from = "left"
+to = "right"
+workload = "bulk"
+[[probe]]
+flow = "beside"
+metrics = ["cwnd_bytes", "srtt_s"]
+interval = "10ms"
+"#;
+
+/// The only run in a folder of records.
+fn run_folder(bench: &Bench, out: &str) -> PathBuf {
+    let runs: Vec<PathBuf> =
+        fs::read_dir(bench.path(out).join("runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
+    let [run] = runs.as_slice() else { panic!("one run, not {runs:?}") };
+    run.clone()
+}
+
+#[test]
+fn a_recorded_run_replayed_gives_the_same_records() {
+    let bench = Bench::new("replay", User::Caller);
+    serve(&bench);
+    let lossy = "loss = { kind = \"bernoulli\", probability = 0.01 }\nqueue = \"100packets\"";
+    bench.write("scenario.toml", DOWNLOAD.replacen("queue = \"100packets\"", lossy, 1) + BESIDE);
+    bench.call(&["run", "scenario.toml", "--real-time", "--record", "--out", "out"]).ended_with(0);
+    let arrivals = run_folder(&bench, "out").join("arrivals.pcapng");
+    fs::copy(&arrivals, bench.path("arrivals.pcapng")).expect("a copy");
+    bench.call(&["run", "scenario.toml", "--replay", "arrivals.pcapng", "--out", "again"]).ended_with(0);
+    for table in ["flows.csv", "series.csv"] {
+        let [first, again] = ["out", "again"].map(|out| fs::read(run_folder(&bench, out).join(table)).expect(table));
+        assert!(first.len() > 500, "{}", String::from_utf8_lossy(&first));
+        assert!(first == again, "{table} differs");
+    }
+    // The download is among the flows, with more packets than its megabyte needs at 1460 bytes each.
+    let flows = fs::read_to_string(run_folder(&bench, "again").join("flows.csv")).expect("flows.csv");
+    let most = flows.lines().filter(|line| line.contains("server,client")).flat_map(|line| line.split(','));
+    assert!(most.filter_map(|cell| cell.parse::<u64>().ok()).any(|number| number > 1_000_000 / 1460), "{flows}");
+
+    // Others can read the file: as many frames as arrived, all from the two hosts' interfaces.
+    let listed = Command::new("tshark")
+        .args(["-r", "arrivals.pcapng", "-T", "fields", "-e", "frame.interface_name"])
+        .current_dir(bench.path("."))
+        .output()
+        .expect("tshark");
+    let names = String::from_utf8(listed.stdout).expect("text");
+    let again: serde_json::Value =
+        serde_json::from_slice(&fs::read(run_folder(&bench, "again").join("run.json")).expect("run.json"))
+            .expect("JSON");
+    assert_eq!(names.lines().count() as u64, again["arrivals"].as_u64().expect("a number"));
+    assert!(names.lines().all(|name| ["client", "server"].contains(&name)));
+
+    // A damaged file, one without its end, and one of other hosts: a sentence and exit status 1.
+    let file = fs::read(&arrivals).expect("the file");
+    let end_bytes = 2 * 28;
+    for (name, bytes, said) in [
+        ("cut", &file[..file.len() - 3], "a block is cut off"),
+        ("endless", &file[..file.len() - end_bytes], "it has no end"),
+        ("empty", &file[..0], "it is empty"),
+        ("other", &b"not a capture at all"[..], "it is no pcapng file"),
+    ] {
+        bench.write(name, bytes);
+        bench.call(&["run", "scenario.toml", "--replay", name, "--out", name]).ended_with(1).said(said);
+    }
+    bench.write("renamed.toml", DOWNLOAD.replace("client", "customer"));
+    let other = bench.call(&["run", "renamed.toml", "--replay", "arrivals.pcapng", "--out", "renamed"]);
+    other.ended_with(1).said("it has arrivals of client, server; the scenario's real hosts are customer, server");
+}

@@ -1,0 +1,151 @@
+//! A real-time run once more in virtual time: the same world, with the arrivals that were recorded.
+//!
+//! What real hosts sent, and when it entered the model, is in the file; all else follows from the scenario and its seed. So
+//! the records are the same, byte for byte, without a namespace, a program or a wait. The machine that the driver sees is made
+//! of the file: its clock goes from one arrival or event to the next and is never late.
+
+use super::driver::{AfterStall, Driver};
+use super::gateway::{Gateway, Refused};
+use super::hosts::{RealHost, RealHosts};
+use super::recorder::ARRIVALS;
+use crate::{Options, Outcome, Plugins, Prepared, RunError, assemble};
+use bytes::Bytes;
+use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
+use fullpipe_record::pcapng::{Block, LinkType, Reader};
+use fullpipe_scenario::Scenario;
+use fullpipe_units::{Duration, Instant, NodeId};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+/// The result of a replay.
+#[derive(Debug)]
+pub struct Replayed {
+    /// What the model has seen.
+    pub outcome: Outcome,
+    /// Frames that did not enter the model.
+    pub refused: Refused,
+    /// Arrivals in the file.
+    pub arrivals: u64,
+}
+
+/// Runs a scenario in virtual time with the arrivals that a real-time run of it has recorded. `stop` is asked ten times in a
+/// second of the scenario.
+///
+/// # Errors
+/// As [`crate::prepare`]; and if the file is damaged or of other hosts.
+pub fn replay(
+    scenario: Arc<Scenario>,
+    options: &Options,
+    file: &[u8],
+    stop: &dyn Fn() -> bool,
+) -> Result<Replayed, RunError> {
+    let real = real_nodes(&scenario);
+    let names: Vec<&str> = real.iter().map(|node| scenario.nodes[node.index()].name.as_str()).collect();
+    let mut machine = Recording::read(file, &names).map_err(RunError::Recording)?;
+    let arrivals = machine.arrivals.len() as u64;
+    let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), options, Plugins::default())?;
+    let hosts = real.iter().map(|node| RealHost::numbered(*node)).collect();
+    prepared.world.set_real(RealHosts::new(hosts, scenario.nodes.len()));
+    let mut gateway = Gateway::new(&scenario, &prepared.network, real);
+    // Virtual time is never late.
+    let never = Duration::from_nanos(u64::MAX);
+    let mut lateness = Lateness::new(Limits { late_after: never, stall_after: never, ..Limits::default() });
+    let driver = Driver {
+        prepared: &mut prepared,
+        gateway: &mut gateway,
+        machine: &mut machine,
+        lateness: &mut lateness,
+        after_stall: AfterStall::CatchUp,
+        journal: None,
+        each: &mut |_, _| stop(),
+    };
+    let ended = driver.run().map_err(|error| RunError::Machine(error.to_string()))?;
+    let Prepared { world, network, mut probes, scenario } = prepared;
+    probes.sort();
+    let outcome = Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new());
+    Ok(Replayed { outcome, refused: gateway.refused, arrivals })
+}
+
+/// The real hosts in the order of their ports: those that are namespaces first, in the order of the scenario.
+pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
+    let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
+    let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real(*node)).collect();
+    real.sort_by_key(|node| scenario.nodes[node.index()].interface().is_some());
+    real
+}
+
+/// A machine made of a recording.
+#[derive(Debug)]
+struct Recording {
+    clock: Instant,
+    arrivals: VecDeque<Arrival>,
+    /// How far the model came.
+    end: Instant,
+}
+
+impl Recording {
+    /// Reads a file whose interfaces must be of these hosts, in this order.
+    fn read(file: &[u8], hosts: &[&str]) -> Result<Self, String> {
+        let mut known = Vec::new();
+        let mut arrivals = VecDeque::new();
+        let mut end: Option<Instant> = None;
+        let mut last = Instant::ZERO;
+        for block in Reader::new(file) {
+            match block.map_err(|damaged| damaged.to_string())? {
+                Block::Interface { name, link_type: LinkType::Ethernet } => known.push(name),
+                Block::Interface { name, .. } => return Err(format!("interface {name} has no Ethernet frames")),
+                Block::Packet { at, .. } if at < last => return Err(format!("an arrival at {at} is out of order")),
+                Block::Packet { interface, at, bytes } => {
+                    last = at;
+                    arrivals.push_back(Arrival { port: interface as usize, at, bytes: Bytes::copy_from_slice(bytes) });
+                }
+                Block::End { at, .. } => end = Some(at),
+            }
+        }
+        if known != hosts {
+            let (known, hosts) = (known.join(", "), hosts.join(", "));
+            return Err(format!("it has arrivals of {known}; the scenario's real hosts are {hosts}"));
+        }
+        match end {
+            Some(end) if end >= last => Ok(Recording { clock: Instant::ZERO, arrivals, end }),
+            Some(_) => Err("arrivals are later than its end".to_owned()),
+            None => Err(format!("it has no end, so it is no {ARRIVALS} of a finished run")),
+        }
+    }
+}
+
+impl Machine for Recording {
+    fn now(&self) -> Instant {
+        self.clock
+    }
+
+    fn wait(&mut self, deadline: Instant) -> io::Result<()> {
+        let next = self.arrivals.front().map_or(self.end, |arrival| arrival.at);
+        self.clock = self.clock.max(deadline.min(next).min(self.end));
+        Ok(())
+    }
+
+    fn receive(&mut self, arrivals: &mut Vec<Arrival>) -> io::Result<()> {
+        while self.arrivals.front().is_some_and(|arrival| arrival.at <= self.clock) {
+            arrivals.extend(self.arrivals.pop_front());
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, _port: usize, _frame: Vec<u8>) {}
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn hold(&mut self, _by: Duration) {}
+
+    fn take_drops(&mut self) -> io::Result<u64> {
+        Ok(0)
+    }
+
+    fn done(&self) -> bool {
+        self.clock >= self.end
+    }
+}

@@ -1,0 +1,331 @@
+//! Reads captures as this crate writes them: one little-endian section, times in nanoseconds, whole packets in enhanced
+//! packet blocks (draft-ietf-opsawg-pcapng). Blocks of other kinds are left out, as the draft asks of readers. A file that
+//! was damaged, or that another program has written in another way, is refused with a sentence; nothing in it panics.
+
+use super::{
+    BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS, LinkType, NANOSECONDS,
+    SECTION_HEADER, option,
+};
+use fullpipe_units::Instant;
+use std::fmt;
+
+/// Bytes of a block besides its body: type, length, and length again.
+const FRAMING_BYTES: usize = 12;
+
+/// Why a capture cannot be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// Offset in the file of the block that is wrong.
+    pub offset_bytes: usize,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "byte {}: {}", self.offset_bytes, self.reason)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+/// What a capture holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block<'a> {
+    /// A further interface.
+    Interface {
+        /// Its name; empty if it has none.
+        name: &'a str,
+        /// What its packets begin with.
+        link_type: LinkType,
+    },
+    /// A packet.
+    Packet {
+        /// Number of the interface, which was described before.
+        interface: u32,
+        /// When.
+        at: Instant,
+        /// All of it.
+        bytes: &'a [u8],
+    },
+    /// The capture at an interface has ended.
+    End {
+        /// Number of the interface, which was described before.
+        interface: u32,
+        /// When.
+        at: Instant,
+    },
+}
+
+/// Reads a capture from memory, block by block. After an error there is nothing more.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    file: &'a [u8],
+    offset: usize,
+    begun: bool,
+    interfaces: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of a file's bytes.
+    pub fn new(file: &'a [u8]) -> Self {
+        Reader { file, offset: 0, begun: false, interfaces: 0 }
+    }
+
+    /// The next block that means something here; `None` behind the last.
+    fn read(&mut self) -> Result<Option<Block<'a>>, &'static str> {
+        if self.file.is_empty() {
+            return Err("it is empty");
+        }
+        while self.offset < self.file.len() {
+            let (kind, body, length) = block(&self.file[self.offset..])?;
+            let meaning = self.meaning(kind, body)?;
+            self.offset += length;
+            if meaning.is_some() {
+                return Ok(meaning);
+            }
+        }
+        Ok(None)
+    }
+
+    fn meaning(&mut self, kind: u32, body: &'a [u8]) -> Result<Option<Block<'a>>, &'static str> {
+        if !self.begun {
+            return if kind == SECTION_HEADER { self.section(body) } else { Err("it is no pcapng file") };
+        }
+        match kind {
+            SECTION_HEADER => Err("a second section begins; only files with one are read"),
+            INTERFACE_DESCRIPTION => self.interface(body).map(Some),
+            ENHANCED_PACKET => self.packet(body).map(Some),
+            INTERFACE_STATISTICS => {
+                let (interface, at) = self.stamp(body)?;
+                Ok(Some(Block::End { interface, at }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn section(&mut self, body: &[u8]) -> Result<Option<Block<'a>>, &'static str> {
+        let magic = long(body, 0).ok_or("the section's header is cut off")?;
+        if magic != BYTE_ORDER_MAGIC {
+            return Err("the section's byte-order magic is wrong");
+        }
+        if long(body, 4) != Some(1) {
+            return Err("it is not of version 1.0");
+        }
+        self.begun = true;
+        Ok(None)
+    }
+
+    fn interface(&mut self, body: &'a [u8]) -> Result<Block<'a>, &'static str> {
+        let kind = long(body, 0).ok_or("an interface's description is cut off")? & 0xffff;
+        let link_type = match kind {
+            kind if kind == LinkType::Ethernet as u32 => LinkType::Ethernet,
+            kind if kind == LinkType::Raw as u32 => LinkType::Raw,
+            _ => return Err("an interface has neither Ethernet frames nor IP packets"),
+        };
+        let (mut name, mut resolution) = ("", None);
+        let mut options = body.get(8..).ok_or("an interface's description is cut off")?;
+        while let Some((code, value)) = next_option(&mut options)? {
+            match code {
+                option::INTERFACE_NAME => {
+                    name = std::str::from_utf8(value).map_err(|_| "an interface's name is not UTF-8")?;
+                }
+                option::INTERFACE_RESOLUTION => resolution = value.first().copied(),
+                _ => {}
+            }
+        }
+        if resolution != Some(NANOSECONDS) {
+            return Err("an interface's times are not in nanoseconds");
+        }
+        self.interfaces += 1;
+        Ok(Block::Interface { name, link_type })
+    }
+
+    fn packet(&self, body: &'a [u8]) -> Result<Block<'a>, &'static str> {
+        let (interface, at) = self.stamp(body)?;
+        let (Some(captured), Some(original)) = (long(body, 12), long(body, 16)) else {
+            return Err("a packet's header is cut off");
+        };
+        if captured != original {
+            return Err("a packet was not kept whole");
+        }
+        let bytes = body.get(20..).and_then(|rest| rest.get(..captured as usize));
+        let bytes = bytes.ok_or("a packet is longer than its block")?;
+        Ok(Block::Packet { interface, at, bytes })
+    }
+
+    /// Interface and time, with which blocks of packets and of statistics begin.
+    fn stamp(&self, body: &[u8]) -> Result<(u32, Instant), &'static str> {
+        let (Some(interface), Some(high), Some(low)) = (long(body, 0), long(body, 4), long(body, 8)) else {
+            return Err("a block's time is cut off");
+        };
+        if interface >= self.interfaces {
+            return Err("a block is of an interface that was not described");
+        }
+        Ok((interface, Instant::from_nanos(u64::from(high) << 32 | u64::from(low))))
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Result<Block<'a>, Damaged>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = self.read().map_err(|reason| Damaged { offset_bytes: self.offset, reason });
+        if read.is_err() {
+            // One error, then nothing; an empty file has said its error at its first byte.
+            self.file = &[0];
+            self.offset = 1;
+        }
+        read.transpose()
+    }
+}
+
+/// A block's type, body and length in all.
+fn block(rest: &[u8]) -> Result<(u32, &[u8], usize), &'static str> {
+    let (Some(kind), Some(length)) = (long(rest, 0), long(rest, 4)) else { return Err("a block is cut off") };
+    // The first block's length of a big-endian file makes no sense here, and its type reads the same either way.
+    if kind == SECTION_HEADER && long(rest, 8) == Some(BYTE_ORDER_MAGIC.swap_bytes()) {
+        return Err("its numbers are big-endian; only little-endian files are read");
+    }
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if length < FRAMING_BYTES || !length.is_multiple_of(4) {
+        return Err("a block's length is impossible");
+    }
+    let whole = rest.get(..length).ok_or("a block is cut off")?;
+    if whole[length - 4..] != whole[4..8] {
+        return Err("a block's two lengths differ");
+    }
+    Ok((kind, &whole[8..length - 4], length))
+}
+
+/// Takes the next option off; `None` behind the last.
+fn next_option<'a>(options: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, &'static str> {
+    if options.is_empty() {
+        return Ok(None);
+    }
+    let header = long(options, 0).ok_or("an option is cut off")?;
+    let (code, length) = (header as u16, (header >> 16) as usize);
+    if code == option::END {
+        return Ok(None);
+    }
+    let value = options.get(4..4 + length).ok_or("an option is cut off")?;
+    *options = options.get(4 + length.next_multiple_of(4)..).ok_or("an option is cut off")?;
+    Ok(Some((code, value)))
+}
+
+fn long(bytes: &[u8], offset: usize) -> Option<u32> {
+    let bytes = bytes.get(offset..)?.get(..4)?;
+    Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Interface, PcapngWriter, Section, Way};
+    use super::*;
+
+    fn capture() -> Vec<u8> {
+        let section = Section { application: "test", ..Section::default() };
+        let mut capture = PcapngWriter::new(Vec::new(), &section).unwrap();
+        for name in ["client", "server"] {
+            let link_type = LinkType::Ethernet;
+            capture.interface(&Interface { name, description: "a host", link_type, snap_bytes: 0 }).unwrap();
+        }
+        let at = Instant::from_nanos(0x0000_0002_0304_0506);
+        capture.packet(1, at, Way::Inbound, &[1, 2, 3, 4, 5], 5).unwrap();
+        capture.packet(0, at, Way::Inbound, &[], 0).unwrap();
+        capture.end_of(0, Instant::from_nanos(u64::MAX)).unwrap();
+        capture.into_inner()
+    }
+
+    fn error(file: &[u8]) -> Damaged {
+        let mut reader = Reader::new(file);
+        let error = reader.find_map(Result::err).expect("an error");
+        assert_eq!(reader.next(), None, "nothing follows an error");
+        error
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let at = Instant::from_nanos(0x0000_0002_0304_0506);
+        let link_type = LinkType::Ethernet;
+        let expected = [
+            Block::Interface { name: "client", link_type },
+            Block::Interface { name: "server", link_type },
+            Block::Packet { interface: 1, at, bytes: &[1, 2, 3, 4, 5] },
+            Block::Packet { interface: 0, at, bytes: &[] },
+            Block::End { interface: 0, at: Instant::from_nanos(u64::MAX) },
+        ];
+        let file = capture();
+        let read: Vec<_> = Reader::new(&file).collect::<Result<_, _>>().unwrap();
+        assert_eq!(read, expected);
+        // A block of a kind that nobody knows (here one for local use), before all packets.
+        let unknown = [3, 0, 0, 0x80, 16, 0, 0, 0, 9, 9, 9, 9, 16, 0, 0, 0];
+        let header = 40;
+        let with = [&file[..header], &unknown, &file[header..]].concat();
+        assert_eq!(Reader::new(&with).collect::<Result<Vec<_>, _>>().unwrap(), expected);
+    }
+
+    /// A file that ends within a block is refused there; one that ends between blocks is a shorter capture.
+    #[test]
+    fn a_file_cut_anywhere_is_told() {
+        let file = capture();
+        let mut ends = vec![0];
+        while let Some(length) = long(&file, ends[ends.len() - 1] + 4) {
+            ends.push(ends[ends.len() - 1] + length as usize);
+        }
+        assert_eq!((ends.len(), ends[ends.len() - 1]), (7, file.len()), "six blocks");
+        for cut in 1..file.len() {
+            let last = *ends.iter().filter(|end| **end <= cut).max().unwrap();
+            if last == cut {
+                assert!(Reader::new(&file[..cut]).all(|block| block.is_ok()), "cut at {cut}");
+            } else {
+                assert_eq!(error(&file[..cut]), Damaged { offset_bytes: last, reason: "a block is cut off" });
+            }
+        }
+        assert_eq!(error(&[]).to_string(), "byte 0: it is empty");
+    }
+
+    /// Any byte changed to any of some values: an answer, never a panic, and what is read lies within the file.
+    #[test]
+    fn no_damage_panics() {
+        let file = capture();
+        let mut refused = 0;
+        for place in 0..file.len() {
+            for change in [0x01, 0x80, 0xff, 0x40] {
+                let mut damaged = file.clone();
+                damaged[place] ^= change;
+                refused += u32::from(Reader::new(&damaged).any(|block| block.is_err()));
+            }
+        }
+        assert!(refused > 200, "{refused}");
+    }
+
+    #[test]
+    fn damage_has_a_sentence() {
+        let change = |place: usize, value: &[u8]| {
+            let mut file = capture();
+            file[place..place + value.len()].copy_from_slice(value);
+            error(&file)
+        };
+        // The section's header has 40 bytes. An interface's description has 16 of header, 4 + 8 of name, 4 + 8 of text,
+        // 4 + 4 of resolution, 4 of end and 4 of length: 56; so the packet is at 152 and the second one at 204.
+        let said = |offset_bytes, reason| Damaged { offset_bytes, reason };
+        assert_eq!(change(0, &[0]), said(0, "it is no pcapng file"));
+        assert_eq!(
+            change(8, &[0x1a, 0x2b, 0x3c, 0x4d]).reason,
+            "its numbers are big-endian; only little-endian files are read"
+        );
+        assert_eq!(change(8, &[0]), said(0, "the section's byte-order magic is wrong"));
+        assert_eq!(change(12, &[2]), said(0, "it is not of version 1.0"));
+        assert_eq!(change(40 + 8, &[9]), said(40, "an interface has neither Ethernet frames nor IP packets"));
+        assert_eq!(change(40 + 20, &[0xff]), said(40, "an interface's name is not UTF-8"));
+        assert_eq!(change(40 + 44, &[6]), said(40, "an interface's times are not in nanoseconds"));
+        assert_eq!(change(40 + 16 + 2, &[200]), said(40, "an option is cut off"));
+        assert_eq!(change(152 + 4, &[53]), said(152, "a block's length is impossible"));
+        assert_eq!(change(152 + 4, &[48]), said(152, "a block's two lengths differ"));
+        assert_eq!(change(152 + 8, &[2]), said(152, "a block is of an interface that was not described"));
+        assert_eq!(change(152 + 20, &[4]), said(152, "a packet was not kept whole"));
+        assert_eq!(change(152 + 20, &[99, 0, 0, 0, 99]), said(152, "a packet is longer than its block"));
+        assert_eq!(change(152, &[10, 13, 13, 10]).reason, "a second section begins; only files with one are read");
+    }
+}

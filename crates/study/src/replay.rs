@@ -1,0 +1,56 @@
+//! The laboratory of replays: a real-time run once more in virtual time, with the arrivals that it recorded.
+
+use crate::laboratory::{self, VirtualLaboratory};
+use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use fullpipe_lab::real_time;
+use fullpipe_scenario::Override;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Runs scenarios in virtual time with arrivals from a file.
+#[derive(Clone, Debug)]
+pub struct ReplayLaboratory {
+    resolver: VirtualLaboratory,
+    arrivals: Vec<u8>,
+}
+
+impl ReplayLaboratory {
+    /// A laboratory of this build, with a file that a real-time run of the scenario has written.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn open(build: impl Into<String>, arrivals: &Path) -> std::io::Result<Self> {
+        Ok(ReplayLaboratory { resolver: VirtualLaboratory::new(build), arrivals: std::fs::read(arrivals)? })
+    }
+}
+
+impl Laboratory for ReplayLaboratory {
+    fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
+        let mut resolved = self.resolver.resolve(scenario, overrides)?;
+        resolved.content.extend(b"\narrivals: ");
+        resolved.content.extend(Sha256::digest(&self.arrivals));
+        Ok(resolved)
+    }
+
+    fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        let loaded = laboratory::load(scenario, seed, options)?;
+        let lab_options = laboratory::lab_options(options);
+        let stop = || options.stop.load(Ordering::Relaxed);
+        let result = real_time::replay(Arc::new(loaded), &lab_options, &self.arrivals, &stop);
+        let result = result.map_err(|error| RunError::Failed(error.to_string()))?;
+        if stop() {
+            return Err(RunError::Interrupted);
+        }
+        let mut records = laboratory::records(&result.outcome, scenario, options, "replay")?;
+        records.facts.insert("arrivals".to_owned(), json!(result.arrivals));
+        records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
+        Ok(records)
+    }
+
+    fn build(&self) -> String {
+        self.resolver.build()
+    }
+}
