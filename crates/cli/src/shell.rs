@@ -33,6 +33,7 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
         eprintln!("at {host}: hosts are known by name; the run ends with the shell");
     }
     let asked = RealTimeOptions {
+        record: None,
         options: &lab::Options::default(),
         home: &home,
         folder: folder.as_deref(),

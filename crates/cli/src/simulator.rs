@@ -76,6 +76,7 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
     };
     let capture = |host: &str| capture(logs.unwrap_or(Path::new(".")), host);
     let asked = RealTimeOptions {
+        record: None,
         options: &Options::default(),
         home: &home,
         folder: None,

@@ -776,7 +776,7 @@ impl<O: Observer> Network<O> {
     fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
         let routers = self.path(ends.source.node, node).len().saturating_sub(1);
         let seen = match packet.version {
-            IpVersion::V4 => self.translators.seen_at(node, ends, self.transport_flags(whole)),
+            IpVersion::V4 => self.translators.seen_at(node, ends, self.translated_as(whole)),
             IpVersion::V6 => ends,
         };
         // Packets that are not cut show a number that tells them apart from their neighbours, the same at both ends.

@@ -7,6 +7,7 @@
 mod bench;
 mod hostile;
 mod killed;
+mod nat;
 mod ordinary;
 mod programs;
 mod replay;

@@ -12,14 +12,32 @@ const BESIDE: &str = r#"
 name = "left"
 [[host]]
 name = "right"
+[[router]]
+name = "near"
+[[router]]
+name = "far"
 [[link]]
+name = "left-near"
 from = "left"
-to = "client"
+to = "near"
 rate = "100Mbit/s"
 delay = "1ms"
 [[link]]
-from = "server"
+name = "client-near"
+from = "client"
+to = "near"
+rate = "100Mbit/s"
+delay = "1ms"
+[[link]]
+name = "far-right"
+from = "far"
 to = "right"
+rate = "100Mbit/s"
+delay = "1ms"
+[[link]]
+name = "far-server"
+from = "far"
+to = "server"
 rate = "100Mbit/s"
 delay = "1ms"
 [[flow]]
@@ -46,7 +64,9 @@ fn a_recorded_run_replayed_gives_the_same_records() {
     let bench = Bench::new("replay", User::Caller);
     serve(&bench);
     let lossy = "loss = { kind = \"bernoulli\", probability = 0.01 }\nqueue = \"100packets\"";
-    bench.write("scenario.toml", DOWNLOAD.replacen("queue = \"100packets\"", lossy, 1) + BESIDE);
+    let shared = DOWNLOAD.replacen("queue = \"100packets\"", lossy, 1);
+    let shared = shared.replacen("from = \"client\"\nto = \"server\"", "from = \"near\"\nto = \"far\"", 1);
+    bench.write("scenario.toml", shared + BESIDE);
     bench.call(&["run", "scenario.toml", "--real-time", "--record", "--out", "out"]).ended_with(0);
     let arrivals = run_folder(&bench, "out").join("arrivals.pcapng");
     fs::copy(&arrivals, bench.path("arrivals.pcapng")).expect("a copy");
@@ -83,8 +103,9 @@ fn a_recorded_run_replayed_gives_the_same_records() {
         ("empty", &file[..0], "it is empty"),
         ("other", &b"not a capture at all"[..], "it is no pcapng file"),
     ] {
-        bench.write(name, bytes);
-        bench.call(&["run", "scenario.toml", "--replay", name, "--out", name]).ended_with(1).said(said);
+        let damaged = format!("{name}.pcapng");
+        bench.write(&damaged, bytes);
+        bench.call(&["run", "scenario.toml", "--replay", &damaged, "--out", name]).ended_with(1).said(said);
     }
     bench.write("renamed.toml", DOWNLOAD.replace("client", "customer"));
     let other = bench.call(&["run", "renamed.toml", "--replay", "arrivals.pcapng", "--out", "renamed"]);

@@ -10,7 +10,7 @@ use crate::witness::Witness;
 use crate::world::World;
 use bytes::Bytes;
 use fullpipe_emulate::Arrival;
-use fullpipe_network::wire::{self, ParsedContent, Summary, Transport as Upper};
+use fullpipe_network::wire::{self, ParsedContent, Summary, Translation, Transport as Upper};
 use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Packet, Side};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
@@ -131,7 +131,16 @@ impl Gateway {
             self.refused.unroutable += 1;
             return;
         };
-        let tuple = (summary.protocol, summary.source, summary.destination);
+        if network.is_inside_nat(to, from) {
+            self.refused.unroutable += 1;
+            return;
+        }
+        let inbound = self.through_nat(network, to, &summary, bytes);
+        let (to, bytes) = inbound.as_ref().map_or((to, bytes), |(to, bytes)| (*to, bytes));
+        let Some(tuple) = conversation_of(network, &summary, bytes, inbound.is_some()) else {
+            self.refused.malformed += 1;
+            return;
+        };
         let known = match self.conversations.get(&tuple) {
             Some(known) => *known,
             None if self.conversations.len() >= 2 * MAX_CONVERSATIONS => {
@@ -149,11 +158,11 @@ impl Gateway {
             version: summary.version,
             ..Packet::new(known.flow, to, summary.total_bytes, Content::Udp { payload_bytes: summary.payload_bytes })
         };
-        if world.is_real(to) {
+        if world.is_real(to) || network.is_nat(to) {
             let bytes = bytes.slice(..summary.total_bytes as usize);
             let content = Content::Wire {
                 payload_bytes: summary.payload_bytes,
-                protocol: summary.protocol,
+                protocol: tuple.0,
                 flags: match summary.transport {
                     Upper::Tcp { flags, .. } => flags,
                     _ => 0,
@@ -165,6 +174,31 @@ impl Gateway {
         } else {
             self.enter_model(network, from, packet, bytes);
         }
+    }
+
+    /// A packet for the outside address of a translator, as the host inside will get it, and that host: whose port it is is
+    /// known from the mappings of now; whether it may pass is seen when it gets there. `None`: it is for no such address, or
+    /// nobody has the port.
+    fn through_nat(
+        &self,
+        network: &Network<Witness>,
+        to: NodeId,
+        summary: &Summary,
+        bytes: &Bytes,
+    ) -> Option<(NodeId, Bytes)> {
+        if summary.version != IpVersion::V4 || !network.is_nat(to) {
+            return None;
+        }
+        let (protocol, port) = match summary.transport {
+            Upper::IcmpError => wire::quoted(bytes).map(|quoted| (quoted.protocol, quoted.source.port()))?,
+            _ => (summary.protocol, summary.destination.port()),
+        };
+        let inside = network.behind_nat(to, protocol, port)?;
+        let destination = SocketAddr::new(network.directory.address(inside.node, IpVersion::V4), inside.port);
+        let mut changed = bytes[..summary.total_bytes as usize].to_vec();
+        let translation = Translation { source: None, destination: Some(destination) };
+        translation.apply(&mut changed).ok()?;
+        Some((inside.node, changed.into()))
     }
 
     /// A packet for an endpoint of the model, which understands fields, not bytes.
@@ -236,4 +270,23 @@ impl Gateway {
         self.conversations.insert(reverse, Known { flow: flow.reverse(), routers });
         known
     }
+}
+
+/// The conversation that a packet belongs to. An ICMP error belongs to that of the packet that it is about, where there are
+/// translators: they let it pass if they know that (RFC 5508 REQ-3 to REQ-5). `None` if it quotes nothing that can be read.
+fn conversation_of(
+    network: &Network<Witness>,
+    summary: &Summary,
+    bytes: &Bytes,
+    translated: bool,
+) -> Option<FiveTuple> {
+    if summary.transport == Upper::IcmpError && network.has_nats() {
+        let quoted = wire::quoted(bytes)?;
+        return Some((quoted.protocol, quoted.destination, quoted.source));
+    }
+    if !translated {
+        return Some((summary.protocol, summary.source, summary.destination));
+    }
+    let changed = Summary::of(bytes).ok()?;
+    Some((changed.protocol, changed.source, changed.destination))
 }

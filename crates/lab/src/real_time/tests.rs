@@ -1,6 +1,7 @@
 //! The driver on a machine that is made up: its clock and its frames are what the test says.
 
 mod hostile;
+mod nat;
 
 use super::driver::{AfterStall, Driver};
 use super::gateway::Gateway;

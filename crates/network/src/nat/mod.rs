@@ -10,7 +10,10 @@
 //! or is not let in, is dropped. If a UDP mapping ends and a new one has another port, the outside host answers to the new
 //! one from then on.
 //!
-//! Not modelled: hairpinning (inside hosts reach each other directly), ICMP, mappings that an administrator makes.
+//! ICMP echo of real hosts has mappings of its own, whose ports are the identifiers (RFC 5508 REQ-1); an ICMP error passes as
+//! what it quotes would.
+//!
+//! Not modelled: hairpinning (inside hosts reach each other directly), mappings that an administrator makes.
 //! IPv6 packets pass untouched.
 
 mod session;

@@ -112,6 +112,14 @@ impl Table {
         self.mappings.get(&inside).map(|mapping| mapping.port)
     }
 
+    /// The inside endpoint that has this outside port now.
+    pub(super) fn inside(&self, port: u16, now: Instant) -> Option<Endpoint> {
+        match self.ports.get(&port)? {
+            Port::Mapped(inside) => self.mappings.get(inside).filter(|mapping| mapping.expires > now).map(|_| *inside),
+            Port::Resting(_) => None,
+        }
+    }
+
     /// Mappings that have not ended.
     pub(super) fn alive(&self, now: Instant) -> u64 {
         self.mappings.values().filter(|mapping| mapping.expires > now).count() as u64

@@ -34,20 +34,48 @@ struct Translator {
     inside: BTreeSet<NodeId>,
     udp: Table,
     tcp: Table,
+    /// Of echo requests, whose identifiers are the ports (RFC 5508 REQ-1).
+    echo: Table,
     counters: NatCounters,
 }
 
-/// A packet's transport, as far as a translator looks at it: the flags of a TCP segment, or `None` for UDP.
-type Flags = Option<u16>;
+/// A packet's transport, as far as a translator looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Translated {
+    /// UDP, and whatever else has mappings like it.
+    Udp,
+    /// A TCP segment with these flags.
+    Tcp(u16),
+    /// ICMP echo.
+    Echo,
+}
+
+impl Translated {
+    fn flags(self) -> Option<u16> {
+        match self {
+            Translated::Tcp(flags) => Some(flags),
+            Translated::Udp | Translated::Echo => None,
+        }
+    }
+}
 
 impl Translator {
-    fn table(&self, flags: Flags) -> &Table {
-        if flags.is_some() { &self.tcp } else { &self.udp }
+    fn table(&self, transport: Translated) -> &Table {
+        match transport {
+            Translated::Udp => &self.udp,
+            Translated::Tcp(_) => &self.tcp,
+            Translated::Echo => &self.echo,
+        }
     }
 
     /// Whether a packet may pass from `side`.
-    fn pass(&mut self, now: Instant, side: Side, inside: Endpoint, remote: Endpoint, flags: Flags) -> bool {
-        let table = if flags.is_some() { &mut self.tcp } else { &mut self.udp };
+    fn pass(&mut self, now: Instant, side: Side, inside: Endpoint, remote: Endpoint, transport: Translated) -> bool {
+        let flags = transport.flags();
+        let table = match transport {
+            Translated::Udp => &mut self.udp,
+            Translated::Tcp(_) => &mut self.tcp,
+            Translated::Echo => &mut self.echo,
+        };
         let passes = match side {
             Side::Inside => table.outbound(now, inside, remote, flags, &mut self.rules).map(|_| ()),
             Side::Outside => table.inbound(now, inside, remote, flags, &self.rules),
@@ -81,6 +109,7 @@ impl Translators {
             inside,
             udp: Table::default(),
             tcp: Table::default(),
+            echo: Table::default(),
             counters: NatCounters::default(),
         };
         self.translators.insert(place, translator);
@@ -103,11 +132,11 @@ impl Translators {
     }
 
     /// What an endpoint looks like behind those of the translators around it for which `between` holds.
-    fn seen(&self, endpoint: Endpoint, flags: Flags, between: impl Fn(usize) -> bool) -> Endpoint {
+    fn seen(&self, endpoint: Endpoint, transport: Translated, between: impl Fn(usize) -> bool) -> Endpoint {
         let around = self.around.get(&endpoint.node).map_or(&[][..], Vec::as_slice);
         around.iter().filter(|number| between(**number)).fold(endpoint, |inside, number| {
             let translator = &self.translators[*number];
-            match translator.table(flags).port(inside) {
+            match translator.table(transport).port(inside) {
                 Some(port) => Endpoint { node: translator.rules.router, port },
                 None => inside,
             }
@@ -115,29 +144,35 @@ impl Translators {
     }
 
     /// What the ends of a flow look like at a host.
-    pub(crate) fn seen_at(&self, viewer: NodeId, ends: Ends, flags: Flags) -> Ends {
-        let seen = |endpoint| self.seen(endpoint, flags, |number| !self.contains(number, viewer));
+    pub(crate) fn seen_at(&self, viewer: NodeId, ends: Ends, transport: Translated) -> Ends {
+        let seen = |endpoint| self.seen(endpoint, transport, |number| !self.contains(number, viewer));
         Ends { source: seen(ends.source), destination: seen(ends.destination) }
     }
 
     /// Whether a packet may pass the translator at `router`.
-    fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, flags: Flags) -> bool {
+    fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, transport: Translated) -> bool {
         let Some(&number) = self.at.get(&router) else { return true };
         let (side, host, remote) =
             match (self.contains(number, ends.source.node), self.contains(number, ends.destination.node)) {
                 (true, false) => (Side::Inside, ends.source, ends.destination),
                 (false, true) => (Side::Outside, ends.destination, ends.source),
+                // For the outside address itself, by a port that nobody inside has.
+                (false, false) if ends.destination.node == router => {
+                    self.translators[number].counters.unsolicited += 1;
+                    return false;
+                }
                 _ => return true,
             };
-        let inside = self.seen(host, flags, |other| other < number);
-        let remote = self.seen(remote, flags, |other| !self.contains(other, host.node));
-        self.translators[number].pass(now, side, inside, remote, flags)
+        let inside = self.seen(host, transport, |other| other < number);
+        let remote = self.seen(remote, transport, |other| !self.contains(other, host.node));
+        self.translators[number].pass(now, side, inside, remote, transport)
     }
 
     fn counters(&self, router: NodeId, now: Instant) -> Option<NatCounters> {
         let translator = &self.translators[*self.at.get(&router)?];
-        let mappings = translator.udp.made + translator.tcp.made;
-        let expired = mappings - translator.udp.alive(now) - translator.tcp.alive(now);
+        let tables = [&translator.udp, &translator.tcp, &translator.echo];
+        let mappings = tables.iter().map(|table| table.made).sum();
+        let expired = mappings - tables.iter().map(|table| table.alive(now)).sum::<u64>();
         Some(NatCounters { mappings, expired, ..translator.counters })
     }
 }
@@ -179,10 +214,10 @@ impl<O: Observer> Network<O> {
     pub(crate) fn translate(&mut self, router: NodeId, handle: Handle) {
         let packet = self.arena.get(handle);
         let (flow, destination) = (packet.flow, packet.destination);
-        let flags = self.transport_flags(handle);
+        let transport = self.translated_as(handle);
         let passes = match self.directory.ends(flow) {
             _ if packet.version == IpVersion::V6 => true,
-            Some(ends) => self.translators.pass(self.now, router, ends, flags),
+            Some(ends) => self.translators.pass(self.now, router, ends, transport),
             None => false,
         };
         if !passes {
@@ -193,12 +228,43 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// Flags of a TCP segment; `None` for UDP and its fragments.
-    pub(crate) fn transport_flags(&self, handle: Handle) -> Flags {
+    /// What a translator takes a packet for. Fragments are of UDP.
+    pub(crate) fn translated_as(&self, handle: Handle) -> Translated {
         match &self.arena.get(handle).content {
-            Content::Tcp(header) => Some(header.flags),
-            Content::Wire { protocol, flags, .. } if *protocol == wire::TCP => Some(*flags),
-            _ => None,
+            Content::Tcp(header) => Translated::Tcp(header.flags),
+            Content::Wire { protocol, flags, .. } if *protocol == wire::TCP => Translated::Tcp(*flags),
+            Content::Wire { protocol, .. } if *protocol == wire::ICMP => Translated::Echo,
+            _ => Translated::Udp,
         }
+    }
+
+    /// Whether the node translates addresses.
+    pub fn is_nat(&self, node: NodeId) -> bool {
+        self.translators.at.contains_key(&node)
+    }
+
+    /// Whether any node does.
+    pub fn has_nats(&self) -> bool {
+        !self.translators.at.is_empty()
+    }
+
+    /// Whether the host is inside the translator at `router`.
+    pub fn is_inside_nat(&self, router: NodeId, host: NodeId) -> bool {
+        self.translators.at.get(&router).is_some_and(|number| self.translators.contains(*number, host))
+    }
+
+    /// The host behind the translator at `router` whose packets of this protocol leave by `port` now, with its own port, through
+    /// all translators that stand behind each other; `None` if there is none.
+    pub fn behind_nat(&self, router: NodeId, protocol: u8, port: u16) -> Option<Endpoint> {
+        let transport = match protocol {
+            wire::TCP => Translated::Tcp(0),
+            wire::ICMP => Translated::Echo,
+            _ => Translated::Udp,
+        };
+        let mut found = Endpoint { node: router, port };
+        while let Some(number) = self.translators.at.get(&found.node) {
+            found = self.translators.translators[*number].table(transport).inside(found.port, self.now)?;
+        }
+        Some(found)
     }
 }

@@ -29,7 +29,7 @@ pub use neighbour::{Answer, Neighbour};
 pub use read::{Malformed, Parsed, ParsedContent, parse};
 pub use reassembly::{Reassembler, Reassembly};
 pub use rewrite::{HopLimit, Translation, Untranslatable};
-pub use summary::{Fragment, Quoted, Summary, Transport};
+pub use summary::{Fragment, Quoted, Summary, Transport, quoted};
 pub use write::{Unwritable, write};
 
 /// Numbers of protocols (the registry of protocol numbers).

@@ -77,6 +77,9 @@ impl<'a> Reader<'a> {
         if self.file.is_empty() {
             return Err("it is empty");
         }
+        if !self.begun && long(self.file, 0).is_some_and(|kind| kind != SECTION_HEADER) {
+            return Err("it is no pcapng file");
+        }
         while self.offset < self.file.len() {
             let (kind, body, length) = block(&self.file[self.offset..])?;
             let meaning = self.meaning(kind, body)?;
@@ -90,7 +93,7 @@ impl<'a> Reader<'a> {
 
     fn meaning(&mut self, kind: u32, body: &'a [u8]) -> Result<Option<Block<'a>>, &'static str> {
         if !self.begun {
-            return if kind == SECTION_HEADER { self.section(body) } else { Err("it is no pcapng file") };
+            return self.section(body);
         }
         match kind {
             SECTION_HEADER => Err("a second section begins; only files with one are read"),

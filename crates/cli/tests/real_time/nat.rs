@@ -1,0 +1,108 @@
+//! Real programs on both sides of a translator: the outside sees its address, the inside gets its answers, and nobody comes in
+//! unasked. IPv4, which is what is translated.
+
+use crate::bench::{Bench, User};
+use std::fs;
+
+/// 10.0.0.1 is inside, the router is 10.0.0.3, the server 10.0.0.2: by number. The pool's ports are no port that Linux gives.
+const SCENARIO: &str = r#"
+duration = "20s"
+[[host]]
+name = "client"
+[[host]]
+name = "server"
+[[router]]
+name = "home"
+[[link]]
+name = "inside"
+from = "client"
+to = "home"
+rate = "20Mbit/s"
+delay = "5ms"
+[[link]]
+name = "outside"
+from = "home"
+to = "server"
+rate = "20Mbit/s"
+delay = "5ms"
+[[nat]]
+router = "home"
+inside = ["client"]
+first_port = 20000
+last_port = 20010
+allocation = "sequential"
+[[program]]
+name = "server"
+host = "server"
+command = ["python3", "server.py"]
+background = true
+ready = { kind = "output", text = "ready" }
+[[program]]
+name = "client"
+host = "client"
+command = ["python3", "client.py"]
+after = ["server"]
+"#;
+
+/// Says back, over UDP and TCP, who is talking; then sends to a port of the translator that nobody inside has.
+const SERVER: &str = r#"
+import socket, threading
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(("10.0.0.2", 9000))
+t = socket.create_server(("10.0.0.2", 9000))
+def datagrams():
+    while True:
+        data, who = u.recvfrom(2000)
+        u.sendto(f"{who[0]} {who[1]}".encode(), who)
+        u.sendto(b"unasked", (who[0], 20009))
+threading.Thread(target=datagrams, daemon=True).start()
+print("ready", flush=True)
+while True:
+    c, who = t.accept()
+    body = b"".join(iter(lambda: c.recv(65536), b""))
+    c.sendall(f"{who[0]} {who[1]} {len(body)}".encode())
+    c.close()
+"#;
+
+/// Asks by UDP, with and without a checksum (option 11 of Linux's sockets), by TCP, and asks a port that is closed.
+const CLIENT: &str = r#"
+import socket
+def ask(checksum):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, 11, 0 if checksum else 1)
+    s.settimeout(5)
+    s.connect(("10.0.0.2", 9000))
+    s.send(b"who am I?")
+    print("udp", s.recv(2000).decode(), flush=True)
+ask(True)
+ask(False)
+c = socket.create_connection(("10.0.0.2", 9000), 5)
+c.sendall(b"x" * 300000)
+c.shutdown(socket.SHUT_WR)
+print("tcp", c.recv(2000).decode(), flush=True)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.connect(("10.0.0.2", 9001))
+s.send(b"anybody?")
+try:
+    s.recv(10)
+except ConnectionRefusedError:
+    print("refused", flush=True)
+"#;
+
+#[test]
+fn programs_talk_through_a_translator() {
+    let bench = Bench::new("nat", User::Caller);
+    bench.write("server.py", SERVER);
+    bench.write("client.py", CLIENT);
+    bench.run(SCENARIO).ended_with(0);
+    let run = fs::read_dir(bench.path("out/runs")).expect("runs").flatten().next().expect("a run").path();
+    let said = fs::read_to_string(run.join("client.out.txt")).expect("what the client said");
+    // The pool from its begin, UDP and TCP each for themselves; 300 000 bytes arrived; the server's kernel said by ICMP that
+    // nobody listens, and what it quoted was translated back to the socket that had asked.
+    assert_eq!(said, "udp 10.0.0.3 20000\nudp 10.0.0.3 20001\ntcp 10.0.0.3 20000 300000\nrefused\n");
+    // Three mappings of UDP and one of TCP. Each of the two datagrams that were answered had an unasked one behind it.
+    let record = bench.run_json();
+    assert_eq!(record["nat"][0]["mappings"], 4, "{}", record["nat"]);
+    assert_eq!(record["nat"][0]["unsolicited"], 2, "{}", record["nat"]);
+}
