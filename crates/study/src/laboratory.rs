@@ -180,6 +180,7 @@ pub(crate) fn refused(refused: &Refused) -> Value {
         "spoofed": refused.spoofed,
         "expired": refused.expired,
         "too_many_conversations": refused.too_many,
+        "unwritable": refused.unwritable,
         "unexpected": refused.unexpected,
     })
 }

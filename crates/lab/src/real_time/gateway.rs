@@ -37,6 +37,8 @@ pub struct Refused {
     pub expired: u64,
     /// Of conversations beyond those that there may be.
     pub too_many: u64,
+    /// Of the model, for a real host, that no header can say: they reached the host in the records and not on the wire.
+    pub unwritable: u64,
     /// For a model endpoint that does not take them: not of any flow, or damaged.
     pub unexpected: u64,
 }

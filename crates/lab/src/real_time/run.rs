@@ -135,7 +135,8 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let Prepared { world, network, mut probes, scenario } = prepared;
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
-    let refused = gateway.refused;
+    let unwritable = world.real().map_or(0, |real| real.unwritable);
+    let refused = Refused { unwritable, ..gateway.refused };
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
     let outcome = outcome.of_real_time(ended, played);
