@@ -193,8 +193,8 @@ fn among_good_ones(frames: Vec<Vec<u8>>) -> Ran {
 }
 
 fn all_refused(refused: &Refused) -> u64 {
-    let Refused { malformed, not_ip, unroutable, expired, too_many, unexpected, spoofed } = *refused;
-    malformed + not_ip + unroutable + expired + too_many + unexpected + spoofed
+    let Refused { malformed, not_ip, unroutable, expired, too_many, unexpected, spoofed, unwritable } = *refused;
+    malformed + not_ip + unroutable + expired + too_many + unexpected + spoofed + unwritable
 }
 
 proptest! {
