@@ -31,6 +31,7 @@ pub use fullpipe_report as report;
 pub use fullpipe_scenario as scenario;
 pub use fullpipe_study as study;
 pub use fullpipe_tcp as tcp;
+pub use fullpipe_tmix as tmix;
 pub use fullpipe_transport as transport;
 pub use fullpipe_units as units;
 pub use fullpipe_workload as workload;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 16] = [
+const FLOORS: [(&str, u32); 17] = [
     ("fullpipe-cli", 8),
     ("fullpipe", 7),
     ("fullpipe-study", 6),
@@ -20,6 +20,7 @@ const FLOORS: [(&str, u32); 16] = [
     ("fullpipe-engine", 1),
     ("fullpipe-congestion", 1),
     ("fullpipe-record", 1),
+    ("fullpipe-tmix", 1),
     ("fullpipe-units", 0),
 ];
 

@@ -1,0 +1,114 @@
+//! Writes connection vectors in the original and in the alternate format; the reader's inverse.
+//!
+//! Times are rounded to microseconds; a wait above 0 stays above 0. The original format cannot say everything: there a
+//! unit always waits for the one before it, whoever sent that.
+
+use crate::error::Error;
+use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
+use fullpipe_units::Duration;
+use std::io::Write;
+
+/// One of the two spellings of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `SEQ`, `CONC`; `>`, `<`, `t`; `c>`, `c<`, `t>`, `t<`.
+    Original,
+    /// `S`, `C`; `I`, `A` with both waits.
+    Alternate,
+}
+
+/// A duration in whole microseconds; what is above 0 stays above 0.
+fn micros(duration: Duration) -> u64 {
+    let nanoseconds = duration.as_nanos();
+    let rounded = nanoseconds / 1000 + u64::from(nanoseconds % 1000 >= 500);
+    rounded.max(u64::from(nanoseconds > 0))
+}
+
+/// Writes one connection. Errors name `file`.
+pub fn write(output: &mut impl Write, connection: &ConnectionVector, format: Format, file: &str) -> Result<(), Error> {
+    if format == Format::Original {
+        expressible(connection)
+            .map_err(|message| Error::Inexpressible { id: connection.ids[1], message: message.to_string() })?;
+    }
+    put(output, connection, format).map_err(|error| Error::io(file, error))
+}
+
+/// Whether the original format can say this body.
+fn expressible(connection: &ConnectionVector) -> Result<(), &'static str> {
+    if !connection.is_sequential() {
+        return Ok(());
+    }
+    for (before, adu) in connection.body.iter().zip(connection.body.iter().skip(1)) {
+        if adu.is_close() && adu.side != before.side {
+            return Err("the original format lets the last sender close; here the other side does");
+        }
+        if (adu.side == before.side) != adu.receive_wait.is_zero() {
+            return Err(
+                "the original format lets an ADU wait for the one before it; here one waits for an earlier one",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn put(output: &mut impl Write, connection: &ConnectionVector, format: Format) -> std::io::Result<()> {
+    let start = micros(connection.start);
+    let [first, second] = connection.ids;
+    match (connection.kind, format) {
+        (Kind::Sequential { epochs }, Format::Original) => writeln!(output, "SEQ {start} {epochs} {first} {second}"),
+        (Kind::Sequential { epochs }, Format::Alternate) => writeln!(output, "S {start} {epochs} {first} {second}"),
+        (Kind::Concurrent { adus: PerSide { initiator, acceptor } }, format) => {
+            let word = if format == Format::Original { "CONC" } else { "C" };
+            writeln!(output, "{word} {start} {initiator} {acceptor} {first} {second}")
+        }
+    }?;
+    if let Some(mss) = connection.mss_bytes {
+        writeln!(output, "m {} {}", mss.initiator, mss.acceptor)?;
+    }
+    if let Some(window) = connection.window_bytes {
+        writeln!(output, "w {} {}", window.initiator, window.acceptor)?;
+    }
+    if let Some(rtt) = connection.rtt {
+        writeln!(output, "r {}", micros(rtt))?;
+    }
+    if let Some(loss) = connection.loss {
+        writeln!(output, "l {} {}", loss.initiator, loss.acceptor)?;
+    }
+    let sequential = connection.is_sequential();
+    for adu in &connection.body {
+        match format {
+            Format::Alternate => put_alternate(output, adu),
+            Format::Original if sequential => put_turn(output, adu),
+            Format::Original => put_unit(output, adu),
+        }?;
+    }
+    Ok(())
+}
+
+fn put_alternate(output: &mut impl Write, adu: &Adu) -> std::io::Result<()> {
+    let word = if adu.side == Side::Initiator { 'I' } else { 'A' };
+    writeln!(output, "{word} {} {} {}", micros(adu.send_wait), micros(adu.receive_wait), adu.size_bytes)
+}
+
+fn put_turn(output: &mut impl Write, adu: &Adu) -> std::io::Result<()> {
+    let wait = adu.send_wait.max(adu.receive_wait);
+    if !wait.is_zero() {
+        writeln!(output, "t {}", micros(wait))?;
+    }
+    match adu.side {
+        _ if adu.is_close() => Ok(()),
+        Side::Initiator => writeln!(output, "> {}", adu.size_bytes),
+        Side::Acceptor => writeln!(output, "< {}", adu.size_bytes),
+    }
+}
+
+fn put_unit(output: &mut impl Write, adu: &Adu) -> std::io::Result<()> {
+    let arrow = if adu.side == Side::Initiator { '>' } else { '<' };
+    if !adu.send_wait.is_zero() {
+        writeln!(output, "t{arrow} {}", micros(adu.send_wait))?;
+    }
+    if adu.is_close() {
+        return Ok(());
+    }
+    writeln!(output, "c{arrow} {}", adu.size_bytes)
+}
