@@ -45,6 +45,58 @@ pub(crate) fn escape_with_links(text: &str) -> String {
     out
 }
 
+/// Escapes a text and renders the little Markdown that our own texts use within a line: `code`, **bold** and links
+/// (their words; an address of the web stays a link). A mark without its partner stays as it is.
+pub(crate) fn markdown(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['`', '*', '[']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(&escape_with_links(before));
+        rest = match span(from, &mut out) {
+            Some(after) => after,
+            None => {
+                // A lone mark, and all of its kind that follow: "***" begins nothing.
+                let mark = &from[..1];
+                let after = from.trim_start_matches(mark);
+                out.push_str(&escape(&from[..from.len() - after.len()]));
+                after
+            }
+        };
+    }
+    out + &escape_with_links(rest)
+}
+
+/// Renders the code, bold text or link with which a text begins, and gives what follows it; `None` if it begins with
+/// none.
+fn span<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
+    let closed = |opening: &str, closing: &str| {
+        let (inside, after) = text.strip_prefix(opening)?.split_once(closing)?;
+        let padded = inside.trim() != inside || inside.is_empty();
+        (!padded).then_some((inside, after))
+    };
+    if let Some((code, after)) = closed("`", "`") {
+        let _ = write!(out, "<code>{}</code>", escape(code));
+        return Some(after);
+    }
+    if let Some((bold, after)) = closed("**", "**") {
+        let _ = write!(out, "<strong>{}</strong>", markdown(bold));
+        return Some(after);
+    }
+    let (words, after) = closed("[", "](")?;
+    let (address, after) = after.split_once(')')?;
+    if words.contains(['[', ']']) || address.contains(char::is_whitespace) {
+        return None;
+    }
+    let web = address.starts_with("https://") || address.starts_with("http://");
+    if web {
+        let _ = write!(out, "<a href=\"{}\">{}</a>", escape(address), escape(words));
+    } else {
+        out.push_str(&markdown(words));
+    }
+    Some(after)
+}
+
 /// A name made of letters, digits and hyphens only, for file names and for `id` attributes; never empty.
 pub(crate) fn slug(name: &str) -> String {
     let mut out = String::new();
@@ -82,6 +134,37 @@ mod tests {
             escape_with_links("https://x\"onclick=\"alert(1)"),
             "<a href=\"https://x&quot;onclick=&quot;alert(1\">https://x&quot;onclick=&quot;alert(1</a>)"
         );
+    }
+
+    #[test]
+    fn the_little_markdown_of_texts_is_rendered() {
+        for (text, html) in [
+            ("**Captures** (`--pcap`) show", "<strong>Captures</strong> (<code>--pcap</code>) show"),
+            ("**`a` b**, c", "<strong><code>a</code> b</strong>, c"),
+            ("`**a** <b>`", "<code>**a** &lt;b&gt;</code>"),
+            ("see [the *page*](docs/x.md).", "see the *page*."),
+            ("[a](https://b.example/?c=1&d)", "<a href=\"https://b.example/?c=1&amp;d\">a</a>"),
+            ("[https://b.example](https://b.example)", "<a href=\"https://b.example\">https://b.example</a>"),
+            ("https://b.example **c**", "<a href=\"https://b.example\">https://b.example</a> <strong>c</strong>"),
+            // Marks that begin nothing.
+            ("2 * 3 ** 4 ` 5 [6] *** `", "2 * 3 ** 4 ` 5 [6] *** `"),
+            ("a** b** **", "a** b** **"),
+            ("[a](b c) [d](", "[a](b c) [d]("),
+        ] {
+            assert_eq!(markdown(text), html, "{text}");
+        }
+    }
+
+    #[test]
+    fn markdown_makes_no_markup_of_its_own() {
+        for text in [
+            "**<script>** `</code><script>` [<script>](https://x\"><script>)",
+            "[a](javascript:alert(1))",
+            "[a](https://x\"onclick=\"alert(1)",
+        ] {
+            let html = markdown(text);
+            assert!(!html.contains("<script") && !html.contains("\"onclick") && !html.contains("javascript"), "{html}");
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Finished {
     pub(crate) flows: Vec<u8>,
     pub(crate) series: Option<Vec<u8>>,
     pub(crate) distrust: Vec<String>,
+    /// It fell behind real time.
+    pub(crate) late: bool,
 }
 
 impl Archive {
@@ -84,7 +86,8 @@ impl Archive {
             Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
-        Ok(Some(Finished { flows, series: read(&folder.join("series.csv"))?, distrust }))
+        let late = fell_behind(&run);
+        Ok(Some(Finished { flows, series: read(&folder.join("series.csv"))?, distrust, late }))
     }
 
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
@@ -128,6 +131,7 @@ impl Archive {
             }
         }
         run.insert("distrust".into(), records.distrust.iter().map(|reason| Value::from(reason.as_str())).collect());
+        let late = fell_behind(&run);
         let mut text = serde_json::to_vec_pretty(&Value::Object(run)).unwrap_or_default();
         text.push(b'\n');
         let mut content = vec![("flows.csv".to_owned(), records.flows)];
@@ -143,6 +147,7 @@ impl Archive {
             flows: take("flows.csv").unwrap_or_default(),
             series: take("series.csv"),
             distrust: records.distrust,
+            late,
         })
     }
 
@@ -154,6 +159,12 @@ impl Archive {
         }
         self.files.replace(&path, content)
     }
+}
+
+/// Whether `run.json` has an account of lateness that does not say that the run kept up.
+fn fell_behind(run: &Map<String, Value>) -> bool {
+    let account = run.get("lateness").filter(|account| !account.is_null());
+    account.is_some_and(|account| account.get("on_time") != Some(&Value::Bool(true)))
 }
 
 /// What `run.json` says of the options: packets are kept up to a number of bytes each, or whole, or not.

@@ -8,7 +8,7 @@ use crate::plan::plan;
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
 use crate::study::{Experiment, Metric, Seeds, Study};
-use crate::summary::{Measured, SummaryRow, summary_csv};
+use crate::summary::{Measured, SummaryRow, Verdict, summary_csv};
 use crate::sweep::{Progress, RunResult, Sweep};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -47,14 +47,14 @@ pub struct Outcome {
     pub reused: usize,
     /// Runs that failed: which, and why.
     pub failed: Vec<(String, String)>,
-    /// Runs that are not to be trusted: which, and why.
+    /// Runs that are not to be trusted, and what has no verdict because of such runs: which, and why.
     pub untrusted: Vec<(String, String)>,
     /// Whether the study was shortened.
     pub quick: bool,
 }
 
 impl Outcome {
-    /// 1 if a run failed, 3 if one is not to be trusted, else 0.
+    /// 1 if a run failed, 3 if a run or a verdict is not to be trusted, else 0.
     pub fn exit_status(&self) -> u8 {
         if !self.failed.is_empty() {
             1
@@ -109,7 +109,7 @@ pub fn run(
     let rows = measured.rows();
     archive.write("results.csv", &measured.results_csv())?;
     archive.write("summary.csv", &summary_csv(&rows))?;
-    let mut outcome = Outcome { rows, quick: study.quick, ..Outcome::default() };
+    let mut outcome = Outcome { quick: study.quick, ..Outcome::default() };
     for (run, result) in plan.runs.iter().zip(&results) {
         match result {
             RunResult::Failed(reason) => outcome.failed.push((run.label.clone(), reason.clone())),
@@ -120,6 +120,9 @@ pub fn run(
             }
         }
     }
+    let untrusted = rows.iter().filter(|row| row.verdict == Some(Verdict::Untrusted));
+    outcome.untrusted.extend(untrusted.map(|row| (row.name(), row.note.clone())));
+    outcome.rows = rows;
     Ok(outcome)
 }
 

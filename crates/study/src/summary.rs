@@ -3,7 +3,13 @@
 //! * `match`: |mean - published| <= tolerance + ci95, where a missing interval counts as none. For a claim: it holds.
 //! * `differs` (a value), `refuted` (a claim): it does not, and nothing in this study explains it.
 //! * `explained`: it does not, but the claim named in `explained_by` holds in these very runs; the note says which.
+//! * `untrusted`: too many of the runs that it rests on are not to be trusted, whatever their values say.
 //! * empty: nothing was published, or it cannot be told because runs that it needs were not made.
+//!
+//! A run that fell behind real time, or that the auditor caught, shows what the machine did and not what the network
+//! does: it is left out of every statistic, and the row's note says how many were. What is left stands for a point as
+//! long as it is at least half of the point's runs and there is a value in it; otherwise the point supports no verdict,
+//! and its row shows the values of all runs, marked as such.
 
 use crate::check::point_passes;
 use crate::evaluate::{self, Environment};
@@ -13,6 +19,7 @@ use crate::statistics::{Summary, summarize};
 use crate::study::{Claim, Published, Study};
 use crate::sweep::RunResult;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// Columns of `summary.csv`.
 pub const SUMMARY_COLUMNS: [&str; 14] = [
@@ -43,6 +50,8 @@ pub enum Verdict {
     Explained,
     /// A claim does not hold.
     Refuted,
+    /// Too many of the runs that it rests on are not to be trusted.
+    Untrusted,
 }
 
 impl Verdict {
@@ -53,6 +62,7 @@ impl Verdict {
             Verdict::Differs => "differs",
             Verdict::Explained => "explained",
             Verdict::Refuted => "refuted",
+            Verdict::Untrusted => "untrusted",
         }
     }
 }
@@ -95,6 +105,11 @@ fn cell(number: Option<f64>) -> String {
 }
 
 impl SummaryRow {
+    /// The metric and where it was measured, in one line.
+    pub(crate) fn name(&self) -> String {
+        if self.point.is_empty() { self.metric.clone() } else { format!("{}, {}", self.point, self.metric) }
+    }
+
     /// The row's cells.
     pub fn cells(&self) -> [String; 14] {
         [
@@ -164,33 +179,98 @@ pub fn summary_csv(rows: &[SummaryRow]) -> Vec<u8> {
 pub(crate) struct Measured<'a> {
     study: &'a Study,
     plan: &'a Plan,
-    /// `None` where the run failed.
-    values: Vec<Vec<Option<&'a [Option<f64>]>>>,
+    points: Vec<Vec<OfRun<'a>>>,
+}
+
+/// What a run has to say at a point.
+#[derive(Clone, Copy)]
+enum OfRun<'a> {
+    /// It failed.
+    Nothing,
+    /// The values of all metrics.
+    Sound(&'a [Option<f64>]),
+    /// Likewise, but the run fell behind real time.
+    Late(&'a [Option<f64>]),
+    /// Likewise, but the run says itself that it is not to be trusted.
+    Distrusted(&'a [Option<f64>]),
+}
+
+impl<'a> OfRun<'a> {
+    fn new(plan: &Plan, results: &'a [RunResult], run: usize, point: usize) -> Self {
+        let Some(RunResult::Values { values, distrust, late, .. }) = results.get(run) else { return OfRun::Nothing };
+        let place = plan.runs.get(run).and_then(|run| run.points.iter().position(|known| *known == point));
+        match place.and_then(|place| values.get(place)) {
+            None => OfRun::Nothing,
+            Some(values) if *late => OfRun::Late(values),
+            Some(values) if !distrust.is_empty() => OfRun::Distrusted(values),
+            Some(values) => OfRun::Sound(values),
+        }
+    }
+
+    /// All that it says, whether or not one may believe it.
+    fn values(self) -> Option<&'a [Option<f64>]> {
+        match self {
+            OfRun::Nothing => None,
+            OfRun::Sound(values) | OfRun::Late(values) | OfRun::Distrusted(values) => Some(values),
+        }
+    }
+
+    /// What it says if one may believe it.
+    fn sound(self) -> Option<&'a [Option<f64>]> {
+        if let OfRun::Sound(values) = self { Some(values) } else { None }
+    }
 }
 
 impl<'a> Measured<'a> {
     pub(crate) fn new(study: &'a Study, plan: &'a Plan, results: &'a [RunResult]) -> Self {
-        let values = plan.points.iter().enumerate().map(|(index, point)| {
-            let of_run = |run: &usize| match results.get(*run)? {
-                RunResult::Values { values, .. } => {
-                    let at = plan.runs.get(*run)?.points.iter().position(|point| *point == index)?;
-                    values.get(at).map(Vec::as_slice)
-                }
-                RunResult::Failed(_) => None,
-            };
-            point.runs.iter().map(of_run).collect()
-        });
-        Measured { study, plan, values: values.collect() }
+        let points = plan
+            .points
+            .iter()
+            .enumerate()
+            .map(|(index, point)| point.runs.iter().map(|run| OfRun::new(plan, results, *run, index)).collect());
+        Measured { study, plan, points: points.collect() }
     }
 
-    /// A metric's values at a point, in the order of runs.
+    /// A metric's values at a point that one may believe, in the order of runs.
     fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
-        self.values[point].iter().map(|run| run.and_then(|values| values.get(metric).copied().flatten())).collect()
+        let value = |run: &OfRun<'_>| run.sound()?.get(metric).copied().flatten();
+        self.points[point].iter().map(value).collect()
     }
 
     fn summary(&self, point: usize, metric: usize) -> Option<Summary> {
-        let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
-        summarize(&values).filter(|summary| summary.mean.is_finite())
+        statistics(self.of(point, metric))
+    }
+
+    /// A metric's statistics at a point over all that was measured there, sound or not.
+    fn summary_of_all(&self, point: usize, metric: usize) -> Option<Summary> {
+        let value = |run: &OfRun<'_>| run.values()?.get(metric).copied().flatten();
+        statistics(self.points[point].iter().map(value).collect())
+    }
+
+    /// Whether too few runs are left at a point because some are not to be trusted: fewer than half of them.
+    fn is_thin(&self, point: usize) -> bool {
+        let runs = &self.points[point];
+        let sound = runs.iter().filter(|run| run.sound().is_some()).count();
+        let left_out = runs.iter().filter(|run| run.values().is_some()).count() - sound;
+        left_out > 0 && 2 * sound < runs.len()
+    }
+
+    /// Of the runs at a point: which failed, and which are not to be trusted.
+    fn doubts(&self, point: usize) -> Vec<String> {
+        let runs = &self.points[point];
+        let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} of {} runs {what}", runs.len()));
+        let left_out =
+            if self.is_thin(point) { "too many for a verdict: the figures are those of all runs" } else { "left out" };
+        let count = |wanted: fn(&OfRun<'_>) -> bool| runs.iter().filter(|run| wanted(run)).count();
+        let failed = count(|run| matches!(run, OfRun::Nothing));
+        let late = count(|run| matches!(run, OfRun::Late(_)));
+        let distrusted = count(|run| matches!(run, OfRun::Distrusted(_)));
+        let notes = [
+            told(failed, "failed"),
+            told(late, &format!("fell behind real time, {left_out}")),
+            told(distrusted, &format!("did not pass their checks, {left_out}")),
+        ];
+        notes.into_iter().flatten().collect()
     }
 
     fn published(&self, point: usize, metric: &str) -> Option<&'a Published> {
@@ -204,12 +284,12 @@ impl<'a> Measured<'a> {
         let mut header = self.plan.columns.clone();
         header.extend(["seed".to_owned(), "key".to_owned()]);
         header.extend(self.study.metrics.iter().map(|metric| metric.name.clone()));
-        let rows = self.plan.points.iter().zip(&self.values).flat_map(|(point, runs)| {
-            point.runs.iter().zip(runs).filter_map(|(run, values)| {
+        let rows = self.plan.points.iter().zip(&self.points).flat_map(|(point, runs)| {
+            point.runs.iter().zip(runs).filter_map(|(run, of_run)| {
                 let run = self.plan.runs.get(*run)?;
                 let mut row = point.cells.clone();
                 row.extend([run.seed.to_string(), run.key.clone()]);
-                row.extend((*values)?.iter().map(|value| cell(*value)));
+                row.extend(of_run.values()?.iter().map(|value| cell(*value)));
                 Some(row)
             })
         });
@@ -224,7 +304,8 @@ impl<'a> Measured<'a> {
                 if !metric.applies_to(&point.experiment) {
                     continue;
                 }
-                let summary = self.summary(index, number);
+                let thin = self.is_thin(index);
+                let summary = if thin { self.summary_of_all(index, number) } else { self.summary(index, number) };
                 let mut row = SummaryRow {
                     point: point.label.clone(),
                     metric: metric.name.clone(),
@@ -237,17 +318,15 @@ impl<'a> Measured<'a> {
                     max: summary.map(|summary| summary.max),
                     ..SummaryRow::default()
                 };
-                let mut notes = Vec::new();
-                let failed = self.values[index].iter().filter(|run| run.is_none()).count();
-                if failed > 0 {
-                    notes.push(format!("{failed} of {} runs failed", point.runs.len()));
-                }
-                let missing = point.runs.len().saturating_sub(failed).saturating_sub(row.n.unwrap_or(0));
+                let mut notes = self.doubts(index);
+                let heard = |run: &&OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
+                let heard = self.points[index].iter().filter(heard).count();
+                let missing = heard.saturating_sub(row.n.unwrap_or(0));
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
                 }
                 if let Some(published) = self.published(index, &metric.name) {
-                    self.judge(published, &mut row, &mut notes);
+                    self.judge(published, thin, &mut row, &mut notes);
                 }
                 row.note = self.note(notes);
                 rows.push(row);
@@ -265,12 +344,16 @@ impl<'a> Measured<'a> {
         notes.join("; ")
     }
 
-    fn judge(&self, published: &Published, row: &mut SummaryRow, notes: &mut Vec<String>) {
+    fn judge(&self, published: &Published, thin: bool, row: &mut SummaryRow, notes: &mut Vec<String>) {
         row.published = Some(published.value);
         row.tolerance = published.tolerance.to_string();
         row.source.clone_from(&published.source);
         if !published.note.is_empty() {
             notes.push(published.note.clone());
+        }
+        if thin {
+            row.verdict = Some(Verdict::Untrusted);
+            return;
         }
         let Some(mean) = row.mean else { return };
         let allowed = published.tolerance.around(published.value) + row.ci95.unwrap_or(0.0);
@@ -284,7 +367,7 @@ impl<'a> Measured<'a> {
     /// `explained` if the claim of this name holds here, with a note of what shows it.
     fn explanation(&self, explained_by: &str, notes: &mut Vec<String>) -> Option<Verdict> {
         let claim = self.study.claim(explained_by)?;
-        if evaluate::truth(&claim.expression, self) != Ok(Some(true)) {
+        if self.doubts_of(claim).thin.is_some() || evaluate::truth(&claim.expression, self) != Ok(Some(true)) {
             return None;
         }
         notes.push(format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim)));
@@ -323,23 +406,40 @@ impl<'a> Measured<'a> {
             .collect()
     }
 
+    /// How far the runs at the points that a claim speaks of can be believed.
+    fn doubts_of(&self, claim: &Claim) -> Doubts<'a> {
+        let lookups = claim.expression.lookups();
+        let points: BTreeSet<usize> = lookups.iter().flat_map(|lookup| self.points(lookup)).collect();
+        let runs = || points.iter().flat_map(|point| &self.points[*point]);
+        let thin = points.iter().find(|point| self.is_thin(**point));
+        Doubts {
+            runs: runs().count(),
+            left_out: runs().filter(|run| run.values().is_some() && run.sound().is_none()).count(),
+            thin: thin.and_then(|point| self.plan.points.get(*point)).map(|point| point.label.as_str()),
+        }
+    }
+
     fn claim_row(&self, claim: &Claim) -> SummaryRow {
         let mut notes = vec![claim.text.clone()];
-        let held = match evaluate::truth(&claim.expression, self) {
-            Ok(held) => held,
-            Err(error) => {
-                notes.push(format!("cannot be told: {error}"));
-                None
+        let doubts = self.doubts_of(claim);
+        let (held, verdict) = match (doubts.thin, evaluate::truth(&claim.expression, self)) {
+            (Some(point), _) => {
+                notes.push(doubts.of_thin(point));
+                (None, Some(Verdict::Untrusted))
             }
-        };
-        let verdict = match held {
-            Some(true) => Some(Verdict::Match),
-            Some(false) => Some(self.explanation(&claim.explained_by, &mut notes).unwrap_or(Verdict::Refuted)),
-            None => {
-                if notes.len() == 1 {
-                    notes.push("cannot be told: a value that it needs is missing".to_owned());
-                }
-                None
+            (None, Ok(Some(held))) => {
+                notes.extend(doubts.of_left_out());
+                let mut explained = || self.explanation(&claim.explained_by, &mut notes).unwrap_or(Verdict::Refuted);
+                (Some(held), Some(if held { Verdict::Match } else { explained() }))
+            }
+            (None, Ok(None)) => {
+                notes.push("cannot be told: a value that it needs is missing".to_owned());
+                notes.extend(doubts.of_left_out());
+                (None, (doubts.left_out > 0).then_some(Verdict::Untrusted))
+            }
+            (None, Err(error)) => {
+                notes.push(format!("cannot be told: {error}"));
+                (None, None)
             }
         };
         SummaryRow {
@@ -351,6 +451,38 @@ impl<'a> Measured<'a> {
             ..SummaryRow::default()
         }
     }
+}
+
+/// How far the runs behind a claim can be believed.
+struct Doubts<'a> {
+    /// Runs at the points that it speaks of.
+    runs: usize,
+    /// Those that are not to be trusted.
+    left_out: usize,
+    /// The first point at which too few are left.
+    thin: Option<&'a str>,
+}
+
+impl Doubts<'_> {
+    fn of_left_out(&self) -> Option<String> {
+        let (left_out, runs) = (self.left_out, self.runs);
+        (left_out > 0).then(|| format!("{left_out} of {runs} runs behind it are not to be trusted and left out"))
+    }
+
+    fn of_thin(&self, point: &str) -> String {
+        let (left_out, runs) = (self.left_out, self.runs);
+        let place = if point.is_empty() { String::new() } else { format!(" at {point}") };
+        format!(
+            "cannot be told: {left_out} of {runs} runs behind it are not to be trusted, and{place} fewer than half of \
+             the runs are left"
+        )
+    }
+}
+
+/// Statistics of the values that are there.
+fn statistics(values: Vec<Option<f64>>) -> Option<Summary> {
+    let values: Vec<f64> = values.into_iter().flatten().collect();
+    summarize(&values).filter(|summary| summary.mean.is_finite())
 }
 
 fn filter_words(filter: &Filter) -> String {

@@ -48,7 +48,7 @@ pub struct FinishedRun<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RunResult {
     /// Values of all metrics, for each of the run's points.
-    Values { values: Vec<Vec<Option<f64>>>, distrust: Vec<String>, reused: bool },
+    Values { values: Vec<Vec<Option<f64>>>, distrust: Vec<String>, late: bool, reused: bool },
     /// It failed.
     Failed(String),
 }
@@ -221,6 +221,6 @@ impl Sweep<'_> {
             }
             values.push(of_point);
         }
-        Ok(RunResult::Values { values, distrust: finished.distrust.clone(), reused })
+        Ok(RunResult::Values { values, distrust: finished.distrust.clone(), late: finished.late, reused })
     }
 }

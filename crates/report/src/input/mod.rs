@@ -11,6 +11,7 @@ use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
 use crate::input::summary::{Results, SummaryRow, read_results, read_summary};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Everything the report is made of, but series, which are read when they are drawn.
@@ -31,7 +32,7 @@ impl Records {
         let results = read_results(&folder.join("results.csv"))?;
         let summary = read_summary(&folder.join("summary.csv"))?;
         let mut runs: Vec<Run> = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for row in &results.rows {
             // Points that resolve to the same scenario share a run.
             if seen.insert(row.key.as_str()) {
@@ -60,6 +61,11 @@ impl Records {
     /// Whether the study was shortened.
     pub(crate) fn quick(&self) -> bool {
         self.study.quick || self.runs.iter().any(|r| r.quick)
+    }
+
+    /// Keys of the runs that are not to be trusted.
+    pub(crate) fn doubtful(&self) -> BTreeSet<&str> {
+        self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
     }
 
     /// A run by its key.

@@ -43,11 +43,13 @@ pub(crate) enum Verdict {
     Explained,
     Differs,
     Refuted,
+    /// Nothing can be said: too many of the runs behind it are not to be trusted.
+    Untrusted,
 }
 
 impl Verdict {
     /// All, from good to bad.
-    pub(crate) const ALL: [Self; 4] = [Self::Match, Self::Explained, Self::Differs, Self::Refuted];
+    pub(crate) const ALL: [Self; 5] = [Self::Match, Self::Explained, Self::Differs, Self::Refuted, Self::Untrusted];
 
     /// The word in the records.
     pub(crate) fn word(self) -> &'static str {
@@ -56,6 +58,7 @@ impl Verdict {
             Self::Explained => "explained",
             Self::Differs => "differs",
             Self::Refuted => "refuted",
+            Self::Untrusted => "untrusted",
         }
     }
 }
@@ -121,7 +124,7 @@ pub(crate) fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, ReportError> 
         let verdict = match table.text(verdict).trim() {
             "" => None,
             word => Some(Verdict::ALL.into_iter().find(|v| v.word() == word).ok_or_else(|| {
-                let expected = "match, differs, explained, refuted or nothing";
+                let expected = "match, differs, explained, refuted, untrusted or nothing";
                 table.problem(format!("column `verdict`: expected {expected}, found `{}`", shorten(word)))
             })?),
         };

@@ -16,7 +16,7 @@ use crate::markup::escape;
 use crate::plot::Figure;
 use std::fmt::Write;
 
-/// Shapes of the verdicts: a tick in a circle, a diamond, a triangle, a crossed square. With the word beside them,
+/// Shapes of the verdicts: a tick in a circle, a diamond, a triangle, a crossed square, a clock face. With the word beside them,
 /// they need no colour.
 const SYMBOLS: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">\
 <symbol id=\"v-match\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
@@ -27,6 +27,8 @@ stroke-width=\"1.6\"/><path d=\"M8 4.2v1.6M8 7.2v4.6\" stroke=\"currentColor\" s
 stroke-width=\"1.6\"/><path d=\"M8 5.6v4.2M8 11v1.8\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
 <symbol id=\"v-refuted\" viewBox=\"0 0 16 16\"><path d=\"M1.5 1.5h13v13h-13z\" fill=\"none\" stroke=\"currentColor\" \
 stroke-width=\"1.6\"/><path d=\"M4.8 4.8l6.4 6.4M11.2 4.8l-6.4 6.4\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
+<symbol id=\"v-untrusted\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
+stroke-width=\"1.6\"/><path d=\"M8 3.6V8.4l3 2\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
 </svg>\n";
 
 /// Writes the whole page.

@@ -103,6 +103,12 @@ pub(crate) fn values(records: &Records) -> String {
          half width of its interval; otherwise it <em>differs</em>, or is <em>explained</em> when the claim named in its \
          note holds in these same runs and shows why.</p>\n",
     );
+    if rows.iter().any(|r| r.verdict == Some(Verdict::Untrusted)) {
+        out.push_str(
+            "<p>A value is <em>untrusted</em> when fewer than half of its runs are left once those are taken out that are \
+             not to be trusted: it supports nothing, however close it is.</p>\n",
+        );
+    }
     let one_source = rows.windows(2).all(|w| w[0].source == w[1].source);
     if one_source && !rows[0].source.is_empty() {
         let source = escape_with_links(&rows[0].source);

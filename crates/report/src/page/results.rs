@@ -12,7 +12,7 @@ use crate::page::published::{axis_field, axis_heading, unit_of};
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::gather::{varying, word_for};
 use crate::unit::Unit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// So many flows are shown; the file has all.
@@ -71,7 +71,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     let mut points: Vec<&Point> = Vec::new();
     let mut metrics: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&Point, &str), &SummaryRow> = BTreeMap::new();
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for row in rows {
         if seen.insert(&row.point) {
             points.push(&row.point);
@@ -92,6 +92,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
         units.push(unit);
     }
     headings.push(Heading::number("Runs"));
+    let doubtful = records.doubtful();
     let body = points.iter().map(|point| {
         let of_point = || metrics.iter().map(|m| cells.get(&(*point, *m)).copied());
         let mut fields: Vec<Field> = axes
@@ -108,7 +109,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
             };
             fields.push(Field::Number(shown));
         }
-        fields.push(Field::Number(of_point().flatten().map(|r| r.n).max().unwrap_or(0).to_string()));
+        fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.n).max().unwrap_or(0)));
         fields
     });
     let mut table = Table {
@@ -124,6 +125,23 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     };
     table.drop_empty_columns();
     table
+}
+
+/// On how many runs a point's values rest, and what of those that are not to be trusted: they are left out as long as
+/// enough others are there.
+fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u64) -> Field {
+    if doubtful.is_empty() {
+        return Field::Number(counted.to_string());
+    }
+    let runs = || records.results.rows.iter().filter(|row| row.point == *point);
+    let not_valid = runs().filter(|row| doubtful.contains(row.key.as_str())).count() as u64;
+    let sound = runs().count() as u64 - not_valid;
+    match not_valid {
+        0 => Field::Number(counted.to_string()),
+        _ if sound == 0 => Field::Bad(format!("{counted}, none to be trusted")),
+        _ if counted > sound => Field::Bad(format!("{counted}, {not_valid} not to be trusted")),
+        _ => Field::Bad(format!("{counted}, {not_valid} left out")),
+    }
 }
 
 /// How each metric is computed.

@@ -3,7 +3,7 @@
 
 use crate::input::Records;
 use crate::input::run::Run;
-use crate::markup::{escape, escape_with_links};
+use crate::markup::{escape, markdown};
 use crate::numbers::{fixed, trimmed};
 use crate::page::count;
 use crate::page::overview::short;
@@ -217,7 +217,7 @@ fn write_text(out: &mut String, text: &str) {
     for block in text.replace("\r\n", "\n").split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
         if block.starts_with('#') {
             let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
-            let _ = writeln!(out, "<p><strong>{}</strong></p>", escape(first.trim_start_matches('#').trim()));
+            let _ = writeln!(out, "<p><strong>{}</strong></p>", markdown(first.trim_start_matches('#').trim()));
             if !rest.trim().is_empty() {
                 write_text(out, rest);
             }
@@ -238,11 +238,11 @@ fn write_text(out: &mut String, text: &str) {
             }
             out.push_str("<ul>");
             for item in items {
-                let _ = write!(out, "<li>{}</li>", escape_with_links(&item));
+                let _ = write!(out, "<li>{}</li>", markdown(&item));
             }
             out.push_str("</ul>\n");
         } else {
-            let _ = writeln!(out, "<p>{}</p>", escape_with_links(block));
+            let _ = writeln!(out, "<p>{}</p>", markdown(block));
         }
     }
 }

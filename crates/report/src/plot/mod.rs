@@ -124,9 +124,22 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
         name = format!("{stem}-{next}");
         next += 1;
     }
-    let caption = spec.caption.iter().cloned().chain(drawing.remarks).collect::<Vec<_>>().join(" ");
+    let remarks = drawing.remarks.into_iter().chain(doubts(records, spec));
+    let caption = spec.caption.iter().cloned().chain(remarks).collect::<Vec<_>>().join(" ");
     let svg = drawing.picture.map(|(frame, words)| frame.finish(&name, &title, &words));
     Ok(Figure { name, title, caption, svg })
+}
+
+/// What the caption says of runs that are not to be trusted.
+fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
+    let shown = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
+    let keys: BTreeSet<&str> = shown.map(|row| row.key.as_str()).collect();
+    let doubtful = keys.intersection(&records.doubtful()).count();
+    (doubtful > 0).then(|| {
+        let verb = if doubtful == 1 { "is" } else { "are" };
+        let means = "means are without such runs where at least half of a point's runs are left";
+        format!("Not to be trusted: {doubtful} of {} runs behind this plot {verb} not valid; {means}.", keys.len())
+    })
 }
 
 /// One plot per metric that a probe sampled.

@@ -261,6 +261,24 @@ fn lateness_is_told_with_units_and_reasons() {
 }
 
 #[test]
+fn what_rests_on_untrusted_runs_says_so_in_verdict_table_and_plot() {
+    let folder = Folder::copy_of("study");
+    let text = folder.text("summary.csv");
+    let line = text.lines().find(|line| line.contains(",match,")).unwrap().to_owned();
+    folder.replace("summary.csv", &line, &line.replace(",match,", ",untrusted,"));
+    for key in ["9285573e1797ab80b1171e14", "9ec2be3121ca496abab17bb0"] {
+        let late = "\"lateness\": {\"on_time\": false}";
+        folder.replace(&format!("runs/{key}/run.json"), "\"lateness\": null", late);
+    }
+    fullpipe_report::build(&folder.0).unwrap();
+    let page = squeezed(&folder.text("report.html"));
+    assert!(page.contains("<use href=\"#v-untrusted\"/></svg>untrusted</span>"), "no verdict");
+    assert!(page.contains("fewer than half of its runs are left"), "no sentence");
+    assert!(page.contains("1, none to be trusted"), "no mark in the table");
+    assert!(page.contains("runs behind this plot are not valid"), "no caption");
+}
+
+#[test]
 fn points_that_share_a_run_count_it_once() {
     let folder = Folder::copy_of("study");
     let table = folder.text("results.csv");

@@ -28,6 +28,8 @@ pub(crate) struct Fake {
     pub(crate) panics_at: Option<u64>,
     /// Runs of scenarios with this `size` are not to be trusted.
     pub(crate) lies_at: Option<u64>,
+    /// Runs with this `size` and these seeds fell behind: they receive this many packets more.
+    pub(crate) late: Option<(u64, Vec<u64>, u64)>,
     /// Runs are asked to write packets while they run.
     pub(crate) captures: bool,
     /// Every run says that the machine refused.
@@ -87,6 +89,8 @@ impl Laboratory for Fake {
             return Err(RunError::Failed("it was told to".into()));
         }
         assert_ne!(self.panics_at, Some(size), "it was told to panic");
+        let late = self.late.as_ref().filter(|(at, seeds, _)| *at == size && seeds.contains(&seed));
+        let (asked, size) = (size, size + late.map_or(0, |(_, _, more)| *more));
         let last = 10 + seed % 7;
         let flows = format!(
             "flow,source,destination,protocol,congestion,rx_packets,rx_bytes,delay_sum_s,first_rx_s,last_rx_s,goodput_bps\n\
@@ -102,7 +106,10 @@ impl Laboratory for Fake {
         let mut records = RunRecords { flows: flows.into_bytes(), ..RunRecords::default() };
         records.series =
             Some(b"time_s,subject,metric,value\n0.1,bulk,cwnd_bytes,10\n0.2,bulk,cwnd_bytes,30\n".to_vec());
-        if self.lies_at == Some(size) {
+        if self.late.is_some() {
+            records.facts.insert("lateness".to_owned(), serde_json::json!({ "on_time": late.is_none() }));
+        }
+        if self.lies_at == Some(asked) {
             records.distrust.push("audit: faster than light".into());
         }
         Ok(records)
