@@ -94,6 +94,11 @@ impl<R: BufRead> Reader<R> {
         self.first_skipped.as_ref()
     }
 
+    /// What was wrong with the first that was left out, to keep.
+    pub fn into_first_skipped(self) -> Option<Error> {
+        self.first_skipped
+    }
+
     /// Where in the input the connection that was returned last begins, in bytes.
     pub fn began(&self) -> u64 {
         self.began

@@ -1,0 +1,303 @@
+//! Synthetic traces in place of the suite's nine, which may not be passed on.
+//!
+//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005): sizes
+//! of units, exchanges, waits, round-trip times, shares of concurrent and of acceptor-first connections, each by the
+//! excerpt's percentiles, all independent of each other. One connection in ten has segments of 496 bytes (packets of
+//! 536), the others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are sorted into the nine traces by their
+//! round-trip time: the first has the shortest ninth, and so on.
+//!
+//! **In total** the nine offer about 320 Mbit/s from acceptors to initiators and 35 Mbit/s the other way,
+//! acknowledgements counted, which the draft's load tables imply. That settles what the excerpt leaves open: the rate of
+//! connections, and how sizes beyond their 99th percentile are distributed.
+//!
+//! **Steady load.** With a heavy tail a run's load would be the luck of a few transfers. Here tails are bounded Pareto
+//! (the acceptor's ends at the excerpt's largest unit, 8.83 MB; the initiator's, whose total is a tenth, at 500 kB), and
+//! chance is rationed in each second of a trace: it has as many connections as the rate says, and the exchanges and
+//! sizes within it are drawn from equal strata of their distributions (Latin hypercube), so that each second has its
+//! share of large ones. Each value alone keeps its distribution, and starts are as irregular as those of a Poisson
+//! process within a second.
+//!
+//! A second is a function of (seed, trace, second) alone.
+
+use crate::error::Error;
+use crate::quantile::{Quantiles, Tail, strata, strata_by_rank};
+use crate::trace::Trace;
+use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
+use fullpipe_units::{Duration, Stream};
+
+/// The suite's traces, `r` acceptor's node `s` initiator's node, from the shortest round-trip time to the longest.
+pub const TRACES: [&str; 9] = ["r4s1", "r4s2", "r4s3", "r5s1", "r5s2", "r5s3", "r6s1", "r6s2", "r6s3"];
+
+/// Length of a synthetic trace that is not asked for otherwise: 52 minutes, the shortest of the originals.
+pub const LENGTH: Duration = Duration::from_secs(3120);
+
+/// Of each of the nine traces: what 320 Mbit/s need at the mean size of the distributions below.
+const CONNECTIONS_PER_SECOND: f64 = 115.5;
+/// Microseconds.
+const SECOND_US: u64 = 1_000_000;
+
+/// Bytes of the initiator's units.
+const INITIATOR_BYTES: Quantiles = Quantiles {
+    points: &[(0.0, 30.0), (0.5, 268.0), (0.9, 598.0), (0.99, 4_235.0)],
+    tail: Some(Tail { index: 0.25, most: 500_000.0 }),
+};
+/// Bytes of the acceptor's units.
+const ACCEPTOR_BYTES: Quantiles = Quantiles {
+    points: &[(0.0, 20.0), (0.5, 511.0), (0.9, 12_137.0), (0.99, 185_344.0)],
+    tail: Some(Tail { index: 1.43, most: 8_830_000.0 }),
+};
+/// Exchanges of a connection; the fraction is cut off. The mean is 3.1.
+const EPOCHS: Quantiles = Quantiles {
+    points: &[(0.0, 1.0), (0.42, 2.0), (0.72, 3.0), (0.89, 6.0), (0.97, 10.0), (0.99, 27.5)],
+    tail: Some(Tail { index: 1.6, most: 163.9 }),
+};
+/// Seconds from the arrival of a unit to the peer's answer.
+const RECEIVE_WAIT: Quantiles =
+    Quantiles { points: &[(0.0, 0.000_5), (0.5, 0.024), (0.9, 0.373), (0.99, 20.542), (1.0, 60.0)], tail: None };
+/// Seconds from a unit to the next of the same side, or to its close.
+const SEND_WAIT: Quantiles =
+    Quantiles { points: &[(0.0, 0.05), (0.5, 3.9), (0.9, 24.0), (0.99, 81.0), (1.0, 120.0)], tail: None };
+/// Seconds.
+const ROUND_TRIP: Quantiles = Quantiles {
+    points: &[(0.0, 0.002), (0.1, 0.014), (0.5, 0.057), (0.9, 0.329), (0.99, 2.36), (1.0, 5.0)],
+    tail: None,
+};
+
+/// 11 of 1018.
+const CONCURRENT: f64 = 11.0 / 1018.0;
+/// 88 of 1018.
+const ACCEPTOR_FIRST: f64 = 88.0 / 1018.0;
+/// 112 of 1018, at most a half.
+const LOSSY: f64 = 112.0 / 1018.0;
+const MOST_LOSS: f64 = 0.5;
+/// One flow in ten has packets of 536 bytes.
+const SMALL_PACKETS: f64 = 0.1;
+/// An exchange in which only one side has something to say. The excerpt's percentiles do not tell; waits between units
+/// of one side exist.
+const ONE_SIDED: f64 = 0.08;
+/// How much of what decides the rank of a unit's size is its connection's, the rest its own: units of one connection are
+/// alike, as the excerpt's bytes per connection have it.
+const LIKENESS: f64 = 0.9;
+/// How much of a connection's part comes from its number of exchanges.
+const BUSY: f64 = 0.1;
+/// Largest receive windows, with their shares: buffers that hosts of that time came with.
+const WINDOWS: [(f64, u64); 5] = [(0.5, 65_535), (0.7, 64_240), (0.85, 17_520), (0.95, 32_768), (1.0, 8_760)];
+
+/// A synthetic trace, made second by second as it is asked for.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    seed: u64,
+    name: String,
+    /// The trace's ninth of the round-trip times.
+    rank: usize,
+    length: Duration,
+}
+
+/// What a connection will be, before sizes are dealt out.
+struct Plan {
+    concurrent: bool,
+    epochs: u64,
+    /// Which fraction of connections has fewer exchanges.
+    rank: f64,
+    /// Who sends, unit by unit.
+    sides: Vec<Side>,
+}
+
+impl Synthetic {
+    /// The trace of this name, one of [`TRACES`].
+    pub fn new(seed: u64, name: &str, length: Duration) -> Result<Self, Error> {
+        let rank = TRACES.iter().position(|trace| *trace == name).ok_or_else(|| {
+            Error::Unreachable(format!("there is no synthetic trace {name:?}; there are {}", TRACES.join(", ")))
+        })?;
+        Ok(Synthetic { seed, name: name.to_string(), rank, length })
+    }
+
+    /// All nine.
+    pub fn suite(seed: u64, length: Duration) -> Vec<Self> {
+        TRACES.iter().enumerate().map(|(rank, name)| Synthetic { seed, name: name.to_string(), rank, length }).collect()
+    }
+
+    /// The connections that start in one second, in order of start.
+    pub fn second(&self, second: u64) -> Vec<ConnectionVector> {
+        let mut random = Stream::new(self.seed, &self.name, &format!("tmix second {second}"));
+        // Each trace at another phase, so that they do not all have their extra connection in the same second.
+        let until =
+            |second: u64| (CONNECTIONS_PER_SECOND * second as f64 + self.rank as f64 / TRACES.len() as f64) as u64;
+        let (first, count) = (until(second), (until(second + 1) - until(second)) as usize);
+        let mut starts: Vec<u64> = (0..count).map(|_| second * SECOND_US + random.below(SECOND_US)).collect();
+        starts.sort_unstable();
+        let epochs = strata(&mut random, count);
+        let plans: Vec<Plan> = epochs.iter().map(|probability| plan(&mut random, *probability)).collect();
+        let mut sizes = Sizes::deal(&mut random, &plans);
+        let mut connections = Vec::with_capacity(count);
+        for (number, (start, plan)) in starts.iter().zip(plans).enumerate() {
+            let ids = [self.rank as u64 + 1, first + number as u64];
+            connections.push(self.connection(&mut random, *start, ids, &plan, &mut sizes));
+        }
+        connections
+    }
+
+    fn connection(
+        &self,
+        random: &mut Stream,
+        start_us: u64,
+        ids: [u64; 2],
+        plan: &Plan,
+        sizes: &mut Sizes,
+    ) -> ConnectionVector {
+        let count = |side| plan.sides.iter().filter(|sender| **sender == side).count() as u64;
+        let kind = if plan.concurrent {
+            Kind::Concurrent { adus: PerSide { initiator: count(Side::Initiator), acceptor: count(Side::Acceptor) } }
+        } else {
+            Kind::Sequential { epochs: plan.epochs }
+        };
+        let mss = if random.chance(SMALL_PACKETS) { 496 } else { 1460 };
+        let window = PerSide { initiator: window(random), acceptor: window(random) };
+        let rank = (self.rank as f64 + random.uniform()) / TRACES.len() as f64;
+        let loss = if random.chance(LOSSY) {
+            PerSide { initiator: fraction(random), acceptor: fraction(random) }
+        } else {
+            PerSide::default()
+        };
+        ConnectionVector {
+            start: Duration::from_micros(start_us),
+            kind,
+            ids,
+            mss_bytes: Some(PerSide { initiator: mss, acceptor: mss }),
+            window_bytes: Some(window),
+            rtt: Some(whole_micros(ROUND_TRIP.at(rank))),
+            loss: Some(loss),
+            body: if plan.concurrent { apart(random, &plan.sides, sizes) } else { in_turn(random, &plan.sides, sizes) },
+        }
+    }
+}
+
+impl Trace for Synthetic {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> Duration {
+        self.length
+    }
+
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+        let to = to.min(self.length);
+        let second = SECOND_US * 1000;
+        let mut found = Vec::new();
+        for index in from.as_nanos() / second..to.as_nanos().div_ceil(second) {
+            let connections = self.second(index);
+            found.extend(connections.into_iter().filter(|one| from <= one.start && one.start < to));
+        }
+        Ok(found)
+    }
+}
+
+/// Who sends what in a connection of so many exchanges.
+fn plan(random: &mut Stream, rank: f64) -> Plan {
+    let exchanges = EPOCHS.at(rank) as u64;
+    let concurrent = random.chance(CONCURRENT);
+    let acceptor_first = random.chance(ACCEPTOR_FIRST);
+    let mut sides = Vec::with_capacity(2 * exchanges as usize);
+    for exchange in 0..exchanges {
+        let only = if exchange == 0 && acceptor_first {
+            Some(Side::Acceptor)
+        } else if !concurrent && exchange > 0 && random.chance(ONE_SIDED) {
+            Some(if random.chance(0.5) { Side::Initiator } else { Side::Acceptor })
+        } else {
+            None
+        };
+        match only {
+            Some(side) => sides.push(side),
+            None => sides.extend([Side::Initiator, Side::Acceptor]),
+        }
+    }
+    let bodies = sides.iter().map(|side| Adu {
+        side: *side,
+        send_wait: Duration::ZERO,
+        receive_wait: Duration::ZERO,
+        size_bytes: 1,
+    });
+    let bodies: Vec<Adu> = bodies.collect();
+    Plan { concurrent, epochs: ConnectionVector::count_epochs(&bodies), rank, sides }
+}
+
+/// Sizes of all units of a second, dealt from strata.
+struct Sizes {
+    left: PerSide<std::vec::IntoIter<f64>>,
+}
+
+impl Sizes {
+    fn deal(random: &mut Stream, plans: &[Plan]) -> Self {
+        let mut deal = |side| {
+            let mut keys = Vec::new();
+            for plan in plans {
+                let own = (1.0 - BUSY) * random.uniform() + BUSY * plan.rank;
+                let units = plan.sides.iter().filter(|sender| **sender == side);
+                keys.extend(units.map(|_| LIKENESS * own + (1.0 - LIKENESS) * random.uniform()));
+            }
+            strata_by_rank(random, &keys).into_iter()
+        };
+        Sizes { left: PerSide { initiator: deal(Side::Initiator), acceptor: deal(Side::Acceptor) } }
+    }
+
+    fn next(&mut self, side: Side) -> u64 {
+        let quantiles = if side == Side::Initiator { &INITIATOR_BYTES } else { &ACCEPTOR_BYTES };
+        let probability = self.left.get_mut(side).next().expect("one was dealt for each unit");
+        quantiles.at(probability).round() as u64
+    }
+}
+
+/// A body in which the sides take turns, and the last sender closes.
+fn in_turn(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
+    let mut body: Vec<Adu> = Vec::with_capacity(sides.len() + 1);
+    for side in sides {
+        let (send_wait, receive_wait) = match body.last() {
+            None => (Duration::ZERO, Duration::ZERO),
+            Some(before) if before.side == *side => (send_wait(random), Duration::ZERO),
+            Some(_) => (Duration::ZERO, whole_micros(RECEIVE_WAIT.draw(random))),
+        };
+        body.push(Adu { side: *side, send_wait, receive_wait, size_bytes: sizes.next(*side) });
+    }
+    if let Some(last) = body.last() {
+        body.push(close(random, last.side));
+    }
+    body.into()
+}
+
+/// A body in which each side sends by itself, and both close.
+fn apart(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
+    let mut begun = PerSide::<bool>::default();
+    let mut body = Vec::with_capacity(sides.len() + 2);
+    for side in sides {
+        let first = !std::mem::replace(begun.get_mut(*side), true);
+        let send_wait = if first { Duration::ZERO } else { send_wait(random) };
+        body.push(Adu { side: *side, send_wait, receive_wait: Duration::ZERO, size_bytes: sizes.next(*side) });
+    }
+    body.extend([close(random, Side::Initiator), close(random, Side::Acceptor)]);
+    body.into()
+}
+
+fn close(random: &mut Stream, side: Side) -> Adu {
+    Adu { side, send_wait: send_wait(random), receive_wait: Duration::ZERO, size_bytes: 0 }
+}
+
+fn send_wait(random: &mut Stream) -> Duration {
+    whole_micros(SEND_WAIT.draw(random))
+}
+
+fn window(random: &mut Stream) -> u64 {
+    let probability = random.uniform();
+    WINDOWS.iter().find(|(until, _)| probability < *until).map_or(65_535, |(_, window)| *window)
+}
+
+/// A loss with few digits, mostly small.
+fn fraction(random: &mut Stream) -> f64 {
+    let uniform = random.uniform();
+    (MOST_LOSS * uniform * uniform * uniform * 1e4).round() / 1e4
+}
+
+/// Whole microseconds, at least one: what a file can say.
+fn whole_micros(seconds: f64) -> Duration {
+    Duration::from_micros(((seconds * 1e6).round() as u64).max(1))
+}

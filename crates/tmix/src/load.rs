@@ -1,0 +1,182 @@
+//! What load connections offer to a link, estimated without playing them.
+//!
+//! Each unit is a burst of its bytes and a header per segment, at the time at which it would be sent if every connection
+//! had a fixed share of the link and the network no delay; the opposite direction gets the acknowledgements, and each
+//! side's first burst the segments that open and close the connection. This is the reference suite's estimate
+//! (draft-irtf-iccrg-tcpeval-01, section 2.3, and its authors' implementation): good for the mean, not for the moment.
+
+use crate::vector::{ConnectionVector, Side};
+use fullpipe_units::Duration;
+
+/// Which way a load is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From initiators to acceptors.
+    Forward,
+    /// From acceptors to initiators.
+    Reverse,
+    /// The sum, for a medium that both share.
+    Both,
+}
+
+/// What a byte of a unit costs on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// Segment size where the trace does not tell.
+    pub mss_bytes: u32,
+    /// IP and TCP header of a segment and of an acknowledgement.
+    pub header_bytes: u32,
+    /// Segments that one acknowledgement answers.
+    pub segments_per_ack: u32,
+}
+
+impl Default for Overhead {
+    /// 1460 bytes and 40, an acknowledgement for every second segment (RFC 1122, section 4.2.3.2).
+    fn default() -> Self {
+        Overhead { mss_bytes: 1460, header_bytes: 40, segments_per_ack: 2 }
+    }
+}
+
+/// Bits that a burst puts on the link: its own direction's and the opposite one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// When, since the start of whatever the connection's start is counted from.
+    pub at: Duration,
+    /// Who sends.
+    pub side: Side,
+    /// Bits of data segments.
+    pub bits: u64,
+    /// Bits of acknowledgements, the other way.
+    pub ack_bits: u64,
+}
+
+impl Burst {
+    /// Bits that count in a direction.
+    pub fn bits_towards(&self, direction: Direction) -> u64 {
+        match (direction, self.side) {
+            (Direction::Both, _) => self.bits + self.ack_bits,
+            (Direction::Forward, Side::Initiator) | (Direction::Reverse, Side::Acceptor) => self.bits,
+            (Direction::Forward, Side::Acceptor) | (Direction::Reverse, Side::Initiator) => self.ack_bits,
+        }
+    }
+}
+
+/// Bursts of one connection in the order of its body, and its estimated life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// The bursts.
+    pub bursts: Vec<Burst>,
+    /// From start to the last close.
+    pub lifetime: Duration,
+}
+
+impl Estimate {
+    /// Bits that count in a direction.
+    pub fn bits_towards(&self, direction: Direction) -> u64 {
+        self.bursts.iter().map(|burst| burst.bits_towards(direction)).sum()
+    }
+}
+
+/// Walks through a connection that gets `share_bps` of the link.
+pub fn estimate(connection: &ConnectionVector, overhead: &Overhead, share_bps: f64) -> Estimate {
+    // Either end's announcement bounds what the other may send; a trace tells the same for both.
+    let announced = connection.mss_bytes.map(|mss| mss.initiator.min(mss.acceptor));
+    let mss = u64::from(announced.unwrap_or(overhead.mss_bytes).max(1));
+    let header = u64::from(overhead.header_bytes);
+    let mut finished = [connection.start; 2];
+    let mut opened = [false; 2];
+    let mut bursts = Vec::with_capacity(connection.body.len());
+    for adu in &connection.body {
+        let (own, peer) = if adu.side == Side::Initiator { (0, 1) } else { (1, 0) };
+        let at = if adu.receive_wait.is_zero() {
+            finished[own].saturating_add(adu.send_wait)
+        } else {
+            finished[peer].saturating_add(adu.receive_wait)
+        };
+        let time = Duration::from_secs_f64(adu.size_bytes as f64 * 8.0 / share_bps);
+        finished[own] = at.saturating_add(time);
+        if adu.is_close() {
+            continue;
+        }
+        let segments = adu.size_bytes.div_ceil(mss);
+        let opening = if opened[own] { 0 } else { 2 };
+        opened[own] = true;
+        let acks = segments.div_ceil(u64::from(overhead.segments_per_ack.max(1)));
+        let bits = 8 * (adu.size_bytes + (segments + opening) * header);
+        bursts.push(Burst { at, side: adu.side, bits, ack_bits: 8 * acks * header });
+    }
+    Estimate { bursts, lifetime: finished[0].max(finished[1]).saturating_sub(connection.start) }
+}
+
+/// Offered bits per bin of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bins {
+    width: Duration,
+    /// Bits that a link carries in one bin: the most of a burst that one bin takes.
+    most: u64,
+    bits: Vec<u64>,
+    direction: Direction,
+}
+
+impl Bins {
+    /// `count` empty bins for a link of this capacity.
+    pub fn new(width: Duration, capacity_bps: f64, direction: Direction, count: usize) -> Self {
+        let most = ((capacity_bps * width.as_secs_f64()) as u64).max(1);
+        Bins { width: width.max(Duration::from_nanos(1)), most, bits: vec![0; count], direction }
+    }
+
+    /// Adds a connection's bursts; a burst longer than a bin goes on in the next ones; what lies beyond the last bin is
+    /// not counted.
+    pub fn add(&mut self, estimate: &Estimate) {
+        for burst in &estimate.bursts {
+            let mut rest = burst.bits_towards(self.direction);
+            let first = burst.at.as_nanos() / self.width.as_nanos();
+            let first = usize::try_from(first).unwrap_or(usize::MAX).min(self.bits.len());
+            for bin in &mut self.bits[first..] {
+                let part = rest.min(self.most);
+                *bin += part;
+                rest -= part;
+                if rest == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Offered bits of each bin.
+    pub fn bits(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// Length of a bin.
+    pub fn width(&self) -> Duration {
+        self.width
+    }
+}
+
+/// Whether the means of `parts` equal parts of `values` differ by at most this fraction of the greatest.
+fn parts_agree(values: &[f64], parts: usize, tolerance: f64) -> bool {
+    if values.len() < parts {
+        return false;
+    }
+    let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+    for part in 0..parts {
+        let (from, to) = (part * values.len() / parts, (part + 1) * values.len() / parts);
+        let mean = values[from..to].iter().sum::<f64>() / (to - from) as f64;
+        least = least.min(mean);
+        most = most.max(mean);
+    }
+    most - least <= tolerance * most
+}
+
+/// Whether a load, or a throughput, is steady: its halves agree, as the draft has it (section 3), and its thirds too,
+/// since a load that rises and falls again has equal halves.
+pub fn is_steady(values: &[f64], tolerance: f64) -> bool {
+    parts_agree(values, 2, tolerance) && parts_agree(values, 3, tolerance)
+}
+
+/// The first place from which on what remains is steady: the end of the warm-up. `None` if it never settles. For loads
+/// and, from a run, for throughput (5 %) and queue (20 %).
+pub fn steady_from(values: &[f64], tolerance: f64) -> Option<usize> {
+    (0..values.len()).find(|first| is_steady(&values[*first..], tolerance))
+}

@@ -1,0 +1,104 @@
+//! Distributions given by a few percentiles: between them the logarithm of the value is linear in the probability, and
+//! beyond the last a bounded Pareto tail.
+
+use fullpipe_units::{Stream, math};
+
+/// Probability and value, ascending.
+type Point = (f64, f64);
+
+/// A distribution by its percentiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantiles {
+    /// From probability 0 to 1, or to where the tail begins.
+    pub(crate) points: &'static [Point],
+    /// The tail beyond the last point, if that is not at 1.
+    pub(crate) tail: Option<Tail>,
+}
+
+/// A Pareto tail, cut off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    /// The index: smaller is heavier.
+    pub(crate) index: f64,
+    /// The greatest value.
+    pub(crate) most: f64,
+}
+
+impl Quantiles {
+    /// The value below which this fraction lies.
+    pub(crate) fn at(&self, probability: f64) -> f64 {
+        let after = self.points.partition_point(|(point, _)| *point < probability);
+        let Some((to, high)) = self.points.get(after) else {
+            return self.beyond(probability);
+        };
+        let Some((from, low)) = after.checked_sub(1).and_then(|before| self.points.get(before)) else {
+            return *high;
+        };
+        low * math::exp((probability - from) / (to - from) * math::ln(high / low))
+    }
+
+    fn beyond(&self, probability: f64) -> f64 {
+        let (Some((from, low)), Some(Tail { index, most })) = (self.points.last(), self.tail) else {
+            return self.points.last().map_or(0.0, |(_, value)| *value);
+        };
+        let probability = (probability - from) / (1.0 - from);
+        let cut = 1.0 - math::pow(low / most, index);
+        (low * math::pow(1.0 - probability * cut, -1.0 / index)).min(most)
+    }
+
+    /// A random value.
+    pub(crate) fn draw(&self, random: &mut Stream) -> f64 {
+        self.at(random.uniform())
+    }
+}
+
+/// `count` probabilities, one in each of as many equal strata, in random order: each by itself is uniform, and their
+/// sum hardly varies.
+pub(crate) fn strata(random: &mut Stream, count: usize) -> Vec<f64> {
+    let mut drawn: Vec<f64> = (0..count).map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect();
+    for place in 1..count {
+        drawn.swap(place, random.below(place as u64 + 1) as usize);
+    }
+    drawn
+}
+
+/// As [`strata`], but in the order of keys: the greatest key gets the highest stratum.
+pub(crate) fn strata_by_rank(random: &mut Stream, keys: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by(|one, other| keys[*one].total_cmp(&keys[*other]));
+    let mut drawn = vec![0.0; keys.len()];
+    for (stratum, place) in order.into_iter().enumerate() {
+        drawn[place] = (stratum as f64 + random.uniform()) / keys.len() as f64;
+    }
+    drawn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_given() {
+        let quantiles = Quantiles {
+            points: &[(0.0, 1.0), (0.5, 10.0), (0.9, 1000.0)],
+            tail: Some(Tail { index: 1.0, most: 4000.0 }),
+        };
+        for (probability, value) in [(0.0, 1.0), (0.5, 10.0), (0.9, 1000.0), (0.7, 100.0), (1.0, 4000.0)] {
+            let found = quantiles.at(probability);
+            assert!((found / value - 1.0).abs() < 1e-12, "{probability}: {found}, not {value}");
+        }
+        // Pareto with index 1 from 1000 to 4000: the survivor function (1000/x - 1/4) / (3/4) is 1/3 at x = 2000.
+        assert!((quantiles.at(0.9 + 0.1 * 2.0 / 3.0) / 2000.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn strata_are_hit_once_each() {
+        let mut random = Stream::new(1, "x", "strata");
+        let drawn = strata(&mut random, 100);
+        let mut seen: Vec<usize> = drawn.iter().map(|value| (value * 100.0) as usize).collect();
+        assert_ne!(seen, (0..100).collect::<Vec<_>>());
+        seen.sort_unstable();
+        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        assert!(strata(&mut random, 0).is_empty());
+    }
+}

@@ -1,0 +1,363 @@
+//! Finds the scale at which traces offer the load that is asked for, how long a run must be, and where it is steady.
+//!
+//! For a scale, bins of all traces are taken in their shuffled order and their load estimated, until the last two thirds
+//! of the run have been steady for five bins in turn (halves agree, as the draft asks, and thirds); their mean is the scale's load. The scale
+//! goes half of the relative error further until loads on either side of the target are known, then halfway between
+//! those scales. A load that contradicts them (the load is random, it need not fall with every step of the scale) is a
+//! trouble; after five the search begins anew from where it is, after five new beginnings it gives up.
+//!
+//! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3, and the behaviour of its authors' implementation.
+
+use crate::error::Error;
+use crate::load::{self, Bins, Direction, Overhead};
+use crate::shuffle::{Order, Prefill, Schedule, Scheduled};
+use crate::trace::Trace;
+use fullpipe_units::{Duration, Rate};
+
+/// Agreements in turn that end a run.
+const AGREEMENTS: u32 = 5;
+/// Troubles after which the search begins anew, and new beginnings after which it gives up.
+const PATIENCE: u32 = 5;
+/// A change of scale that changes nothing.
+const LEAST_CHANGE: f64 = 1e-10;
+/// How many connections would be alive per source and second of round trip, at scale 1: the reference's share of the
+/// link is one of so many.
+const ALIVE: f64 = 500.0;
+
+/// What is asked of the traces of one experiment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Suite {
+    /// Rate of the central link in the direction that the load is defined for.
+    pub capacity: Rate,
+    /// The load that is asked for, as a fraction of the capacity.
+    pub load: f64,
+    /// Which way it is counted.
+    pub direction: Direction,
+    /// Longest round-trip time, with full queues both ways.
+    pub max_rtt: Duration,
+    /// Length of a bin in run time (`b`).
+    pub bin: Duration,
+    /// Until when only long connections start (`prefill_t`); 0 for no prefill.
+    pub prefill: Duration,
+    /// A factor on the time that prefill connections are compressed into (`prefill_si`), where an experiment has one.
+    pub prefill_correction: f64,
+    /// Shuffled or not.
+    pub order: Order,
+    /// Seed of the shuffle.
+    pub seed: u64,
+    /// How much of a trace is used.
+    pub trace_length: Duration,
+    /// A run has at least so many bins.
+    pub minimum_bins: usize,
+    /// Halves of a run must agree within this fraction.
+    pub balance_tolerance: f64,
+    /// The load must come within this fraction of the one that is asked for.
+    pub load_tolerance: f64,
+    /// What a byte costs.
+    pub overhead: Overhead,
+}
+
+impl Suite {
+    /// The draft's rules: bins of 500 Mbit, a prefill of 1.5 times the load in per cent times the longest round trip,
+    /// traces of 3000 s, 5 % between halves, 2 % of the load; load counted towards the initiators.
+    pub fn draft(capacity: Rate, load: f64, max_rtt: Duration, seed: u64) -> Self {
+        let bin = Duration::from_secs_f64(500e6 / capacity.bits_per_second() as f64);
+        Suite {
+            capacity,
+            load,
+            direction: Direction::Reverse,
+            max_rtt,
+            bin,
+            prefill: Duration::from_secs_f64(1.5 * load * 100.0 * max_rtt.as_secs_f64()),
+            prefill_correction: 1.0,
+            order: Order::Shuffled,
+            seed,
+            trace_length: Duration::from_secs(3000),
+            minimum_bins: 60,
+            balance_tolerance: 0.05,
+            load_tolerance: 0.02,
+            overhead: Overhead::default(),
+        }
+    }
+
+    fn capacity_bps(&self) -> f64 {
+        self.capacity.bits_per_second() as f64
+    }
+
+    /// A connection's share of the link by which its life is estimated, for so many sources.
+    fn share_bps(&self, scale: f64, sources: usize) -> f64 {
+        let alive = sources as f64 * ALIVE / scale * self.max_rtt.as_secs_f64();
+        self.capacity_bps() / alive.max(1.0)
+    }
+
+    /// The schedule of a scale that is given; its prefill is computed from the traces.
+    pub fn schedule<T: Trace>(&self, scale: f64, duration: Duration, traces: &mut [T]) -> Result<Schedule, Error> {
+        let prefill = Prefill {
+            time: self.prefill,
+            interval: self.prefill,
+            lifetime: self.prefill / 2,
+            share_bps: self.share_bps(scale, traces.len()),
+        };
+        let mut schedule = Schedule {
+            scale,
+            bin: self.bin,
+            order: self.order,
+            seed: self.seed,
+            trace_length: self.trace_length,
+            duration: self.prefill,
+            prefill,
+        };
+        let mut bits = 0;
+        if !self.prefill.is_zero() {
+            for trace in traces {
+                for connection in schedule.stream(trace)? {
+                    let estimate = load::estimate(&connection?, &self.overhead, prefill.share_bps);
+                    bits += estimate.bits_towards(self.direction);
+                }
+            }
+        }
+        let seconds = bits as f64 / (self.capacity_bps() * self.load) * self.prefill_correction;
+        let interval = Duration::from_secs_f64(seconds);
+        schedule.duration = duration;
+        // What would take longer than there is time for is left to the warm-up.
+        schedule.prefill = if interval > prefill.time { Prefill::NONE } else { Prefill { interval, ..prefill } };
+        Ok(schedule)
+    }
+}
+
+/// One scale that was tried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt {
+    /// The scale.
+    pub scale: f64,
+    /// The load that it offers, as a fraction of the capacity.
+    pub load: f64,
+    /// Length of the run; all there is, if it is not balanced.
+    pub duration: Duration,
+    /// Whether its last two thirds are steady.
+    pub balanced: bool,
+}
+
+/// How to run an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What makes a trace's connections those of the run: [`Schedule::stream`].
+    pub schedule: Schedule,
+    /// After the prefill, what is not counted.
+    pub warmup: Duration,
+    /// What is counted.
+    pub test: Duration,
+    /// The load of what is counted, as a fraction of the capacity.
+    pub load: f64,
+    /// Estimated load of each bin from the beginning of the run.
+    pub bins: Vec<f64>,
+}
+
+struct Tried {
+    attempt: Attempt,
+    schedule: Schedule,
+    bins: Vec<f64>,
+}
+
+/// Searches the scale; `tell` hears of each that is tried.
+pub fn find_target<T: Trace>(suite: &Suite, traces: &mut [T], mut tell: impl FnMut(&Attempt)) -> Result<Plan, Error> {
+    check(suite, traces)?;
+    let mut scale = first_scale(suite, traces)?;
+    let mut search = Search::default();
+    loop {
+        let tried = try_scale(suite, scale, traces)?;
+        tell(&tried.attempt);
+        let error = (tried.attempt.load - suite.load) / suite.load;
+        if error.abs() <= suite.load_tolerance && tried.attempt.balanced {
+            return Ok(plan(suite, tried));
+        }
+        scale = search.next(scale, error, tried.attempt.balanced).ok_or_else(|| {
+            Error::Unreachable(format!(
+                "no scale gives a steady load of {:.1} %: the last, {scale:.4}, gives {:.1} %{}; traces that are longer, \
+                 more tolerance or another seed may help",
+                suite.load * 100.0,
+                tried.attempt.load * 100.0,
+                if tried.attempt.balanced { "" } else { " without balance" },
+            ))
+        })?;
+    }
+}
+
+fn check<T: Trace>(suite: &Suite, traces: &[T]) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Unreachable(what.to_string()));
+    if traces.is_empty() {
+        return wrong("there are no traces");
+    }
+    if suite.capacity.bits_per_second() == 0 || suite.bin.is_zero() {
+        return wrong("the capacity and the bins must be above 0");
+    }
+    if !(suite.load.is_finite() && suite.load > 0.0) {
+        return wrong("the load must be above 0");
+    }
+    Ok(())
+}
+
+/// The scale that a sample of the traces suggests: one second of each hundred.
+fn first_scale<T: Trace>(suite: &Suite, traces: &mut [T]) -> Result<f64, Error> {
+    let second = Duration::from_secs(1);
+    let mut bps = 0.0;
+    for trace in traces.iter_mut() {
+        let length = suite.trace_length.min(trace.length());
+        let mut from = Duration::ZERO;
+        let (mut bits, mut time) = (0u64, Duration::ZERO);
+        while from < length {
+            let to = (from + second).min(length);
+            for connection in trace.connections(from, to)? {
+                bits += load::estimate(&connection, &suite.overhead, 1.0).bits_towards(suite.direction);
+            }
+            time += to - from;
+            from += second * 100;
+        }
+        if !time.is_zero() {
+            bps += bits as f64 / time.as_secs_f64();
+        }
+    }
+    if bps == 0.0 {
+        return Err(Error::Unreachable("the traces have no connections to speak of".to_string()));
+    }
+    Ok(bps / (suite.capacity_bps() * suite.load))
+}
+
+fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tried, Error> {
+    let shortest = traces.iter().map(|trace| trace.length()).min().unwrap_or_default().min(suite.trace_length);
+    let longest = Duration::from_secs_f64(shortest.as_secs_f64() * scale);
+    let mut schedule = suite.schedule(scale, longest, traces)?;
+    let share_bps = suite.share_bps(scale, traces.len());
+    let mut streams: Vec<Scheduled<&mut T>> =
+        traces.iter_mut().map(|trace| schedule.stream(trace)).collect::<Result<_, _>>()?;
+    // The last bin is a part of one: it is not counted on.
+    let count = streams.iter().map(|stream| stream.order().len()).min().unwrap_or(0).saturating_sub(1);
+    let prefill = schedule.prefill.time.as_nanos().div_ceil(suite.bin.as_nanos()) as usize;
+    let mut bins = Bins::new(suite.bin, suite.capacity_bps(), suite.direction, count);
+    let bin_bits = suite.capacity_bps() * suite.bin.as_secs_f64();
+    let mut loads = Vec::new();
+    let mut agreements = 0;
+    while loads.len() < count && agreements < AGREEMENTS {
+        for stream in &mut streams {
+            for connection in stream.next_bin().unwrap_or_else(|| Ok(Vec::new()))? {
+                bins.add(&load::estimate(&connection, &suite.overhead, share_bps));
+            }
+        }
+        // Later connections cannot add to it any more.
+        loads.push(bins.bits()[loads.len()] as f64 / bin_bits);
+        let judged = &loads[judged_from(loads.len(), prefill)..];
+        let enough = loads.len() >= suite.minimum_bins.max(2 * prefill);
+        agreements = if enough && load::is_steady(judged, suite.balance_tolerance) { agreements + 1 } else { 0 };
+    }
+    let judged = &loads[judged_from(loads.len(), prefill)..];
+    let load = judged.iter().sum::<f64>() / judged.len().max(1) as f64;
+    let duration = suite.bin * loads.len() as u64;
+    schedule.duration = duration;
+    let attempt = Attempt { scale, load, duration, balanced: agreements == AGREEMENTS };
+    Ok(Tried { attempt, schedule, bins: loads })
+}
+
+/// The last two thirds, and no prefill.
+fn judged_from(count: usize, prefill: usize) -> usize {
+    count.div_ceil(3).max(prefill).min(count)
+}
+
+fn plan(suite: &Suite, tried: Tried) -> Plan {
+    let Tried { attempt, schedule, bins } = tried;
+    // The prefill ends within a bin; the warm-up, with one.
+    let prefill = schedule.prefill.time.as_nanos().div_ceil(suite.bin.as_nanos()) as usize;
+    let prefill = prefill.min(bins.len());
+    // The last two thirds are steady, so it is from there at the latest.
+    let latest = judged_from(bins.len(), prefill);
+    let steady =
+        load::steady_from(&bins[prefill..], suite.balance_tolerance).map_or(latest, |at| (prefill + at).min(latest));
+    let warmup = (suite.bin * steady as u64).saturating_sub(schedule.prefill.time);
+    let test = attempt.duration.saturating_sub(schedule.prefill.time).saturating_sub(warmup);
+    let counted = &bins[steady..];
+    let load = counted.iter().sum::<f64>() / counted.len().max(1) as f64;
+    Plan { schedule, warmup, test, load, bins }
+}
+
+/// The search's state: scales that are known to give too much and too little.
+#[derive(Clone, Copy, Debug, Default)]
+struct Search {
+    /// Too much load: the scale is too small.
+    low: Option<f64>,
+    /// Too little.
+    high: Option<f64>,
+    troubles: u32,
+    beginnings: u32,
+}
+
+impl Search {
+    /// The scale to try after one whose relative error is known; `None` to give up.
+    fn next(&mut self, scale: f64, error: f64, balanced: bool) -> Option<f64> {
+        let contradicts = match (self.low, self.high) {
+            (Some(low), _) if scale < low && error < 0.0 => true,
+            (_, Some(high)) if scale > high && error > 0.0 => true,
+            (Some(low), Some(high)) => high - low <= LEAST_CHANGE.max(1e-4 * scale),
+            _ => false,
+        };
+        if contradicts || !balanced {
+            self.troubles += 1;
+        }
+        if self.troubles >= PATIENCE {
+            *self = Search { beginnings: self.beginnings + 1, ..Search::default() };
+            if self.beginnings > PATIENCE {
+                return None;
+            }
+        }
+        if error > 0.0 {
+            self.low = Some(scale);
+        } else {
+            self.high = Some(scale);
+        }
+        let next = match (self.low, self.high) {
+            (Some(low), Some(high)) if low < high => low + (high - low) / 2.0,
+            // At most half of the scale at once, so that it stays above 0.
+            _ => scale + scale * (0.5 * error).clamp(-0.5, 1.0),
+        };
+        ((next - scale).abs() > LEAST_CHANGE).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the search ends for a load that falls as 1 / scale.
+    fn end(mut scale: f64, tolerance: f64) -> (f64, u32) {
+        let mut search = Search::default();
+        for step in 0..200 {
+            let error = 5.0 / scale - 1.0;
+            if error.abs() <= tolerance {
+                return (scale, step);
+            }
+            scale = search.next(scale, error, true).expect("it does not give up");
+        }
+        panic!("it does not end");
+    }
+
+    #[test]
+    fn the_search_ends_at_the_scale_of_a_falling_load() {
+        // Load 1 at scale 5.
+        for first in [0.1, 1.0, 4.0, 5.0, 6.0, 50.0, 5000.0] {
+            let (scale, steps) = end(first, 0.001);
+            assert!((scale - 5.0).abs() <= 0.006, "{first} ends at {scale}");
+            assert!(steps < 60, "{first} takes {steps}");
+        }
+    }
+
+    #[test]
+    fn the_search_gives_up_where_nothing_helps() {
+        let mut search = Search::default();
+        let mut scale = 1.0;
+        let mut steps = 0;
+        while let Some(next) = search.next(scale, if steps % 2 == 0 { 0.5 } else { -0.5 }, false) {
+            scale = next;
+            steps += 1;
+            assert!(steps < 200, "it goes on for ever");
+        }
+        assert!(scale.is_finite() && scale > 0.0);
+    }
+}

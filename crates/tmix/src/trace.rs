@@ -1,0 +1,171 @@
+//! Traces by their own time: whatever yields the connections that start in an interval, in any order of intervals.
+//!
+//! A shuffle visits a trace's bins in random order, so it needs more than a stream. A file is read once from end to
+//! end, which checks it and leaves an index of 16 bytes per connection; afterwards an interval costs its own text. So a
+//! trace of hundreds of megabytes needs a few of memory.
+
+use crate::error::Error;
+use crate::read::Reader;
+use crate::vector::ConnectionVector;
+use fullpipe_units::Duration;
+use std::fs::File;
+use std::io::{BufReader, Seek, SeekFrom};
+use std::path::Path;
+
+/// Connections by the trace's own time.
+pub trait Trace {
+    /// The trace's name, by which its random streams are named: `r4s1`.
+    fn name(&self) -> &str;
+
+    /// How long it is: every connection starts before.
+    fn length(&self) -> Duration;
+
+    /// The connections that start in [`from`, `to`), in order of their start.
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error>;
+}
+
+impl<T: Trace + ?Sized> Trace for Box<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn length(&self) -> Duration {
+        (**self).length()
+    }
+
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+        (**self).connections(from, to)
+    }
+}
+
+impl<T: Trace + ?Sized> Trace for &mut T {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn length(&self) -> Duration {
+        (**self).length()
+    }
+
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+        (**self).connections(from, to)
+    }
+}
+
+/// A trace in memory.
+#[derive(Clone, Debug)]
+pub struct InMemory {
+    name: String,
+    length: Duration,
+    connections: Vec<ConnectionVector>,
+}
+
+impl InMemory {
+    /// A trace of these connections, which need not be in order. Those that start at `length` or later are left out.
+    pub fn new(name: impl Into<String>, length: Duration, mut connections: Vec<ConnectionVector>) -> Self {
+        connections.retain(|connection| connection.start < length);
+        connections.sort_by_key(|connection| connection.start);
+        InMemory { name: name.into(), length, connections }
+    }
+}
+
+impl Trace for InMemory {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> Duration {
+        self.length
+    }
+
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+        let first = self.connections.partition_point(|connection| connection.start < from);
+        let chosen = self.connections[first..].iter().take_while(|connection| connection.start < to);
+        Ok(chosen.cloned().collect())
+    }
+}
+
+/// A trace in a file, with an index.
+#[derive(Debug)]
+pub struct Indexed {
+    name: String,
+    file: String,
+    input: BufReader<File>,
+    /// Where `input` stands.
+    position: u64,
+    /// Start and offset of each connection, in order of start.
+    index: Vec<(Duration, u64)>,
+    skipped: u64,
+    first_skipped: Option<Error>,
+}
+
+impl Indexed {
+    /// Reads the file once and indexes it. The trace is named after the file, without extension. With `skip_bad`,
+    /// malformed connections are left out and counted.
+    pub fn open(path: &Path, skip_bad: bool) -> Result<Self, Error> {
+        let file = path.display().to_string();
+        let name = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
+        let mut input = BufReader::with_capacity(1 << 16, File::open(path).map_err(|error| Error::io(&file, error))?);
+        let mut reader = Reader::new(&mut input, file.clone()).skip_bad(skip_bad);
+        let mut index = Vec::new();
+        while let Some(connection) = reader.next() {
+            index.push((connection?.start, reader.began()));
+        }
+        let (position, skipped, first_skipped) = (reader.offset(), reader.skipped(), reader.into_first_skipped());
+        index.sort_unstable();
+        Ok(Indexed { name, file, input, position, index, skipped, first_skipped })
+    }
+
+    /// How many connections it has.
+    pub fn count(&self) -> usize {
+        self.index.len()
+    }
+
+    /// How many malformed connections were left out.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// What was wrong with the first that was left out.
+    pub fn first_skipped(&self) -> Option<&Error> {
+        self.first_skipped.as_ref()
+    }
+
+    fn connection_at(&mut self, offset: u64) -> Result<ConnectionVector, Error> {
+        // Within the buffer this costs nothing; neighbours in the file are usually neighbours in time.
+        let moved = match i64::try_from(i128::from(offset) - i128::from(self.position)) {
+            Ok(distance) => self.input.seek_relative(distance),
+            Err(_) => self.input.seek(SeekFrom::Start(offset)).map(|_| ()),
+        };
+        moved.map_err(|error| Error::io(&self.file, error))?;
+        let mut reader = Reader::new(&mut self.input, self.file.clone());
+        let found = reader.next();
+        self.position = offset + reader.offset();
+        // The file was read without error before; somebody has changed it since.
+        found.unwrap_or_else(|| Err(Error::io(&self.file, std::io::ErrorKind::UnexpectedEof.into())))
+    }
+}
+
+impl Trace for Indexed {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Just beyond the last start.
+    fn length(&self) -> Duration {
+        self.index.last().map_or(Duration::ZERO, |(start, _)| *start + Duration::from_nanos(1))
+    }
+
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+        let first = self.index.partition_point(|(start, _)| *start < from);
+        let mut found = Vec::new();
+        for at in first..self.index.len() {
+            let (start, offset) = self.index[at];
+            if start >= to {
+                break;
+            }
+            found.push(self.connection_at(offset)?);
+        }
+        Ok(found)
+    }
+}

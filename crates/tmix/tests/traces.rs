@@ -1,0 +1,99 @@
+//! Traces in files and in memory: an interval is an interval, whatever the order of the file.
+
+use fullpipe_tmix::{ConnectionVector, Format, InMemory, Indexed, Reader, Synthetic, Trace, write};
+use fullpipe_units::Duration;
+use std::path::PathBuf;
+
+fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).expect("a file can be written");
+    path
+}
+
+fn text(connections: &[ConnectionVector], format: Format) -> Vec<u8> {
+    let mut output = Vec::new();
+    for connection in connections {
+        write(&mut output, connection, format, "output").expect("it can be written");
+    }
+    output
+}
+
+fn seconds(from: u64, to: u64) -> (Duration, Duration) {
+    (Duration::from_secs(from), Duration::from_secs(to))
+}
+
+#[test]
+fn a_file_gives_what_memory_gives_in_any_order_of_file_and_intervals() {
+    let length = Duration::from_secs(12);
+    let mut synthetic = Synthetic::new(3, "r5s2", length).expect("one of the nine");
+    let all = synthetic.connections(Duration::ZERO, length).expect("it is made");
+    assert!(all.len() > 1000);
+    let mut memory = InMemory::new("r5s2", length, all.clone());
+    // As it is, and with neighbours far apart.
+    let mut scattered = all.clone();
+    scattered.sort_by_key(|connection| connection.ids[1] % 7);
+    for (name, connections, format) in
+        [("r5s2.org", &all, Format::Original), ("scattered.cvec", &scattered, Format::Alternate)]
+    {
+        let mut indexed = Indexed::open(&file(name, &text(connections, format)), false).expect("it is well formed");
+        assert_eq!(indexed.count(), all.len());
+        assert_eq!(indexed.length(), all[all.len() - 1].start + Duration::from_nanos(1));
+        for (from, to) in [(7, 9), (0, 1), (11, 12), (3, 8), (0, 12), (5, 5), (12, 20)] {
+            let (from, to) = seconds(from, to);
+            let expected: Vec<_> = all.iter().filter(|one| from <= one.start && one.start < to).cloned().collect();
+            assert_eq!(indexed.connections(from, to).expect("it is there"), expected);
+            assert_eq!(memory.connections(from, to).expect("it is there"), expected);
+            assert_eq!(synthetic.connections(from, to).expect("it is made"), expected);
+        }
+    }
+    assert_eq!(Indexed::open(&file("r6s1.org", b""), false).expect("empty").name(), "r6s1");
+}
+
+#[test]
+fn malformed_connections_are_refused_or_counted() {
+    let text = b"SEQ 1 1 1 1\n> 10\nSEQ x 1 1 2\n> 10\nSEQ 3 1 1 3\n> 10\nt 5\nw 1 1\nSEQ 4 1 1 4\n> 10\n";
+    let path = file("bad.org", text);
+    let refused = Indexed::open(&path, false).expect_err("there are bad ones").to_string();
+    assert!(refused.contains("bad.org:3: start"), "{refused}");
+    let mut trace = Indexed::open(&path, true).expect("the rest is good");
+    assert_eq!((trace.count(), trace.skipped()), (2, 2));
+    assert_eq!(trace.first_skipped().expect("one was").to_string(), refused);
+    let (from, to) = seconds(0, 1);
+    let ids: Vec<u64> = trace.connections(from, to).expect("they are good").iter().map(|one| one.ids[1]).collect();
+    assert_eq!(ids, [1, 4]);
+    assert!(
+        Indexed::open(&PathBuf::from("/nowhere/r4s1"), false).expect_err("no file").to_string().contains("/nowhere")
+    );
+}
+
+#[test]
+fn a_file_that_shrinks_meanwhile_is_an_error() {
+    // Larger than the read buffer, so that it has to be read again.
+    let connections = Synthetic::new(1, "r4s1", Duration::from_secs(60))
+        .expect("one of the nine")
+        .connections(Duration::ZERO, Duration::from_secs(60))
+        .expect("it is made");
+    let path = file("shrinking.org", &text(&connections, Format::Original));
+    let mut trace = Indexed::open(&path, false).expect("it is well formed");
+    std::fs::write(&path, b"").expect("a file can be written");
+    let (from, to) = seconds(0, 1);
+    assert!(trace.connections(from, to).expect_err("it is gone").to_string().contains("shrinking.org"));
+}
+
+#[test]
+fn a_second_is_made_without_the_others_and_files_carry_it_whole() {
+    let trace = Synthetic::new(9, "r6s3", Duration::from_secs(3000)).expect("one of the nine");
+    let late = trace.second(2_777);
+    for second in [0, 1, 2_999] {
+        assert_ne!(trace.second(second), late);
+    }
+    assert_eq!(trace.second(2_777), late);
+    assert_ne!(Synthetic::new(8, "r6s3", trace.length()).expect("one").second(2_777), late);
+    assert_ne!(Synthetic::new(9, "r6s2", trace.length()).expect("one").second(2_777), late);
+    // Written and read again nothing is rounded: a run on files is the run on the generator.
+    for format in [Format::Original, Format::Alternate] {
+        let again: Vec<_> = Reader::new(&text(&late, format)[..], "x").map(|one| one.expect("we wrote it")).collect();
+        assert_eq!(again, late);
+    }
+    assert!(Synthetic::new(1, "r7s1", trace.length()).expect_err("no such").to_string().contains("r4s1"));
+}
