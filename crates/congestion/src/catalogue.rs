@@ -2,13 +2,23 @@
 
 use crate::bbr1::Bbr1;
 use crate::bbr3::Bbr3;
+use crate::bic::Bic;
 use crate::control::{Codepoint, Controller};
 use crate::cubic::{Cubic, CubicConfig};
 use crate::dctcp::Dctcp;
+use crate::highspeed::HighSpeed;
+use crate::htcp::Htcp;
+use crate::hybla::Hybla;
 use crate::hystart::HyStart;
+use crate::illinois::Illinois;
+use crate::law::Governed;
 use crate::linux_reno::LinuxReno;
 use crate::newreno::NewReno;
+use crate::scalable::Scalable;
 use crate::vegas::Vegas;
+use crate::veno::Veno;
+use crate::westwood::Westwood;
+use crate::yeah::Yeah;
 use fullpipe_units::Stream;
 use std::fmt;
 
@@ -50,10 +60,64 @@ pub const ENTRIES: &[Entry] = &[
                   loss.",
     },
     Entry {
+        name: "bic",
+        version: "Xu, Harfoush and Rhee (2004)",
+        source: "INFOCOM 2004",
+        summary: "Searches by halves for the window between the last loss and what it left; takes an eighth on loss.",
+    },
+    Entry {
+        name: "highspeed",
+        version: "RFC 3649 (2003)",
+        source: "RFC 3649 section 5",
+        summary: "Above 38 segments the larger the window, the faster it grows and the less a loss takes.",
+    },
+    Entry {
+        name: "htcp",
+        version: "draft-leith-tcp-htcp-06 (2008)",
+        source: "draft-leith-tcp-htcp-06 section 2",
+        summary: "Grows faster the longer ago the last loss; a loss takes what stands in queues, a fifth to a half.",
+    },
+    Entry {
+        name: "hybla",
+        version: "Caini and Firrincieli (2004), as in Linux 6.12",
+        source: "IJSCN 22(5), 2004; Linux net/ipv4/tcp_hybla.c",
+        summary: "Sends as fast on a long path as Reno at 25 ms round-trip time.",
+    },
+    Entry {
+        name: "illinois",
+        version: "Liu, Basar and Srikant (2008), as in Linux 6.12",
+        source: "Performance Evaluation 65(6-7), 2008; Linux net/ipv4/tcp_illinois.c",
+        summary: "The longer the queueing delay, the slower the growth and the more a loss takes.",
+    },
+    Entry {
+        name: "scalable",
+        version: "Kelly (2003), as in Linux 6.12",
+        source: "ACM CCR 33(2), 2003; Linux net/ipv4/tcp_scalable.c",
+        summary: "A hundredth of a segment per segment acknowledged; takes an eighth on loss.",
+    },
+    Entry {
         name: "vegas",
         version: "Brakmo and Peterson (1995), as in Linux 6.12",
         source: "IEEE JSAC 13(8), 1995; Linux net/ipv4/tcp_vegas.c",
         summary: "Keeps two to four segments in queues, told by the round-trip time; Reno on loss.",
+    },
+    Entry {
+        name: "veno",
+        version: "Fu and Liew (2003), as in Linux 6.12",
+        source: "IEEE JSAC 21(2), 2003; Linux net/ipv4/tcp_veno.c",
+        summary: "Reno that takes a fifth, not half, on a loss with fewer than three segments in queues.",
+    },
+    Entry {
+        name: "westwood",
+        version: "Westwood+, Grieco and Mascolo (2004), as in Linux 6.12",
+        source: "ACM CCR 34(2), 2004; Linux net/ipv4/tcp_westwood.c",
+        summary: "Reno that falls on loss to measured bandwidth times smallest round-trip time.",
+    },
+    Entry {
+        name: "yeah",
+        version: "Baiocchi, Castellani and Vacirca (2007), as in Linux 6.12",
+        source: "PFLDnet 2007; Linux net/ipv4/tcp_yeah.c",
+        summary: "Scalable while fewer than 80 segments are queued, Reno and emptying the queue beyond.",
     },
     Entry {
         name: "dctcp",
@@ -80,21 +144,7 @@ pub const ENTRIES: &[Entry] = &[
 pub const WITH_HYSTART: &[&str] = &["newreno", "linux-reno", "cubic"];
 
 /// Names of the contract that are not in this version.
-pub const LATER: &[&str] = &[
-    "bic",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "scalable",
-    "veno",
-    "westwood",
-    "yeah",
-    "lp",
-    "ledbat",
-    "copa",
-    "prague",
-];
+pub const LATER: &[&str] = &["lp", "ledbat", "copa", "prague"];
 
 /// How to create a control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,7 +211,16 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, Unkn
             let hystart = hystart.map(|standard| if options.linux_hystart { linux() } else { standard });
             Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() }))
         }
+        "bic" => Box::new(Governed::<Bic>::default()),
+        "highspeed" => Box::new(Governed::<HighSpeed>::default()),
+        "htcp" => Box::new(Governed::<Htcp>::default()),
+        "hybla" => Box::new(Governed::<Hybla>::default()),
+        "illinois" => Box::new(Governed::<Illinois>::default()),
+        "scalable" => Box::new(Governed::<Scalable>::default()),
         "vegas" => Box::new(Vegas::new()),
+        "veno" => Box::new(Governed::<Veno>::default()),
+        "westwood" => Box::new(Governed::<Westwood>::default()),
+        "yeah" => Box::new(Governed::<Yeah>::default()),
         "dctcp" => Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
         "bbr1" => Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),
         "bbr3" => Box::new(Bbr3::new(Stream::new(options.seed, "bbr3", "probe wait"))),
@@ -172,17 +231,16 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, Unkn
 fn unknown(name: &str) -> UnknownControl {
     let later = LATER.contains(&name);
     let known: Vec<&'static str> = ENTRIES.iter().map(|entry| entry.name).collect();
-    // A name of a later version was no slip of the finger. Else up to a third of the letters may differ, at least two,
-    // or it is a part of a name.
+    // A name of a later version was no slip of the finger. Else it is a part of a name, or up to a third of the letters
+    // may differ, at least two but not all.
     let letters = name.chars().count();
-    let near =
-        |distance: usize, candidate: &str| distance <= (letters / 3).max(2) || letters >= 3 && candidate.contains(name);
+    let most = (letters / 3).max(2);
     let nearest = known
         .iter()
-        .map(|candidate| (distance(name, candidate), *candidate))
-        .filter(|(distance, candidate)| !later && near(*distance, candidate))
+        .map(|candidate| (!(letters >= 3 && candidate.contains(name)), distance(name, candidate), *candidate))
+        .filter(|(no_part, distance, _)| !later && (!no_part || *distance <= most && *distance < letters))
         .min()
-        .map(|(_, candidate)| candidate);
+        .map(|(_, _, candidate)| candidate);
     UnknownControl { found: name.to_owned(), nearest, known, later }
 }
 
@@ -251,6 +309,9 @@ mod tests {
             ("reno", Some("newreno")),
             // Thirteen letters, of which four may differ.
             ("linux-rennnno", Some("linux-reno")),
+            // Part of a name before one that differs by a letter.
+            ("westwod", Some("westwood")),
+            ("h-tcp", Some("htcp")),
             ("cubbic-x", None),
             ("", None),
             ("no", None),
@@ -261,7 +322,7 @@ mod tests {
         assert_eq!(
             error("cubik").to_string(),
             "unknown congestion control `cubik`; did you mean `cubic`? (expected one of newreno, linux-reno, cubic, \
-             vegas, dctcp, bbr1, bbr3)"
+             bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, dctcp, bbr1, bbr3)"
         );
     }
 
@@ -274,7 +335,7 @@ mod tests {
                 error.to_string(),
                 format!(
                     "congestion control `{name}` is not in this version (expected one of newreno, linux-reno, cubic, \
-                     vegas, dctcp, bbr1, bbr3)"
+                     bic, highspeed, htcp, hybla, illinois, scalable, vegas, veno, westwood, yeah, dctcp, bbr1, bbr3)"
                 )
             );
         }

@@ -8,24 +8,36 @@
 //! * [`catalogue`]: the controls by name;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`]
 //!   and [`bbr3`]: the controls;
+//! * [`law`], the frame of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
+//!   [`westwood`] and [`yeah`];
 //! * [`rtt`], [`rate`], [`pacing`]: what a transport needs to drive them.
 
 mod bbr;
 pub mod bbr1;
 pub mod bbr3;
+pub mod bic;
 pub mod catalogue;
 pub mod control;
 pub mod cubic;
 pub mod dctcp;
+pub mod highspeed;
+pub mod htcp;
+pub mod hybla;
 pub mod hystart;
 mod hystart_linux;
+pub mod illinois;
+pub mod law;
 pub mod linux_reno;
 pub mod newreno;
 pub mod pacing;
 pub mod rate;
 pub mod rtt;
+pub mod scalable;
 pub mod vegas;
+pub mod veno;
+pub mod westwood;
 mod window;
+pub mod yeah;
 
 pub use control::{
     Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,

@@ -84,14 +84,17 @@ impl Undo {
         self.in_recovery = false;
     }
 
-    /// Recovery ends; goes back if it was for nothing. That may become known only after its end.
-    pub(crate) fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
-        if exit.undone && self.saved {
+    /// Recovery ends; goes back if it was for nothing, and says whether it did. That may become known only after its
+    /// end.
+    pub(crate) fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) -> bool {
+        let goes_back = exit.undone && self.saved;
+        if goes_back {
             control.cwnd_bytes = control.cwnd_bytes.max(self.cwnd_bytes).max(segment(control));
             control.ssthresh_bytes = control.ssthresh_bytes.max(self.ssthresh_bytes);
             self.saved = false;
         }
         self.in_recovery = false;
+        goes_back
     }
 
     fn save(&mut self, control: &Control) {

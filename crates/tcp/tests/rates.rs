@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use fullpipe_congestion::catalogue::{Options, create};
+use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, Signals, Timeout};
 use fullpipe_tcp::{Config, Connection};
 use fullpipe_units::{Duration, Instant, Rate};
@@ -66,7 +66,7 @@ fn a_rate_set_with_a_departure_holds_for_the_next() {
 #[test]
 fn every_control_gets_everything_across_a_lossy_path() {
     // 10 Mbit/s, 20 ms, a short queue, 3 % lost both ways.
-    for name in ["vegas", "dctcp", "bbr1", "bbr3"] {
+    for name in ENTRIES.iter().map(|entry| entry.name) {
         let config = Config::linux();
         let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 1);
         let control = create(name, &Options::default()).expect("a name of the catalogue");

@@ -15,18 +15,6 @@ fn after_loss(window_segments: u64, rtt_seconds: f64) -> Flow<Cubic> {
     flow
 }
 
-fn run_until(flow: &mut Flow<Cubic>, seconds: f64) {
-    while flow.now_seconds < seconds {
-        flow.ack(1);
-    }
-}
-
-fn value(controller: &Cubic, name: &str) -> f64 {
-    let mut values = Vec::new();
-    controller.inspect(&mut values);
-    values.iter().find(|(n, _)| *n == name).expect("a value of that name").1
-}
-
 #[test]
 fn the_window_follows_the_curve_after_a_loss() {
     // Loss at 1000 segments: 700 left, K = cbrt(1000 * 0.3 / 0.4) = cbrt(750) = 9.0856 s.
@@ -42,10 +30,10 @@ fn the_window_follows_the_curve_after_a_loss() {
     let mut flow = after_loss(1_000, 0.1);
     assert_eq!(flow.control.cwnd_bytes, 700 * MSS);
     for (seconds, window) in [(2.0, 857.70), (4.5428, 962.50), (9.0856, 1_000.0), (12.0, 1_009.90), (16.0, 1_132.23)] {
-        run_until(&mut flow, seconds);
+        flow.run_until(seconds);
         assert!((flow.window() - window).abs() < 0.4, "{} at {seconds} s, expected {window}", flow.window());
     }
-    assert!((value(&flow.controller, "k_s") - 9.0856).abs() < 1e-4);
+    assert!((flow.value("k_s") - 9.0856).abs() < 1e-4);
 }
 
 #[test]
@@ -115,12 +103,12 @@ fn reno_friendly_growth_is_nine_seventeenths_up_to_the_old_window_and_one_beyond
     // Loss at 100 segments, round-trip time 10 ms: from 70 by 3 * 0.3 / 1.7 = 0.5294 per round trip; 100 is reached after
     // 56.67 round trips. The curve is lower all the time: W(0.567 s) = 100 - 0.4 * (4.217 - 0.567)^3 = 80.5.
     let mut flow = after_loss(100, 0.01);
-    run_until(&mut flow, 0.1);
+    flow.run_until(0.1);
     assert!((flow.window() - 75.294).abs() < 0.05, "{}", flow.window());
-    run_until(&mut flow, 0.5667);
+    flow.run_until(0.5667);
     assert!((flow.window() - 100.0).abs() < 0.1, "{}", flow.window());
     // From there one segment per round trip.
-    run_until(&mut flow, 0.7667);
+    flow.run_until(0.7667);
     assert!((flow.window() - 120.0).abs() < 0.2, "{}", flow.window());
 }
 
@@ -131,9 +119,9 @@ fn without_the_reno_friendly_region_there_is_only_the_curve() {
     let mut flow = Flow::new(Cubic::new(config), 100, 0.01);
     flow.control.ssthresh_bytes = MSS;
     flow.lose();
-    run_until(&mut flow, 0.5667);
+    flow.run_until(0.5667);
     assert!((flow.window() - 80.53).abs() < 0.05, "{}", flow.window());
-    run_until(&mut flow, 4.0);
+    flow.run_until(4.0);
     assert!((flow.window() - 100.0).abs() < 0.05, "{}", flow.window());
 }
 
@@ -142,7 +130,7 @@ fn the_curve_and_not_renos_window_rules_as_soon_as_it_is_ahead_of_it() {
     // Loss at 200 segments, round-trip time 100 ms: 140 left, K = cbrt(150) = 5.3133. At 3 s the curve says
     // 200 - 0.4 * 2.3133^3 = 195.05 and Reno 140 + 30 * 0.53 = 155.9.
     let mut flow = after_loss(200, 0.1);
-    run_until(&mut flow, 3.0);
+    flow.run_until(3.0);
     assert!((flow.window() - 195.05).abs() < 0.3, "{}", flow.window());
 }
 
@@ -153,9 +141,9 @@ fn without_a_loss_the_curve_starts_at_the_window_where_slow_start_ended() {
     // against 200.
     let mut flow = Flow::new(Cubic::default(), 100, 0.1);
     flow.control.ssthresh_bytes = 100 * MSS;
-    run_until(&mut flow, 2.0);
+    flow.run_until(2.0);
     assert!((flow.window() - 120.0).abs() < 0.2, "{}", flow.window());
-    run_until(&mut flow, 10.0);
+    flow.run_until(10.0);
     // Here the curve is steep: W'' RTT^2 = 2.4 * 10 * 0.01 = 0.24; Reno's estimate never catches up.
     assert!((flow.window() - 500.0).abs() < 0.6, "{}", flow.window());
 }
@@ -203,8 +191,8 @@ fn fast_convergence_lowers_the_flat_part() {
         flow.lose();
         flow.control.cwnd_bytes = 800 * MSS;
         flow.lose();
-        assert_eq!(value(&flow.controller, "w_max_bytes"), w_max * MSS as f64);
-        assert_eq!(value(&flow.controller, "cwnd_prior_bytes"), (800 * MSS) as f64);
+        assert_eq!(flow.value("w_max_bytes"), w_max * MSS as f64);
+        assert_eq!(flow.value("cwnd_prior_bytes"), (800 * MSS) as f64);
     }
     let mut flow = Flow::new(Cubic::default(), 1_000, 0.1);
     flow.lose();
@@ -212,7 +200,7 @@ fn fast_convergence_lowers_the_flat_part() {
     flow.lose();
     flow.control.cwnd_bytes = 700 * MSS;
     flow.lose();
-    assert_eq!(value(&flow.controller, "w_max_bytes"), (700 * MSS) as f64);
+    assert_eq!(flow.value("w_max_bytes"), (700 * MSS) as f64);
 }
 
 #[test]
@@ -237,7 +225,7 @@ fn reductions() {
     congestion.persistent = true;
     flow.controller.on_congestion(&mut flow.control, &congestion);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (2 * MSS, 35 * MSS));
-    assert_eq!(value(&flow.controller, "w_max_bytes"), 0.0);
+    assert_eq!(flow.value("w_max_bytes"), 0.0);
 }
 
 #[test]
@@ -247,10 +235,10 @@ fn after_a_timeout_the_curve_starts_where_slow_start_ends() {
     let mut flow = after_loss(1_000, 0.1);
     flow.time_out(false);
     assert_eq!(flow.control.ssthresh_bytes, 490 * MSS);
-    assert_eq!(value(&flow.controller, "cwnd_prior_bytes"), (700 * MSS) as f64);
+    assert_eq!(flow.value("cwnd_prior_bytes"), (700 * MSS) as f64);
     flow.time_out(true);
     assert_eq!(flow.control.ssthresh_bytes, 490 * MSS);
-    assert_eq!(value(&flow.controller, "cwnd_prior_bytes"), (700 * MSS) as f64);
+    assert_eq!(flow.value("cwnd_prior_bytes"), (700 * MSS) as f64);
     while flow.control.cwnd_bytes < 490 * MSS {
         flow.ack(1);
     }
@@ -258,8 +246,8 @@ fn after_a_timeout_the_curve_starts_where_slow_start_ends() {
     // The next acknowledgement starts the stage.
     flow.ack(1);
     let start = flow.now_seconds;
-    assert_eq!(value(&flow.controller, "k_s"), 0.0);
-    run_until(&mut flow, start + 10.0);
+    assert_eq!(flow.value("k_s"), 0.0);
+    flow.run_until(start + 10.0);
     assert!((flow.window() - 890.0).abs() < 0.6, "{}", flow.window());
 }
 
@@ -280,7 +268,7 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
     // Two flows after the same loss; one does not use its window from 2 s to 12 s. Ten seconds later it continues as the
     // other did: 962.5 at 4.5428 + 10 s.
     let mut flow = after_loss(1_000, 0.1);
-    run_until(&mut flow, 2.0);
+    flow.run_until(2.0);
     let window = flow.control.cwnd_bytes;
     while flow.now_seconds < 12.0 {
         flow.now_seconds += 0.1;
@@ -289,20 +277,20 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
         flow.controller.on_ack(&mut flow.control, &ack);
         assert_eq!(flow.control.cwnd_bytes, window);
     }
-    run_until(&mut flow, 14.5428);
+    flow.run_until(14.5428);
     assert!((flow.window() - 962.50).abs() < 0.6, "{}", flow.window());
 }
 
 #[test]
 fn restart_after_idling() {
     let mut flow = after_loss(1_000, 0.1);
-    run_until(&mut flow, 8.0);
+    flow.run_until(8.0);
     let window = flow.control.cwnd_bytes;
     let late = instant(100.0);
     flow.controller.on_idle_restart(&mut flow.control, late);
     assert_eq!(flow.control.cwnd_bytes, 14_480);
     assert_eq!(flow.control.ssthresh_bytes, window / 4 * 3);
-    assert_eq!(value(&flow.controller, "cwnd_prior_bytes"), window as f64);
+    assert_eq!(flow.value("cwnd_prior_bytes"), window as f64);
     // The next stage starts anew, from the threshold, towards the same w_max.
     flow.now_seconds = 100.0;
     while flow.control.cwnd_bytes < flow.control.ssthresh_bytes {
@@ -311,15 +299,15 @@ fn restart_after_idling() {
     flow.ack(1);
     // W(8) = 1000 - 0.4 * 1.0856^3 = 999.49, three quarters 749.62 (more than the 700 of the loss);
     // K = cbrt((1000 - 749.62) / 0.4) = cbrt(625.96) = 8.5542.
-    assert!((value(&flow.controller, "k_s") - 8.5542).abs() < 0.01);
+    assert!((flow.value("k_s") - 8.5542).abs() < 0.01);
 }
 
 #[test]
 fn a_spurious_loss_leaves_no_trace() {
     let mut undisturbed = after_loss(1_000, 0.1);
-    run_until(&mut undisturbed, 3.0);
+    undisturbed.run_until(3.0);
     let mut flow = after_loss(1_000, 0.1);
-    run_until(&mut flow, 3.0);
+    flow.run_until(3.0);
     flow.congestion();
     assert_eq!(flow.control.ssthresh_bytes, flow.control.cwnd_bytes * 7 / 10);
     flow.recovered(true);
@@ -336,7 +324,7 @@ fn a_spurious_loss_leaves_no_trace() {
 #[test]
 fn a_spurious_timeout_goes_back_behind_the_recovery_it_ended() {
     let mut flow = after_loss(1_000, 0.1);
-    run_until(&mut flow, 3.0);
+    flow.run_until(3.0);
     let (window, threshold) = (flow.control.cwnd_bytes, flow.control.ssthresh_bytes);
     flow.congestion();
     flow.control.cwnd_bytes = flow.control.ssthresh_bytes;
@@ -345,7 +333,7 @@ fn a_spurious_timeout_goes_back_behind_the_recovery_it_ended() {
     let exit = RecoveryExit { now: flow.now(), in_flight_bytes: MSS, undone: true };
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (window, threshold));
-    assert_eq!(value(&flow.controller, "w_max_bytes"), (1_000 * MSS) as f64);
+    assert_eq!(flow.value("w_max_bytes"), (1_000 * MSS) as f64);
     // Of a time-out on its own, the window of its own time comes back.
     flow.control.cwnd_bytes = 600 * MSS;
     flow.time_out(false);
@@ -395,13 +383,13 @@ fn no_growth_during_recovery() {
 #[test]
 fn a_change_of_the_segment_size_starts_the_curve_anew() {
     let mut flow = after_loss(1_000, 0.1);
-    run_until(&mut flow, 2.0);
+    flow.run_until(2.0);
     flow.control.mss_bytes = 8 * MSS;
     let now = flow.now();
     flow.controller.on_path_change(&mut flow.control, now);
     flow.ack(1);
     // From 857.7 small segments, in large ones: K = cbrt((1000 - 857.7) / 8 / 0.4) = cbrt(44.47) = 3.543.
-    assert!((value(&flow.controller, "k_s") - 3.543).abs() < 0.01);
+    assert!((flow.value("k_s") - 3.543).abs() < 0.01);
     flow.control.cwnd_bytes = MSS;
     flow.controller.on_path_change(&mut flow.control, now);
     assert_eq!(flow.control.cwnd_bytes, 8 * MSS);

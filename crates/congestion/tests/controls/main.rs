@@ -2,11 +2,21 @@
 
 mod bbr1;
 mod bbr3;
+mod bic;
 mod cubic;
 mod dctcp;
+mod highspeed;
+mod htcp;
+mod hybla;
+mod illinois;
+mod laws;
 mod pipe;
 mod properties;
 mod reno;
+mod scalable;
 mod script;
 mod simulator;
 mod vegas;
+mod veno;
+mod westwood;
+mod yeah;

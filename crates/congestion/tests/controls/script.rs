@@ -80,7 +80,7 @@ impl Script {
         let prior = step.sent_after.unwrap_or(if step.new_round { self.delivered } else { self.before_round });
         self.delivered += step.acked;
         if step.new_round {
-            self.before_round = self.delivered - 1;
+            self.before_round = self.delivered.saturating_sub(1);
         }
         let mut ack = full_window_ack(self.now, step.acked, step.rtt, step.in_flight + step.acked);
         ack.delivered_bytes = self.delivered;
@@ -105,6 +105,23 @@ impl Script {
         for _ in 0..count {
             self.ack(step);
         }
+    }
+
+    /// A round of `samples` acknowledgements, the smallest round-trip time of which is this many milliseconds; the last
+    /// ends it.
+    pub(crate) fn round(&mut self, milliseconds: u64, samples: u32) {
+        for sample in 1..=samples {
+            let rtt = Duration::from_millis(if sample == 1 { milliseconds } else { milliseconds + 20 });
+            self.ack(Step { wait: Duration::ZERO, rtt, new_round: sample == samples, ..STEP });
+        }
+    }
+
+    /// A window of so many segments, slow start over.
+    pub(crate) fn avoiding(name: &str, segments: u64) -> Self {
+        let mut script = Script::new(name, 0);
+        script.control.cwnd_bytes = segments * MSS;
+        script.control.ssthresh_bytes = 2 * MSS;
+        script
     }
 
     /// Acknowledgements alike until the state is, or is no longer, the one named; how many.

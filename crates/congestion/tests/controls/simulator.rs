@@ -16,6 +16,8 @@ pub(crate) struct Flow<C> {
     pub(crate) rtt_seconds: f64,
     /// Segments acknowledged by one acknowledgement.
     pub(crate) ack_every: u64,
+    /// Segments still to arrive before a round ends.
+    round_left: f64,
 }
 
 /// Mean and extremes over whole cycles from loss to loss.
@@ -65,11 +67,26 @@ impl<C: Controller> Flow<C> {
             now_seconds: 0.0,
             rtt_seconds,
             ack_every: 1,
+            round_left: window_segments as f64,
         }
     }
 
     pub(crate) fn window(&self) -> f64 {
         self.control.cwnd_bytes as f64 / MSS as f64
+    }
+
+    /// A value that the control shows.
+    pub(crate) fn value(&self, name: &str) -> f64 {
+        let mut values = Vec::new();
+        self.controller.inspect(&mut values);
+        values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no value {name}")).1
+    }
+
+    /// Acknowledgements of one segment until an instant.
+    pub(crate) fn run_until(&mut self, seconds: f64) {
+        while self.now_seconds < seconds {
+            self.ack(1);
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -83,7 +100,12 @@ impl<C: Controller> Flow<C> {
     /// Segments arrive, after the time that they take at a window per round trip.
     pub(crate) fn ack(&mut self, segments: u64) {
         self.now_seconds += segments as f64 * self.rtt_seconds / self.window();
-        let ack = full_window_ack(self.now(), segments * MSS, self.rtt(), self.control.cwnd_bytes);
+        let mut ack = full_window_ack(self.now(), segments * MSS, self.rtt(), self.control.cwnd_bytes);
+        self.round_left -= segments as f64;
+        if self.round_left <= 0.0 {
+            self.round_left = self.window();
+            ack.round_start = true;
+        }
         self.controller.on_ack(&mut self.control, &ack);
     }
 

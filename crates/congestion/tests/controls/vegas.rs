@@ -5,29 +5,12 @@ use crate::script::{RTT, STEP, Script, Step};
 use crate::simulator::MSS;
 use fullpipe_units::{Duration, Instant};
 
-/// A round of `samples` acknowledgements, the smallest round-trip time of which is this many milliseconds; the last
-/// ends it.
-fn round(script: &mut Script, milliseconds: u64, samples: u32) {
-    for sample in 1..=samples {
-        let rtt = Duration::from_millis(if sample == 1 { milliseconds } else { milliseconds + 20 });
-        script.ack(Step { wait: Duration::ZERO, rtt, new_round: sample == samples, ..STEP });
-    }
-}
-
-/// A window of so many segments, slow start over.
-fn avoiding(segments: u64) -> Script {
-    let mut script = Script::new("vegas", 0);
-    script.control.cwnd_bytes = segments * MSS;
-    script.control.ssthresh_bytes = 2 * MSS;
-    script
-}
-
 #[test]
 fn once_per_round_the_window_moves_by_a_segment_towards_two_to_four_queued() {
     // 100 segments, base 100 ms: each millisecond more is a segment queued.
     for (milliseconds, window) in [(100, 101), (101, 101), (102, 100), (103, 100), (104, 100), (105, 99), (150, 99)] {
-        let mut script = avoiding(100);
-        round(&mut script, milliseconds, 3);
+        let mut script = Script::avoiding("vegas", 100);
+        script.round(milliseconds, 3);
         assert_eq!(script.window(), window, "{milliseconds} ms");
         assert_eq!(script.value("queued_bytes"), ((milliseconds - 100) * MSS) as f64);
     }
@@ -35,26 +18,26 @@ fn once_per_round_the_window_moves_by_a_segment_towards_two_to_four_queued() {
 
 #[test]
 fn the_smallest_sample_of_the_round_counts_and_only_of_it() {
-    let mut script = avoiding(100);
-    round(&mut script, 103, 10);
-    round(&mut script, 110, 10);
+    let mut script = Script::avoiding("vegas", 100);
+    script.round(103, 10);
+    script.round(110, 10);
     assert_eq!(script.window(), 99);
-    round(&mut script, 101, 10);
+    script.round(101, 10);
     assert_eq!(script.window(), 100);
     // A smaller base counts from then on: 103 ms over 98 ms are 5.1 segments.
-    round(&mut script, 98, 10);
-    round(&mut script, 103, 10);
+    script.round(98, 10);
+    script.round(103, 10);
     assert_eq!(script.window(), 100);
 }
 
 #[test]
 fn two_samples_are_too_few() {
     // Reno instead, which has earned nothing yet: a hundred acknowledgements make a segment.
-    let mut script = avoiding(100);
-    round(&mut script, 150, 2);
+    let mut script = Script::avoiding("vegas", 100);
+    script.round(150, 2);
     assert_eq!(script.control.cwnd_bytes, 100 * MSS);
     for _ in 0..99 {
-        round(&mut script, 150, 1);
+        script.round(150, 1);
     }
     assert_eq!(script.control.cwnd_bytes, 101 * MSS);
 }
@@ -63,67 +46,67 @@ fn two_samples_are_too_few() {
 fn slow_start_ends_when_more_than_a_segment_is_queued() {
     let mut script = Script::new("vegas", 0);
     // Every acknowledgement adds a segment.
-    round(&mut script, 100, 10);
+    script.round(100, 10);
     assert_eq!(script.window(), 20);
     // At its last acknowledgement the window is 39: 2 ms over 100 are 0.78 segments.
-    round(&mut script, 102, 20);
+    script.round(102, 20);
     assert_eq!(script.window(), 40);
     // 39 acknowledgements, then 79 segments and 2 ms over 100: 1.58 segments. The path holds 79 * 100/102 = 77.45, and
     // one more: 78.45.
-    round(&mut script, 102, 40);
+    script.round(102, 40);
     let window = script.control.cwnd_bytes as f64 / MSS as f64;
     assert!((window - 78.45).abs() < 0.01, "{window}");
     // The threshold is a segment below, so slow start is over.
     assert_eq!(script.control.ssthresh_bytes, script.control.cwnd_bytes - MSS);
-    round(&mut script, 100, 10);
+    script.round(100, 10);
     assert!((script.control.cwnd_bytes as f64 / MSS as f64 - 79.45).abs() < 0.01);
 }
 
 #[test]
 fn the_window_neither_grows_unused_nor_falls_below_two() {
-    let mut script = avoiding(100);
+    let mut script = Script::avoiding("vegas", 100);
     for sample in 1..=3 {
         script.ack(Step { new_round: sample == 3, cwnd_limited: false, ..STEP });
     }
     assert_eq!(script.window(), 100);
     // 2 segments become 3; then 500 ms over 100: twelve are queued.
-    let mut script = avoiding(2);
-    round(&mut script, 100, 3);
+    let mut script = Script::avoiding("vegas", 2);
+    script.round(100, 3);
     assert_eq!(script.window(), 3);
     for _ in 0..3 {
-        round(&mut script, 500, 3);
+        script.round(500, 3);
         assert_eq!(script.window(), 2);
     }
 }
 
 #[test]
 fn until_losses_are_repaired_reno_governs() {
-    let mut script = avoiding(100);
+    let mut script = Script::avoiding("vegas", 100);
     script.enter_recovery(100 * MSS);
     assert_eq!(script.control.ssthresh_bytes, 50 * MSS);
     script.control.cwnd_bytes = 50 * MSS;
-    round(&mut script, 200, 10);
+    script.round(200, 10);
     assert_eq!(script.window(), 50, "no change in recovery");
     script.leave_recovery(false);
-    round(&mut script, 120, 10);
+    script.round(120, 10);
     assert_eq!(script.window(), 49, "50 segments at 120 ms over 100: ten are queued");
     // After a time-out Reno's slow start goes on, whatever the delay.
     script.time_out();
     script.control.cwnd_bytes = MSS;
-    round(&mut script, 200, 10);
+    script.round(200, 10);
     assert_eq!(script.window(), 11);
     script.leave_recovery(false);
-    round(&mut script, 200, 10);
+    script.round(200, 10);
     // 20 segments twice as late as the base: 20 are queued. The path holds 10, and one more.
     assert_eq!(script.window(), 11);
 }
 
 #[test]
 fn a_pause_forgets_the_base() {
-    let mut script = avoiding(100);
-    round(&mut script, 100, 3);
+    let mut script = Script::avoiding("vegas", 100);
+    script.round(100, 3);
     script.controller.on_idle_restart(&mut script.control, script.now + RTT);
-    round(&mut script, 150, 3);
+    script.round(150, 3);
     assert!((script.value("base_rtt_s") - 0.15).abs() < 1e-9);
 }
 

@@ -1,0 +1,121 @@
+//! HighSpeed TCP.
+//!
+//! **Model.** Up to 38 segments it is Reno. Beyond, the larger the window `w`, the more segments `a(w)` it gains per
+//! round trip and the smaller the share `b(w)` that a loss takes, so that a window of 83 000 segments needs one loss in
+//! 10^7 packets and not one in 5 * 10^9. On double logarithmic paper the response function is the straight line from
+//! (10^-3, 38) to about (10^-7, 83 000), w = 0.12 / p^0.835, and b(w) falls along the logarithm of w from 0.5 to 0.1:
+//!
+//! ```text
+//! p(w) = 0.078 / w^1.2      a(w) = w^2 p(w) 2 b(w) / (2 - b(w))
+//! ```
+//!
+//! **Source.** RFC 3649 (December 2003) sections 5 and 7; `a` and `b` are functions, not steps as in its appendix B.
+//! Beyond 83 000 segments, where b would go on falling and turn negative, it stays at 0.1. Time-outs take half. Limited
+//! slow start (RFC 3742) is another matter.
+
+use crate::control::{Ack, Control};
+use crate::law::{Cause, Law};
+use crate::window::segment;
+use fullpipe_units::{Instant, math};
+
+/// Up to this window in segments it is Reno (`Low_Window`).
+const LOW_WINDOW: f64 = 38.0;
+/// The window of 10 Gbit/s at 100 ms (`High_Window`).
+const HIGH_WINDOW: f64 = 83_000.0;
+/// The share that a loss takes at that window (`High_Decrease`).
+const HIGH_DECREASE: f64 = 0.1;
+const LOW_DECREASE: f64 = 0.5;
+
+/// The law of HighSpeed TCP (RFC 3649).
+#[derive(Clone, Debug, Default)]
+pub struct HighSpeed {
+    /// Window in whole segments for which the increase was worked out; it costs logarithms.
+    segments: u64,
+    increase: f64,
+}
+
+/// `b(w)`.
+fn decrease(segments: f64) -> f64 {
+    let segments = segments.clamp(LOW_WINDOW, HIGH_WINDOW);
+    let progress = math::ln(segments / LOW_WINDOW) / math::ln(HIGH_WINDOW / LOW_WINDOW);
+    LOW_DECREASE + (HIGH_DECREASE - LOW_DECREASE) * progress
+}
+
+/// `a(w)`.
+fn increase(segments: f64) -> f64 {
+    if segments <= LOW_WINDOW {
+        return 1.0;
+    }
+    let p = 0.078 / math::pow(segments, 1.2);
+    let b = decrease(segments);
+    segments * segments * p * 2.0 * b / (2.0 - b)
+}
+
+fn segments(control: &Control) -> f64 {
+    control.cwnd_bytes as f64 / segment(control) as f64
+}
+
+impl Law for HighSpeed {
+    const NAME: &'static str = "highspeed";
+
+    fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
+        let whole = control.cwnd_bytes / segment(control);
+        if whole != self.segments {
+            self.segments = whole;
+            self.increase = increase(whole as f64);
+        }
+        self.increase
+    }
+
+    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+        if cause == Cause::Timeout {
+            return control.cwnd_bytes / 2;
+        }
+        (control.cwnd_bytes as f64 * (1.0 - decrease(segments(control)))) as u64
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("increase_segments", self.increase));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn increase_and_decrease_are_those_of_the_rfcs_table() {
+        // RFC 3649 appendix B: the windows at which a(w) reaches the next whole number, with b(w) to two digits.
+        for (window, a, b) in [
+            (118.0, 2.0, 0.44),
+            (221.0, 3.0, 0.41),
+            (347.0, 4.0, 0.38),
+            (495.0, 5.0, 0.37),
+            (663.0, 6.0, 0.35),
+            (851.0, 7.0, 0.34),
+            (1_058.0, 8.0, 0.33),
+            (1_529.0, 10.0, 0.31),
+            (5_036.0, 20.0, 0.25),
+            (11_358.0, 31.0, 0.20),
+        ] {
+            assert!((a..1.004 * a).contains(&increase(window)), "a({window}) = {}", increase(window));
+            assert!((decrease(window) - b).abs() <= 0.005, "b({window}) = {}", decrease(window));
+        }
+    }
+
+    #[test]
+    fn ends_of_the_response_function() {
+        // Up to 38 segments Reno; the formula meets it there: 38^0.8 * 0.078 * 1 / 1.5 = 0.9546.
+        for window in [0.0, 1.0, 37.9, 38.0] {
+            assert_eq!((increase(window), decrease(window)), (1.0, 0.5));
+        }
+        assert!((increase(38.001) - 0.9546).abs() < 1e-3, "{}", increase(38.001));
+        // 83 000^0.8 = 8 615.1; times 0.078 * 0.2 / 1.9: 70.73.
+        assert!((increase(HIGH_WINDOW) - 70.73).abs() < 0.01, "{}", increase(HIGH_WINDOW));
+        assert!((decrease(HIGH_WINDOW) - 0.1).abs() < 1e-12);
+        // Beyond, b stays: of ten times the window a is 10^0.8 times as much.
+        assert!((decrease(1e12) - 0.1).abs() < 1e-12);
+        let ratio = increase(10.0 * HIGH_WINDOW) / increase(HIGH_WINDOW);
+        assert!((ratio - 6.3096).abs() < 1e-3, "{ratio}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Hybla.
+//!
+//! **Model.** A connection with a long round-trip time shall send as fast as a Reno connection of 25 ms (`RTT0`) would
+//! in its place. With rho = RTT / RTT0, at least 1, each segment acknowledged adds 2^rho - 1 segments in slow start and
+//! rho^2 / window in congestion avoidance; a loss takes half. So the window is rho times Reno's at any time since the
+//! start, and the rate, window / RTT, is that of Reno at 25 ms.
+//!
+//! **Source.** Caini and Firrincieli, TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal of
+//! Satellite Communications and Networking 22(5), 2004, equations for slow start and congestion avoidance; as in Linux
+//! 6.12 `net/ipv4/tcp_hybla.c` rho follows the smallest smoothed round-trip time and 2^rho is bounded by 2^16, and the
+//! window grows only while it limits sending. The initial window is the transport's, not rho times it, and neither
+//! pacing nor the paper's packet-pair estimate of the first threshold is part of it: give it a transport that paces.
+
+use crate::control::{Ack, Control};
+use crate::law::{Cause, Law};
+use fullpipe_units::{Duration, Instant, math};
+
+/// Round-trip time of the connection to equal.
+const RTT0: Duration = Duration::from_millis(25);
+/// Bound of rho in slow start's exponent.
+const MAX_EXPONENT: f64 = 16.0;
+
+/// The law of Hybla.
+#[derive(Clone, Debug)]
+pub struct Hybla {
+    smallest_rtt: Duration,
+    rho: f64,
+    /// 2^rho - 1.
+    slow_start: f64,
+}
+
+impl Default for Hybla {
+    fn default() -> Self {
+        Hybla { smallest_rtt: Duration::MAX, rho: 1.0, slow_start: 1.0 }
+    }
+}
+
+impl Hybla {
+    fn sample(&mut self, rtt: Duration) {
+        if rtt.is_zero() || rtt >= self.smallest_rtt {
+            return;
+        }
+        self.smallest_rtt = rtt;
+        self.rho = (rtt.as_nanos() as f64 / RTT0.as_nanos() as f64).max(1.0);
+        self.slow_start = math::pow(2.0, self.rho.min(MAX_EXPONENT)) - 1.0;
+    }
+}
+
+impl Law for Hybla {
+    const NAME: &'static str = "hybla";
+
+    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
+        self.sample(rtt.unwrap_or_default());
+    }
+
+    fn measure(&mut self, _control: &Control, ack: &Ack) {
+        self.sample(ack.smoothed_rtt);
+    }
+
+    fn slow_start_segments(&self) -> f64 {
+        self.slow_start
+    }
+
+    fn increase_segments(&mut self, _control: &Control, _ack: &Ack) -> f64 {
+        self.rho * self.rho
+    }
+
+    fn reduced_bytes(&mut self, control: &Control, _now: Instant, _cause: Cause) -> u64 {
+        control.cwnd_bytes / 2
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("rho", self.rho));
+    }
+}

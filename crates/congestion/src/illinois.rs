@@ -1,0 +1,133 @@
+//! Illinois.
+//!
+//! **Model.** Losses say *when* to reduce, queueing delay says *by how much* to grow and shrink. Once per round the mean
+//! delay of the round, da, is set against the largest ever seen, dm (both beyond the smallest round-trip time). With no
+//! delay the window grows by 10 segments per round trip, with the largest by 0.3, in between along a hyperbola; a loss
+//! takes an eighth of the window up to a tenth of the largest delay, half from eight tenths, in between along a line:
+//!
+//! ```text
+//! alpha = 10                            if da <= dm/100, else
+//!         10 x / (x + y (10 - 0.3)/0.3) with x = dm - dm/100, y = da - dm/100
+//! beta  = 1/8 ... 1/2                   linear between da = dm/10 and 8 dm/10
+//! ```
+//!
+//! After a delay above the lowest hundredth, five rounds in it in a row must come before alpha is 10 again. Windows
+//! below 15 segments behave as Reno's.
+//!
+//! **Source.** Liu, Basar and Srikant, TCP-Illinois: A Loss- and Delay-Based Congestion Control Algorithm for
+//! High-Speed Networks, Performance Evaluation 65(6-7), 2008, sections 3 and 4; constants and rounds as in Linux 6.12
+//! `net/ipv4/tcp_illinois.c`, with real numbers in place of its fixed point. There the five rounds need not follow each
+//! other.
+
+use crate::control::{Ack, Control};
+use crate::law::{Cause, Law, RoundTrips};
+use crate::window::segment;
+use fullpipe_units::{Duration, Instant};
+
+const ALPHA_MIN: f64 = 0.3;
+const ALPHA_MAX: f64 = 10.0;
+const BETA_MIN: f64 = 1.0 / 8.0;
+const BETA_MAX: f64 = 1.0 / 2.0;
+/// Windows below this many segments behave as Reno's.
+const SMALL_WINDOW: u64 = 15;
+/// Rounds of low delay in a row before alpha is at its largest again.
+const THETA: u32 = 5;
+
+/// The law of Illinois.
+#[derive(Clone, Debug)]
+pub struct Illinois {
+    times: RoundTrips,
+    alpha: f64,
+    beta: f64,
+    /// The delay has been above the lowest hundredth since alpha was at its largest.
+    above: bool,
+    low_rounds: u32,
+}
+
+impl Default for Illinois {
+    fn default() -> Self {
+        Illinois { times: RoundTrips::default(), alpha: ALPHA_MAX, beta: BETA_MAX, above: false, low_rounds: 0 }
+    }
+}
+
+impl Illinois {
+    fn adjust(&mut self, control: &Control) {
+        if control.cwnd_bytes / segment(control) < SMALL_WINDOW {
+            (self.alpha, self.beta) = (1.0, BETA_MAX);
+        } else if let Some(mean) = self.times.mean_delay() {
+            let most = self.times.largest.saturating_sub(self.times.base).as_nanos() as f64;
+            let mean = mean.as_nanos() as f64;
+            self.alpha = self.alpha(mean, most);
+            self.beta = beta(mean, most);
+        }
+    }
+
+    fn alpha(&mut self, mean: f64, most: f64) -> f64 {
+        let low = most / 100.0;
+        if mean > low {
+            self.above = true;
+            self.low_rounds = 0;
+            let (x, y) = (most - low, mean - low);
+            return x * ALPHA_MAX / (x + y * (ALPHA_MAX - ALPHA_MIN) / ALPHA_MIN);
+        }
+        if self.above {
+            self.low_rounds += 1;
+            if self.low_rounds < THETA {
+                return self.alpha;
+            }
+            self.above = false;
+            self.low_rounds = 0;
+        }
+        ALPHA_MAX
+    }
+}
+
+fn beta(mean: f64, most: f64) -> f64 {
+    let (low, high) = (most / 10.0, most * 8.0 / 10.0);
+    if mean <= low {
+        return BETA_MIN;
+    }
+    BETA_MIN + (BETA_MAX - BETA_MIN) * ((mean - low) / (high - low)).min(1.0)
+}
+
+impl Law for Illinois {
+    const NAME: &'static str = "illinois";
+
+    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            self.times.sample(rtt);
+            self.times.begin_round();
+        }
+    }
+
+    fn measure(&mut self, _control: &Control, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.times.sample(rtt);
+        }
+    }
+
+    fn end_round(&mut self, control: &mut Control, _ack: &Ack) {
+        self.adjust(control);
+        self.times.begin_round();
+    }
+
+    fn increase_segments(&mut self, _control: &Control, _ack: &Ack) -> f64 {
+        self.alpha
+    }
+
+    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+        let reduced = (control.cwnd_bytes as f64 * (1.0 - self.beta)) as u64;
+        if cause == Cause::Timeout {
+            (self.alpha, self.beta) = (1.0, BETA_MAX);
+            self.above = false;
+            self.low_rounds = 0;
+            self.times.begin_round();
+        }
+        reduced
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+        out.push(("beta", self.beta));
+    }
+}

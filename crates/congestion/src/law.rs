@@ -1,0 +1,236 @@
+//! The frame of the window-based controls that differ from Reno in their laws only: by how much the window grows per
+//! round trip, and what is left of it after a reduction.
+//!
+//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds a law's number of
+//! segments for each window of bytes acknowledged, never more than slow start would add. The window grows only while it
+//! limits sending, and not in recovery. A loss, a mark or a time-out lowers it to what the law says; what proves
+//! spurious is undone. Like Reno's in Linux, growth follows bytes, so that delayed acknowledgements do not change it;
+//! unlike there the window grows by bytes and not by whole segments.
+//!
+//! **Source.** RFC 5681, RFC 3168 (marks), RFC 7661 and RFC 6928 (idling), as in [`linux_reno`](crate::linux_reno); each
+//! law names its own.
+
+use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::window::{self, Undo};
+use fullpipe_units::{Duration, Instant};
+use std::fmt;
+
+/// Why the window is reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A packet was lost.
+    Loss,
+    /// A queue has marked a packet.
+    Mark,
+    /// The retransmission timer expired, or QUIC's persistent congestion was established.
+    Timeout,
+}
+
+/// What a control of this family adds to the frame.
+pub trait Law: fmt::Debug + Send {
+    /// The name by which scenarios choose it.
+    const NAME: &'static str;
+
+    /// The connection is established; `rtt` is the handshake's sample where there was one.
+    fn established(&mut self, _now: Instant, _rtt: Option<Duration>) {}
+
+    /// An acknowledgement, in recovery too, before the window changes.
+    fn measure(&mut self, _control: &Control, _ack: &Ack) {}
+
+    /// A round ended outside recovery. Only here can a law lower the window without a reduction.
+    fn end_round(&mut self, _control: &mut Control, _ack: &Ack) {}
+
+    /// Segments by which slow start grows for each segment acknowledged; congestion avoidance never grows faster.
+    fn slow_start_segments(&self) -> f64 {
+        1.0
+    }
+
+    /// Segments by which congestion avoidance grows for each window acknowledged.
+    fn increase_segments(&mut self, control: &Control, ack: &Ack) -> f64;
+
+    /// The window after a reduction.
+    fn reduced_bytes(&mut self, control: &Control, now: Instant, cause: Cause) -> u64;
+
+    /// The last reduction was for nothing.
+    fn undo(&mut self) {}
+
+    /// Sending restarts after an idle period.
+    fn restart(&mut self, _now: Instant) {}
+
+    /// Named internal values, appended to `out`.
+    fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
+}
+
+/// A control made of the frame and a law.
+#[derive(Clone, Debug, Default)]
+pub struct Governed<L> {
+    law: L,
+    /// Part of a byte that the window has earned.
+    fraction: f64,
+    undo: Undo,
+}
+
+impl<L: Law> Governed<L> {
+    /// A control of this law.
+    pub fn new(law: L) -> Self {
+        Governed { law, fraction: 0.0, undo: Undo::default() }
+    }
+
+    /// Slow start by bytes up to the threshold: returns the acknowledged bytes left over for congestion avoidance.
+    fn slow_start(&self, control: &mut Control, ack: &Ack) -> u64 {
+        if !ack.cwnd_limited {
+            return 0;
+        }
+        let growth = self.most_bytes(ack.acked_bytes);
+        let room = control.ssthresh_bytes - control.cwnd_bytes;
+        control.cwnd_bytes += growth.min(room);
+        let used = (room as f64 / self.law.slow_start_segments()).ceil() as u64;
+        if growth <= room { 0 } else { ack.acked_bytes.saturating_sub(used) }
+    }
+
+    /// Growth of slow start for so many bytes acknowledged.
+    fn most_bytes(&self, acked_bytes: u64) -> u64 {
+        let per_segment = self.law.slow_start_segments();
+        // A float would round bytes beyond 2^53; `as` saturates.
+        if per_segment == 1.0 { acked_bytes } else { (acked_bytes as f64 * per_segment) as u64 }
+    }
+
+    fn avoid(&mut self, control: &mut Control, ack: &Ack, acked_bytes: u64) {
+        let mss = window::segment(control);
+        control.cwnd_bytes = control.cwnd_bytes.max(mss);
+        let share = (acked_bytes as f64 / control.cwnd_bytes as f64).min(1.0);
+        let increase_bytes = self.law.increase_segments(control, ack) * mss as f64;
+        let earned = increase_bytes * share + self.fraction;
+        let whole = (earned as u64).min(self.most_bytes(acked_bytes));
+        control.cwnd_bytes = control.cwnd_bytes.saturating_add(whole);
+        self.fraction = (earned - whole as f64).clamp(0.0, 1.0);
+    }
+}
+
+impl<L: Law> Controller for Governed<L> {
+    fn name(&self) -> &'static str {
+        L::NAME
+    }
+
+    fn on_established(&mut self, _control: &mut Control, now: Instant, rtt: Option<Duration>) {
+        self.law.established(now, rtt);
+    }
+
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        self.law.measure(control, ack);
+        if ack.in_recovery {
+            return;
+        }
+        if ack.round_start {
+            self.law.end_round(control, ack);
+        }
+        let mut acked = ack.acked_bytes;
+        if control.cwnd_bytes < control.ssthresh_bytes {
+            acked = self.slow_start(control, ack);
+        }
+        if acked > 0 && ack.cwnd_limited {
+            self.avoid(control, ack, acked);
+        }
+    }
+
+    fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+        self.undo.on_congestion(control, congestion);
+        let cause = match congestion {
+            Congestion { persistent: true, .. } => Cause::Timeout,
+            Congestion { ecn: true, .. } => Cause::Mark,
+            _ => Cause::Loss,
+        };
+        let reduced = self.law.reduced_bytes(control, congestion.now, cause);
+        window::reduce(control, congestion, reduced);
+        self.fraction = 0.0;
+    }
+
+    fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
+        if self.undo.on_recovery_exit(control, exit) {
+            self.law.undo();
+        }
+    }
+
+    fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
+        self.undo.on_timeout(control, timeout);
+        if !timeout.repeated {
+            let reduced = self.law.reduced_bytes(control, timeout.now, Cause::Timeout);
+            control.ssthresh_bytes = reduced.max(window::two_segments(control));
+        }
+        self.fraction = 0.0;
+    }
+
+    fn on_idle_restart(&mut self, control: &mut Control, now: Instant) {
+        window::keep_three_quarters(control);
+        window::restart(control);
+        self.law.restart(now);
+    }
+
+    fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+        window::resize(control);
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        self.law.inspect(out);
+    }
+}
+
+/// Round-trip times of the connection and of the present round, as the laws that watch queues need them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrips {
+    /// Smallest and largest of the connection; the smallest is [`Duration::MAX`] before the first sample.
+    pub(crate) base: Duration,
+    pub(crate) largest: Duration,
+    /// Smallest of the round, their sum and number.
+    pub(crate) smallest: Duration,
+    sum: Duration,
+    pub(crate) samples: u32,
+}
+
+impl Default for RoundTrips {
+    fn default() -> Self {
+        RoundTrips {
+            base: Duration::MAX,
+            largest: Duration::ZERO,
+            smallest: Duration::MAX,
+            sum: Duration::ZERO,
+            samples: 0,
+        }
+    }
+}
+
+impl RoundTrips {
+    /// A sample. None is zero, for they divide.
+    pub(crate) fn sample(&mut self, rtt: Duration) {
+        let rtt = rtt.max(Duration::from_nanos(1));
+        self.base = self.base.min(rtt);
+        self.largest = self.largest.max(rtt);
+        self.smallest = self.smallest.min(rtt);
+        self.sum = self.sum.saturating_add(rtt);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    /// Forgets the round.
+    pub(crate) fn begin_round(&mut self) {
+        *self = RoundTrips { base: self.base, largest: self.largest, ..RoundTrips::default() };
+    }
+
+    /// The mean of the round beyond the base, if the round has a sample.
+    pub(crate) fn mean_delay(&self) -> Option<Duration> {
+        let mean = self.sum.as_nanos().checked_div(u64::from(self.samples))?;
+        Some(Duration::from_nanos(mean).saturating_sub(self.base))
+    }
+
+    /// Bytes of this window that stood in queues, by the smallest round-trip time of the round: what the window
+    /// exceeds rate * base by, the rate being window / rtt (as Vegas has it). `None` with fewer than three samples,
+    /// which may all come from delayed acknowledgements.
+    pub(crate) fn queued_bytes(&self, cwnd_bytes: u64) -> Option<u64> {
+        if self.samples <= 2 {
+            return None;
+        }
+        let (rtt, base) = (u128::from(self.smallest.as_nanos()), u128::from(self.base.as_nanos()));
+        let queued = u128::from(cwnd_bytes) * (rtt - base) / rtt;
+        // No more than the window.
+        Some(u64::try_from(queued).unwrap_or(cwnd_bytes))
+    }
+}

@@ -1,0 +1,116 @@
+//! Westwood+.
+//!
+//! **Model.** The window grows as Reno's. A loss does not halve it but takes it to what the path carries without a
+//! queue: bandwidth * smallest round-trip time, by the sender's own measurement of what was acknowledged. Once per
+//! round trip, and not more often than every 50 ms, the bytes acknowledged over the time that they took are a sample;
+//! two low-pass filters in a row, each with weight 1/8 for the new value, smooth it. So losses at random, of a radio
+//! link say, cost little while no queue stands.
+//!
+//! **Source.** Mascolo, Casetti, Gerla, Sanadidi and Wang, TCP Westwood: Bandwidth Estimation for Enhanced Transport
+//! over Wireless Links, MobiCom 2001 (the rule); Grieco and Mascolo, Performance Evaluation and Comparison of Westwood+,
+//! New Reno and Vegas TCP Congestion Control, ACM CCR 34(2), 2004 (a sample per round trip); samples, filter and the new
+//! search for the smallest round-trip time after a time-out as in Linux 6.12 `net/ipv4/tcp_westwood.c`. Unlike there a
+//! loss never raises the window, and before the first sample it takes half.
+
+use crate::control::{Ack, Control};
+use crate::law::{Cause, Law};
+use fullpipe_units::{Duration, Instant};
+
+/// Shortest time of a sample.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// Weight of the new value in each filter.
+const GAIN: f64 = 1.0 / 8.0;
+
+/// The law of Westwood+.
+#[derive(Clone, Debug)]
+pub struct Westwood {
+    smallest_rtt: Duration,
+    last_rtt: Duration,
+    /// The next sample begins the search for the smallest anew.
+    search: bool,
+    /// What was acknowledged since.
+    bytes: u64,
+    since: Instant,
+    /// After the first and the second filter, in bytes per second; zero before the first sample.
+    once: f64,
+    twice: f64,
+}
+
+impl Default for Westwood {
+    fn default() -> Self {
+        Westwood {
+            smallest_rtt: Duration::MAX,
+            last_rtt: Duration::ZERO,
+            search: false,
+            bytes: 0,
+            since: Instant::NEVER,
+            once: 0.0,
+            twice: 0.0,
+        }
+    }
+}
+
+impl Westwood {
+    fn sample_rtt(&mut self, rtt: Duration) {
+        self.last_rtt = rtt;
+        self.smallest_rtt = if self.search { rtt } else { self.smallest_rtt.min(rtt) };
+        self.search = false;
+    }
+
+    fn filter(&mut self, bytes_per_second: f64) {
+        if self.once == 0.0 {
+            (self.once, self.twice) = (bytes_per_second, bytes_per_second);
+        } else {
+            self.once += (bytes_per_second - self.once) * GAIN;
+            self.twice += (self.once - self.twice) * GAIN;
+        }
+    }
+}
+
+impl Law for Westwood {
+    const NAME: &'static str = "westwood";
+
+    fn established(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.since = now;
+        if let Some(rtt) = rtt {
+            self.sample_rtt(rtt);
+        }
+    }
+
+    fn measure(&mut self, _control: &Control, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.sample_rtt(rtt);
+        }
+        if self.since.is_never() {
+            self.since = ack.now;
+            return;
+        }
+        self.bytes = self.bytes.saturating_add(ack.acked_bytes);
+        let took = ack.now.saturating_since(self.since);
+        if took > self.last_rtt.max(SHORTEST) {
+            self.filter(self.bytes as f64 / took.as_secs_f64());
+            self.bytes = 0;
+            self.since = ack.now;
+        }
+    }
+
+    fn increase_segments(&mut self, _control: &Control, _ack: &Ack) -> f64 {
+        1.0
+    }
+
+    fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
+        // `as` saturates; without a bandwidth there may be no round-trip time either.
+        let carried = (self.twice * self.smallest_rtt.as_secs_f64()) as u64;
+        let reduced = if self.twice == 0.0 { control.cwnd_bytes / 2 } else { carried };
+        if cause == Cause::Timeout {
+            self.search = true;
+            reduced
+        } else {
+            reduced.min(control.cwnd_bytes)
+        }
+    }
+
+    fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("bandwidth_bps", self.twice * 8.0));
+    }
+}

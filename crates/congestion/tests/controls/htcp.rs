@@ -1,0 +1,129 @@
+//! H-TCP: growth over time, adaptive backoff, and the laws that follow.
+
+use crate::pipe::Pipe;
+use crate::script::{STEP, Script, Step};
+use crate::simulator::{Flow, MSS};
+use fullpipe_congestion::htcp::Htcp;
+use fullpipe_congestion::law::Governed;
+use fullpipe_units::{Duration, Instant};
+
+fn flow(window_segments: u64, rtt_seconds: f64) -> Flow<Governed<Htcp>> {
+    let mut flow = Flow::new(Governed::default(), window_segments, rtt_seconds);
+    flow.control.ssthresh_bytes = MSS;
+    flow
+}
+
+#[test]
+fn the_window_after_a_first_loss() {
+    // A first loss leaves half, and beta = 1/2 makes the growth alpha itself. Its integral over D seconds is
+    // D + 5 (D - 1)^2 + (D - 1)^3 / 12: 1 at 1 s, 2 + 5.0833 at 2 s, 3 + 20 + 0.6667 at 3 s, each per round trip of 0.1 s.
+    let mut flow = flow(100, 0.1);
+    flow.lose();
+    assert_eq!(flow.control.cwnd_bytes, 50 * MSS);
+    for (seconds, window) in [(1.0, 60.0), (2.0, 120.83), (3.0, 286.67)] {
+        flow.run_until(seconds);
+        assert!((flow.window() / window - 1.0).abs() < 0.005, "{} at {seconds} s, expected {window}", flow.window());
+    }
+}
+
+#[test]
+fn mean_windows_under_periodic_loss() {
+    // At a constant round-trip time R beta is 0.8 and the growth 0.4 alpha(D) / R. From one loss to the next, T seconds,
+    // the fifth that the loss took comes back: W/5 = 0.4 A(T) / R with A = T + 5 (T-1)^2 + (T-1)^3/12. The packets are
+    // N = (0.8 W T + 0.4/R B(T)) / R with B the integral of A, T^2/2 + 5/3 (T-1)^3 + (T-1)^4/48.
+    //   T = 1,  R = 0.01: A = 1,       W = 200,    B = 0.5,     N = (160 + 20) / 0.01          = 18 000
+    //   T = 3,  R = 0.05: A = 23.6667, W = 946.67, B = 18.1667, N = (2272 + 145.33) / 0.05     = 48 347
+    //   T = 10, R = 0.1:  A = 475.75,  W = 9515,   B = 1401.69, N = (76 120 + 5606.8) / 0.1    = 817 268
+    for (seconds, rtt, every, window) in
+        [(1.0, 0.01, 18_000, 200.0), (3.0, 0.05, 48_347, 946.67), (10.0, 0.1, 817_268, 9_515.0)]
+    {
+        let cycles = flow(window as u64, rtt).periodic_loss(every, 30, 10);
+        let mean = every as f64 * rtt / seconds;
+        assert!((cycles.mean_window / mean - 1.0).abs() < 0.005, "{cycles:?}, expected {mean}");
+        assert!((cycles.window_at_loss / window - 1.0).abs() < 0.005, "{cycles:?}, expected {window}");
+    }
+}
+
+/// Rounds of so many bytes, the largest round-trip time of which is this, then a loss: what it leaves.
+fn epoch(script: &mut Script, acked: u64, milliseconds: u64) -> f64 {
+    script.rounds(30, Step { acked, ..STEP });
+    script.ack(Step { acked, rtt: Duration::from_millis(milliseconds), ..STEP });
+    script.rounds(30, Step { acked, ..STEP });
+    script.control.cwnd_bytes = 1_000 * MSS;
+    script.enter_recovery(1_000 * MSS);
+    script.leave_recovery(false);
+    assert_eq!(script.control.ssthresh_bytes, (script.value("beta") * (1_000 * MSS) as f64) as u64);
+    script.value("beta")
+}
+
+#[test]
+fn the_backoff_is_the_ratio_of_round_trip_times() {
+    let mut script = Script::new("htcp", 0);
+    assert_eq!(epoch(&mut script, 100_000, 160), 0.5, "nothing to compare with");
+    // 100/160, 100/125, 100/110 and 100/250, from 0.5 to 0.8; the largest of the epoch only.
+    for (milliseconds, beta) in [(160, 0.625), (125, 0.8), (110, 0.8), (250, 0.5), (100, 0.8), (160, 0.625)] {
+        let found = epoch(&mut script, 100_000, milliseconds);
+        assert!((found - beta).abs() < 1e-9, "{milliseconds} ms: {found}");
+    }
+}
+
+#[test]
+fn a_change_of_the_throughput_makes_it_half() {
+    for (bytes, beta) in
+        [(100_000, 0.625), (119_000, 0.625), (121_000, 0.5), (200_000, 0.5), (81_000, 0.625), (79_000, 0.5)]
+    {
+        let mut script = Script::new("htcp", 0);
+        epoch(&mut script, 100_000, 160);
+        epoch(&mut script, 100_000, 160);
+        let found = epoch(&mut script, bytes, 160);
+        assert!((found - beta).abs() < 1e-9, "{bytes}: {found}");
+        // From then on it is what is expected.
+        assert!((epoch(&mut script, bytes, 160) - 0.625).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn the_throughput_is_an_average_with_weight_a_quarter() {
+    // 1 Mbit/s, then one round at 2: 1.25.
+    let mut script = Script::new("htcp", 0);
+    script.rounds(10, Step { acked: 12_500, ..STEP });
+    assert!((script.value("throughput_bps") - 1e6).abs() < 1.0);
+    script.ack(Step { acked: 25_000, ..STEP });
+    assert!((script.value("throughput_bps") - 1.25e6).abs() < 1.0);
+}
+
+#[test]
+fn a_timeout_takes_half_and_a_spurious_loss_starts_no_epoch() {
+    let mut script = Script::new("htcp", 0);
+    epoch(&mut script, 100_000, 125);
+    epoch(&mut script, 100_000, 125);
+    assert_eq!(script.value("beta"), 0.8);
+    script.rounds(30, Step { acked: 100_000, ..STEP });
+    // Three seconds after the loss: alpha = 22, times 0.4.
+    script.control.cwnd_bytes = 1_000 * MSS;
+    script.control.ssthresh_bytes = MSS;
+    script.enter_recovery(1_000 * MSS);
+    script.leave_recovery(true);
+    let before = script.control.cwnd_bytes;
+    assert_eq!(before, 1_000 * MSS);
+    script.ack(Step { wait: Duration::ZERO, acked: 100 * MSS, ..STEP });
+    let grown = (script.control.cwnd_bytes - before) as f64 / MSS as f64;
+    assert!((grown - 0.88).abs() < 0.01, "{grown}");
+    script.control.cwnd_bytes = 1_000 * MSS;
+    script.time_out();
+    assert_eq!(script.control.ssthresh_bytes, 500 * MSS);
+    assert_eq!(script.value("beta"), 0.5);
+}
+
+#[test]
+fn the_link_does_not_run_empty() {
+    // 10 Mbit/s, 100 ms: 86 segments fit, and 41 into the queue. Reno's half of 127 leaves the link idle for a while
+    // after each loss, 68 % of 127 do not.
+    let mut pipe = Pipe::new(10_000_000, 60_000, 1);
+    pipe.add("htcp", Duration::from_millis(100), Instant::ZERO, 1);
+    pipe.run(20.0);
+    let goodput = pipe.goodputs_bps(200.0)[0];
+    assert!(goodput > 9.9e6, "{goodput}");
+    let beta = pipe.senders[0].value("beta");
+    assert!((0.62..0.72).contains(&beta), "{beta}");
+}
