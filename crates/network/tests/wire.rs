@@ -396,3 +396,41 @@ fn options_that_lie_about_their_length_are_refused_and_unknown_ones_passed_over(
     // MSS of three bytes, SACK of half a block.
     assert_eq!(parsed(&[2, 3, 5, 1, 5, 6, 0, 0, 0, 0, 1, 1]), Ok((0, 0, 0)));
 }
+
+/// Damage must not become "no checksum". Sums by hand: pseudo-header 0a00 + 0001 + 0a00 + 0002 + 0011 + 0008, length 0008,
+/// ports c000 + 2bda make fffe, complement 1. With 100 zeros of payload the two lengths are 006c, and the port 2b12.
+#[test]
+fn a_damaged_checksum_of_one_does_not_become_none() {
+    let to = |port| Ends { destination: Endpoint { node: NodeId(1), port }, ..ENDS };
+    let empty = Packet { corrupted: true, ..packet(Content::Udp { payload_bytes: 0 }, IpVersion::V4) };
+    let mut shown = captured(&empty, None, None);
+    shown.envelope.ends = to(0x2bda);
+    let bytes = bytes_of(&shown);
+    assert_eq!(bytes[26..28], [0, 1 ^ 2]);
+    assert_eq!(parse(&bytes), Err(Malformed::Checksum));
+
+    // The same where a fragment ends with the checksum.
+    let whole = packet(Content::Udp { payload_bytes: 100 }, IpVersion::V4);
+    let handle = fullpipe_network::packet::Arena::default().insert(whole);
+    let content = Content::Fragment { whole: handle, offset_bytes: 0, last: false };
+    let piece = Packet { corrupted: true, ..Packet::new(FlowId(0), NodeId(1), 28, content) };
+    let mut shown = Captured { packet: &piece, whole: &whole, ..captured(&whole, None, None) };
+    shown.envelope.ends = to(0x2b12);
+    assert_eq!(bytes_of(&shown)[26..28], [0, 1 ^ 2]);
+}
+
+/// RFC 8200 section 4.5: only the first fragment has the extension headers that follow its fragment header. What stands in a
+/// later one at their place is payload, whatever it looks like.
+#[test]
+fn a_later_fragment_of_ipv6_has_no_further_headers() {
+    let source = "fd66:756c:6c70::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let destination = "fd66:756c:6c70::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    // Destination options announced; offset 1448, the last; 16 bytes of which the second would be a length of 2048.
+    let payload = [0xff_u8; 16];
+    let fragment = [60, 0, 0x05, 0xa8, 1, 2, 3, 4];
+    let bytes = [&[0x60, 0, 0, 0, 0, 24, 44, 60][..], &source, &destination, &fragment, &payload].concat();
+    let parsed = parse(&bytes).unwrap();
+    assert_eq!(parsed.content, ParsedContent::Fragment { offset_bytes: 1448, last: true, protocol: 60 });
+    assert_eq!((parsed.identification, parsed.hop_limit), (0x0102_0304, 60));
+    assert_eq!((parsed.payload, parsed.source.to_string()), (&payload[..], "[fd66:756c:6c70::1]:0".to_owned()));
+}

@@ -1,8 +1,9 @@
 //! From bytes to what they say: IP headers by the `etherparse` library, transport headers checked against their
 //! checksums.
 
+use super::layout::Layout;
 use super::{Checksum, options, protocol};
-use crate::packet::{SegmentOptions, TcpHeader, UDP_HEADER_BYTES, flags};
+use crate::packet::{IpVersion, SegmentOptions, TcpHeader, UDP_HEADER_BYTES, flags};
 use etherparse::{IpSlice, Ipv6ExtensionSlice, TcpSlice, UdpSlice};
 use fullpipe_units::Codepoint;
 use std::fmt;
@@ -78,6 +79,9 @@ impl std::error::Error for Malformed {}
 /// # Errors
 /// See [`Malformed`].
 pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
+    if let Some(fragment) = later_fragment_v6(bytes) {
+        return Ok(fragment);
+    }
     let ip = IpSlice::from_slice(bytes).map_err(|_| Malformed::Ip)?;
     let mut fragment = None;
     let (ecn, hop_limit, identification) = match &ip {
@@ -127,6 +131,27 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
         identification,
         content,
         payload,
+    })
+}
+
+/// An IPv6 fragment other than the first. What its fragment header announces stands in the first one only, extension headers
+/// too: nothing behind it may be read as one.
+fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
+    let layout = Layout::whole(bytes).ok().filter(|layout| layout.version == IpVersion::V6)?;
+    let piece = layout.piece.filter(|piece| piece.offset_bytes > 0)?;
+    let (source, destination) = layout.addresses(bytes);
+    Some(Parsed {
+        source: SocketAddr::new(source, 0),
+        destination: SocketAddr::new(destination, 0),
+        codepoint: Codepoint::from_bits(bytes[1] >> 4),
+        hop_limit: bytes[7],
+        identification: piece.identification,
+        content: ParsedContent::Fragment {
+            offset_bytes: piece.offset_bytes,
+            last: piece.last,
+            protocol: layout.protocol,
+        },
+        payload: &bytes[layout.transport..layout.total],
     })
 }
 

@@ -47,7 +47,7 @@ struct Part {
 /// # Errors
 /// See [`Unwritable`]; then nothing was appended that means anything.
 pub fn write(captured: &Captured<'_>, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
-    if let Content::Wire { .. } = captured.packet.content {
+    if let Content::Wire { .. } = captured.whole.content {
         return write_wire(captured, snap_bytes, out);
     }
     let (transport, payload_bytes) = transport_header(captured)?;
@@ -82,7 +82,9 @@ pub fn write(captured: &Captured<'_>, snap_bytes: usize, out: &mut Vec<u8>) -> R
     // Zeros, or nothing beyond the snap length.
     out.resize(end, 0);
     if packet.corrupted && end == begin + length {
-        out[end - 1] ^= 1;
+        // Where the last byte is that of a datagram's checksum, this must not become the zero that says "none".
+        let is_checksum = next_header(captured) == protocol::UDP && part.offset_bytes + part.length == 8;
+        out[end - 1] ^= if is_checksum && transport[6..8] == [0, 1] { 2 } else { 1 };
     }
     Ok(length as u32)
 }
