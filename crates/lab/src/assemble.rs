@@ -121,9 +121,10 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
 
 /// Real hosts may talk to whomever they like.
 fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
-    let hosts = || (0..scenario.nodes.len()).filter(|number| !scenario.nodes[*number].router);
-    for real in hosts().filter(|number| scenario.is_real(NodeId(*number as u32))) {
-        for other in hosts().filter(|other| *other != real) {
+    let nodes = || 0..scenario.nodes.len();
+    // Routers are talked to, and answer.
+    for real in nodes().filter(|number| scenario.is_real(NodeId(*number as u32))) {
+        for other in nodes().filter(|other| *other != real) {
             network.declare_conversation(NodeId(real as u32), NodeId(other as u32));
         }
     }

@@ -10,7 +10,7 @@ use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
-use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Packet, Side, TcpHeader};
+use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Notice, Packet, Reason, Side, TcpHeader};
 use fullpipe_scenario::Scenario;
 use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment, Statistics};
 use fullpipe_transport::tls::{self, Session};
@@ -226,8 +226,14 @@ impl World {
     }
 
     /// Makes hosts real: what reaches them leaves the model.
-    pub(crate) fn set_real(&mut self, hosts: RealHosts) {
+    pub(crate) fn set_real(&mut self, network: &mut Network<Witness>, hosts: RealHosts) {
+        network.notify_sources(hosts.hosts.iter().map(|host| host.node));
         self.core.real = Some(Box::new(hosts));
+    }
+
+    /// Looks after the real hosts, if there are any.
+    pub(crate) fn real_mut(&mut self) -> Option<&mut RealHosts> {
+        self.core.real.as_deref_mut()
     }
 
     /// The real hosts, if there are any.
@@ -706,11 +712,23 @@ impl Hosts<Witness> for World {
             }
             Content::Wire { .. } => {
                 if !self.core.deliver(network, node, handle) {
+                    let notice = network.notice_of(handle, node, Reason::Arrived);
                     network.arena.release(handle);
+                    if let Some(notice) = notice {
+                        self.answer(network, &notice);
+                    }
                 }
             }
             Content::Fragment { .. } | Content::Arp { .. } => network.arena.release(handle),
         }
+    }
+
+    fn receive_fragment(&mut self, network: &mut Network<Witness>, node: NodeId, fragment: Handle) -> bool {
+        self.core.real.as_mut().is_some_and(|real| real.deliver(network, node, fragment))
+    }
+
+    fn notice(&mut self, network: &mut Network<Witness>, notice: Notice) {
+        self.answer(network, &notice);
     }
 
     fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {

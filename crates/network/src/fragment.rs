@@ -63,6 +63,8 @@ impl Fragments {
     }
 }
 
+mod real;
+
 /// Payloads of the fragments of `payload_bytes` that fit an MTU, as (offset, length); `None` if not even eight bytes
 /// fit beside a header. What follows the last full fragment may fill the MTU to the last byte.
 fn cut(payload_bytes: u32, mtu_bytes: u32, header_bytes: u32) -> Option<impl Iterator<Item = (u32, u32)>> {
@@ -97,17 +99,18 @@ impl<O: Observer> Network<O> {
             _ => packet.ip_bytes - packet.version.header_bytes(),
         };
         let at_source = !self.is_router(node);
+        if self.real_bytes(handle).is_some() {
+            return self.fragment_real(at, handle, node, (mtu_bytes, link), forward);
+        }
         let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
-            Content::Udp { .. } | Content::Fragment { .. } | Content::Wire { dont_fragment: false, .. }
-                if at_source || packet.version == IpVersion::V4 =>
-            {
+            Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
                 cut(payload_bytes, mtu_bytes, header_bytes)
             }
             _ => None,
         };
         let Some(pieces) = pieces else {
-            return self.drop_packet(at, handle, Some(link), DropReason::TooBig);
+            return self.refuse_too_big(at, handle, node, (mtu_bytes, link));
         };
         let (whole, first, ends) = match packet.content {
             Content::Fragment { whole, offset_bytes, last } => (whole, offset_bytes, last),
@@ -153,6 +156,9 @@ impl<O: Observer> Network<O> {
     pub(crate) fn receive_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         let packet = *self.arena.get(handle);
         let Content::Fragment { whole, offset_bytes, last } = packet.content else { return };
+        if self.real_bytes(handle).is_some() {
+            return self.receive_real_fragment(hosts, node, handle);
+        }
         if packet.codepoint == Codepoint::Ce {
             // One marked fragment marks the whole (RFC 3168 section 5.3).
             self.arena.get_mut(whole).codepoint = Codepoint::Ce;

@@ -16,6 +16,7 @@ pub mod loss;
 pub mod mahimahi;
 pub mod nat;
 pub mod network;
+pub mod notice;
 pub mod packet;
 pub mod processing;
 pub mod queue;
@@ -43,7 +44,10 @@ pub use loss::LossModel;
 pub use mahimahi::Trace;
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{Fault, Hosts, Network};
-pub use packet::{AccurateEcn, Content, Handle, IpVersion, Packet, SackBlock, SegmentOptions, Side, TcpHeader};
+pub use notice::{Notice, Reason};
+pub use packet::{
+    AccurateEcn, Content, Handle, IpVersion, Packet, Purpose, SackBlock, SegmentOptions, Side, TcpHeader,
+};
 pub use queue::{Fifo, Limit, QueueDiscipline, Queued};
 pub use rebinding::{Rebinding, RebindingSide};
 pub use routing::Attachment;

@@ -17,7 +17,8 @@ use crate::ethernet::Segment;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
 use crate::nat::Translators;
-use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet};
+use crate::notice::{self, Notice, Notices};
+use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet, Purpose};
 use crate::processing::{self, Processing};
 use crate::queue::Queued;
 use crate::rebinding::Rebinder;
@@ -35,6 +36,15 @@ pub trait Hosts<O: Observer> {
 
     /// A timer that was put into [`Network::calendar`] has come up.
     fn timer(&mut self, network: &mut Network<O>, event: EventId);
+
+    /// A fragment of a real packet has reached `node`; the network releases it. True if that takes fragments as they come
+    /// and not the whole.
+    fn receive_fragment(&mut self, _network: &mut Network<O>, _node: NodeId, _fragment: Handle) -> bool {
+        false
+    }
+
+    /// A packet of a host that wants to know has ended at a router ([`Network::notify_sources`]).
+    fn notice(&mut self, _network: &mut Network<O>, _notice: Notice) {}
 }
 
 /// A fault put into the world on purpose, to see whether the auditor notices.
@@ -103,6 +113,8 @@ pub struct Network<O> {
     pub directory: Directory,
     pub(crate) translators: Translators,
     pub(crate) rebinders: BTreeMap<u32, Rebinder>,
+    /// Who hears of packets that end at routers, if anybody does.
+    pub(crate) notices: Option<Box<Notices>>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
     conversations: BTreeSet<(NodeId, NodeId)>,
@@ -137,6 +149,7 @@ impl<O: Observer> Network<O> {
             directory: Directory::default(),
             translators: Translators::default(),
             rebinders: BTreeMap::new(),
+            notices: None,
             nodes: Vec::new(),
             edges: Vec::new(),
             conversations: BTreeSet::new(),
@@ -291,7 +304,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Where a hop leads.
-    pub(crate) fn hop_end(&self, hop: Attachment) -> Option<NodeId> {
+    pub fn hop_end(&self, hop: Attachment) -> Option<NodeId> {
         match hop {
             Attachment::None | Attachment::Translation => None,
             Attachment::Link(link) => Some(self.links[link.index()].to),
@@ -401,7 +414,7 @@ impl<O: Observer> Network<O> {
             Attachment::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
             Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
             Attachment::Translation => self.translate(node, handle),
-            Attachment::None => self.drop_packet(self.now, handle, None, DropReason::Unreachable),
+            Attachment::None => self.end_at_router(node, handle),
         }
     }
 
@@ -416,7 +429,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Whether the node passes packets on.
-    pub(crate) fn is_router(&self, node: NodeId) -> bool {
+    pub fn is_router(&self, node: NodeId) -> bool {
         self.nodes[node.index()].router
     }
 
@@ -682,6 +695,7 @@ impl<O: Observer> Network<O> {
                 EventClass::Host => {
                     self.calendar.pop();
                     match event.index() {
+                        notice::EVENT => self.hand_over_notices(hosts),
                         node @ processing::FIRST_EVENT.. => self.processed(node),
                         station => self.resolutions_due(station),
                     }
@@ -768,16 +782,24 @@ impl<O: Observer> Network<O> {
             packet,
             whole: self.arena.get(whole),
             options: self.arena.options(self.arena.get(whole).options),
-            payload: self.arena.payload(self.arena.get(whole).payload),
+            payload: self.arena.payload(packet.payload).or_else(|| self.arena.payload(self.arena.get(whole).payload)),
             envelope: self.envelope(node, packet, ends, whole),
         })
     }
 
     fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
-        let routers = self.path(ends.source.node, node).len().saturating_sub(1);
+        let of = self.arena.get(whole);
+        let routers = self.routers_passed(of, node);
+        let (ends, is_settled) = match of.content {
+            Content::Wire { about: Some((flow, _)), purpose, .. } => {
+                (self.directory.ends(flow).unwrap_or(ends), purpose == Purpose::Settled)
+            }
+            Content::Wire { purpose, .. } => (ends, purpose == Purpose::Settled),
+            _ => (ends, false),
+        };
         let seen = match packet.version {
-            IpVersion::V4 => self.translators.seen_at(node, ends, self.translated_as(whole)),
-            IpVersion::V6 => ends,
+            IpVersion::V4 if !is_settled => self.translators.seen_at(node, ends, self.translated_as(whole)),
+            _ => ends,
         };
         // Packets that are not cut show a number that tells them apart from their neighbours, the same at both ends.
         let sent = packet.sent.as_nanos();

@@ -223,6 +223,13 @@ pub enum Content {
         flags: u16,
         /// Whether no router may cut it.
         dont_fragment: bool,
+        /// Where it entered the network.
+        origin: NodeId,
+        /// Of an ICMP error of a real host: the flow in whose direction it goes, against that of the packet that it quotes, and the number
+        /// of that packet's protocol; if they are known.
+        about: Option<(FlowId, u8)>,
+        /// What is to become of it at its destination.
+        purpose: Purpose,
     },
     /// A fragment of another packet, which stays in the arena until its fate is known.
     Fragment {
@@ -238,6 +245,20 @@ pub enum Content {
         /// A request, broadcast; or a reply.
         request: bool,
     },
+}
+
+/// What is to become of a real program's packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// It goes to the node that it is addressed to.
+    #[default]
+    Arrive,
+    /// Its hop limit ends at the router that is its destination here.
+    Expire,
+    /// The router that is its destination here has no route for it.
+    NoRoute,
+    /// A translator has written its last addresses into its bytes: nothing is left to translate.
+    Settled,
 }
 
 /// Where a packet lies in the [`Arena`].

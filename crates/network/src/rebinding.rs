@@ -251,6 +251,10 @@ impl<O: Observer> Network<O> {
                 self.arena.replace_payload(handle, Bytes::from(changed));
                 true
             }
+            // What has been cut on the way has no ports either.
+            Content::Fragment { whole, .. } => {
+                !matches!(self.arena.get(whole).content, Content::Wire { protocol: wire::UDP, .. })
+            }
             _ => true,
         }
     }

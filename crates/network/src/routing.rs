@@ -110,8 +110,9 @@ pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
         .map(|node| match edges[node].as_slice() {
             [] => Routes::Default(Attachment::None),
             [only] if !forwards[only.to.index()] => Routes::Neighbour(only.to, only.by),
-            // A neighbour that has a default way itself might send what cannot be reached back and forth for ever.
-            [only] if edges[only.to.index()].len() > 1 => Routes::Default(only.by),
+            // A neighbour that has a default way itself might send what cannot be reached back and forth for ever; so might
+            // a router that is addressed itself.
+            [only] if !forwards[node] && edges[only.to.index()].len() > 1 => Routes::Default(only.by),
             _ => Routes::Table(Box::new(Table::new(&table(node, edges, forwards)))),
         })
         .collect()

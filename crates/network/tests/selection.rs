@@ -94,6 +94,9 @@ impl Bench {
             protocol: summary.protocol,
             flags: 0,
             dont_fragment: summary.dont_fragment,
+            origin: from,
+            about: None,
+            purpose: fullpipe_network::Purpose::Arrive,
         };
         let (flow, to) = if from == CLIENT { (FlowId(0), SERVER) } else { (FlowId(1), CLIENT) };
         let payload = self.network.arena.store_payload(Some(Bytes::from(bytes)));

@@ -1,7 +1,7 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-use fullpipe_lab::real_time::Refused;
+use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{
     Append, Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_series,
 };
@@ -171,6 +171,11 @@ pub(crate) fn records(
     Ok(records)
 }
 
+/// What nodes of the model said to real hosts by ICMP.
+pub(crate) fn answered(answered: &Answered) -> Value {
+    json!({ "errors": answered.errors, "errors_limited": answered.limited, "echo_replies": answered.echoes })
+}
+
 /// Frames that did not enter the model, by reason.
 pub(crate) fn refused(refused: &Refused) -> Value {
     json!({
@@ -179,6 +184,7 @@ pub(crate) fn refused(refused: &Refused) -> Value {
         "unroutable": refused.unroutable,
         "spoofed": refused.spoofed,
         "expired": refused.expired,
+        "fragments": refused.fragments,
         "too_many_conversations": refused.too_many,
         "unwritable": refused.unwritable,
         "unexpected": refused.unexpected,

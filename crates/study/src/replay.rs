@@ -46,6 +46,7 @@ impl Laboratory for ReplayLaboratory {
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "replay")?;
         records.facts.insert("arrivals".to_owned(), json!(result.arrivals));
+        records.facts.insert("icmp".to_owned(), laboratory::answered(&result.answered));
         records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
         Ok(records)
     }

@@ -2,16 +2,18 @@
 //!
 //! A frame must be Ethernet with IPv4 or IPv6 in it. Its five-tuple is a conversation of the model from its first packet on;
 //! the conversation belongs to the scenario's flow that describes it (hosts, protocol, acceptor's port), or to none. What is
-//! for a real host travels as it is ([`Content::Wire`]); what is for a model endpoint is parsed for it. Whatever cannot enter is
-//! counted by its reason, never an error: hosts may send what they like.
+//! for a real host or a router travels as it is ([`Content::Wire`]); what is for a model endpoint is parsed for it. A packet
+//! whose hop limit will run out goes to the router where it does, one without a route to the first router: these tell its
+//! sender ([`super::answers`]). Whatever cannot enter is counted by its reason, never an error: hosts may send what they like.
 
 use super::hosts::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
+use super::pieces::{Pieces, need_whole};
 use crate::witness::Witness;
 use crate::world::World;
 use bytes::Bytes;
 use fullpipe_emulate::Arrival;
 use fullpipe_network::wire::{self, ParsedContent, Summary, Translation, Transport as Upper};
-use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Packet, Side};
+use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Packet, Purpose, Side};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
 use fullpipe_units::{FlowId, NodeId};
@@ -29,22 +31,25 @@ pub struct Refused {
     pub malformed: u64,
     /// Neither IPv4 nor IPv6: address resolution, mostly.
     pub not_ip: u64,
-    /// For an address that no host of the scenario has, multicast and broadcast among them.
+    /// For an address that no node of the scenario has, multicast and broadcast among them. The first router, if there is one,
+    /// tells the sender.
     pub unroutable: u64,
     /// From an address that is not the sender's (RFC 2827).
     pub spoofed: u64,
-    /// Whose time to live would have ended on the way.
+    /// Whose time to live ends on the way. The router where it does tells the sender.
     pub expired: u64,
+    /// Fragments that contradict each other, where they had to be put together.
+    pub fragments: u64,
     /// Of conversations beyond those that there may be.
     pub too_many: u64,
     /// Of the model, for a real host, that no header can say: they reached the host in the records and not on the wire.
     pub unwritable: u64,
-    /// For a model endpoint that does not take them: not of any flow, or damaged.
+    /// For a model endpoint that does not take them: damaged.
     pub unexpected: u64,
 }
 
 /// What tells conversations apart.
-type FiveTuple = (u8, SocketAddr, SocketAddr);
+pub(super) type FiveTuple = (u8, SocketAddr, SocketAddr);
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -63,6 +68,7 @@ pub(crate) struct Gateway {
     /// Flows of the scenario by hosts, protocol and the acceptor's port.
     flows: BTreeMap<(NodeId, NodeId, u8, u16), u32>,
     flow_count: u32,
+    pieces: Pieces,
     pub(crate) refused: Refused,
 }
 
@@ -91,6 +97,7 @@ impl Gateway {
             conversations: BTreeMap::new(),
             flows,
             flow_count: scenario.flows.len() as u32,
+            pieces: Pieces::new(),
             refused: Refused::default(),
         }
     }
@@ -130,65 +137,122 @@ impl Gateway {
         let to = self.nodes.get(&address).copied().or_else(|| network.rebound_host(address));
         // A host has no way to itself over the network.
         let Some(to) = to.filter(|to| *to != from) else {
-            self.refused.unroutable += 1;
-            return;
+            return self.no_route(world, network, from, &summary, bytes);
         };
-        if network.is_inside_nat(to, from) {
-            self.refused.unroutable += 1;
-            return;
+        if !need_whole(network, &summary, world.is_real(to)) {
+            return self.enter_toward(world, network, (from, to), &summary, bytes);
         }
-        let inbound = self.through_nat(network, to, &summary, bytes);
+        match self.pieces.whole(network.now(), bytes) {
+            Ok(Some(whole)) => match Summary::of(&whole) {
+                Ok(summary) => self.enter_toward(world, network, (from, to), &summary, &whole),
+                Err(_) => self.refused.malformed += 1,
+            },
+            Ok(None) => {}
+            Err(()) => self.refused.fragments += 1,
+        }
+    }
+
+    fn enter_toward(
+        &mut self,
+        world: &mut World,
+        network: &mut Network<Witness>,
+        (from, to): (NodeId, NodeId),
+        summary: &Summary,
+        bytes: &Bytes,
+    ) {
+        let inbound = self.through_nat(network, (from, to), summary, bytes);
         let (to, bytes) = inbound.as_ref().map_or((to, bytes), |(to, bytes)| (*to, bytes));
-        let Some(tuple) = conversation_of(network, &summary, bytes, inbound.is_some()) else {
+        let Some(own) = conversation_of(summary, bytes, inbound.is_some()) else {
             self.refused.malformed += 1;
             return;
         };
-        let known = match self.conversations.get(&tuple) {
-            Some(known) => *known,
-            None if self.conversations.len() >= 2 * MAX_CONVERSATIONS => {
-                self.refused.too_many += 1;
-                return;
+        let tuple = self.pieces.conversation(summary, own);
+        let Some(known) = self.known(world, network, tuple, (from, to)) else { return };
+        let is_late = summary.hop_limit <= known.routers;
+        let (to, purpose) = match is_late.then(|| last_router(network, (from, to), summary.hop_limit)) {
+            None => (to, Purpose::Arrive),
+            Some(router) => {
+                self.refused.expired += 1;
+                let Some(router) = router else { return };
+                (router, Purpose::Expire)
             }
-            None => self.introduce(world, network, tuple, from, to),
         };
-        if summary.hop_limit <= known.routers {
-            self.refused.expired += 1;
-            return;
+        let packet = packet(known.flow, to, summary);
+        let is_models = !world.is_real(to) && !network.is_router(to);
+        if is_models && world.flow_of(known.flow.index() / 2).is_some() {
+            return self.enter_model(network, from, packet, bytes);
         }
-        let packet = Packet {
-            codepoint: summary.codepoint,
-            version: summary.version,
-            ..Packet::new(known.flow, to, summary.total_bytes, Content::Udp { payload_bytes: summary.payload_bytes })
+        let about = match summary.transport {
+            Upper::IcmpError => self.about(bytes),
+            _ => None,
         };
-        if world.is_real(to) || network.is_nat(to) {
-            let bytes = bytes.slice(..summary.total_bytes as usize);
-            let content = Content::Wire {
-                payload_bytes: summary.payload_bytes,
-                protocol: tuple.0,
-                flags: match summary.transport {
-                    Upper::Tcp { flags, .. } => flags,
-                    _ => 0,
-                },
-                dont_fragment: summary.dont_fragment,
-            };
-            let payload = network.arena.store_payload(Some(bytes));
-            network.send(from, &Packet { content, payload, ..packet });
-        } else {
-            self.enter_model(network, from, packet, bytes);
+        let content = wire_content(summary, tuple.0, from, about, purpose);
+        send_wire(network, from, Packet { content, ..packet }, bytes);
+    }
+
+    /// A packet to an address that no node has: it gets as far as the first router. Not what goes to a group, as much of what
+    /// hosts say of themselves does.
+    #[cold]
+    fn no_route(
+        &mut self,
+        world: &mut World,
+        network: &mut Network<Witness>,
+        from: NodeId,
+        summary: &Summary,
+        bytes: &Bytes,
+    ) {
+        self.refused.unroutable += 1;
+        let is_group = match summary.destination.ip() {
+            IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
+            IpAddr::V6(address) => address.is_multicast(),
+        };
+        let is_own = self.nodes.get(&summary.destination.ip()) == Some(&from);
+        let Some(router) = network.router_beside(from).filter(|_| !is_group && !is_own) else { return };
+        // All of a host are one conversation, with the router.
+        let end = |node| SocketAddr::new(network.directory.address(node, summary.version), 0);
+        let tuple = (0, end(from), end(router));
+        let Some(known) = self.known(world, network, tuple, (from, router)) else { return };
+        let content = wire_content(summary, summary.protocol, from, None, Purpose::NoRoute);
+        send_wire(network, from, Packet { content, ..packet(known.flow, router, summary) }, bytes);
+    }
+
+    /// A conversation, which may be new; `None` if there are too many.
+    fn known(
+        &mut self,
+        world: &mut World,
+        network: &mut Network<Witness>,
+        tuple: FiveTuple,
+        (from, to): (NodeId, NodeId),
+    ) -> Option<Known> {
+        if let Some(known) = self.conversations.get(&tuple) {
+            return Some(*known);
         }
+        if self.conversations.len() >= 2 * MAX_CONVERSATIONS {
+            self.refused.too_many += 1;
+            return None;
+        }
+        Some(self.introduce(world, network, tuple, from, to))
+    }
+
+    /// The flow, in the direction in which the error goes, of the packet that an ICMP error is about: translators let it pass
+    /// if they know that (RFC 5508 REQ-3 to REQ-5).
+    fn about(&self, bytes: &Bytes) -> Option<(FlowId, u8)> {
+        let quoted = wire::quoted(bytes)?;
+        let known = self.conversations.get(&(quoted.protocol, quoted.destination, quoted.source))?;
+        Some((known.flow, quoted.protocol))
     }
 
     /// A packet for the outside address of a translator, as the host inside will get it, and that host: whose port it is is
     /// known from the mappings of now; whether it may pass is seen when it gets there. `None`: it is for no such address, or
-    /// nobody has the port.
+    /// nobody has the port, or it comes from inside: then the translator looks it up.
     fn through_nat(
         &self,
         network: &Network<Witness>,
-        to: NodeId,
+        (from, to): (NodeId, NodeId),
         summary: &Summary,
         bytes: &Bytes,
     ) -> Option<(NodeId, Bytes)> {
-        if summary.version != IpVersion::V4 || !network.is_nat(to) {
+        if summary.version != IpVersion::V4 || !network.is_nat(to) || network.is_inside_nat(to, from) {
             return None;
         }
         let (protocol, port) = match summary.transport {
@@ -260,6 +324,7 @@ impl Gateway {
         let begun = match world.is_real(to) {
             // Between real hosts only the scenario's own flows can be known: a flood is not searched through for each packet.
             true => self.described(network, ends),
+            false if network.is_router(to) => None,
             false => network.directory.find(ends.reverse()).map(FlowId::reverse),
         };
         let flow = begun.unwrap_or_else(|| {
@@ -274,21 +339,42 @@ impl Gateway {
     }
 }
 
-/// The conversation that a packet belongs to. An ICMP error belongs to that of the packet that it is about, where there are
-/// translators: they let it pass if they know that (RFC 5508 REQ-3 to REQ-5). `None` if it quotes nothing that can be read.
-fn conversation_of(
-    network: &Network<Witness>,
+/// The conversation that a packet belongs to; `None` if it cannot be read any more.
+fn conversation_of(summary: &Summary, bytes: &Bytes, translated: bool) -> Option<FiveTuple> {
+    let changed = if translated { Some(Summary::of(bytes).ok()?) } else { None };
+    let Summary { protocol, source, destination, .. } = changed.as_ref().unwrap_or(summary);
+    Some((*protocol, *source, *destination))
+}
+
+/// The router at which a hop limit runs out; `None` if it is none.
+fn last_router(network: &Network<Witness>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
+    let way = network.path(from, to);
+    let hop = way.get(usize::from(hop_limit).saturating_sub(1))?;
+    network.hop_end(*hop).filter(|node| network.is_router(*node))
+}
+
+fn packet(flow: FlowId, to: NodeId, summary: &Summary) -> Packet {
+    let content = Content::Udp { payload_bytes: summary.payload_bytes };
+    let packet = Packet::new(flow, to, summary.total_bytes, content);
+    Packet { codepoint: summary.codepoint, version: summary.version, ..packet }
+}
+
+fn wire_content(
     summary: &Summary,
-    bytes: &Bytes,
-    translated: bool,
-) -> Option<FiveTuple> {
-    if summary.transport == Upper::IcmpError && network.has_nats() {
-        let quoted = wire::quoted(bytes)?;
-        return Some((quoted.protocol, quoted.destination, quoted.source));
-    }
-    if !translated {
-        return Some((summary.protocol, summary.source, summary.destination));
-    }
-    let changed = Summary::of(bytes).ok()?;
-    Some((changed.protocol, changed.source, changed.destination))
+    protocol: u8,
+    origin: NodeId,
+    about: Option<(FlowId, u8)>,
+    purpose: Purpose,
+) -> Content {
+    let flags = match summary.transport {
+        Upper::Tcp { flags, .. } => flags,
+        _ => 0,
+    };
+    let (payload_bytes, dont_fragment) = (summary.payload_bytes, summary.dont_fragment);
+    Content::Wire { payload_bytes, protocol, flags, dont_fragment, origin, about, purpose }
+}
+
+fn send_wire(network: &mut Network<Witness>, from: NodeId, packet: Packet, bytes: &Bytes) {
+    let payload = network.arena.store_payload(Some(bytes.slice(..packet.ip_bytes as usize)));
+    network.send(from, &Packet { payload, ..packet });
 }

@@ -1,5 +1,6 @@
 //! Real hosts as the model's world sees them: where packets leave it.
 
+use super::answers::Answers;
 use fullpipe_network::{Content, Ends, Handle, Network, wire};
 use fullpipe_record::Observer;
 use fullpipe_units::{Instant, NodeId};
@@ -52,6 +53,8 @@ pub(crate) struct RealHosts {
     pub(crate) conversations: BTreeMap<u32, (u8, Ends)>,
     /// Packets that could not be written as bytes.
     pub(crate) unwritable: u64,
+    /// What nodes of the model say to them.
+    pub(crate) answers: Answers,
 }
 
 impl RealHosts {
@@ -60,7 +63,14 @@ impl RealHosts {
         for (number, host) in hosts.iter().enumerate() {
             ports[host.node.index()] = Some(number as u32);
         }
-        RealHosts { hosts, ports, delivered: Vec::new(), conversations: BTreeMap::new(), unwritable: 0 }
+        RealHosts {
+            hosts,
+            ports,
+            delivered: Vec::new(),
+            conversations: BTreeMap::new(),
+            unwritable: 0,
+            answers: Answers::default(),
+        }
     }
 
     /// The port of a node, if it is real.

@@ -3,6 +3,7 @@
 //! [`run`] makes the namespaces of the scenario's real hosts, starts their programs, and lets the model run in step with the
 //! clock. Nothing in the model knows which clock runs.
 
+mod answers;
 mod driver;
 mod gateway;
 mod hosts;
@@ -10,6 +11,7 @@ mod hosts;
 mod interface;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod pieces;
 #[cfg(target_os = "linux")]
 mod programs;
 mod recorder;
@@ -19,6 +21,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use answers::Answered;
 #[cfg(target_os = "linux")]
 pub use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, doctor, enter, measure,

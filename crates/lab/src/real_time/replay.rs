@@ -4,6 +4,7 @@
 //! the records are the same, byte for byte, without a namespace, a program or a wait. The machine that the driver sees is made
 //! of the file: its clock goes from one arrival or event to the next and is never late.
 
+use super::answers::Answered;
 use super::driver::{AfterStall, Driver};
 use super::gateway::{Gateway, Refused};
 use super::hosts::{RealHost, RealHosts};
@@ -25,6 +26,8 @@ pub struct Replayed {
     pub outcome: Outcome,
     /// Frames that did not enter the model.
     pub refused: Refused,
+    /// What nodes of the model said to real hosts by ICMP.
+    pub answered: Answered,
     /// Arrivals in the file.
     pub arrivals: u64,
 }
@@ -46,7 +49,7 @@ pub fn replay(
     let arrivals = machine.arrivals.len() as u64;
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), options, Plugins::default())?;
     let hosts = real.iter().map(|node| RealHost::numbered(*node)).collect();
-    prepared.world.set_real(RealHosts::new(hosts, scenario.nodes.len()));
+    prepared.world.set_real(&mut prepared.network, RealHosts::new(hosts, scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, real);
     // Virtual time is never late.
     let never = Duration::from_nanos(u64::MAX);
@@ -63,8 +66,9 @@ pub fn replay(
     let ended = driver.run().map_err(|error| RunError::Machine(error.to_string()))?;
     let Prepared { world, network, mut probes, scenario } = prepared;
     probes.sort();
+    let answered = world.real().map_or_else(Answered::default, |real| real.answers.said);
     let outcome = Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new());
-    Ok(Replayed { outcome, refused: gateway.refused, arrivals })
+    Ok(Replayed { outcome, refused: gateway.refused, answered, arrivals })
 }
 
 /// The real hosts in the order of their ports: those that are namespaces first, in the order of the scenario.

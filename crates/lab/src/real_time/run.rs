@@ -1,5 +1,6 @@
 //! A real-time run from its set-up to its result.
 
+use super::answers::Answered;
 use super::driver::{AfterStall, Driver, Journal};
 use super::gateway::{Gateway, Refused};
 use super::hosts::{RealHost, RealHosts};
@@ -33,6 +34,8 @@ pub struct RealOutcome {
     pub lateness: Lateness,
     /// Frames of real hosts that did not enter the model.
     pub refused: Refused,
+    /// What nodes of the model said to them by ICMP.
+    pub answered: Answered,
     /// How long it ran.
     pub ran: Duration,
     /// How the programs ended, in the order of the scenario.
@@ -77,9 +80,10 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());
     let (namespaces, ports) = attach(&prepared, &real, &asked).map_err(machine_refuses)?;
     let namespaces = Arc::new(namespaces);
-    prepared
-        .world
-        .set_real(RealHosts::new(real.iter().map(|node| RealHost::numbered(*node)).collect(), scenario.nodes.len()));
+    prepared.world.set_real(
+        &mut prepared.network,
+        RealHosts::new(real.iter().map(|node| RealHost::numbered(*node)).collect(), scenario.nodes.len()),
+    );
     let mut gateway = Gateway::new(&scenario, &prepared.network, real.clone());
     let names = scenario.nodes.iter().enumerate().flat_map(|(number, node)| {
         let address = |version| (prepared.network.directory.address(NodeId(number as u32), version), node.name.clone());
@@ -136,11 +140,12 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
     let unwritable = world.real().map_or(0, |real| real.unwritable);
+    let answered = world.real().map_or_else(Answered::default, |real| real.answers.said);
     let refused = Refused { unwritable, ..gateway.refused };
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
     let outcome = outcome.of_real_time(ended, played);
-    Ok(RealOutcome { outcome, lateness, refused, ran, programs, kernel: kernel.into_values().collect() })
+    Ok(RealOutcome { outcome, lateness, refused, answered, ran, programs, kernel: kernel.into_values().collect() })
 }
 
 fn limits(described: &description::RealTime) -> Limits {

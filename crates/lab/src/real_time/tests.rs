@@ -1,6 +1,7 @@
 //! The driver on a machine that is made up: its clock and its frames are what the test says.
 
 mod hostile;
+mod icmp;
 mod nat;
 
 use super::driver::{AfterStall, Driver};
@@ -126,6 +127,7 @@ struct Ran {
     outcome: Outcome,
     journal: Vec<(Instant, usize, Vec<u8>)>,
     refused: super::gateway::Refused,
+    answered: super::answers::Answered,
 }
 
 fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
@@ -134,12 +136,19 @@ fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
 
 /// Of any scenario, whose first two hosts are real.
 fn run_scenario(scenario: &str, machine: MadeUp, after_stall: AfterStall) -> Ran {
+    run_hosts(scenario, 2, machine, after_stall)
+}
+
+/// Of any scenario, whose first few hosts are real.
+fn run_hosts(scenario: &str, hosts: u32, machine: MadeUp, after_stall: AfterStall) -> Ran {
     let scenario = Arc::new(fullpipe_scenario::load(scenario, "test", &[]).expect("a good scenario").scenario);
     let mut prepared =
         assemble::assemble_addressed(Arc::clone(&scenario), &Options::default(), Plugins::default()).expect("a world");
-    let nodes = vec![NodeId(0), NodeId(1)];
+    let nodes: Vec<NodeId> = (0..hosts).map(NodeId).collect();
     let host = |node: &NodeId| RealHost { node: *node, mac: [2, 1, 0, 0, 0, 0], gateway_mac: [2, 0, 0, 0, 0, 0] };
-    prepared.world.set_real(RealHosts::new(nodes.iter().map(host).collect(), scenario.nodes.len()));
+    prepared
+        .world
+        .set_real(&mut prepared.network, RealHosts::new(nodes.iter().map(host).collect(), scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, nodes);
     let mut lateness = Lateness::new(Limits { stall_after: micros(10_000), ..Limits::default() });
     let mut machine = machine;
@@ -160,8 +169,9 @@ fn run_scenario(scenario: &str, machine: MadeUp, after_stall: AfterStall) -> Ran
     driver.run().expect("a machine without faults");
     let refused = gateway.refused;
     let Prepared { world, network, probes, scenario } = prepared;
+    let answered = world.real().expect("real hosts").answers.said;
     let outcome = Outcome::new(scenario, world, network, probes, false);
-    Ran { machine, lateness, outcome, journal, refused }
+    Ran { machine, lateness, outcome, journal, refused, answered }
 }
 
 fn with(frames: impl IntoIterator<Item = (u64, Arrival)>) -> MadeUp {

@@ -148,6 +148,21 @@ impl Table {
         Ok(mapping.port)
     }
 
+    /// Whether an ICMP error about what an inside endpoint and `remote` say to each other passes: it prolongs nothing
+    /// (RFC 5508 REQ-6), and needs what the packets themselves would need.
+    pub(super) fn error(
+        &self,
+        now: Instant,
+        side: Side,
+        inside: Endpoint,
+        remote: Endpoint,
+        filter: NatFilter,
+    ) -> Result<(), Refusal> {
+        let mapping = self.mappings.get(&inside).filter(|mapping| mapping.expires > now);
+        let passes = mapping.is_some_and(|mapping| side == Side::Inside || mapping.lets_in(now, remote, filter));
+        if passes { Ok(()) } else { Err(Refusal::Unsolicited) }
+    }
+
     /// A packet from outside passes to an inside endpoint.
     pub(super) fn inbound(
         &mut self,

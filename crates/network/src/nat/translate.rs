@@ -5,7 +5,7 @@ use super::session::Side;
 use super::table::{Refusal, Table};
 use crate::address::{Endpoint, Ends};
 use crate::network::Network;
-use crate::packet::{Content, Handle, IpVersion};
+use crate::packet::{Content, Handle, IpVersion, Packet, Purpose};
 use crate::routing::Attachment;
 use crate::wire;
 use fullpipe_record::{DropReason, Observer};
@@ -29,14 +29,21 @@ pub struct NatCounters {
 
 /// One translator.
 #[derive(Debug)]
-struct Translator {
+pub(super) struct Translator {
     rules: NatSpecification,
     inside: BTreeSet<NodeId>,
     udp: Table,
     tcp: Table,
     /// Of echo requests, whose identifiers are the ports (RFC 5508 REQ-1).
     echo: Table,
-    counters: NatCounters,
+    pub(super) counters: NatCounters,
+}
+
+/// Whether a packet is what its conversation consists of, or an ICMP error about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Packet,
+    Error,
 }
 
 /// A packet's transport, as far as a translator looks at it.
@@ -51,6 +58,15 @@ pub(crate) enum Translated {
 }
 
 impl Translated {
+    /// Of a protocol's packets; a TCP segment's flags are not known.
+    pub(super) fn of(protocol: u8) -> Translated {
+        match protocol {
+            wire::TCP => Translated::Tcp(0),
+            wire::ICMP => Translated::Echo,
+            _ => Translated::Udp,
+        }
+    }
+
     fn flags(self) -> Option<u16> {
         match self {
             Translated::Tcp(flags) => Some(flags),
@@ -60,7 +76,7 @@ impl Translated {
 }
 
 impl Translator {
-    fn table(&self, transport: Translated) -> &Table {
+    pub(super) fn table(&self, transport: Translated) -> &Table {
         match transport {
             Translated::Udp => &self.udp,
             Translated::Tcp(_) => &self.tcp,
@@ -69,7 +85,14 @@ impl Translator {
     }
 
     /// Whether a packet may pass from `side`.
-    fn pass(&mut self, now: Instant, side: Side, inside: Endpoint, remote: Endpoint, transport: Translated) -> bool {
+    pub(super) fn pass(
+        &mut self,
+        now: Instant,
+        side: Side,
+        (inside, remote): (Endpoint, Endpoint),
+        transport: Translated,
+        kind: Kind,
+    ) -> bool {
         let flags = transport.flags();
         let table = match transport {
             Translated::Udp => &mut self.udp,
@@ -77,6 +100,7 @@ impl Translator {
             Translated::Echo => &mut self.echo,
         };
         let passes = match side {
+            _ if kind == Kind::Error => table.error(now, side, inside, remote, self.rules.filter),
             Side::Inside => table.outbound(now, inside, remote, flags, &mut self.rules).map(|_| ()),
             Side::Outside => table.inbound(now, inside, remote, flags, &self.rules),
         };
@@ -94,8 +118,8 @@ impl Translator {
 #[derive(Debug, Default)]
 pub(crate) struct Translators {
     /// From the innermost outward, as far as they stand behind each other.
-    translators: Vec<Translator>,
-    at: BTreeMap<NodeId, usize>,
+    pub(super) translators: Vec<Translator>,
+    pub(super) at: BTreeMap<NodeId, usize>,
     /// The translators around each host, from the innermost.
     around: BTreeMap<NodeId, Vec<usize>>,
 }
@@ -127,12 +151,12 @@ impl Translators {
         self.at.keys().copied()
     }
 
-    fn contains(&self, number: usize, host: NodeId) -> bool {
+    pub(super) fn contains(&self, number: usize, host: NodeId) -> bool {
         self.translators[number].inside.contains(&host)
     }
 
     /// What an endpoint looks like behind those of the translators around it for which `between` holds.
-    fn seen(&self, endpoint: Endpoint, transport: Translated, between: impl Fn(usize) -> bool) -> Endpoint {
+    pub(super) fn seen(&self, endpoint: Endpoint, transport: Translated, between: impl Fn(usize) -> bool) -> Endpoint {
         let around = self.around.get(&endpoint.node).map_or(&[][..], Vec::as_slice);
         around.iter().filter(|number| between(**number)).fold(endpoint, |inside, number| {
             let translator = &self.translators[*number];
@@ -150,22 +174,17 @@ impl Translators {
     }
 
     /// Whether a packet may pass the translator at `router`.
-    fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, transport: Translated) -> bool {
+    fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, transport: Translated, kind: Kind) -> bool {
         let Some(&number) = self.at.get(&router) else { return true };
         let (side, host, remote) =
             match (self.contains(number, ends.source.node), self.contains(number, ends.destination.node)) {
                 (true, false) => (Side::Inside, ends.source, ends.destination),
                 (false, true) => (Side::Outside, ends.destination, ends.source),
-                // For the outside address itself, by a port that nobody inside has.
-                (false, false) if ends.destination.node == router => {
-                    self.translators[number].counters.unsolicited += 1;
-                    return false;
-                }
                 _ => return true,
             };
         let inside = self.seen(host, transport, |other| other < number);
         let remote = self.seen(remote, transport, |other| !self.contains(other, host.node));
-        self.translators[number].pass(now, side, inside, remote, transport)
+        self.translators[number].pass(now, side, (inside, remote), transport, kind)
     }
 
     fn counters(&self, router: NodeId, now: Instant) -> Option<NatCounters> {
@@ -199,7 +218,9 @@ impl<O: Observer> Network<O> {
                 at = self.hop_end(hop).unwrap_or(at);
                 passed.insert(at);
             }
-            for translator in &self.translators.translators {
+            // Only hosts are inside or not.
+            let are_hosts = !self.is_router(from) && !self.is_router(to);
+            for translator in self.translators.translators.iter().filter(|_| are_hosts) {
                 let router = translator.rules.router;
                 if translator.inside.contains(&from) != translator.inside.contains(&to) && !passed.contains(&router) {
                     return Some((router, from, to));
@@ -212,12 +233,27 @@ impl<O: Observer> Network<O> {
     /// A packet has come to a router that translates.
     #[cold]
     pub(crate) fn translate(&mut self, router: NodeId, handle: Handle) {
-        let packet = self.arena.get(handle);
-        let (flow, destination) = (packet.flow, packet.destination);
+        let Packet { flow, destination, version, content, .. } = *self.arena.get(handle);
+        let content = match content {
+            Content::Fragment { whole, .. } => self.arena.get(whole).content,
+            content => content,
+        };
+        if destination == router {
+            return self.at_outside_address(router, handle);
+        }
         let transport = self.translated_as(handle);
-        let passes = match self.directory.ends(flow) {
-            _ if packet.version == IpVersion::V6 => true,
-            Some(ends) => self.translators.pass(self.now, router, ends, transport),
+        let mut kind = Kind::Packet;
+        let mut of = flow;
+        let mut is_done = version == IpVersion::V6;
+        if let Content::Wire { about, purpose, .. } = content {
+            is_done |= purpose == Purpose::Settled;
+            if let Some((about, _)) = about {
+                (of, kind) = (about, Kind::Error);
+            }
+        }
+        let passes = match self.directory.ends(of) {
+            _ if is_done => true,
+            Some(ends) => self.translators.pass(self.now, router, ends, transport, kind),
             None => false,
         };
         if !passes {
@@ -228,12 +264,14 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// What a translator takes a packet for. Fragments are of UDP.
+    /// What a translator takes a packet for.
     pub(crate) fn translated_as(&self, handle: Handle) -> Translated {
         match &self.arena.get(handle).content {
             Content::Tcp(header) => Translated::Tcp(header.flags),
-            Content::Wire { protocol, flags, .. } if *protocol == wire::TCP => Translated::Tcp(*flags),
-            Content::Wire { protocol, .. } if *protocol == wire::ICMP => Translated::Echo,
+            Content::Wire { about: Some((_, protocol)), .. } => Translated::of(*protocol),
+            Content::Wire { protocol: wire::TCP, flags, .. } => Translated::Tcp(*flags),
+            Content::Wire { protocol, .. } => Translated::of(*protocol),
+            Content::Fragment { whole, .. } => self.translated_as(*whole),
             _ => Translated::Udp,
         }
     }
@@ -256,15 +294,7 @@ impl<O: Observer> Network<O> {
     /// The host behind the translator at `router` whose packets of this protocol leave by `port` now, with its own port, through
     /// all translators that stand behind each other; `None` if there is none.
     pub fn behind_nat(&self, router: NodeId, protocol: u8, port: u16) -> Option<Endpoint> {
-        let transport = match protocol {
-            wire::TCP => Translated::Tcp(0),
-            wire::ICMP => Translated::Echo,
-            _ => Translated::Udp,
-        };
-        let mut found = Endpoint { node: router, port };
-        while let Some(number) = self.translators.at.get(&found.node) {
-            found = self.translators.translators[*number].table(transport).inside(found.port, self.now)?;
-        }
-        Some(found)
+        let way = self.translators.inward(self.now, Endpoint { node: router, port }, Translated::of(protocol))?;
+        way.last().map(|(_, inside)| *inside)
     }
 }

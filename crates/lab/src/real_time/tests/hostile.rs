@@ -7,9 +7,9 @@ use crate::real_time::gateway::Refused;
 use fullpipe_emulate::Arrival;
 use proptest::prelude::*;
 
-/// Real hosts 10.0.0.1 and 10.0.0.2, behind routers 10.0.0.3 and 10.0.0.4, and a host of the model, 10.0.0.5, that talks TCP
+/// Real hosts 10.0.0.1 and 10.0.0.2, behind routers 10.0.0.4 and 10.0.0.5, and a host of the model, 10.0.0.3, that talks TCP
 /// and UDP with the first.
-const SCENARIO: &str = r#"
+pub(super) const SCENARIO: &str = r#"
     duration = "200ms"
     [[host]]
     name = "client"
@@ -193,8 +193,9 @@ fn among_good_ones(frames: Vec<Vec<u8>>) -> Ran {
 }
 
 fn all_refused(refused: &Refused) -> u64 {
-    let Refused { malformed, not_ip, unroutable, expired, too_many, unexpected, spoofed, unwritable } = *refused;
-    malformed + not_ip + unroutable + expired + too_many + unexpected + spoofed + unwritable
+    let Refused { malformed, not_ip, unroutable, expired, fragments, too_many, unexpected, spoofed, unwritable } =
+        *refused;
+    malformed + not_ip + unroutable + expired + fragments + too_many + unexpected + spoofed + unwritable
 }
 
 proptest! {
@@ -223,4 +224,11 @@ fn there_are_no_more_conversations_than_there_may_be() {
     let ran = run(with(all.map(|arrival| (1000, arrival))));
     // Frames of both ports have one stamp; those of port 0 come first, the sort is stable.
     assert_eq!(ran.refused, Refused { too_many: 300, ..Refused::default() });
+}
+
+/// A right datagram to a port of a model host that no flow has.
+#[test]
+fn a_datagram_that_no_flow_describes_ends_at_the_model_host() {
+    let ran = run(with([(1000, arrival(1000, 0, frame(1, 3, 4242)))]));
+    assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
 }

@@ -1,7 +1,7 @@
 //! Real packets through a translator, on the made-up machine. What is expected is built from the addresses that RFC 4787 and
 //! RFC 5508 ask for, by another library's checksums.
 
-use super::{MadeUp, Ran, arrival, run_scenario, with};
+use super::{MadeUp, Ran, arrival, run_hosts, run_scenario, with};
 use crate::real_time::driver::AfterStall;
 use bytes::Bytes;
 use etherparse::{IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Ipv4Header, UdpHeader, ip_number};
@@ -153,4 +153,160 @@ fn errors_come_back_with_what_they_quote() {
     ];
     assert_eq!(out, expected);
     assert_eq!(counters(&ran), (1, 1));
+}
+
+/// 10.0.0.1 and 10.0.0.2 inside, 10.0.0.3 outside, all real; the translator 10.0.0.4.
+fn street(filter: &str) -> String {
+    let link = |name: &str, from: &str| {
+        format!("[[link]]\nname = '{name}'\nfrom = '{from}'\nto = 'home'\nrate = '1Gbit/s'\ndelay = '1ms'\n")
+    };
+    let nodes = "[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n[[host]]\nname = 'server'\n[[router]]\nname = 'home'\n";
+    let nat = "[[nat]]\nrouter = 'home'\ninside = ['a', 'b']\nfirst_port = 20000\nlast_port = 20009\nallocation = 'sequential'\n";
+    let flow = "[[flow]]\nname = 'flow'\nfrom = 'a'\nto = 'server'\nworkload = 'constant-rate'\nprotocol = 'udp'\npayload = '9B'\nrate = '1Mbit/s'\n";
+    let links = link("a", "a") + &link("b", "b") + &link("server", "server");
+    format!("duration = '200ms'\n{nodes}{links}{nat}filter = '{filter}'\n{flow}")
+}
+
+const A: usize = 0;
+const B: usize = 1;
+const OUTSIDE: usize = 2;
+
+fn in_the_street(filter: &str, sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
+    let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
+    let ran = run_hosts(&street(filter), 3, with(frames), AfterStall::CatchUp);
+    let verdict = ran.outcome.verdict();
+    assert!(verdict.passed(), "{verdict}");
+    (ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
+}
+
+/// RFC 4787 REQ-9: each sees the other by the outside address and port. Both have spoken to the server: a has port 20000, b
+/// 20001. The first packet of a opens its own mapping and is filtered by b's; after b's answer it passes.
+#[test]
+fn hosts_inside_reach_each_other_by_the_outside_address() {
+    let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
+    let (outside_a, outside_b) = ((4, 20_000), (4, 20_001));
+    for checksum in [true, false] {
+        let (out, ran) = in_the_street(
+            "address-and-port-dependent",
+            &[
+                (1_000, A, datagram(a, server, 64, checksum)),
+                (2_000, B, datagram(b, server, 64, checksum)),
+                (10_000, A, datagram(a, outside_b, 64, checksum)),
+                (20_000, B, datagram(b, outside_a, 64, checksum)),
+                (30_000, A, datagram(a, outside_b, 64, checksum)),
+                (40_000, A, datagram(a, (4, 20_005), 64, checksum)),
+            ],
+        );
+        let expected = [
+            (OUTSIDE, datagram(outside_a, server, 63, checksum)),
+            (OUTSIDE, datagram(outside_b, server, 63, checksum)),
+            (A, datagram(outside_b, a, 63, checksum)),
+            (B, datagram(outside_a, b, 63, checksum)),
+        ];
+        assert_eq!(out, expected);
+        assert_eq!(counters(&ran), (2, 2));
+    }
+}
+
+fn segment(from: (u8, u16), to: (u8, u16), hops_left: u8, syn: bool, ack: bool) -> Vec<u8> {
+    let mut tcp = etherparse::TcpHeader::new(from.1, to.1, 7, 1000);
+    (tcp.syn, tcp.ack) = (syn, ack);
+    let ip = Ipv4Header::new(20, hops_left, ip_number::TCP, [10, 0, 0, from.0], [10, 0, 0, to.0]).expect("short");
+    tcp.checksum = tcp.calc_checksum_ipv4(&ip, &[]).expect("short");
+    packet(from.0, to.0, hops_left, ip_number::TCP, &tcp.to_bytes())
+}
+
+/// RFC 5382 REQ-8. TCP has ports of its own: b is the first there.
+#[test]
+fn connections_hairpin() {
+    let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
+    let (out, ran) = in_the_street(
+        "endpoint-independent",
+        &[
+            (1_000, B, segment(b, server, 64, true, false)),
+            (10_000, A, segment(a, (4, 20_000), 64, true, false)),
+            (20_000, B, segment(b, (4, 20_001), 64, true, true)),
+            // Opens nothing and belongs to nothing (RFC 6146 section 3.5.2.2).
+            (30_000, A, segment((1, 5001), (4, 20_000), 64, false, true)),
+        ],
+    );
+    let expected = [
+        (OUTSIDE, segment((4, 20_000), server, 63, true, false)),
+        (B, segment((4, 20_001), b, 63, true, false)),
+        (A, segment((4, 20_000), a, 63, true, true)),
+    ];
+    assert_eq!(out, expected);
+    assert_eq!(counters(&ran).0, 2);
+}
+
+/// RFC 5508 REQ-7: an error about a hairpinned packet, and what it quotes, get the addresses that its receiver knows. An echo
+/// reply finds whose identifier it has; an echo request is for the translator, whose address it has.
+#[test]
+fn errors_and_echoes_hairpin() {
+    use etherparse::icmpv4::DestUnreachableHeader::Port;
+    let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
+    let (outside_a, outside_b) = ((4, 20_000), (4, 20_001));
+    let closed = || Icmpv4Type::DestinationUnreachable(Port);
+    let echo = |id| IcmpEchoHeader { id, seq: 1 };
+    let (out, ran) = in_the_street(
+        "endpoint-independent",
+        &[
+            (1_000, A, datagram(a, server, 64, true)),
+            (2_000, B, datagram(b, server, 64, true)),
+            (10_000, A, datagram(a, outside_b, 64, true)),
+            (20_000, B, icmp(closed(), 2, 4, 64, &datagram(outside_a, b, 63, true))),
+            // About a packet that nobody has sent.
+            (21_000, B, icmp(closed(), 2, 4, 64, &datagram((4, 20_007), b, 63, true))),
+            (30_000, A, icmp(Icmpv4Type::EchoRequest(echo(77)), 1, 3, 64, b"ping")),
+            (40_000, B, icmp(Icmpv4Type::EchoReply(echo(20_000)), 2, 4, 64, b"ping")),
+        ],
+    );
+    let expected = [
+        (OUTSIDE, datagram(outside_a, server, 63, true)),
+        (OUTSIDE, datagram(outside_b, server, 63, true)),
+        (B, datagram(outside_a, b, 63, true)),
+        (A, icmp(closed(), 4, 1, 63, &datagram(a, outside_b, 63, true))),
+        (OUTSIDE, icmp(Icmpv4Type::EchoRequest(echo(20_000)), 4, 3, 63, b"ping")),
+        (A, icmp(Icmpv4Type::EchoReply(echo(77)), 4, 1, 63, b"ping")),
+    ];
+    assert_eq!(out, expected);
+    assert_eq!(counters(&ran), (3, 1));
+}
+
+/// What was not yet known when the packet set out is known when it comes to the router, 1 ms later.
+#[test]
+fn a_port_is_looked_up_at_the_router() {
+    let (a, server) = ((1, 5000), (3, 9));
+    let (out, ran) = in_the_street(
+        "address-and-port-dependent",
+        &[(1_000, A, datagram(a, server, 64, true)), (1_100, OUTSIDE, datagram(server, (4, 20_000), 64, true))],
+    );
+    assert_eq!(out, [(OUTSIDE, datagram((4, 20_000), server, 63, true)), (A, datagram(server, a, 63, true))]);
+    assert_eq!(counters(&ran), (1, 0));
+}
+
+/// A datagram of 2000 bytes in two fragments of a 1500-byte link, of which the second comes first.
+#[test]
+fn fragments_are_translated_also_out_of_order() {
+    let whole = |from: (u8, u16), hops_left, offset: usize, length: usize| {
+        let payload: Vec<u8> = (0..1992).map(|n| n as u8).collect();
+        let ends = ([10, 0, 0, from.0], [10, 0, 0, 2]);
+        let ip = Ipv4Header::new(2000, hops_left, ip_number::UDP, ends.0, ends.1).expect("short");
+        let udp = UdpHeader::with_ipv4_checksum(from.1, 9, &ip, &payload).expect("short");
+        let body = [&udp.to_bytes()[..], &payload].concat();
+        let mut ip = Ipv4Header::new(length as u16, hops_left, ip_number::UDP, ends.0, ends.1).expect("short");
+        (ip.dont_fragment, ip.identification) = (false, 99);
+        ip.more_fragments = offset + length < 2000;
+        ip.fragment_offset = ((offset / 8) as u16).try_into().expect("in range");
+        ip.header_checksum = ip.calc_header_checksum();
+        [&ip.to_bytes()[..], &body[offset..offset + length]].concat()
+    };
+    let (out, ran) =
+        translated(&[(1_000, CLIENT, whole((1, 5000), 64, 1480, 520)), (2_000, CLIENT, whole((1, 5000), 64, 0, 1480))]);
+    let expected = [(SERVER, whole((3, 20_000), 63, 0, 1480)), (SERVER, whole((3, 20_000), 63, 1480, 520))];
+    assert_eq!(out, expected);
+    assert_eq!(counters(&ran), (1, 0));
+    assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
+    let row = ran.outcome.flow("datagrams").expect("the flow");
+    assert_eq!((row.counters.tx_packets, row.counters.rx_packets, row.counters.rx_bytes), (1, 1, 2020));
 }

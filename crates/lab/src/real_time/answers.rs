@@ -1,0 +1,164 @@
+//! What routers and hosts of the model say to real hosts: ICMP errors about packets that cannot go on, replies to echo requests,
+//! and that nobody listens at a port.
+//!
+//! Errors of each node are limited by a token bucket that the model's clock fills (RFC 4443 section 2.4 (f), whose defaults for
+//! a small device these are; RFC 1812 section 4.3.2.8). A node behind a translator speaks by its address (RFC 5508 REQ-5).
+//! TCP to a port at which nobody listens gets an ICMP error too, where a host would send a reset.
+
+use crate::witness::Witness;
+use crate::world::World;
+use fullpipe_network::wire::{self, IcmpError, Unreachable, icmp};
+use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Notice, Packet, Purpose, Reason};
+use fullpipe_units::{Duration, FlowId, Instant, NodeId};
+use std::collections::BTreeMap;
+
+/// Errors that a node may send at once.
+const BURST: u64 = 10;
+/// Time after which it may send another.
+const EACH: Duration = Duration::from_millis(100);
+
+/// What nodes of the model have said to real hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// ICMP errors.
+    pub errors: u64,
+    /// ICMP errors that were not sent, because there were too many.
+    pub limited: u64,
+    /// Echo replies.
+    pub echoes: u64,
+}
+
+/// Who has said how much.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) said: Answered,
+    /// Of each node: when its bucket will be, or was, full.
+    buckets: BTreeMap<NodeId, Instant>,
+    /// The flow of errors from a node to a real host.
+    flows: BTreeMap<(NodeId, NodeId, u8), FlowId>,
+    identification: u16,
+}
+
+impl Answers {
+    /// Takes a token from a node's bucket, if it has one.
+    fn may_tell(&mut self, now: Instant, node: NodeId) -> bool {
+        let full_at = self.buckets.entry(node).or_insert(now);
+        let from = (*full_at).max(now);
+        let is_allowed = from.saturating_since(now) <= EACH * (BURST - 1);
+        if is_allowed {
+            *full_at = from + EACH;
+        } else {
+            self.said.limited += 1;
+        }
+        is_allowed
+    }
+}
+
+impl World {
+    /// Answers a real host's packet that has ended at a node of the model, if it is to be answered.
+    #[cold]
+    pub(crate) fn answer(&mut self, network: &mut Network<Witness>, notice: &Notice) {
+        let now = network.now();
+        let from = network.directory.address(seen_as(network, notice), notice.version);
+        if !self.is_real(notice.source) {
+            return;
+        }
+        let Some(Answers { identification, said, .. }) = self.real_mut().map(|real| &mut real.answers) else { return };
+        *identification = identification.wrapping_add(1);
+        let mut bytes = Vec::new();
+        let error = match notice.reason {
+            Reason::Error(error) => error,
+            Reason::Arrived if icmp::echo_reply(&notice.bytes, *identification, &mut bytes).is_ok() => {
+                said.echoes += 1;
+                return send(network, notice, notice.flow.reverse(), bytes);
+            }
+            Reason::Arrived if matches!(notice.protocol, wire::TCP | wire::UDP) => {
+                IcmpError::Unreachable(Unreachable::Port)
+            }
+            Reason::Arrived => return,
+        };
+        if icmp::error(&notice.bytes, error, from, *identification, &mut bytes).is_err() {
+            return;
+        }
+        if !self.real_mut().is_some_and(|real| real.answers.may_tell(now, notice.node)) {
+            return;
+        }
+        let flow = self.error_flow(network, notice);
+        if let Some(real) = self.real_mut() {
+            real.answers.said.errors += 1;
+        }
+        send(network, notice, flow, bytes);
+    }
+
+    /// The flow of errors from a node to a host.
+    fn error_flow(&mut self, network: &mut Network<Witness>, notice: &Notice) -> FlowId {
+        let protocol = protocol(notice.version);
+        let key = (notice.node, notice.source, protocol);
+        if let Some(known) = self.real().and_then(|real| real.answers.flows.get(&key)) {
+            return *known;
+        }
+        let end = |node| Endpoint { node, port: 0 };
+        let ends = Ends { source: end(notice.node), destination: end(notice.source) };
+        let flow = FlowId(2 * self.introduce_real(network, None, ends, notice.version, protocol));
+        if let Some(real) = self.real_mut() {
+            real.answers.flows.insert(key, flow);
+        }
+        flow
+    }
+}
+
+fn protocol(version: IpVersion) -> u8 {
+    match version {
+        IpVersion::V4 => wire::ICMP,
+        IpVersion::V6 => wire::ICMPV6,
+    }
+}
+
+/// The node whose address a packet's source sees: that where it ended, or the last translator before the source.
+fn seen_as(network: &Network<Witness>, notice: &Notice) -> NodeId {
+    let mut way = network.path(notice.node, notice.source).into_iter().filter_map(|hop| network.hop_end(hop));
+    let hides = |node: &NodeId| {
+        notice.version == IpVersion::V4 && network.is_nat(*node) && !network.is_inside_nat(*node, notice.source)
+    };
+    way.rfind(hides).unwrap_or(notice.node)
+}
+
+/// Sends an answer, which has its last addresses already.
+fn send(network: &mut Network<Witness>, notice: &Notice, flow: FlowId, bytes: Vec<u8>) {
+    let length = bytes.len() as u32;
+    let content = Content::Wire {
+        payload_bytes: length - notice.version.header_bytes(),
+        protocol: protocol(notice.version),
+        flags: 0,
+        dont_fragment: false,
+        origin: notice.node,
+        about: None,
+        purpose: Purpose::Settled,
+    };
+    let payload = network.arena.store_payload(Some(bytes.into()));
+    let packet = Packet::new(flow, notice.source, length, content);
+    network.send(notice.node, &Packet { payload, version: notice.version, ..packet });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten at once; then one for each tenth of a second that has passed; never more than ten in store.
+    #[test]
+    fn a_bucket_by_hand() {
+        let mut answers = Answers::default();
+        let mut tell = |ms: u64, times: u32| {
+            let at = Instant::ZERO + Duration::from_millis(ms);
+            (0..times).filter(|_| answers.may_tell(at, NodeId(7))).count()
+        };
+        assert_eq!(tell(5, 20), 10);
+        assert_eq!(tell(104, 20), 0);
+        assert_eq!(tell(105, 20), 1);
+        assert_eq!(tell(350, 20), 2);
+        assert_eq!(tell(60_000, 20), 10);
+        assert_eq!(answers.said.limited, 10 + 20 + 19 + 18 + 10);
+        let now = Instant::ZERO + Duration::from_millis(60_000);
+        assert!(answers.may_tell(now, NodeId(8)), "each node has its own");
+    }
+}

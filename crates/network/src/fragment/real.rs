@@ -1,0 +1,132 @@
+//! Fragments of real packets: each has the bytes that the router which cut it gave it, and the receiver gets them one by
+//! one, as they come. Whether the whole packet has arrived matters for the records only.
+
+use super::Whole;
+use crate::network::{Hosts, Network};
+use crate::notice::Reason;
+use crate::packet::{Content, Handle, IpVersion, Packet, Side};
+use crate::tap::Direction;
+use crate::wire::{IcmpError, Summary, fragments};
+use bytes::Bytes;
+use fullpipe_record::{DropReason, Observer};
+use fullpipe_units::{Instant, LinkId, NodeId};
+
+/// Where the payload of a packet, or of a fragment, begins and ends in its whole packet's.
+fn extent(bytes: &[u8]) -> Option<(u32, u32)> {
+    let summary = Summary::of(bytes).ok()?;
+    let fragment = summary.fragment.map_or((0, 0), |fragment| (fragment.offset_bytes, 8));
+    let header_bytes = match summary.version {
+        IpVersion::V4 => u32::from(bytes.first()? & 0xf) * 4,
+        // Only what its source cuts, which has no other extension headers.
+        IpVersion::V6 => summary.version.header_bytes() + fragment.1,
+    };
+    Some((fragment.0, fragment.0 + summary.total_bytes.checked_sub(header_bytes)?))
+}
+
+impl<O: Observer> Network<O> {
+    /// The bytes of a real packet or a fragment of one.
+    pub(super) fn real_bytes(&self, handle: Handle) -> Option<&Bytes> {
+        let packet = self.arena.get(handle);
+        match packet.content {
+            Content::Wire { .. } | Content::Fragment { .. } => self.arena.payload(packet.payload),
+            _ => None,
+        }
+    }
+
+    /// A packet that is too large for a link and may not be cut ends before it.
+    #[cold]
+    pub(super) fn refuse_too_big(&mut self, at: Instant, handle: Handle, node: NodeId, limit: (u32, LinkId)) {
+        let (mtu_bytes, link) = limit;
+        // A host does not tell itself: the first router does.
+        let teller = match self.is_router(node) {
+            true => Some(node),
+            false => self.router_beside(node),
+        };
+        if let Some(teller) = teller {
+            self.notify(at, handle, teller, Reason::Error(IcmpError::PacketTooBig { mtu_bytes }));
+        }
+        self.drop_packet(at, handle, Some(link), DropReason::TooBig);
+    }
+
+    /// The first router that a node has a link to.
+    pub fn router_beside(&self, node: NodeId) -> Option<NodeId> {
+        self.edges.get(node.index())?.iter().map(|edge| edge.to).find(|to| self.is_router(*to))
+    }
+
+    /// Cuts a real packet at `node`: see [`Network::fragment`].
+    #[cold]
+    pub(super) fn fragment_real(
+        &mut self,
+        at: Instant,
+        handle: Handle,
+        node: NodeId,
+        limit: (u32, LinkId),
+        mut forward: impl FnMut(&mut Self, Handle),
+    ) {
+        let packet = *self.arena.get(handle);
+        let bytes = self.real_bytes(handle).cloned().unwrap_or_default();
+        let (whole, may_be_cut) = match packet.content {
+            Content::Fragment { whole, .. } => (whole, packet.version == IpVersion::V4),
+            Content::Wire { dont_fragment, origin, .. } => {
+                (handle, !dont_fragment && (packet.version == IpVersion::V4 || origin == node))
+            }
+            _ => (handle, false),
+        };
+        let identification = self.fragments.cut;
+        let mut cut: Vec<Bytes> = Vec::new();
+        let is_cut = may_be_cut
+            && fragments::cut(&bytes, limit.0, identification, |piece| cut.push(Bytes::copy_from_slice(piece))).is_ok();
+        let Some((begin, end)) = extent(&bytes).filter(|_| is_cut) else {
+            return self.refuse_too_big(at, handle, node, limit);
+        };
+        let last = cut.len().saturating_sub(1);
+        let mut pieces = Vec::with_capacity(cut.len());
+        for (number, bytes) in cut.into_iter().enumerate() {
+            let offset_bytes = extent(&bytes).map_or(0, |(begin, _)| begin);
+            let ip_bytes = bytes.len() as u32;
+            let payload = self.arena.store_payload(Some(bytes));
+            let content = Content::Fragment { whole, offset_bytes, last: number == last };
+            pieces.push(self.arena.insert(Packet { content, ip_bytes, payload, options: Side::NONE, ..packet }));
+        }
+        let count = pieces.len() as u32;
+        if whole == handle {
+            self.fragments.cut = identification.wrapping_add(1);
+            let state = Whole { outstanding: count, holes: vec![(begin, end)], failure: None, identification };
+            self.fragments.wholes.insert(handle, state);
+        } else {
+            if let Some(state) = self.fragments.wholes.get_mut(&whole) {
+                state.outstanding += count - 1;
+            }
+            self.arena.release(handle);
+        }
+        for piece in pieces {
+            if !self.is_router(node) && self.tap.is_some() {
+                self.capture(node, Direction::Out, piece);
+            }
+            forward(self, piece);
+        }
+    }
+
+    /// A real fragment has reached its destination host.
+    #[cold]
+    pub(super) fn receive_real_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
+        let is_taken = hosts.receive_fragment(self, node, handle);
+        let Some(whole) = self.whole_at(handle) else { return };
+        let packet = self.arena.get(whole);
+        self.observer.delivered(self.now, &packet.view(), packet.sent);
+        if is_taken {
+            return self.arena.release(whole);
+        }
+        hosts.receive(self, node, whole);
+    }
+
+    /// What has come to the node that it is for: itself; or, with a packet's last real fragment, the packet.
+    pub(crate) fn whole_at(&mut self, handle: Handle) -> Option<Handle> {
+        let Content::Fragment { whole, .. } = self.arena.get(handle).content else { return Some(handle) };
+        let Some((begin, end)) = self.real_bytes(handle).and_then(|bytes| extent(bytes)) else { return Some(handle) };
+        if let Some(state) = self.fragments.wholes.get_mut(&whole) {
+            state.fill(begin, end, false);
+        }
+        self.end_fragment(handle, whole, None).then_some(whole)
+    }
+}

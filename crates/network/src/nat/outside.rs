@@ -1,0 +1,179 @@
+//! Packets of real hosts to a translator's outside address itself.
+//!
+//! Whose port it is, is looked up when the packet comes to the router, through all translators that stand behind each other;
+//! all of them are asked at that instant whether it may pass. The new addresses are written into its bytes, since its
+//! conversation is that with the router. From outside, the destination becomes the inside endpoint. From inside
+//! (hairpinning) the source becomes the router's address with the sender's own mapping, which is made as for any other
+//! packet that leaves: RFC 4787 REQ-9 asks for "external source address and port".
+//!
+//! An ICMP error about such a packet is changed the other way round, and so is what it quotes: to the one who sent it, the
+//! other's address is the router's (RFC 5508 REQ-7). An echo request is for the router itself.
+
+use super::session::Side;
+use super::translate::{Kind, Translated, Translators};
+use crate::address::Endpoint;
+use crate::network::Network;
+use crate::notice::Reason;
+use crate::packet::{Content, Handle, IpVersion, Purpose};
+use crate::wire::{self, IcmpError, Summary, Translation, Transport};
+use bytes::Bytes;
+use fullpipe_record::{DropReason, Observer};
+use fullpipe_units::{Instant, NodeId};
+use std::net::SocketAddr;
+
+/// Translators on the way in, by number, each with the endpoint inside it.
+type Way = Vec<(usize, Endpoint)>;
+
+/// What a packet becomes.
+struct Settled {
+    source: Endpoint,
+    destination: Endpoint,
+}
+
+impl Translators {
+    /// The way to whoever has an outside port now; `None` if nobody has.
+    pub(super) fn inward(&self, now: Instant, outside: Endpoint, transport: Translated) -> Option<Way> {
+        let mut way = Way::new();
+        let mut found = outside;
+        while let Some(&number) = self.at.get(&found.node) {
+            found = self.translators[number].table(transport).inside(found.port, now)?;
+            way.push((number, found));
+        }
+        Some(way)
+    }
+
+    /// Whether all translators on a way let a packet of `remote` in.
+    fn let_in(&mut self, now: Instant, way: &Way, remote: Endpoint, transport: Translated, kind: Kind) -> bool {
+        let mut each = way.iter();
+        each.all(|(number, inside)| {
+            self.translators[*number].pass(now, Side::Outside, (*inside, remote), transport, kind)
+        })
+    }
+
+    fn unsolicited(&mut self, number: usize) {
+        self.translators[number].counters.unsolicited += 1;
+    }
+
+    /// A packet from `source` to `outside`, the address of the translator with this number.
+    fn settle(
+        &mut self,
+        now: Instant,
+        number: usize,
+        (source, outside): (Endpoint, Endpoint),
+        transport: Translated,
+    ) -> Option<Settled> {
+        let Some(way) = self.inward(now, outside, transport) else {
+            self.unsolicited(number);
+            return None;
+        };
+        let destination = way.last()?.1;
+        let source = if transport == Translated::Echo && self.contains(number, source.node) {
+            // An echo reply has the identifier of whom it goes to, and none of its own.
+            Endpoint { node: outside.node, port: 0 }
+        } else if self.contains(number, source.node) {
+            let inside = self.seen(source, transport, |other| other < number);
+            if !self.translators[number].pass(now, Side::Inside, (inside, outside), transport, Kind::Packet) {
+                return None;
+            }
+            Endpoint { node: outside.node, port: self.translators[number].table(transport).port(inside)? }
+        } else {
+            self.seen(source, transport, |other| !self.contains(other, destination.node))
+        };
+        self.let_in(now, &way, source, transport, Kind::Packet).then_some(Settled { source, destination })
+    }
+
+    /// An ICMP error to the address of the translator with this number. It quotes a packet from `outside` to `receiver`,
+    /// who, if outside, need not be the error's sender.
+    fn settle_error(
+        &mut self,
+        now: Instant,
+        number: usize,
+        (outside, receiver): (Endpoint, Endpoint),
+        transport: Translated,
+    ) -> Option<Settled> {
+        let way = self.inward(now, outside, transport);
+        let remote = if self.contains(number, receiver.node) {
+            let inside = self.seen(receiver, transport, |other| other < number);
+            let port = self.translators[number].table(transport).port(inside);
+            port.map(|port| Endpoint { node: outside.node, port })
+        } else {
+            Some(receiver)
+        };
+        let (Some(way), Some(remote)) = (way, remote) else {
+            self.unsolicited(number);
+            return None;
+        };
+        let destination = way.last()?.1;
+        self.let_in(now, &way, remote, transport, Kind::Error).then_some(Settled { source: remote, destination })
+    }
+}
+
+impl<O: Observer> Network<O> {
+    /// A packet has come to a translator whose own address it has.
+    #[cold]
+    pub(super) fn at_outside_address(&mut self, router: NodeId, handle: Handle) {
+        let Some(handle) = self.whole_at(handle) else { return };
+        let packet = self.arena.get(handle);
+        let Content::Wire { purpose, .. } = packet.content else {
+            return self.end_at_router(router, handle);
+        };
+        let bytes = self.arena.payload(packet.payload).cloned().unwrap_or_default();
+        let summary = Summary::of(&bytes).ok().filter(|_| purpose == Purpose::Arrive);
+        let Some(summary) = summary.filter(|summary| summary.version == IpVersion::V4) else {
+            return self.end_at_router(router, handle);
+        };
+        if summary.transport == (Transport::Echo { request: true }) {
+            return self.end_at_router(router, handle);
+        }
+        let Some((settled, changed)) = self.settled(router, handle, &summary, &bytes) else {
+            return self.drop_packet(self.now, handle, None, DropReason::Nat);
+        };
+        let packet = self.arena.get(handle);
+        let destination = settled.destination.node;
+        let routers = self.routers_passed(packet, router) + self.path(router, destination).len();
+        if usize::from(summary.hop_limit) <= routers {
+            self.notify(self.now, handle, router, Reason::Error(IcmpError::TimeExceeded));
+            return self.drop_packet(self.now, handle, None, DropReason::Unreachable);
+        }
+        self.arena.replace_payload(handle, changed);
+        let packet = self.arena.get_mut(handle);
+        packet.destination = destination;
+        if let Content::Wire { purpose, .. } = &mut packet.content {
+            *purpose = Purpose::Settled;
+        }
+        let attachment = self.beyond(router, destination);
+        self.route_elsewhere(router, attachment, handle);
+    }
+
+    /// What a packet becomes, and its bytes then; `None`: it goes no further.
+    fn settled(
+        &mut self,
+        router: NodeId,
+        handle: Handle,
+        summary: &Summary,
+        bytes: &Bytes,
+    ) -> Option<(Settled, Bytes)> {
+        let &number = self.translators.at.get(&router)?;
+        let ends = self.directory.ends(self.arena.get(handle).flow)?;
+        let now = self.now;
+        let error = summary.transport == Transport::IcmpError;
+        let settled = if error {
+            let quoted = wire::quoted(bytes).filter(|quoted| quoted.source.ip() == summary.destination.ip())?;
+            let of = |address| self.directory.address(ends.source.node, IpVersion::V4) == address;
+            let receiver = of(quoted.destination.ip()).then_some(ends.source.node)?;
+            let receiver = Endpoint { node: receiver, port: quoted.destination.port() };
+            let outside = Endpoint { node: router, port: quoted.source.port() };
+            self.translators.settle_error(now, number, (outside, receiver), Translated::of(quoted.protocol))?
+        } else {
+            let outside = Endpoint { node: router, port: summary.destination.port() };
+            let transport = self.translated_as(handle);
+            self.translators.settle(now, number, (ends.source, outside), transport)?
+        };
+        let socket = |end: Endpoint| SocketAddr::new(self.directory.address(end.node, IpVersion::V4), end.port);
+        let translation =
+            Translation { source: Some(socket(settled.source)), destination: Some(socket(settled.destination)) };
+        let mut changed = bytes.to_vec();
+        translation.apply(&mut changed).ok()?;
+        Some((settled, changed.into()))
+    }
+}
