@@ -6,6 +6,7 @@
 
 mod bench;
 mod hostile;
+mod icmp;
 mod killed;
 mod nat;
 mod ordinary;

@@ -106,3 +106,85 @@ fn programs_talk_through_a_translator() {
     assert_eq!(record["nat"][0]["mappings"], 4, "{}", record["nat"]);
     assert_eq!(record["nat"][0]["unsolicited"], 2, "{}", record["nat"]);
 }
+
+/// a and b inside, 10.0.0.1 and 10.0.0.2; the server 10.0.0.3, the translator 10.0.0.4.
+const STREET: &str = r#"
+duration = "20s"
+host = [{ name = "a" }, { name = "b" }, { name = "server" }]
+router = [{ name = "home" }]
+link = [
+    { name = "a", from = "a", to = "home", rate = "20Mbit/s", delay = "2ms" },
+    { name = "b", from = "b", to = "home", rate = "20Mbit/s", delay = "2ms" },
+    { name = "server", from = "server", to = "home", rate = "20Mbit/s", delay = "2ms" },
+]
+[[nat]]
+router = "home"
+inside = ["a", "b"]
+first_port = 20000
+last_port = 20010
+allocation = "sequential"
+[[program]]
+name = "server"
+host = "server"
+command = ["python3", "rendezvous.py"]
+background = true
+ready = { kind = "output", text = "ready" }
+[[program]]
+name = "a"
+host = "a"
+command = ["python3", "peer.py", "a"]
+after = ["server"]
+[[program]]
+name = "b"
+host = "b"
+command = ["python3", "peer.py", "b"]
+after = ["server"]
+"#;
+
+/// Tells each of two the outside address of the other.
+const RENDEZVOUS: &str = r#"
+import socket
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(("10.0.0.3", 9000))
+print("ready", flush=True)
+_, one = u.recvfrom(100)
+_, other = u.recvfrom(100)
+u.sendto(f"{other[0]} {other[1]}".encode(), one)
+u.sendto(f"{one[0]} {one[1]}".encode(), other)
+"#;
+
+/// Sends to the other's outside address until both have heard the other's greeting (RFC 5128 section 3.3).
+const PEER: &str = r#"
+import socket, sys
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(5)
+u.sendto(b"here", ("10.0.0.3", 9000))
+address, port = u.recv(100).decode().split()
+peer = (address, int(port))
+u.settimeout(0.1)
+heard = False
+for _ in range(50):
+    u.sendto(sys.argv[1].encode() + (b"!" if heard else b"?"), peer)
+    try:
+        data, who = u.recvfrom(100)
+    except TimeoutError:
+        continue
+    if not heard:
+        print(data[:1].decode(), who == peer, who[0], flush=True)
+    heard = True
+    if data.endswith(b"!"):
+        u.sendto(sys.argv[1].encode() + b"!", peer)
+        break
+"#;
+
+#[test]
+fn programs_inside_meet_by_their_outside_addresses() {
+    let bench = Bench::new("street", User::Caller);
+    bench.write("rendezvous.py", RENDEZVOUS);
+    bench.write("peer.py", PEER);
+    bench.run(STREET).ended_with(0);
+    let run = fs::read_dir(bench.path("out/runs")).expect("runs").flatten().next().expect("a run").path();
+    let said = |name: &str| fs::read_to_string(run.join(format!("{name}.out.txt"))).expect("what it said");
+    assert_eq!((said("a").as_str(), said("b").as_str()), ("b True 10.0.0.4\n", "a True 10.0.0.4\n"));
+    assert_eq!(bench.run_json()["nat"][0]["mappings"], 2);
+}
