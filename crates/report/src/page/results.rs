@@ -3,7 +3,7 @@
 
 use crate::error::ReportError;
 use crate::input::Records;
-use crate::input::run::{Cell, read_flows};
+use crate::input::run::{Cell, Flows, read_flows};
 use crate::input::summary::{Point, SummaryRow};
 use crate::markup::escape;
 use crate::numbers::{exact, mean_and_interval};
@@ -170,29 +170,40 @@ fn definitions(out: &mut String, records: &Records) {
     }
 }
 
-/// Columns of the table of flows: heading, how it comes from `flows.csv`.
-const FLOW_TABLE: [(&str, From); 18] = [
-    ("Flow", From::Column("flow")),
-    ("Source", From::Column("source")),
-    ("Destination", From::Column("destination")),
-    ("Protocol", From::Column("protocol")),
-    ("Congestion control", From::Column("congestion")),
-    ("Goodput", From::Column("goodput_bps")),
-    ("Mean delay", From::PerPacket("delay_sum_s")),
-    ("Mean jitter", From::PerPacket("jitter_sum_s")),
-    ("Completion", From::Column("completion_s")),
-    ("Packets sent", From::Column("tx_packets")),
-    ("received", From::Column("rx_packets")),
-    ("lost", From::Column("lost_packets")),
-    ("retransmitted", From::Column("retransmitted_packets")),
-    ("marked", From::Column("marked_packets")),
-    ("Bytes sent", From::Column("tx_bytes")),
-    ("received", From::Column("rx_bytes")),
-    ("First sent", From::Column("first_tx_s")),
-    ("Last received", From::Column("last_rx_s")),
+/// Tables of flows, narrow enough for a page: what each is about, and its columns (heading, how it comes from
+/// `flows.csv`) beside the flow's name.
+const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
+    (
+        "who sends what to whom, and how it fares",
+        &[
+            ("Source", From::Column("source")),
+            ("Destination", From::Column("destination")),
+            ("Protocol", From::Column("protocol")),
+            ("Congestion control", From::Column("congestion")),
+            ("Goodput", From::Column("goodput_bps")),
+            ("Mean delay", From::PerPacket("delay_sum_s")),
+            ("Mean jitter", From::PerPacket("jitter_sum_s")),
+            ("Completion", From::Column("completion_s")),
+        ],
+    ),
+    (
+        "packets and bytes, counted at the IP layer",
+        &[
+            ("Packets sent", From::Column("tx_packets")),
+            ("received", From::Column("rx_packets")),
+            ("lost", From::Column("lost_packets")),
+            ("retransmitted", From::Column("retransmitted_packets")),
+            ("marked", From::Column("marked_packets")),
+            ("Bytes sent", From::Column("tx_bytes")),
+            ("received", From::Column("rx_bytes")),
+            ("First sent", From::Column("first_tx_s")),
+            ("Last received", From::Column("last_rx_s")),
+        ],
+    ),
 ];
 
 /// Where a column of the table of flows comes from.
+#[derive(Clone, Copy)]
 enum From {
     /// A column as it is.
     Column(&'static str),
@@ -203,15 +214,22 @@ enum From {
 fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
     let Some(run) = records.runs.first() else { return Ok(()) };
     let flows = read_flows(&run.folder, MOST_FLOWS)?;
+    for (about, columns) in FLOW_TABLES {
+        let mut table = flow_table(&flows, about, columns);
+        table.drop_empty_columns();
+        if table.headings.len() > 1 {
+            fold(out, &table);
+        }
+    }
+    Ok(())
+}
+
+fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
     let place = |name: &str| flows.header.iter().position(|h| h == name);
-    let number = |row: &[Cell], column: Option<usize>| match column.and_then(|c| row.get(c)) {
-        Some(Cell::Number(value)) => Some(*value),
-        _ => None,
-    };
     let received = place("rx_packets");
     let mut headings = Vec::new();
     let mut columns: Vec<Vec<Field>> = Vec::new();
-    for (heading, from) in FLOW_TABLE {
+    for (heading, from) in [&[("Flow", From::Column("flow"))], from].concat() {
         let (name, per_packet) = match from {
             From::Column(name) => (name, false),
             From::PerPacket(name) => (name, true),
@@ -237,16 +255,17 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
     }
     let rows = (0..flows.rows.len()).map(|i| columns.iter().map(|c| c[i].clone()).collect()).collect();
     let shown = flows.rows.len();
-    let mut table = Table {
-        caption: match flows.total {
-            total if total > shown => format!("Flows: the first {shown} of {total}; flows.csv has all"),
-            _ => "Flows, counted at the IP layer".to_owned(),
-        },
-        keys: 1,
-        headings,
-        groups: vec![(None, rows)],
+    let caption = match flows.total {
+        total if total > shown => format!("Flows, {about}: the first {shown} of {total}; flows.csv has all"),
+        _ => format!("Flows, {about}"),
     };
-    table.drop_empty_columns();
-    fold(out, &table);
-    Ok(())
+    Table { caption, keys: 1, headings, groups: vec![(None, rows)] }
+}
+
+/// A number of a row of `flows.csv`, if it is there.
+fn number(row: &[Cell], column: Option<usize>) -> Option<f64> {
+    match row.get(column?) {
+        Some(Cell::Number(value)) => Some(*value),
+        _ => None,
+    }
 }
