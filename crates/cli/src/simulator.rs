@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use forwarding::Blocked;
 use fullpipe::lab::real_time::{self, FrameCapture, Home, Lateness, RealOutcome, RealTimeOptions};
 use fullpipe::lab::{Options, RunError};
-use fullpipe::scenario::simulator::{Hosts, translate};
+use fullpipe::scenario::simulator::{CROSS_TRAFFIC, Hosts, translate};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -131,7 +131,7 @@ fn capture(logs: &Path, host: &str) -> io::Result<FrameCapture> {
     Ok(Box::new(BufWriter::new(File::create(&path).map_err(told)?)))
 }
 
-/// Tells how it went: what the programs did, and how late the emulator was.
+/// Tells how it went: what the programs did, what cross traffic there was, and how late the emulator was.
 fn tell(result: &RealOutcome, logs: Option<&Path>) -> Result<(), Failure> {
     for ended in &result.programs {
         for (kind, text) in [("out", &ended.output), ("err", &ended.errors)] {
@@ -143,6 +143,16 @@ fn tell(result: &RealOutcome, logs: Option<&Path>) -> Result<(), Failure> {
         }
         print!("{}", String::from_utf8_lossy(&ended.output));
         eprint!("{}", String::from_utf8_lossy(&ended.errors));
+    }
+    if let Some(row) = result.outcome.flow(CROSS_TRAFFIC) {
+        let counters = &row.counters;
+        eprintln!(
+            "fullpipe: cross traffic: {} packets sent, {} received, {} lost; {:.0} kbit/s of payload",
+            counters.tx_packets,
+            counters.rx_packets,
+            counters.lost_packets,
+            row.goodput_bps.unwrap_or(0.0) / 1e3,
+        );
     }
     let lateness = &result.lateness;
     let packets = lateness.packets();

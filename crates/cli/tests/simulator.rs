@@ -24,7 +24,10 @@ fn an_endpoint() {
         Ok("echo") => echo(),
         Ok("ask") => ask(10, Duration::from_millis(20)),
         Ok("ask slowly") => ask(6, Duration::from_millis(400)),
+        Ok("ask often") => ask(20, Duration::from_millis(20)),
         Ok("flood") => flood(),
+        Ok("damage") => damage(),
+        Ok("stream") => stream(Duration::from_secs(5)),
         _ => {}
     }
 }
@@ -54,9 +57,8 @@ fn echo() {
     let mut bytes = [0; 2048];
     loop {
         let (length, from) = socket.recv_from(&mut bytes).expect("a datagram");
-        let seen =
-            format!("{} {} {}", String::from_utf8_lossy(&bytes[..length]), from.ip().to_canonical(), from.port());
-        socket.send_to(seen.as_bytes(), from).expect("an answer");
+        let seen = format!(" {} {}", from.ip().to_canonical(), from.port());
+        socket.send_to(&[&bytes[..length], seen.as_bytes()].concat(), from).expect("an answer");
     }
 }
 
@@ -116,12 +118,89 @@ fn flood() {
     }
 }
 
+/// A payload with this number; the sixth is as of a packet of QUIC's version negotiation.
+fn payload(number: u8) -> [u8; 60] {
+    let mut payload = [0x40 + number; 60];
+    if number == 6 {
+        payload[..5].copy_from_slice(&[0xc0, 0, 0, 0, 0]);
+    }
+    payload
+}
+
+/// Sends ten payloads over each version; prints of those that came to the server at which bytes they were not what was sent.
+fn damage() {
+    wait_for_simulator();
+    for (version, address) in SERVERS {
+        let socket = UdpSocket::bind(if version == "v4" { "0.0.0.0:0" } else { "[::]:0" }).expect("a socket");
+        for number in 1..=10 {
+            socket.send_to(&payload(number), server(address, ECHO_PORT)).expect("it is sent");
+        }
+        socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a time");
+        let mut bytes = [0; 2048];
+        while let Ok((length, _)) = socket.recv_from(&mut bytes) {
+            // The last byte is never touched and tells which it was.
+            let sent = payload(bytes[59] - 0x40);
+            assert!(length > sent.len(), "{length}");
+            let places = (0..sent.len()).filter(|place| sent[*place] != bytes[*place]);
+            let places: Vec<String> = places.map(|place| place.to_string()).collect();
+            println!("damage {version} {} {}", bytes[59] - 0x40, places.join(","));
+        }
+    }
+}
+
+/// Sends a number every 10 ms, by turns over both versions; prints of each when it was sent at the earliest and at the
+/// latest, and whether an answer came.
+fn stream(time: Duration) {
+    wait_for_simulator();
+    let sockets = ["0.0.0.0:0", "[::]:0"].map(|from| UdpSocket::bind(from).expect("a socket"));
+    let come: Vec<_> = (sockets.iter())
+        .map(|socket| {
+            let socket = socket.try_clone().expect("a socket");
+            socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
+            std::thread::spawn(move || {
+                let mut bytes = [0; 2048];
+                let mut come = Vec::new();
+                while let Ok((length, _)) = socket.recv_from(&mut bytes) {
+                    let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                    come.extend(text.split(' ').next().map(str::to_string));
+                }
+                come
+            })
+        })
+        .collect();
+    let begin = Instant::now();
+    let mut sent = Vec::new();
+    while begin.elapsed() < time {
+        let number = sent.len();
+        std::thread::sleep((Duration::from_millis(10) * number as u32).saturating_sub(begin.elapsed()));
+        let before = begin.elapsed();
+        let (_, address) = SERVERS[number % 2];
+        sockets[number % 2].send_to(number.to_string().as_bytes(), server(address, ECHO_PORT)).expect("it is sent");
+        sent.push((before, begin.elapsed()));
+    }
+    let come: Vec<String> = come.into_iter().flat_map(|thread| thread.join().expect("answers")).collect();
+    for (number, (before, after)) in sent.into_iter().enumerate() {
+        let came = come.contains(&number.to_string());
+        println!("stream {number} {} {} {came}", before.as_nanos(), after.as_nanos());
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Plays a scenario with a client of that role; gives the lines that the client printed, and the logs' folder.
-fn play(name: &str, scenario: &str, role: &str) -> (Vec<Vec<String>>, PathBuf) {
+/// What a scenario brought.
+struct Played {
+    /// Words of the lines that the client printed.
+    lines: Vec<Vec<String>>,
+    /// What the simulator told.
+    told: String,
+    /// The logs' folder.
+    logs: PathBuf,
+}
+
+/// Plays a scenario with a client of that role.
+fn play(name: &str, scenario: &str, role: &str) -> Played {
     let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&logs);
     let own = std::env::current_exe().expect("this program");
@@ -141,7 +220,7 @@ fn play(name: &str, scenario: &str, role: &str) -> (Vec<Vec<String>>, PathBuf) {
     // The simulator ends well when asked to, and leaves the machine as it was.
     assert!(out.contains("simulator ended with 0, forwarding 1"), "{out}\n{errors}");
     let lines = out.lines().map(|line| line.split_whitespace().map(str::to_string).collect()).collect();
-    (lines, logs)
+    Played { lines, told: errors.into_owned(), logs }
 }
 
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
@@ -158,7 +237,7 @@ fn answers(lines: &[Vec<String>], version: &str) -> Vec<(u64, u32, String, u16)>
 
 #[test]
 fn a_round_trip_takes_twice_the_delay_over_both_versions_of_ip() {
-    let (lines, logs) = play("simulator-p2p", &format!("simple-p2p {PATH}"), "ask");
+    let Played { lines, logs, .. } = play("simulator-p2p", &format!("simple-p2p {PATH}"), "ask");
     for (version, own) in [("v4", "193.167.0.100"), ("v6", "fd00:cafe:cafe::100")] {
         let answers = answers(&lines, version);
         assert_eq!(answers.len(), 10, "{lines:?}");
@@ -177,7 +256,7 @@ fn a_round_trip_takes_twice_the_delay_over_both_versions_of_ip() {
 
 #[test]
 fn the_link_keeps_its_rate() {
-    let (lines, _) = play("simulator-flood", &format!("simple-p2p {PATH}"), "flood");
+    let Played { lines, .. } = play("simulator-flood", &format!("simple-p2p {PATH}"), "flood");
     let account = |version: &str| -> (f64, f64) {
         let line = lines.iter().find(|line| line.len() == 4 && line[0] == "account" && line[1] == version);
         let line = line.unwrap_or_else(|| panic!("{lines:?}"));
@@ -197,7 +276,7 @@ fn the_link_keeps_its_rate() {
 #[test]
 fn listed_datagrams_are_dropped_per_direction() {
     let scenario = format!("droplist {PATH} --drops_to_server=2,13 --drops_to_client=4");
-    let (lines, _) = play("simulator-droplist", &scenario, "ask");
+    let Played { lines, .. } = play("simulator-droplist", &scenario, "ask");
     // Datagrams to the server are counted over both versions: the second over IPv4, and 13 is the third over IPv6. Of the
     // nine that came through the fourth answer is lost: to the fifth question.
     let came = |version| answers(&lines, version).iter().map(|answer| answer.1).collect::<Vec<_>>();
@@ -206,9 +285,148 @@ fn listed_datagrams_are_dropped_per_direction() {
 }
 
 #[test]
+fn one_byte_of_a_chosen_datagram_changes_and_its_checksum_is_right() {
+    // All are chosen, three in a row at most. The sixth looks like version negotiation: it is spared, and the run begins anew.
+    let scenario = format!("corrupt-rate {PATH} --rate_to_client=0 --rate_to_server=100 --burst_to_server=3");
+    let Played { lines, .. } = play("simulator-corrupt", &scenario, "damage");
+    for version in ["v4", "v6"] {
+        let damage = damage_of(&lines, version);
+        // Each came: the server's kernel takes no datagram with a wrong checksum. One byte differs, or none.
+        let numbers = |changed: bool| {
+            damage.iter().filter(move |(_, places)| places.is_empty() != changed).map(|(number, _)| *number)
+        };
+        assert_eq!(numbers(true).collect::<Vec<_>>(), [1, 2, 3, 5, 7, 8, 9], "{damage:?}");
+        assert_eq!(numbers(false).collect::<Vec<_>>(), [4, 6, 10], "{damage:?}");
+        let mut places: Vec<u32> = damage.iter().flat_map(|(_, places)| places.clone()).collect();
+        assert!(places.len() == 7 && places.iter().all(|place| *place <= 50), "{damage:?}");
+        // The places are drawn.
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.len() > 1, "{damage:?}");
+    }
+}
+
+/// Numbers of the datagrams that came to the server, and the places at which each was changed.
+fn damage_of(lines: &[Vec<String>], version: &str) -> Vec<(u32, Vec<u32>)> {
+    let number = |text: &str| text.parse().expect("a number");
+    let mine = lines.iter().filter(|line| line.len() >= 3 && line[0] == "damage" && line[1] == version);
+    mine.map(|line| {
+        (number(&line[2]), line.get(3).map_or(Vec::new(), |places| places.split(',').map(number).collect()))
+    })
+    .collect()
+}
+
+#[test]
+fn dropped_datagrams_come_in_bursts_of_the_given_length() {
+    let scenario = format!("drop-rate {PATH} --rate_to_client=0 --rate_to_server=100 --burst_to_server=3");
+    let Played { lines, .. } = play("simulator-drop", &scenario, "damage");
+    // Every fourth comes through, counted over both versions; version negotiation is nothing special.
+    let came = |version| damage_of(&lines, version).iter().map(|(number, _)| *number).collect::<Vec<_>>();
+    assert_eq!((came("v4"), came("v6")), (vec![4, 8], vec![2, 6, 10]), "{lines:?}");
+}
+
+#[test]
+fn what_is_corrupted_can_be_dropped_as_the_original_does() {
+    let scenario =
+        format!("corrupt-rate {PATH} --rate_to_client=0 --rate_to_server=100 --burst_to_server=3 --discard_corrupted");
+    let Played { lines, .. } = play("simulator-discard", &scenario, "damage");
+    for version in ["v4", "v6"] {
+        let damage = damage_of(&lines, version);
+        assert_eq!(damage, [4, 6, 10].map(|number| (number, Vec::new())), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_black_hole_is_silent_for_its_time_and_comes_again() {
+    let scenario = format!("blackhole {PATH} --on=1500ms --off=500ms --repeat=2 --direction=toserver");
+    let Played { lines, .. } = play("simulator-blackhole", &scenario, "stream");
+    let number = |text: &String| text.parse::<u64>().expect("a time");
+    let sent: Vec<(u64, u64, bool)> = (lines.iter())
+        .filter(|line| line.len() == 5 && line[0] == "stream")
+        .map(|line| (number(&line[2]), number(&line[3]), line[4] == "true"))
+        .collect();
+    // The first that is lost and the first that comes again, of each silence.
+    let edge = |from: bool, to: bool| {
+        (1..sent.len()).filter(|n| (sent[n - 1].2, sent[*n].2) == (from, to)).collect::<Vec<_>>()
+    };
+    let (lost, back) = (edge(true, false), edge(false, true));
+    assert_eq!((lost.len(), back.len()), (2, 2), "{lost:?} {back:?}");
+    assert!(sent[0].2 && sent[sent.len() - 1].2);
+    let off = 500_000_000;
+    for (lost, back) in lost.iter().zip(&back) {
+        // Whatever delays the sender: the last before the silence was there before it began, and the first after it after
+        // its end; those that were lost fell into it.
+        let outer = sent[*back].1 - sent[lost - 1].0;
+        assert!(outer >= off, "{outer}");
+        let inner = sent[back - 1].0.saturating_sub(sent[*lost].1);
+        assert!(inner <= off, "{inner}");
+    }
+    // From one to the next are 1500 + 500 ms.
+    let period = 2_000_000_000;
+    assert!(sent[lost[1]].1 - sent[lost[0] - 1].0 >= period);
+    assert!(sent[lost[1] - 1].0 - sent[lost[0]].1 <= period);
+}
+
+/// What the simulator told of cross traffic: packets sent, received, lost, and kbit/s of payload.
+fn cross_traffic(told: &str) -> [u64; 4] {
+    let line = told.lines().find_map(|line| line.strip_prefix("fullpipe: cross traffic: "));
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    let numbers = line.split(|letter: char| !letter.is_ascii_digit()).filter(|word| !word.is_empty());
+    let numbers: Vec<u64> = numbers.map(|word| word.parse().expect("a number")).collect();
+    numbers.try_into().unwrap_or_else(|_| panic!("{line}"))
+}
+
+#[test]
+fn tcp_cross_traffic_takes_the_link_and_stands_in_its_queue() {
+    let Played { lines, told, .. } = play("simulator-tcp-cross", &format!("tcp-cross-traffic {PATH}"), "ask often");
+    let [sent, received, lost, payload] = cross_traffic(&told);
+    println!("{sent} sent, {received} received, {lost} lost, {payload} kbit/s");
+    assert!(received + lost <= sent);
+    // 1448 bytes are 1502 on the link: at most 9.64 Mbit/s. The first second of the two is slow start at worst.
+    assert!((4_000..=9_641).contains(&payload), "{payload}");
+    for version in ["v4", "v6"] {
+        let answers = answers(&lines, version);
+        assert!(answers.iter().all(|answer| answer.0 >= 30_000_000), "{answers:?}");
+        // Its queue is before the answers: ten packets of it are 12 ms.
+        assert!(answers.iter().any(|answer| answer.0 >= 42_000_000), "{answers:?}");
+    }
+}
+
+#[test]
+fn udp_cross_traffic_keeps_its_rate() {
+    let scenario = format!("udp-cross-traffic {PATH} --crossdatarate=4Mbps --start=200ms");
+    let Played { lines, told, .. } = play("simulator-udp-cross", &scenario, "ask");
+    let [sent, received, lost, payload] = cross_traffic(&told);
+    println!("{sent} sent, {received} received, {lost} lost, {payload} kbit/s");
+    // 512 bytes every 1.024 ms. A question takes 30 ms, and 20 ms later there is another: twenty of them last a second.
+    assert!(sent >= 780, "{sent}");
+    // On their way are those of the last 15 ms and 0.43 ms of transmission; a real packet or two may be before them.
+    assert!(lost == 0 && (14..=18).contains(&(sent - received)), "{sent} {received}");
+    assert!((3_850..=4_000).contains(&payload), "{payload}");
+    assert!(["v4", "v6"].iter().all(|version| answers(&lines, version).len() == 10), "{lines:?}");
+}
+
+#[test]
+fn a_single_rebinding_changes_the_port_of_what_it_finds() {
+    let scenario = format!("rebind {PATH} --first-rebind=1500ms --rebind-freq=0s");
+    let Played { lines, .. } = play("simulator-rebind-once", &scenario, "ask slowly");
+    let ports = |version| answers(&lines, version).iter().map(|answer| answer.3).collect::<Vec<_>>();
+    // The one question whose answer comes to a port that is gone stays without.
+    let mut first = ports("v4");
+    assert!(first.len() >= 5, "{lines:?}");
+    assert_eq!(first[0], 5000);
+    first.dedup();
+    assert_eq!(first.len(), 2, "{lines:?}");
+    // What comes after it is a new conversation: its port stays.
+    assert!(ports("v6").len() == 6 && ports("v6").iter().all(|port| *port == 5001), "{lines:?}");
+    let own = ["193.167.0.100", "fd00:cafe:cafe::100"];
+    assert!(["v4", "v6"].iter().flat_map(|v| answers(&lines, v)).all(|answer| own.contains(&&*answer.2)), "{lines:?}");
+}
+
+#[test]
 fn a_rebinding_is_seen_by_the_server_and_not_by_the_client() {
     let scenario = format!("rebind {PATH} --first-rebind=1500ms --rebind-freq=1500ms --rebind-addr=true");
-    let (lines, _) = play("simulator-rebind", &scenario, "ask slowly");
+    let Played { lines, .. } = play("simulator-rebind", &scenario, "ask slowly");
     for (version, prefix, own) in
         [("v4", "193.167.0.", "193.167.0.100"), ("v6", "fd00:cafe:cafe::", "fd00:cafe:cafe::100")]
     {
@@ -218,5 +436,9 @@ fn a_rebinding_is_seen_by_the_server_and_not_by_the_client() {
         assert!(answers.iter().all(|(_, _, address, _)| address.starts_with(prefix)), "{answers:?}");
         let moved = answers.iter().filter(|(_, _, address, _)| address != own).count();
         assert!(moved >= 1, "{answers:?}");
+        // Another address is another port, and the same address the same.
+        for pair in answers.windows(2) {
+            assert_eq!(pair[0].2 == pair[1].2, pair[0].3 == pair[1].3, "{answers:?}");
+        }
     }
 }

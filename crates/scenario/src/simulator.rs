@@ -60,6 +60,9 @@ pub enum Hosts<'a> {
 /// Address of the simulator on the client's network and on the server's; the hosts send everything there.
 pub const GATEWAYS: [[&str; 2]; 2] = [["193.167.0.2", "fd00:cafe:cafe::2"], ["193.167.100.2", "fd00:cafe:cafe:100::2"]];
 
+/// Name of the flow that cross traffic is.
+pub const CROSS_TRAFFIC: &str = "cross";
+
 /// After this the simulator stops by itself.
 const DURATION: &str = "36000s";
 
@@ -152,7 +155,9 @@ fn extra(options: &mut Options) -> Result<Extra, Wrong> {
         "tcp-cross-traffic" => Ok(Extra { more: tcp_cross_traffic(), ..Extra::default() }),
         "udp-cross-traffic" => {
             let rate = options.required("crossdatarate", "the rate of the cross traffic", rate)?;
-            Ok(Extra { more: udp_cross_traffic(&quantity::rate_text(rate)), ..Extra::default() })
+            let start = options.optional("start", quantity::nanoseconds)?.unwrap_or(CROSS_START);
+            let more = udp_cross_traffic(&quantity::rate_text(rate), &quantity::time_text(start));
+            Ok(Extra { more, ..Extra::default() })
         }
         _ => Ok(Extra::default()),
     }
@@ -219,11 +224,16 @@ fn tcp_cross_traffic() -> String {
              \"{host}-{router}\"\nfrom = \"{host}\"\nto = \"{router}\"\nrate = \"100Mbit/s\"\ndelay = \"1ms\"\n\n"
         );
     }
-    text + "[[flow]]\nname = \"cross\"\nfrom = \"tcp-source\"\nto = \"tcp-sink\"\nport = 9\ncongestion = \"cubic\"\ntcp.mss = \
-            \"1448B\"\ntcp.send_buffer = \"100MiB\"\ntcp.receive_buffer = \"10MiB\"\n"
+    text + &format!(
+        "[[flow]]\nname = \"{CROSS_TRAFFIC}\"\nfrom = \"tcp-source\"\nto = \"tcp-sink\"\nport = 9\ncongestion = \"cubic\"\n\
+         tcp.mss = \"1448B\"\ntcp.send_buffer = \"100MiB\"\ntcp.receive_buffer = \"10MiB\"\n"
+    )
 }
 
-fn udp_cross_traffic(rate: &str) -> String {
+/// The simulator's UDP begins 20 s after the simulation, unless the option `start` says otherwise.
+const CROSS_START: u64 = 20_000_000_000;
+
+fn udp_cross_traffic(rate: &str, start: &str) -> String {
     let mut text =
         String::from("\n# UDP at a constant rate from the right router to the left one, datagrams of 512 bytes.\n");
     for (host, router, number) in [("udp-source", "right", 2), ("udp-sink", "left", 1)] {
@@ -234,8 +244,8 @@ fn udp_cross_traffic(rate: &str) -> String {
         text += "\n";
     }
     text + &format!(
-        "[[flow]]\nname = \"cross\"\nfrom = \"udp-source\"\nto = \"udp-sink\"\nprotocol = \"udp\"\nworkload = \"constant-rate\"\n\
-         payload = \"512B\"\nrate = \"{rate}\"\nstart = \"20s\"\nport = 9\n"
+        "[[flow]]\nname = \"{CROSS_TRAFFIC}\"\nfrom = \"udp-source\"\nto = \"udp-sink\"\nprotocol = \"udp\"\nworkload = \"constant-rate\"\n\
+         payload = \"512B\"\nrate = \"{rate}\"\nstart = \"{start}\"\nport = 9\n"
     )
 }
 

@@ -137,6 +137,8 @@ fn cross_traffic_goes_from_right_to_left() {
     let scenario = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps"));
     let flow = &scenario.flows[0];
     assert_eq!(flow.start, Duration::from_secs(20));
+    let earlier = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps --start=500ms"));
+    assert_eq!(earlier.flows[0].start, Duration::from_millis(500));
     // 512 bytes at 5 Mbit/s: 819.2 us.
     let Workload::ConstantRate { interval, payload_bytes, .. } = flow.workload else { panic!("{:?}", flow.workload) };
     assert_eq!((interval, payload_bytes), (Duration::from_nanos(819_200), 512));
