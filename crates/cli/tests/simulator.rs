@@ -32,7 +32,12 @@ fn an_endpoint() {
     }
 }
 
-/// Answers every datagram with where it came from; datagrams to the other port are counted, and whoever asks there with one
+/// What the machine's clock shows, which all hosts share.
+fn clock_nanos() -> u128 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later").as_nanos()
+}
+
+/// Answers every datagram with where it came from, and when; datagrams to the other port are counted, and whoever asks there with one
 /// byte gets the account: bytes after the first, and the time since it.
 fn echo() {
     let sink = UdpSocket::bind("[::]:4434").expect("a socket");
@@ -57,7 +62,7 @@ fn echo() {
     let mut bytes = [0; 2048];
     loop {
         let (length, from) = socket.recv_from(&mut bytes).expect("a datagram");
-        let seen = format!(" {} {}", from.ip().to_canonical(), from.port());
+        let seen = format!(" {} {} {}", from.ip().to_canonical(), from.port(), clock_nanos());
         socket.send_to(&[&bytes[..length], seen.as_bytes()].concat(), from).expect("an answer");
     }
 }
@@ -79,12 +84,12 @@ fn ask(count: u32, pause: Duration) {
         socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a time");
         let mut bytes = [0; 2048];
         for number in 1..=count {
-            let sent = Instant::now();
+            let sent = clock_nanos();
             socket.send_to(number.to_string().as_bytes(), server(address, ECHO_PORT)).expect("it is sent");
             match socket.recv_from(&mut bytes) {
                 Ok((length, _)) => println!(
-                    "answer {version} {} {}",
-                    sent.elapsed().as_nanos(),
+                    "answer {version} {} {sent} {}",
+                    clock_nanos() - sent,
                     String::from_utf8_lossy(&bytes[..length])
                 ),
                 Err(_) => println!("none {version} {number}"),
@@ -225,12 +230,30 @@ fn play(name: &str, scenario: &str, role: &str) -> Played {
 
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
 
-/// The answers over a version of IP: round trip, number, and where the server saw it come from.
-fn answers(lines: &[Vec<String>], version: &str) -> Vec<(u64, u32, String, u16)> {
-    let mine = lines.iter().filter(|line| line.len() == 6 && line[0] == "answer" && line[1] == version);
+/// An answer: its number, where the server saw the question come from, and times in nanoseconds.
+#[derive(Debug)]
+struct Answer {
+    number: u32,
+    address: String,
+    port: u16,
+    round_trip: u64,
+    /// From the server to the client.
+    back: u64,
+}
+
+/// The answers over a version of IP.
+fn answers(lines: &[Vec<String>], version: &str) -> Vec<Answer> {
+    let time = |text: &String| text.parse::<u64>().expect("a time");
+    let mine = lines.iter().filter(|line| line.len() == 8 && line[0] == "answer" && line[1] == version);
     mine.map(|line| {
-        let (rtt, number) = (line[2].parse().expect("a time"), line[3].parse().expect("a number"));
-        (rtt, number, line[4].clone(), line[5].parse().expect("a port"))
+        let (round_trip, there) = (time(&line[2]), time(&line[7]) - time(&line[3]));
+        Answer {
+            number: line[4].parse().expect("a number"),
+            address: line[5].clone(),
+            port: line[6].parse().expect("a port"),
+            round_trip,
+            back: round_trip.saturating_sub(there),
+        }
     })
     .collect()
 }
@@ -242,9 +265,9 @@ fn a_round_trip_takes_twice_the_delay_over_both_versions_of_ip() {
         let answers = answers(&lines, version);
         assert_eq!(answers.len(), 10, "{lines:?}");
         // 15 ms each way; what passed the simulator by would be faster.
-        assert!(answers.iter().all(|(rtt, ..)| *rtt >= 30_000_000), "{answers:?}");
-        assert!(answers.iter().all(|(_, _, address, _)| address == own), "{answers:?}");
-        println!("{version}: {:?}", answers.iter().map(|answer| answer.0 / 1000).collect::<Vec<_>>());
+        assert!(answers.iter().all(|answer| answer.round_trip >= 30_000_000), "{answers:?}");
+        assert!(answers.iter().all(|answer| answer.address == own), "{answers:?}");
+        println!("{version}: {:?}", answers.iter().map(|answer| answer.round_trip / 1000).collect::<Vec<_>>());
     }
     for side in ["left", "right"] {
         let capture = std::fs::read(logs.join(format!("trace_node_{side}.pcap"))).expect("a capture");
@@ -279,7 +302,7 @@ fn listed_datagrams_are_dropped_per_direction() {
     let Played { lines, .. } = play("simulator-droplist", &scenario, "ask");
     // Datagrams to the server are counted over both versions: the second over IPv4, and 13 is the third over IPv6. Of the
     // nine that came through the fourth answer is lost: to the fifth question.
-    let came = |version| answers(&lines, version).iter().map(|answer| answer.1).collect::<Vec<_>>();
+    let came = |version| answers(&lines, version).iter().map(|answer| answer.number).collect::<Vec<_>>();
     assert_eq!(came("v4"), [1, 3, 4, 6, 7, 8, 9, 10], "{lines:?}");
     assert_eq!(came("v6"), [1, 2, 4, 5, 6, 7, 8, 9, 10], "{lines:?}");
 }
@@ -386,9 +409,9 @@ fn tcp_cross_traffic_takes_the_link_and_stands_in_its_queue() {
     assert!((4_000..=9_641).contains(&payload), "{payload}");
     for version in ["v4", "v6"] {
         let answers = answers(&lines, version);
-        assert!(answers.iter().all(|answer| answer.0 >= 30_000_000), "{answers:?}");
+        assert!(answers.iter().all(|answer| answer.round_trip >= 30_000_000), "{answers:?}");
         // Its queue is before the answers: ten packets of it are 12 ms.
-        assert!(answers.iter().any(|answer| answer.0 >= 42_000_000), "{answers:?}");
+        assert!(answers.iter().any(|answer| answer.back >= 27_000_000), "{answers:?}");
     }
 }
 
@@ -410,7 +433,7 @@ fn udp_cross_traffic_keeps_its_rate() {
 fn a_single_rebinding_changes_the_port_of_what_it_finds() {
     let scenario = format!("rebind {PATH} --first-rebind=1500ms --rebind-freq=0s");
     let Played { lines, .. } = play("simulator-rebind-once", &scenario, "ask slowly");
-    let ports = |version| answers(&lines, version).iter().map(|answer| answer.3).collect::<Vec<_>>();
+    let ports = |version| answers(&lines, version).iter().map(|answer| answer.port).collect::<Vec<_>>();
     // The one question whose answer comes to a port that is gone stays without.
     let mut first = ports("v4");
     assert!(first.len() >= 5, "{lines:?}");
@@ -420,7 +443,10 @@ fn a_single_rebinding_changes_the_port_of_what_it_finds() {
     // What comes after it is a new conversation: its port stays.
     assert!(ports("v6").len() == 6 && ports("v6").iter().all(|port| *port == 5001), "{lines:?}");
     let own = ["193.167.0.100", "fd00:cafe:cafe::100"];
-    assert!(["v4", "v6"].iter().flat_map(|v| answers(&lines, v)).all(|answer| own.contains(&&*answer.2)), "{lines:?}");
+    assert!(
+        ["v4", "v6"].iter().flat_map(|v| answers(&lines, v)).all(|answer| own.contains(&&*answer.address)),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -433,12 +459,12 @@ fn a_rebinding_is_seen_by_the_server_and_not_by_the_client() {
         let answers = answers(&lines, version);
         // At most one answer meets a rebinding on its way, of those of 2.6 s.
         assert!(answers.len() >= 4, "{lines:?}");
-        assert!(answers.iter().all(|(_, _, address, _)| address.starts_with(prefix)), "{answers:?}");
-        let moved = answers.iter().filter(|(_, _, address, _)| address != own).count();
+        assert!(answers.iter().all(|answer| answer.address.starts_with(prefix)), "{answers:?}");
+        let moved = answers.iter().filter(|answer| answer.address != own).count();
         assert!(moved >= 1, "{answers:?}");
         // Another address is another port, and the same address the same.
         for pair in answers.windows(2) {
-            assert_eq!(pair[0].2 == pair[1].2, pair[0].3 == pair[1].3, "{answers:?}");
+            assert_eq!(pair[0].address == pair[1].address, pair[0].port == pair[1].port, "{answers:?}");
         }
     }
 }

@@ -130,12 +130,19 @@ fn cross_traffic_goes_from_right_to_left() {
     let flow = &scenario.flows[0];
     let name = |node: fullpipe_units::NodeId| scenario.nodes[node.index()].name.as_str();
     assert_eq!((name(flow.from), name(flow.to), flow.port), ("tcp-source", "tcp-sink", 9));
+    // The source is behind the server's router.
+    let beside = |scenario: &Scenario, host| {
+        let link = scenario.links.iter().find(|link| link.from == host).unwrap();
+        scenario.nodes[link.to.index()].name.clone()
+    };
+    assert_eq!((beside(&scenario, flow.from), beside(&scenario, flow.to)), ("right".into(), "left".into()));
     let Transport::Tcp(tcp) = &flow.transport else { panic!("{flow:?}") };
     assert_eq!((tcp.connection.mss_bytes, tcp.connection.receive_buffer_bytes), (1448, 10 << 20));
     assert!(matches!(flow.workload, Workload::Bulk { .. }), "{:?}", flow.workload);
 
     let scenario = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps"));
     let flow = &scenario.flows[0];
+    assert_eq!((beside(&scenario, flow.from), beside(&scenario, flow.to)), ("right".into(), "left".into()));
     assert_eq!(flow.start, Duration::from_secs(20));
     let earlier = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps --start=500ms"));
     assert_eq!(earlier.flows[0].start, Duration::from_millis(500));
