@@ -35,7 +35,8 @@ pub(super) static PROGRAM: Table = Table {
             "timeout",
             Kind::INTERVAL,
             "the run's `duration`",
-            "So long after its start it is ended, and the run has failed.",
+            "So long after its start it is ended, and the run has failed. It means nothing in the background: what runs there \
+             is ended with the run.",
         ),
         Field::default(
             "background",
