@@ -66,7 +66,7 @@ impl Endpoint {
 }
 
 /// The two ends of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ends {
     /// Who sends in the flow's direction.
     pub source: Endpoint,
@@ -88,6 +88,8 @@ pub struct Directory {
     conversations: Vec<Option<Ends>>,
     /// Conversations that each host has begun.
     begun: BTreeMap<NodeId, u32>,
+    /// Numbers of the conversations by their ends, from the first search on.
+    by_ends: Option<BTreeMap<Ends, usize>>,
     /// Addresses that are not those of the node's number.
     addresses: BTreeMap<NodeId, Vec<IpAddr>>,
 }
@@ -108,16 +110,30 @@ impl Directory {
         if conversation >= self.conversations.len() {
             self.conversations.resize(conversation + 1, None);
         }
-        self.conversations[conversation] = Some(ends);
+        let before = self.conversations[conversation].replace(ends);
+        if let Some(by_ends) = &mut self.by_ends {
+            if let Some(before) = before.filter(|before| by_ends.get(before) == Some(&conversation)) {
+                by_ends.remove(&before);
+            }
+            by_ends.entry(ends).or_insert(conversation);
+        }
     }
 
-    /// The flow with these ends, if there is one. Goes through all of them.
-    pub fn find(&self, ends: Ends) -> Option<FlowId> {
-        self.conversations.iter().enumerate().find_map(|(number, forward)| {
-            let forward = (*forward)?;
-            let flow = FlowId(2 * number as u32);
-            if forward == ends { Some(flow) } else { (forward.reverse() == ends).then(|| flow.reverse()) }
-        })
+    /// The flow with these ends, if there is one; of several conversations with the same ends, the one declared first.
+    pub fn find(&mut self, ends: Ends) -> Option<FlowId> {
+        let conversations = &self.conversations;
+        let by_ends = self.by_ends.get_or_insert_with(|| {
+            let mut by_ends = BTreeMap::new();
+            for (number, forward) in conversations.iter().enumerate() {
+                if let Some(forward) = forward {
+                    by_ends.entry(*forward).or_insert(number);
+                }
+            }
+            by_ends
+        });
+        let flow = |number: &usize| FlowId(2 * *number as u32);
+        let forward = by_ends.get(&ends).map(flow);
+        forward.or_else(|| by_ends.get(&ends.reverse()).map(|number| flow(number).reverse()))
     }
 
     /// Gives a node an address of its own instead of that of its number, one of each version.
@@ -181,6 +197,23 @@ mod tests {
         assert_eq!(ports.iter().collect::<BTreeSet<_>>().len(), 64_512);
         assert_eq!(client_port(64_512), 49_152);
         client_port(u32::MAX);
+    }
+
+    #[test]
+    fn flows_are_found_by_their_ends_before_and_after_the_first_search() {
+        let mut directory = Directory::default();
+        let end = |node, port| Endpoint { node: NodeId(node), port };
+        let ends = |port| Ends { source: end(1, port), destination: end(2, 80) };
+        directory.declare(FlowId(4), ends(5));
+        assert_eq!(directory.find(ends(5)), Some(FlowId(4)));
+        assert_eq!(directory.find(ends(5).reverse()), Some(FlowId(5)));
+        assert_eq!(directory.find(ends(6)), None);
+        directory.declare(FlowId(6), ends(6));
+        directory.declare(FlowId(8), ends(6));
+        assert_eq!(directory.find(ends(6)), Some(FlowId(6)), "declared first");
+        // Its ports become others.
+        directory.declare(FlowId(4), ends(7));
+        assert_eq!((directory.find(ends(5)), directory.find(ends(7))), (None, Some(FlowId(4))));
     }
 
     #[test]

@@ -428,6 +428,27 @@ mod tests {
         }
     }
 
+    /// RFC 5508 REQ-6: an error passes as its packet would and leaves the mapping's end where it is, whichever side it is from.
+    #[test]
+    fn errors_pass_and_prolong_nothing() {
+        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        rules.udp_inbound_refresh = true;
+        let mut table = Table::default();
+        let inside = host(1, 5);
+        let unsolicited = Err(Refusal::Unsolicited);
+        let error = |table: &Table, second, side, remote| table.error(at(second), side, inside, remote, rules.filter);
+        assert_eq!(error(&table, 0, Side::Inside, SERVER), unsolicited);
+        table.outbound(at(0), inside, SERVER, None, &mut rules.clone()).unwrap();
+        assert_eq!(error(&table, 100, Side::Outside, SERVER), Ok(()));
+        assert_eq!(error(&table, 100, Side::Outside, host(98, 53)), unsolicited);
+        assert_eq!(error(&table, 100, Side::Inside, SERVER), Ok(()));
+        assert_eq!((table.alive(at(119)), table.alive(at(120))), (1, 0));
+        for side in [Side::Inside, Side::Outside] {
+            assert_eq!(error(&table, 120, side, SERVER), unsolicited);
+        }
+        assert_eq!(table.made, 1);
+    }
+
     #[test]
     fn a_host_has_its_share_and_gets_it_back() {
         let mut rules = rules(1024, 65_535, PortAllocation::Sequential);

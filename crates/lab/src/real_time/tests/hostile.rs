@@ -1,6 +1,7 @@
 //! Frames that no decent host sends, on the made-up machine: whatever they are, nothing panics, each is accounted for, and
 //! what others send arrives.
 
+use super::nat::street;
 use super::{MadeUp, Ran, arrival, frame, run_scenario, with};
 use crate::real_time::driver::AfterStall;
 use crate::real_time::gateway::Refused;
@@ -208,6 +209,25 @@ proptest! {
         let good = ran.machine.sent.iter().filter(|(_, port, bytes)| *port == 0 && bytes[14..16] == [0x45, 0] && bytes[36..38] == 4711_u16.to_be_bytes());
         // 100 that were sent, if no bad one happens to look the same: those come from the client, and good ones go there.
         prop_assert_eq!(good.count(), 100);
+        prop_assert!(all_refused(&ran.refused) <= count, "{:?}", ran.refused);
+        let verdict = ran.outcome.verdict();
+        prop_assert!(verdict.passed(), "{}", verdict);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// The same behind a translator, to its own address among others (10.0.0.4), and fragments of all kinds.
+    #[test]
+    fn any_frames_at_all_behind_a_translator(frames in prop::collection::vec((any_frame(), 0..3_usize), 1..80)) {
+        let count = frames.len() as u64;
+        let frames = frames.into_iter().enumerate().map(|(number, (bytes, port))| {
+            let stamp = 500 + number as u64 * 100;
+            (stamp, arrival(stamp, port, bytes.into()))
+        });
+        let street = street("endpoint-independent");
+        let ran = super::run_hosts(&street, 3, with(frames), AfterStall::CatchUp);
         prop_assert!(all_refused(&ran.refused) <= count, "{:?}", ran.refused);
         let verdict = ran.outcome.verdict();
         prop_assert!(verdict.passed(), "{}", verdict);

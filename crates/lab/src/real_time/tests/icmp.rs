@@ -118,6 +118,25 @@ fn what_may_not_be_cut_is_refused_with_the_mtu() {
     assert_eq!(ran.answered.errors, 1);
 }
 
+/// The same for a segment to an endpoint of the model, which is no bytes in the network: what a kernel compares is quoted
+/// right, addresses and ports and the sequence number (RFC 5927 section 4.1).
+#[test]
+fn a_sender_to_the_model_hears_of_the_mtu_too() {
+    let fields = V4 { to: MODEL, ..PLAIN };
+    let payload = [5; 1400];
+    let mut tcp = etherparse::TcpHeader::new(5000, 5001, 0x0102_0304, 1000);
+    tcp.ack = true;
+    let ip = Ipv4Header::new(1420, 64, ip_number::TCP, [10, 0, 0, 1], [10, 0, 0, MODEL]).expect("short");
+    tcp.checksum = tcp.calc_checksum_ipv4(&ip, &payload).expect("short");
+    let body = [&tcp.to_bytes()[..], &payload].concat();
+    let (out, _) = passed(&[(1_000, v4(fields, ip_number::TCP, &body))]);
+    let [(CLIENT, said)] = out.as_slice() else { panic!("{out:?}") };
+    // Type 3, code 4; 1400.
+    assert_eq!((&said[20..22], &said[24..28]), (&[3, 4][..], &[0, 0, 5, 0x78][..]));
+    assert_eq!((&said[12..16], &said[40..48]), (&[10, 0, 0, NEAR][..], &[10, 0, 0, 1, 10, 0, 0, MODEL][..]));
+    assert_eq!(said[48..56], body[..8]);
+}
+
 /// RFC 791 section 3.2: 1380 bytes fit beside the header, of which 1376 are whole units of eight. A fragment of the sender
 /// is cut again, and its offsets and "more fragments" stay true.
 #[test]

@@ -156,7 +156,7 @@ fn errors_come_back_with_what_they_quote() {
 }
 
 /// 10.0.0.1 and 10.0.0.2 inside, 10.0.0.3 outside, all real; the translator 10.0.0.4.
-fn street(filter: &str) -> String {
+pub(super) fn street(filter: &str) -> String {
     let link = |name: &str, from: &str| {
         format!("[[link]]\nname = '{name}'\nfrom = '{from}'\nto = 'home'\nrate = '1Gbit/s'\ndelay = '1ms'\n")
     };
