@@ -1,5 +1,6 @@
 //! What the command takes.
 
+pub(crate) use crate::tmix::arguments::TmixCommand;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,6 +66,11 @@ pub(crate) enum Command {
     /// Play a scenario of quic-network-simulator between two interfaces of this machine
     #[cfg(target_os = "linux")]
     Simulator(SimulatorArguments),
+    /// Connection vectors of Tmix: statistics, conversion, synthetic traces, shuffle to a load
+    Tmix {
+        #[command(subcommand)]
+        command: TmixCommand,
+    },
     /// Commands of the contract that are not in this version, and slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),

@@ -15,6 +15,7 @@ mod sabotage;
 mod shell;
 #[cfg(target_os = "linux")]
 mod simulator;
+mod tmix;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -67,14 +68,16 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Simulator(arguments) => simulator::simulate(&arguments),
         #[cfg(not(target_os = "linux"))]
         Command::Doctor { .. } | Command::Shell(_) => Err(exit::Failure::usage("real time needs Linux")),
+        Command::Tmix { command } => tmix::tmix(&command),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             Err(match word.as_str() {
-                "tmix" | "masque" | "http3" => exit::Failure::usage(format!(
-                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench, shell, doctor, simulator"
+                "masque" | "http3" => exit::Failure::usage(format!(
+                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench, tmix, shell, doctor, simulator"
                 )),
                 _ => {
-                    let known = ["run", "study", "report", "check", "list", "bench", "shell", "doctor", "simulator"];
+                    let known =
+                        ["run", "study", "report", "check", "list", "bench", "tmix", "shell", "doctor", "simulator"];
                     let hint = fullpipe::scenario::schema::nearest(&word, known)
                         .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                     exit::Failure::usage(format!(

@@ -82,7 +82,7 @@ fn bad_usage_and_bad_files_are_2_with_a_sentence() {
         (vec!["run", "quick-start", "--qlog"], "not in this version"),
         (vec!["run", "quick-start", "--real-time", "--sabotage", "premature-ack:1"], "goes with virtual time"),
         (vec!["rnu"], "did you mean `run`"),
-        (vec!["tmix"], "not in this version"),
+        (vec!["masque"], "not in this version"),
         (vec!["study", "run", "tcp-vs-upd"], "did you mean \"tcp-vs-udp\""),
         (vec!["study", "run", "tcp-vs-udp", "--set", "runz=3"], "runz"),
         (vec!["bench", "tcp-2"], "did you mean \"tcp-1\""),

@@ -58,4 +58,6 @@ mod pages {
     struct AddAWorkload;
     #[doc = include_str!("../../../docs/add-an-observer.md")]
     struct AddAnObserver;
+    #[doc = include_str!("../../../docs/tmix.md")]
+    struct Tmix;
 }

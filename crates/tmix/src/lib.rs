@@ -14,6 +14,7 @@ pub mod load;
 mod quantile;
 mod read;
 mod shuffle;
+pub mod stats;
 mod target;
 mod trace;
 mod vector;

@@ -1,7 +1,8 @@
 //! Finds the scale at which traces offer the load that is asked for, how long a run must be, and where it is steady.
 //!
 //! For a scale, bins of all traces are taken in their shuffled order and their load estimated, until the last two thirds
-//! of the run have been steady for five bins in turn (halves agree, as the draft asks, and thirds); their mean is the scale's load. The scale
+//! of the run have been steady for five bins in turn (halves agree, as the draft asks, and thirds); the mean of what comes after the warm-up is
+//! the scale's load. The scale
 //! goes half of the relative error further until loads on either side of the target are known, then halfway between
 //! those scales. A load that contradicts them (the load is random, it need not fall with every step of the scale) is a
 //! trouble; after five the search begins anew from where it is, after five new beginnings it gives up.
@@ -130,7 +131,7 @@ impl Suite {
 pub struct Attempt {
     /// The scale.
     pub scale: f64,
-    /// The load that it offers, as a fraction of the capacity.
+    /// The load that it offers after the warm-up, as a fraction of the capacity.
     pub load: f64,
     /// Length of the run; all there is, if it is not balanced.
     pub duration: Duration,
@@ -156,6 +157,8 @@ pub struct Plan {
 struct Tried {
     attempt: Attempt,
     schedule: Schedule,
+    /// The first bin that is counted.
+    steady: usize,
     bins: Vec<f64>,
 }
 
@@ -249,12 +252,13 @@ fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tr
         let enough = loads.len() >= suite.minimum_bins.max(2 * prefill);
         agreements = if enough && load::is_steady(judged, suite.balance_tolerance) { agreements + 1 } else { 0 };
     }
-    let judged = &loads[judged_from(loads.len(), prefill)..];
-    let load = judged.iter().sum::<f64>() / judged.len().max(1) as f64;
+    let steady = counted_from(&loads, prefill, suite.balance_tolerance);
+    let counted = &loads[steady..];
+    let load = counted.iter().sum::<f64>() / counted.len().max(1) as f64;
     let duration = suite.bin * loads.len() as u64;
     schedule.duration = duration;
     let attempt = Attempt { scale, load, duration, balanced: agreements == AGREEMENTS };
-    Ok(Tried { attempt, schedule, bins: loads })
+    Ok(Tried { attempt, schedule, steady, bins: loads })
 }
 
 /// The last two thirds, and no prefill.
@@ -262,20 +266,19 @@ fn judged_from(count: usize, prefill: usize) -> usize {
     count.div_ceil(3).max(prefill).min(count)
 }
 
+/// Where the warm-up ends: it is steady from the last two thirds on at the latest.
+fn counted_from(loads: &[f64], prefill: usize, tolerance: f64) -> usize {
+    let latest = judged_from(loads.len(), prefill);
+    let prefill = prefill.min(latest);
+    load::steady_from(&loads[prefill..], tolerance).map_or(latest, |at| (prefill + at).min(latest))
+}
+
 fn plan(suite: &Suite, tried: Tried) -> Plan {
-    let Tried { attempt, schedule, bins } = tried;
+    let Tried { attempt, schedule, steady, bins } = tried;
     // The prefill ends within a bin; the warm-up, with one.
-    let prefill = schedule.prefill.time.as_nanos().div_ceil(suite.bin.as_nanos()) as usize;
-    let prefill = prefill.min(bins.len());
-    // The last two thirds are steady, so it is from there at the latest.
-    let latest = judged_from(bins.len(), prefill);
-    let steady =
-        load::steady_from(&bins[prefill..], suite.balance_tolerance).map_or(latest, |at| (prefill + at).min(latest));
     let warmup = (suite.bin * steady as u64).saturating_sub(schedule.prefill.time);
     let test = attempt.duration.saturating_sub(schedule.prefill.time).saturating_sub(warmup);
-    let counted = &bins[steady..];
-    let load = counted.iter().sum::<f64>() / counted.len().max(1) as f64;
-    Plan { schedule, warmup, test, load, bins }
+    Plan { schedule, warmup, test, load: attempt.load, bins }
 }
 
 /// The search's state: scales that are known to give too much and too little.

@@ -151,9 +151,9 @@ impl Trace for Indexed {
         &self.name
     }
 
-    /// Just beyond the last start.
+    /// The whole second that ends beyond the last start: a file does not tell how long nothing came after it.
     fn length(&self) -> Duration {
-        self.index.last().map_or(Duration::ZERO, |(start, _)| *start + Duration::from_nanos(1))
+        self.index.last().map_or(Duration::ZERO, |(start, _)| Duration::from_secs(start.as_nanos() / 1_000_000_000 + 1))
     }
 
     fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {

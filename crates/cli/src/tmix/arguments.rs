@@ -1,0 +1,202 @@
+//! What `fullpipe tmix` takes.
+
+use clap::{Args, Subcommand, ValueEnum};
+use fullpipe::scenario::schema::quantity;
+use fullpipe::tmix;
+use fullpipe::units::{Duration, Rate};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TmixCommand {
+    /// Statistics of traces: counts, sizes, waits, round-trip times, offered load
+    Stats(StatsArguments),
+    /// Write a trace in the other format; checks it on the way
+    Convert(ConvertArguments),
+    /// Write the nine synthetic traces of the evaluation suite
+    Generate(GenerateArguments),
+    /// Write traces as a run would play them: shuffled by bins, scaled, long connections first
+    Shuffle(ShuffleArguments),
+    /// Find the scale, warm-up and duration that give a load
+    FindTarget(FindTargetArguments),
+}
+
+/// What every command that reads traces has.
+#[derive(Debug, Args)]
+pub(crate) struct Reading {
+    /// Leave out malformed connections, and count them
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
+    /// No progress on standard error
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArguments {
+    /// Trace files
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// The format to write
+    #[arg(long)]
+    pub(crate) to: Format,
+    /// The trace, in either format
+    pub(crate) input: PathBuf,
+    /// The file to write
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArguments {
+    /// Folder for the traces, r4s1.org to r6s3.org
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Seed of all random streams
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Length of each trace
+    #[arg(long, default_value_t = tmix::generate::LENGTH.as_nanos() / 1_000_000_000,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) seconds: u64,
+    /// The format to write
+    #[arg(long, default_value = "original")]
+    pub(crate) to: Format,
+    /// No progress on standard error
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShuffleArguments {
+    /// Trace files, or folders of them (*.org, *.orig, *.alt, *.cvec)
+    #[arg(required = true)]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Run time over trace time
+    #[arg(long)]
+    pub(crate) scale: f64,
+    /// Length of the run, such as 600s
+    #[arg(long, value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Length of a bin in run time
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub(crate) bin: Duration,
+    /// Seed of the shuffle
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Leave the bins in the order of the trace
+    #[arg(long)]
+    pub(crate) as_recorded: bool,
+    /// With --load and --max-rtt: long connections first, for a link of this rate
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "load", requires = "max_rtt")]
+    pub(crate) capacity: Option<Rate>,
+    /// The load that the scale is meant to give, as a fraction
+    #[arg(long, requires = "capacity")]
+    pub(crate) load: Option<f64>,
+    /// Longest round-trip time with full queues, such as 408ms
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "capacity")]
+    pub(crate) max_rtt: Option<Duration>,
+    /// Folder for the shuffled traces
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// The format to write
+    #[arg(long, default_value = "original")]
+    pub(crate) to: Format,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FindTargetArguments {
+    /// Trace files, or folders of them; without any, the nine synthetic ones
+    pub(crate) traces: Vec<PathBuf>,
+    /// Rate of the central link
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) capacity: Rate,
+    /// The load that is wanted, as a fraction
+    #[arg(long)]
+    pub(crate) load: f64,
+    /// Longest round-trip time with full queues, such as 408ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) max_rtt: Duration,
+    /// Which way the load is counted: from initiators to acceptors, or back
+    #[arg(long, default_value = "reverse")]
+    pub(crate) direction: Direction,
+    /// Length of a bin in run time [default: 500 Mbit of the capacity]
+    #[arg(long, value_parser = duration)]
+    pub(crate) bin: Option<Duration>,
+    /// A run has at least so many bins
+    #[arg(long)]
+    pub(crate) minimum_bins: Option<usize>,
+    /// Seed of the shuffle
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Seed of the synthetic traces
+    #[arg(long, default_value_t = 1)]
+    pub(crate) trace_seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// SEQ, CONC; >, <, t
+    Original,
+    /// S, C; I, A
+    Alternate,
+}
+
+impl From<Format> for tmix::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Original => tmix::Format::Original,
+            Format::Alternate => tmix::Format::Alternate,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Direction {
+    /// From initiators to acceptors
+    Forward,
+    /// From acceptors to initiators
+    Reverse,
+    /// The sum
+    Both,
+}
+
+impl From<Direction> for tmix::Direction {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Forward => tmix::Direction::Forward,
+            Direction::Reverse => tmix::Direction::Reverse,
+            Direction::Both => tmix::Direction::Both,
+        }
+    }
+}
+
+fn malformed(expected: &str, why: quantity::Malformed) -> String {
+    let reason = why.reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    let hint = why.suggestion.map_or_else(String::new, |right| format!("; did you mean {right}?"));
+    format!("expected {expected}{reason}{hint}")
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    quantity::parse_duration(text).map_err(|why| malformed("a duration such as \"408ms\"", why))
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    quantity::parse_rate(text).map_err(|why| malformed("a rate such as \"100Mbit/s\"", why))
+}

@@ -1,0 +1,197 @@
+//! Files and folders of traces, and the progress of reading and writing them.
+
+use super::arguments::Reading;
+use super::failure;
+use crate::exit::Failure;
+use fullpipe::tmix::{ConnectionVector, Error, Format, Indexed, Trace, write};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Endings of trace files in a folder.
+const ENDINGS: [&str; 4] = ["org", "orig", "alt", "cvec"];
+
+/// A file that is open for reading.
+pub(super) struct Input {
+    pub(super) reader: BufReader<File>,
+    /// Its length in bytes, as far as the system tells.
+    pub(super) length: u64,
+}
+
+/// Opens a file for reading.
+pub(super) fn open(path: &Path) -> Result<Input, Failure> {
+    let name = path.display();
+    let file = File::open(path).map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+    let about = file.metadata().map_err(|error| Failure::machine(format!("{name}: {error}")))?;
+    if about.is_dir() {
+        return Err(Failure::usage(format!("{name} is a folder; expected a trace file")));
+    }
+    Ok(Input { reader: BufReader::with_capacity(1 << 16, file), length: about.len() })
+}
+
+/// Whether two paths lead to the same file.
+pub(super) fn same(one: &Path, other: &Path) -> bool {
+    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The traces of files and folders, indexed. Their names must differ, since streams of random numbers are named by them.
+pub(super) fn open_traces(paths: &[PathBuf], reading: &Reading) -> Result<Vec<Indexed>, Failure> {
+    let mut traces = Vec::new();
+    let mut names = BTreeSet::new();
+    for path in trace_files(paths)? {
+        if !reading.quiet {
+            eprintln!("reading {}", path.display());
+        }
+        open(&path)?;
+        let trace = Indexed::open(&path, reading.skip_bad).map_err(failure)?;
+        tell_skipped(&path.display().to_string(), trace.skipped(), trace.first_skipped());
+        if !names.insert(trace.name().to_string()) {
+            return Err(Failure::usage(format!("there are two traces named {}", trace.name())));
+        }
+        traces.push(trace);
+    }
+    Ok(traces)
+}
+
+fn trace_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let refused = |error| Failure::machine(format!("{}: {error}", path.display()));
+        let entries = fs::read_dir(path).map_err(refused)?.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let mut found: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(|path| is_trace(path)).collect();
+        if found.is_empty() {
+            let endings = ENDINGS.join(", .");
+            return Err(Failure::usage(format!("{} has no traces (.{endings})", path.display())));
+        }
+        found.sort();
+        files.append(&mut found);
+    }
+    Ok(files)
+}
+
+fn is_trace(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+}
+
+/// Makes a folder for files of these names. One that holds anything else is refused.
+pub(super) fn folder_for(folder: &Path, names: &[String]) -> Result<(), Failure> {
+    let name = folder.display();
+    if let Ok(entries) = fs::read_dir(folder) {
+        for entry in entries.flatten() {
+            if !names.iter().any(|known| entry.file_name() == known.as_str()) {
+                return Err(Failure::usage(format!(
+                    "{name} holds {:?}; expected an empty folder or one that does not exist",
+                    entry.file_name()
+                )));
+            }
+        }
+    }
+    fs::create_dir_all(folder).map_err(|error| Failure::machine(format!("{name} cannot be made: {error}")))
+}
+
+/// Says how many malformed connections were left out, and what was wrong with the first.
+pub(super) fn tell_skipped(name: &str, skipped: u64, first: Option<&Error>) {
+    if let Some(first) = first {
+        eprintln!("{name}: {skipped} malformed connections left out, the first: {first}");
+    }
+}
+
+/// A file that appears under its name when it is complete.
+pub(super) struct Output {
+    path: PathBuf,
+    partial: PathBuf,
+    name: String,
+    writer: BufWriter<File>,
+    finished: bool,
+}
+
+impl Output {
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let refused = |error| Failure::machine(format!("{name} cannot be written: {error}"));
+        // Devices and pipes are written to directly.
+        let direct = fs::metadata(path).is_ok_and(|about| !about.is_file());
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = if direct { path.to_path_buf() } else { PathBuf::from(partial) };
+        let file = File::create(&partial).map_err(refused)?;
+        Ok(Output {
+            path: path.to_path_buf(),
+            partial,
+            name,
+            writer: BufWriter::with_capacity(1 << 16, file),
+            finished: false,
+        })
+    }
+
+    pub(super) fn write(&mut self, connection: &ConnectionVector, format: Format) -> Result<(), Failure> {
+        write(&mut self.writer, connection, format, &self.name).map_err(failure)
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let refused = |error| Failure::machine(format!("{} cannot be written: {error}", self.path.display()));
+        self.writer.flush().map_err(refused)?;
+        if self.partial != self.path {
+            fs::rename(&self.partial, &self.path).map_err(refused)?;
+        }
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.finished && self.partial != self.path {
+            // Nothing is left to tell that it failed.
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}
+
+/// How far a file is.
+pub(super) struct Counter {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    calls: u32,
+}
+
+impl Counter {
+    /// Of a work that is done at `total`.
+    pub(super) fn new(quiet: bool, what: &str, total: u64) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(total);
+            // The template is ours: if it were wrong, the bar would have no style.
+            if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left  {msg}") {
+                bar.set_style(style);
+            }
+            bar.set_message(what.to_string());
+            bar
+        });
+        Counter { quiet, bar, calls: 0 }
+    }
+
+    /// It is here now.
+    pub(super) fn at(&mut self, position: u64) {
+        self.calls = self.calls.wrapping_add(1);
+        // Drawing costs more than what is counted.
+        if let Some(bar) = self.bar.as_ref().filter(|_| self.calls % 256 == 1) {
+            bar.set_position(position);
+        }
+    }
+
+    /// It is done.
+    pub(super) fn done(&self, line: &str) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        if !self.quiet {
+            eprintln!("{line}");
+        }
+    }
+}

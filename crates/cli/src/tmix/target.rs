@@ -1,0 +1,65 @@
+//! `fullpipe tmix find-target`.
+
+use super::arguments::FindTargetArguments;
+use super::{failure, files};
+use crate::exit::Failure;
+use fullpipe::tmix::{Attempt, Plan, Suite, Synthetic, Trace, find_target as search, generate};
+use fullpipe::units::Duration;
+use serde_json::{Value, json};
+
+/// A load that a suite can ask for.
+pub(super) fn check_load(load: f64) -> Result<(), Failure> {
+    if (0.001..=10.0).contains(&load) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("--load: expected a fraction from 0.001 to 10, such as 0.6, found {load}")))
+}
+
+pub(super) fn find_target(arguments: &FindTargetArguments) -> Result<(), Failure> {
+    check_load(arguments.load)?;
+    let mut suite = Suite::draft(arguments.capacity, arguments.load, arguments.max_rtt, arguments.seed);
+    suite.direction = arguments.direction.into();
+    suite.bin = arguments.bin.unwrap_or(suite.bin);
+    suite.minimum_bins = arguments.minimum_bins.unwrap_or(suite.minimum_bins);
+    let mut traces: Vec<Box<dyn Trace>> = if arguments.traces.is_empty() {
+        let synthetic = Synthetic::suite(arguments.trace_seed, generate::LENGTH);
+        synthetic.into_iter().map(|trace| Box::new(trace) as Box<dyn Trace>).collect()
+    } else {
+        let indexed = files::open_traces(&arguments.traces, &arguments.reading)?;
+        indexed.into_iter().map(|trace| Box::new(trace) as Box<dyn Trace>).collect()
+    };
+    let tell = |attempt: &Attempt| {
+        if !arguments.reading.quiet {
+            let steady = if attempt.balanced { "steady" } else { "never steady" };
+            eprintln!("scale {:.4}: load {:.4} over {}, {steady}", attempt.scale, attempt.load, attempt.duration);
+        }
+    };
+    let plan = search(&suite, &mut traces, tell).map_err(failure)?;
+    print(&plan, arguments.json);
+    Ok(())
+}
+
+fn print(plan: &Plan, json_wanted: bool) {
+    let schedule = &plan.schedule;
+    let row = json!({
+        "scale": schedule.scale,
+        "bin_s": seconds(schedule.bin),
+        "prefill_t_s": seconds(schedule.prefill.time),
+        "prefill_si_s": seconds(schedule.prefill.interval),
+        "warmup_s": seconds(plan.warmup),
+        "test_s": seconds(plan.test),
+        "load": plan.load,
+    });
+    if json_wanted {
+        println!("{}", serde_json::to_string_pretty(&Value::Array(vec![row])).unwrap_or_default());
+    } else if let Value::Object(fields) = row {
+        for (name, value) in fields {
+            println!("{name:14}{value}");
+        }
+    }
+}
+
+/// The nearest number of seconds, so that it prints with no more digits than it has.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e9
+}
