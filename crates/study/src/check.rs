@@ -86,15 +86,6 @@ fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
 struct Shapes<'a>(&'a Study);
 
 impl Environment for Shapes<'_> {
-    fn column(&self, _: &str, _: &str) -> Vec<Option<f64>> {
-        Vec::new()
-    }
-    fn series(&self, _: &str, _: &str, _: f64, _: f64) -> Vec<Option<f64>> {
-        Vec::new()
-    }
-    fn name(&self, _: &str) -> Option<f64> {
-        None
-    }
     fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
         let Some(experiment) = self.0.experiment(&lookup.experiment) else { return Vec::new() };
         let points = experiment.combinations().iter().filter(|levels| point_passes(lookup, experiment, levels)).count();

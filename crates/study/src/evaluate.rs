@@ -7,16 +7,24 @@ use crate::expression::{
 use crate::statistics;
 use fullpipe_units::math;
 
-/// What an expression can refer to.
+/// What an expression can refer to: whoever evaluates one tells what it knows; the rest is not there.
 pub trait Environment {
     /// A column of `flows.csv` over the flows that match a pattern, in the order of the file.
-    fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>>;
+    fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
+        Vec::new()
+    }
     /// Samples of a series from one time to another, in order.
-    fn series(&self, subject: &str, metric: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>>;
+    fn series(&self, _subject: &str, _metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
+        Vec::new()
+    }
     /// The value of an axis or a parameter.
-    fn name(&self, name: &str) -> Option<f64>;
+    fn name(&self, _name: &str) -> Option<f64> {
+        None
+    }
     /// A metric at points.
-    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>>;
+    fn lookup(&self, _lookup: &Lookup) -> Vec<Option<f64>> {
+        Vec::new()
+    }
 }
 
 /// The value of a metric; `None` if it is missing.

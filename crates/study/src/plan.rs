@@ -3,7 +3,6 @@
 
 use crate::error::StudyError;
 use crate::evaluate::{self, Environment, flow_matches};
-use crate::expression::Lookup;
 use crate::port::{Laboratory, ResolvedScenario};
 use crate::published::point_label;
 use crate::study::{Experiment, Seeds, Study, number_of};
@@ -214,14 +213,8 @@ impl Environment for Names<'_> {
         }
         vec![Some(1.0); found]
     }
-    fn series(&self, _: &str, _: &str, _: f64, _: f64) -> Vec<Option<f64>> {
-        Vec::new()
-    }
     fn name(&self, name: &str) -> Option<f64> {
         self.point.numbers.get(name).copied()
-    }
-    fn lookup(&self, _: &Lookup) -> Vec<Option<f64>> {
-        Vec::new()
     }
 }
 

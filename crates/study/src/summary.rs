@@ -502,15 +502,6 @@ fn filter_words(filter: &Filter) -> String {
 }
 
 impl Environment for Measured<'_> {
-    fn column(&self, _: &str, _: &str) -> Vec<Option<f64>> {
-        Vec::new()
-    }
-    fn series(&self, _: &str, _: &str, _: f64, _: f64) -> Vec<Option<f64>> {
-        Vec::new()
-    }
-    fn name(&self, _: &str) -> Option<f64> {
-        None
-    }
     fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
         let Some(metric) = self.study.metrics.iter().position(|metric| metric.name == lookup.metric) else {
             return Vec::new();

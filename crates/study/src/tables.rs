@@ -2,7 +2,6 @@
 //! numbers as one that was just made.
 
 use crate::evaluate::{Environment, flow_matches};
-use crate::expression::Lookup;
 use std::collections::BTreeMap;
 
 /// The tables of a run, and the values of axes and parameters at a point.
@@ -64,8 +63,5 @@ impl Environment for AtPoint<'_> {
     }
     fn name(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()
-    }
-    fn lookup(&self, _: &Lookup) -> Vec<Option<f64>> {
-        Vec::new()
     }
 }

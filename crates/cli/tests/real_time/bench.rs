@@ -118,12 +118,23 @@ impl Bench {
         self.call(&["run", "scenario.toml", "--real-time", "--out", "out"])
     }
 
-    /// `run.json` of the only run in `out`.
-    pub(crate) fn run_json(&self) -> Value {
+    /// Folder of the only run in `out`.
+    pub(crate) fn run_folder(&self) -> PathBuf {
         let runs: Vec<PathBuf> =
             fs::read_dir(self.path("out/runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
         let [run] = runs.as_slice() else { panic!("one run, not {runs:?}") };
-        serde_json::from_slice(&fs::read(run.join("run.json")).expect("run.json")).expect("JSON")
+        run.clone()
+    }
+
+    /// Its `run.json`.
+    pub(crate) fn run_json(&self) -> Value {
+        let text = fs::read(self.run_folder().join("run.json")).expect("run.json");
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    /// What a program of it wrote to its standard output.
+    pub(crate) fn said(&self, program: &str) -> String {
+        fs::read_to_string(self.run_folder().join(format!("{program}.out.txt"))).expect("what it said")
     }
 
     /// Processes of calls to the command: itself, its first processes, its programs, their children.

@@ -160,8 +160,7 @@ fn hostile_packets_are_counted_and_harm_nobody() {
     assert_eq!(fs::read(bench.path("fetched")).expect("the file"), file);
 
     let record = bench.run_json();
-    let folder = fs::read_dir(bench.path("out/runs")).expect("runs").flatten().next().expect("one").path();
-    let said = fs::read_to_string(folder.join("villain.out.txt")).expect("what it said");
+    let said = bench.said("villain");
     let sent: serde_json::Value = serde_json::from_str(said.lines().last().expect("a line")).expect("JSON");
     let refused = &record["refused_frames"];
     let drops = record["lateness"]["own_drops"].as_u64().expect("own drops");

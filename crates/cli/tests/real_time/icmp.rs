@@ -2,7 +2,6 @@
 //! pings, and what routers cut arrives.
 
 use crate::bench::{Bench, User};
-use std::fs;
 
 /// client 10.0.0.1, server 10.0.0.2, routers 10.0.0.3 and 10.0.0.4, between which a packet has 1300 bytes at most.
 const SCENARIO: &str = r#"
@@ -127,8 +126,7 @@ fn linux_hears_the_routers() {
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
     bench.run(SCENARIO).ended_with(0);
-    let run = fs::read_dir(bench.path("out/runs")).expect("runs").flatten().next().expect("a run").path();
-    let said = fs::read_to_string(run.join("client.out.txt")).expect("what the client said");
+    let said = bench.said("client");
     let expected = [
         "datagram 3000",
         // Type 11 code 0: time to live exceeded; type 3 code 3: by the server's own kernel, nobody listens.

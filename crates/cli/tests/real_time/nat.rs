@@ -2,7 +2,6 @@
 //! unasked. IPv4, which is what is translated.
 
 use crate::bench::{Bench, User};
-use std::fs;
 
 /// 10.0.0.1 is inside, the router is 10.0.0.3, the server 10.0.0.2: by number. The pool's ports are no port that Linux gives.
 const SCENARIO: &str = r#"
@@ -96,8 +95,7 @@ fn programs_talk_through_a_translator() {
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
     bench.run(SCENARIO).ended_with(0);
-    let run = fs::read_dir(bench.path("out/runs")).expect("runs").flatten().next().expect("a run").path();
-    let said = fs::read_to_string(run.join("client.out.txt")).expect("what the client said");
+    let said = bench.said("client");
     // The pool from its begin, UDP and TCP each for themselves; 300 000 bytes arrived; the server's kernel said by ICMP that
     // nobody listens, and what it quoted was translated back to the socket that had asked.
     assert_eq!(said, "udp 10.0.0.3 20000\nudp 10.0.0.3 20001\ntcp 10.0.0.3 20000 300000\nrefused\n");
@@ -183,8 +181,6 @@ fn programs_inside_meet_by_their_outside_addresses() {
     bench.write("rendezvous.py", RENDEZVOUS);
     bench.write("peer.py", PEER);
     bench.run(STREET).ended_with(0);
-    let run = fs::read_dir(bench.path("out/runs")).expect("runs").flatten().next().expect("a run").path();
-    let said = |name: &str| fs::read_to_string(run.join(format!("{name}.out.txt"))).expect("what it said");
-    assert_eq!((said("a").as_str(), said("b").as_str()), ("b True 10.0.0.4\n", "a True 10.0.0.4\n"));
+    assert_eq!((bench.said("a").as_str(), bench.said("b").as_str()), ("b True 10.0.0.4\n", "a True 10.0.0.4\n"));
     assert_eq!(bench.run_json()["nat"][0]["mappings"], 2);
 }

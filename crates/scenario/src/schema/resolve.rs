@@ -59,23 +59,27 @@ fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     for (key, field, value) in fields {
         let path = format!("{prefix}{}", quote_key(key));
         let Some(field) = field else { continue };
-        if !under_header(Some(&field.kind), value) {
-            continue;
+        if under_header(Some(&field.kind), value) {
+            below_header(&field.kind, &value.data, &path, text);
         }
-        match (actual(&field.kind, &value.data), &value.data) {
-            (Kind::Table(schema), Data::Table(tree)) => {
-                header(&format!("[{path}]"), text);
+    }
+}
+
+/// A value under headers of its own.
+fn below_header(kind: &'static Kind, data: &Data, path: &str, text: &mut String) {
+    match (actual(kind, data), data) {
+        (Kind::Table(schema), Data::Table(tree)) => {
+            header(&format!("[{path}]"), text);
+            table(schema, tree, &format!("{path}."), text);
+        }
+        (Kind::Tables(schema), Data::Tables(trees)) => {
+            for tree in trees {
+                header(&format!("[[{path}]]"), text);
                 table(schema, tree, &format!("{path}."), text);
             }
-            (Kind::Tables(schema), Data::Tables(trees)) => {
-                for tree in trees {
-                    header(&format!("[[{path}]]"), text);
-                    table(schema, tree, &format!("{path}."), text);
-                }
-            }
-            (Kind::Map(kind), Data::Map(map)) => named(kind, map, &path, text),
-            _ => {}
         }
+        (Kind::Map(kind), Data::Map(map)) => named(kind, map, path, text),
+        _ => {}
     }
 }
 
@@ -86,20 +90,7 @@ fn named(kind: &'static Kind, map: &[super::Named], path: &str, text: &mut Strin
     }
     for entry in map.iter().filter(|entry| under_header(Some(kind), &entry.value)) {
         let path = format!("{path}.{}", quote_key(&entry.name));
-        match (actual(kind, &entry.value.data), &entry.value.data) {
-            (Kind::Table(schema), Data::Table(tree)) => {
-                header(&format!("[{path}]"), text);
-                table(schema, tree, &format!("{path}."), text);
-            }
-            (Kind::Tables(schema), Data::Tables(trees)) => {
-                for tree in trees {
-                    header(&format!("[[{path}]]"), text);
-                    table(schema, tree, &format!("{path}."), text);
-                }
-            }
-            (Kind::Map(kind), Data::Map(map)) => named(kind, map, &path, text),
-            _ => {}
-        }
+        below_header(kind, &entry.value.data, &path, text);
     }
 }
 
