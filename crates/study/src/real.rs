@@ -115,6 +115,7 @@ impl Laboratory for RealLaboratory {
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "real")?;
         records.facts.insert("lateness".to_owned(), lateness(&result.lateness));
+        records.facts.insert("arrivals_not_recorded".to_owned(), result.unrecorded.into());
         records.facts.insert("icmp".to_owned(), laboratory::answered(&result.answered));
         records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
         records.facts.insert("programs".to_owned(), programs(&result));

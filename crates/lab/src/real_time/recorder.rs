@@ -3,14 +3,16 @@
 //! time needs to do the same again.
 //!
 //! The file is written by a thread of its own, so that the driver never waits for a disk. If the disk is slower than the
-//! hosts are, what is still to be written waits in memory.
+//! hosts are, what is still to be written waits in memory, but not more than 65 536 frames: those beyond are missing, and
+//! counted; then the file has no end, so that no replay takes it for the whole.
 
 use crate::Append;
 use bytes::Bytes;
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_units::Instant;
+use std::cell::Cell;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 /// Name of the file.
@@ -19,12 +21,17 @@ pub const ARRIVALS: &str = "arrivals.pcapng";
 /// Bytes that are handed to the disk at once.
 const PIECE_BYTES: usize = 1 << 18;
 
+/// Most frames that wait to be written.
+const MOST_WAITING: usize = 65_536;
+
 /// An arrival: when it entered the model, at which port, and the frame.
 type Entered = (Instant, usize, Bytes);
 
 /// A recording that goes on.
 pub(crate) struct Recorder {
-    entered: Sender<Entered>,
+    entered: SyncSender<Entered>,
+    /// Arrivals that found no room.
+    missing: Cell<u64>,
     writer: JoinHandle<io::Result<PcapngWriter<Vec<u8>>>>,
     append: Append,
     hosts: u32,
@@ -36,6 +43,10 @@ impl Recorder {
     /// # Errors
     /// The machine's, if there can be no further thread.
     pub(crate) fn start<'a>(append: Append, hosts: impl Iterator<Item = &'a str>) -> io::Result<Self> {
+        Recorder::with_room(append, hosts, MOST_WAITING)
+    }
+
+    fn with_room<'a>(append: Append, hosts: impl Iterator<Item = &'a str>, most_waiting: usize) -> io::Result<Self> {
         let section = Section {
             application: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
             system: "real time",
@@ -48,29 +59,35 @@ impl Recorder {
             file.interface(&Interface { name, description, link_type: LinkType::Ethernet, snap_bytes: 0 })?;
             count += 1;
         }
-        let (entered, incoming) = channel();
+        let (entered, incoming) = sync_channel(most_waiting);
         let given = append.clone();
         let builder = std::thread::Builder::new().name("arrivals".to_owned());
         let writer = builder.spawn(move || write(file, &incoming, &given))?;
-        Ok(Recorder { entered, writer, append, hosts: count })
+        Ok(Recorder { entered, missing: Cell::new(0), writer, append, hosts: count })
     }
 
     /// Keeps an arrival. A disk's error is told by [`Recorder::finish`].
     pub(crate) fn keep(&self, at: Instant, port: usize, frame: &Bytes) {
         // The thread ends early only after an error of its own.
-        let _ = self.entered.send((at, port, frame.clone()));
+        if let Err(TrySendError::Full(_)) = self.entered.try_send((at, port, frame.clone())) {
+            self.missing.set(self.missing.get() + 1);
+        }
     }
 
-    /// Writes what is left, and how far the model came.
+    /// Writes what is left, and how far the model came. Returns how many arrivals are missing.
     ///
     /// # Errors
     /// The disk's.
-    pub(crate) fn finish(self, at: Instant) -> io::Result<()> {
+    pub(crate) fn finish(self, at: Instant) -> io::Result<u64> {
         drop(self.entered);
         let written = self.writer.join().map_err(|_| io::Error::other("the thread that writes arrivals has ended"))?;
         let mut file = written.map_err(told)?;
-        (0..self.hosts).try_for_each(|host| file.end_of(host, at))?;
-        (self.append)(ARRIVALS, &file.into_inner()).map_err(told)
+        let missing = self.missing.get();
+        if missing == 0 {
+            (0..self.hosts).try_for_each(|host| file.end_of(host, at))?;
+        }
+        (self.append)(ARRIVALS, &file.into_inner()).map_err(told)?;
+        Ok(missing)
     }
 }
 
@@ -93,4 +110,50 @@ fn write(
         }
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_record::pcapng::{Block, Reader};
+    use std::sync::{Arc, Mutex};
+
+    /// Four frames of 64 KiB are the first piece of 256 KiB. The disk is busy with it while eight more come, of which four find
+    /// room.
+    #[test]
+    fn what_a_slow_disk_cannot_take_is_counted_and_the_file_has_no_end() {
+        for slow in [true, false] {
+            let file = Arc::new(Mutex::new(Vec::new()));
+            let (begun, has_begun) = std::sync::mpsc::channel();
+            let (release, released) = std::sync::mpsc::channel();
+            let (begun, released) = (Mutex::new(begun), Mutex::new(released));
+            let disk = Arc::clone(&file);
+            let append: Append = Arc::new(move |_, bytes| {
+                if slow && disk.lock().unwrap().is_empty() {
+                    begun.lock().unwrap().send(()).unwrap();
+                    released.lock().unwrap().recv().unwrap();
+                }
+                disk.lock().unwrap().extend_from_slice(bytes);
+                Ok(())
+            });
+            let room = if slow { 4 } else { 100 };
+            let recorder = Recorder::with_room(append, ["host"].into_iter(), room).unwrap();
+            let frame = Bytes::from(vec![0; 65_536]);
+            (0..4).for_each(|_| recorder.keep(Instant::ZERO, 0, &frame));
+            if slow {
+                has_begun.recv().unwrap();
+            }
+            assert_eq!(recorder.missing.get(), 0);
+            (0..8).for_each(|_| recorder.keep(Instant::ZERO, 0, &frame));
+            let missing = if slow { 4 } else { 0 };
+            assert_eq!(recorder.missing.get(), missing);
+            release.send(()).unwrap();
+            assert_eq!(recorder.finish(Instant::ZERO).unwrap(), missing);
+            let file = file.lock().unwrap();
+            let blocks: Vec<_> = Reader::new(&file).map(Result::unwrap).collect();
+            let packets = blocks.iter().filter(|block| matches!(block, Block::Packet { .. })).count();
+            assert_eq!(packets as u64, 12 - missing);
+            assert_eq!(blocks.iter().any(|block| matches!(block, Block::End { .. })), !slow);
+        }
+    }
 }

@@ -114,7 +114,9 @@ impl Recording {
         match end {
             Some(end) if end >= last => Ok(Recording { clock: Instant::ZERO, arrivals, end }),
             Some(_) => Err("arrivals are later than its end".to_owned()),
-            None => Err(format!("it has no end, so it is no {ARRIVALS} of a finished run")),
+            None => {
+                Err(format!("it has no end, so it is no {ARRIVALS} of a finished run, or arrivals are missing in it"))
+            }
         }
     }
 }

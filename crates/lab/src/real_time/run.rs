@@ -36,6 +36,8 @@ pub struct RealOutcome {
     pub refused: Refused,
     /// What nodes of the model said to them by ICMP.
     pub answered: Answered,
+    /// Arrivals that are missing in the recording, because the disk was too slow for them.
+    pub unrecorded: u64,
     /// How long it ran.
     pub ran: Duration,
     /// How the programs ended, in the order of the scenario.
@@ -135,7 +137,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
     let kernel = ends.finish(&scenario);
     let ended = driven.map_err(machine_refuses)?;
-    recorder.map_or(Ok(()), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
+    let unrecorded = recorder.map_or(Ok(0), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
     let Prepared { world, network, mut probes, scenario } = prepared;
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
@@ -145,7 +147,16 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
     let outcome = outcome.of_real_time(ended, played);
-    Ok(RealOutcome { outcome, lateness, refused, answered, ran, programs, kernel: kernel.into_values().collect() })
+    Ok(RealOutcome {
+        outcome,
+        lateness,
+        refused,
+        answered,
+        unrecorded,
+        ran,
+        programs,
+        kernel: kernel.into_values().collect(),
+    })
 }
 
 fn limits(described: &description::RealTime) -> Limits {
