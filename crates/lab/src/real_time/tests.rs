@@ -294,3 +294,40 @@ fn what_cannot_enter_is_counted_by_its_reason() {
     assert_eq!((refused.malformed, refused.not_ip, refused.unroutable), (2, 1, 1), "{refused:?}");
     assert!(ran.machine.sent.is_empty());
 }
+
+/// Hosts that are interfaces come after those that are namespaces, in the order of their ports: a recording names them so, and
+/// replays so. Arrivals of the client, declared first, are those of the second port.
+#[test]
+fn interfaces_are_replayed_by_their_ports() {
+    let interface = SCENARIO.replacen("name = \"client\"", "name = \"client\"\ninterface = \"eth0\"", 1);
+    let program = "[[program]]\nname = \"server\"\nhost = \"server\"\ncommand = [\"true\"]\n";
+    let text =
+        interface.replacen("payload = \"100B\"", "payload = \"100B\"\nto_by = \"program\"\nfrom_by = \"program\"", 1)
+            + program;
+    let scenario = Arc::new(fullpipe_scenario::load(&text, "test", &[]).expect("a good scenario").scenario);
+    assert_eq!(super::replay::real_nodes(&scenario), [NodeId(1), NodeId(0)]);
+    let recorded = |names: [&str; 2]| {
+        let file = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let disk = Arc::clone(&file);
+        let append: crate::Append = Arc::new(move |_, bytes: &[u8]| {
+            disk.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(())
+        });
+        let recorder = super::recorder::Recorder::start(append, names.into_iter()).expect("a thread");
+        recorder.keep(at(1000), 1, &frame(1, 2, 9));
+        recorder.keep(at(2000), 0, &frame(2, 1, 77));
+        // Another's address: it is the other port's.
+        recorder.keep(at(3000), 0, &frame(1, 2, 9));
+        assert_eq!(recorder.finish(at(50_000)).expect("a disk"), 0);
+        file.lock().expect("no panic").clone()
+    };
+    let file = recorded(["server", "client"]);
+    let replayed =
+        super::replay(Arc::clone(&scenario), &Options::default(), &file, &|| false).expect("the recording fits");
+    assert_eq!((replayed.arrivals, replayed.refused.spoofed), (3, 1));
+    let row = replayed.outcome.flow("datagrams").expect("the flow");
+    assert_eq!((row.counters.tx_packets, row.counters.rx_packets), (1, 1));
+    assert_eq!(row.counters.first_rx, at(6100));
+    let wrong = recorded(["client", "server"]);
+    assert!(super::replay(scenario, &Options::default(), &wrong, &|| false).is_err(), "of other ports");
+}

@@ -50,6 +50,13 @@ impl Translators {
         })
     }
 
+    /// Counts what the translator at a router drops because nobody has asked for it.
+    pub(super) fn unsolicited_at(&mut self, router: NodeId) {
+        if let Some(&number) = self.at.get(&router) {
+            self.unsolicited(number);
+        }
+    }
+
     fn unsolicited(&mut self, number: usize) {
         self.translators[number].counters.unsolicited += 1;
     }

@@ -7,7 +7,7 @@ use crate::address::{Endpoint, Ends};
 use crate::network::Network;
 use crate::packet::{Content, Handle, IpVersion, Packet, Purpose};
 use crate::routing::Attachment;
-use crate::wire;
+use crate::wire::{self, Summary, Transport};
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,6 +253,10 @@ impl<O: Observer> Network<O> {
         }
         let passes = match self.directory.ends(of) {
             _ if is_done => true,
+            _ if kind == Kind::Packet && self.is_error(handle) => {
+                self.translators.unsolicited_at(router);
+                false
+            }
             Some(ends) => self.translators.pass(self.now, router, ends, transport, kind),
             None => false,
         };
@@ -262,6 +266,14 @@ impl<O: Observer> Network<O> {
         let attachment = self.beyond(router, destination);
         debug_assert_ne!(attachment, Attachment::Translation, "a packet is translated once per router");
         self.route_elsewhere(router, attachment, handle);
+    }
+
+    /// Whether a packet is an ICMP error, of which nobody knows what it is about if it does not say so.
+    fn is_error(&self, handle: Handle) -> bool {
+        let packet = self.arena.get(handle);
+        let Content::Wire { protocol: wire::ICMP, .. } = packet.content else { return false };
+        let summary = self.arena.payload(packet.payload).and_then(|bytes| Summary::of(bytes).ok());
+        summary.is_some_and(|summary| summary.transport == Transport::IcmpError)
     }
 
     /// What a translator takes a packet for.

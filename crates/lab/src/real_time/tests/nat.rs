@@ -310,3 +310,83 @@ fn fragments_are_translated_also_out_of_order() {
     let row = ran.outcome.flow("datagrams").expect("the flow");
     assert_eq!((row.counters.tx_packets, row.counters.rx_packets, row.counters.rx_bytes), (1, 1, 2020));
 }
+
+/// 10.0.0.1 behind the translator 10.0.0.3 by a link of 1300 bytes, the router 10.0.0.4, and 10.0.0.2 outside.
+const LONGER: &str = r#"
+    duration = "200ms"
+    host = [{ name = "client" }, { name = "server" }]
+    router = [{ name = "home" }, { name = "far" }]
+    link = [
+        { name = "inside", from = "client", to = "home", rate = "1Gbit/s", delay = "1ms", mtu = "1300B" },
+        { name = "outside", from = "home", to = "far", rate = "1Gbit/s", delay = "1ms" },
+        { name = "last", from = "far", to = "server", rate = "1Gbit/s", delay = "1ms" },
+    ]
+    [[nat]]
+    router = "home"
+    inside = ["client"]
+    first_port = 20000
+    last_port = 20003
+    allocation = "sequential"
+    [[flow]]
+    name = "datagrams"
+    from = "client"
+    to = "server"
+    workload = "constant-rate"
+    protocol = "udp"
+    payload = "100B"
+    rate = "1Mbit/s"
+"#;
+
+/// What routers quote is what the sender has sent, on either side of the translator. A packet whose hop limit ends at the
+/// translator makes no mapping; one that it may not pass on to a smaller link is told by its outside address.
+#[test]
+fn routers_quote_what_the_sender_knows() {
+    use etherparse::icmpv4::{DestUnreachableHeader, TimeExceededCode};
+    let (client, server, outside) = ((1, 5000), (2, 9), (3, 20_000));
+    let large = |hops_left| {
+        let payload = [3; 1373];
+        let ip = Ipv4Header::new(1381, hops_left, ip_number::UDP, [10, 0, 0, 2], [10, 0, 0, 3]).expect("short");
+        let udp = UdpHeader::with_ipv4_checksum(9, 20_000, &ip, &payload).expect("short");
+        packet(2, 3, hops_left, ip_number::UDP, &[&udp.to_bytes()[..], &payload].concat())
+    };
+    let sent = [
+        (1_000, CLIENT, datagram(client, server, 1, true)),
+        (10_000, CLIENT, datagram(client, server, 2, true)),
+        (20_000, SERVER, datagram(server, outside, 2, true)),
+        (30_000, SERVER, large(64)),
+        (40_000, SERVER, datagram(server, outside, 3, true)),
+    ];
+    let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
+    let ran = run_scenario(LONGER, with(frames), AfterStall::CatchUp);
+    let out: Vec<_> = ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect();
+    let error = |from, to, hops_left, number, kind, about: &[u8]| {
+        let mut bytes = icmp(kind, from, to, hops_left, &about[..about.len().min(548)]);
+        // Precedence 6, the number of the answer, and it may be cut.
+        (bytes[1], bytes[5], bytes[6]) = (0xc0, number, 0);
+        let checksum = Ipv4Header::from_slice(&bytes).expect("a header").0.calc_header_checksum();
+        bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    };
+    let exceeded = || Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit);
+    let needed = Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1300 });
+    let expected = [
+        (CLIENT, error(3, 1, 64, 1, exceeded(), &datagram(client, server, 1, true))),
+        (CLIENT, error(4, 1, 63, 2, exceeded(), &datagram(client, server, 1, true))),
+        (SERVER, error(3, 2, 63, 3, exceeded(), &datagram(server, outside, 1, true))),
+        (SERVER, error(3, 2, 63, 4, needed, &large(63))),
+        (CLIENT, datagram(server, client, 1, true)),
+    ];
+    assert_eq!(out, expected);
+    assert_eq!(counters(&ran), (1, 0));
+    assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
+}
+
+/// RFC 5508 REQ-5: an error from inside about a packet that never came is dropped, and makes no mapping.
+#[test]
+fn errors_about_nothing_do_not_leave() {
+    use etherparse::icmpv4::DestUnreachableHeader::Port;
+    let about = datagram((2, 9), (1, 5000), 63, true);
+    let (out, ran) = translated(&[(1_000, CLIENT, icmp(Icmpv4Type::DestinationUnreachable(Port), 1, 2, 64, &about))]);
+    assert_eq!(out, []);
+    assert_eq!(counters(&ran), (0, 1));
+}
