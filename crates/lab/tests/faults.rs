@@ -49,5 +49,6 @@ fn a_drop_that_nobody_counts() {
 
 #[test]
 fn an_acknowledgement_of_a_byte_that_was_never_sent() {
-    assert!(broken(Sabotage::PrematureAcknowledgement { from: 100 }).contains(&"acknowledgement"));
+    // Before anything is lost: beyond a hole the lie would be below what was delivered.
+    assert!(broken(Sabotage::PrematureAcknowledgement { from: 20 }).contains(&"acknowledgement"));
 }

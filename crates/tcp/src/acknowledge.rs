@@ -136,7 +136,10 @@ impl Sender {
         });
         self.advance(arrival.acknowledged);
         let rtt = self.sample_rtt(config, arrival, &batch, true);
-        self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
+        self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
+        if self.phase.reduces() {
+            self.reduce_window(batch.bytes, true);
+        }
         self.update_pacing(config);
         self.rearm(now, true);
     }
@@ -186,11 +189,9 @@ impl Sender {
         if batch.bytes > 0 {
             let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
             let cumulative_bytes = self.una - una_before;
-            self.tell_control(&batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes);
-            if self.phase == Phase::FastRecovery && !self.own_recovery {
-                let safe = advanced && newly_lost_bytes == 0;
-                let allowed = self.reduce_rate(batch.bytes, safe);
-                self.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
+            self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes);
+            if self.phase.reduces() && !self.own_recovery {
+                self.reduce_window(batch.bytes, advanced && newly_lost_bytes == 0);
             }
             self.update_pacing(config);
         }
@@ -242,7 +243,7 @@ impl Sender {
             if self.tail_loss_probe {
                 self.arm_tail_probe(now);
             }
-        } else if self.board.sacked_segments() > 0 || self.phase != Phase::Open {
+        } else if self.board.sacked_segments() > 0 || !self.phase.is_calm() {
             self.probe_at = Instant::NEVER;
         }
     }
@@ -352,7 +353,7 @@ impl Sender {
         // The third duplicate acknowledgement makes the first segment lost in any case; without SACK so does each
         // acknowledgement in recovery that leaves something of it unacknowledged (RFC 6582 section 3.2). After a
         // recovery without SACK, duplicates of what it repaired must not begin another.
-        let third = self.phase == Phase::Open
+        let third = self.phase.is_calm()
             && u32::from(self.duplicates) >= DUPLICATE_THRESHOLD
             && (self.sack || self.una > self.recovery_end || self.recovery_end == 0);
         let partial =
@@ -366,6 +367,12 @@ impl Sender {
         self.board.in_flight_bytes -= self.presumed_bytes;
     }
 
+    /// The window of fast recovery, or after a mark.
+    fn reduce_window(&mut self, delivered_bytes: u64, safe: bool) {
+        let allowed = self.reduce_rate(delivered_bytes, safe);
+        self.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
+    }
+
     /// How much may leave in fast recovery now that so much has arrived.
     fn reduce_rate(&mut self, delivered_bytes: u64, safe: bool) -> u64 {
         let in_flight_bytes = self.board.in_flight_bytes;
@@ -375,7 +382,13 @@ impl Sender {
 
     /// `widened`: this acknowledgement widened the reordering window.
     fn change_phase(&mut self, config: &Config, now: Instant, batch: &Batch, lost_before: u64, widened: bool) {
-        if self.phase != Phase::Open && self.una >= self.recovery_end {
+        if self.phase == Phase::Reduction {
+            // Beyond its end, so that the segment with CWR has arrived.
+            if self.una > self.recovery_end {
+                self.phase = Phase::Open;
+                self.control.cwnd_bytes = self.control.ssthresh_bytes;
+            }
+        } else if self.phase != Phase::Open && self.una >= self.recovery_end {
             let fast = self.phase == Phase::FastRecovery;
             self.phase = Phase::Open;
             if !widened {
@@ -388,19 +401,24 @@ impl Sender {
             }
             self.tell_recovery_exit(now, false);
         }
-        if self.phase == Phase::Open && self.board.lost_bytes() > 0 {
+        if self.phase.is_calm() && self.board.lost_bytes() > 0 {
             self.enter_recovery(config, now, batch.bytes, self.rate.lost_bytes() - lost_before);
         }
     }
 
     fn enter_recovery(&mut self, config: &Config, now: Instant, delivered_bytes: u64, newly_lost_bytes: u64) {
         self.counts.recoveries += 1;
+        let reducing = self.phase == Phase::Reduction;
         self.phase = Phase::FastRecovery;
-        self.recovery_end = self.next;
         self.begin_episode(config);
         self.tail_probe_end = 0;
         self.probe_at = Instant::NEVER;
         self.begin_rescue();
+        if reducing && !self.ecn.as_ref().is_some_and(|ecn| ecn.sender.counts) {
+            // The reduction that a mark began goes on, and ends where it would have (Linux).
+            return;
+        }
+        self.recovery_end = self.next;
         // Outstanding less what was selectively acknowledged before this acknowledgement.
         let flight_bytes = self.board.in_flight_bytes + self.board.lost_bytes() + delivered_bytes;
         self.board.loss_mut().prr = Prr::begin(flight_bytes);
@@ -420,7 +438,7 @@ impl Sender {
 
     /// Reads what an acknowledgement says of marks, and reduces the window once for each flight that had some.
     #[inline(never)]
-    fn take_marks(&mut self, ack: &mut Ack) {
+    fn take_marks(&mut self, config: &Config, ack: &mut Ack) {
         let Some(ecn) = &mut self.ecn else { return };
         let marks = ecn.sender.marks(ack.acked_bytes, self.control.mss_bytes);
         ack.ce_packets = marks.packets;
@@ -430,7 +448,18 @@ impl Sender {
         if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
             let in_flight_bytes = self.board.in_flight_bytes + ack.acked_bytes;
             let congestion = Congestion { now: ack.now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
+            let cwnd_bytes = self.control.cwnd_bytes;
             self.controller.on_congestion(&mut self.control, &congestion);
+            // A window of one segment (RFC 3168 section 6.1.2) is below the threshold, so it comes at once.
+            if config.proportional_ecn_reduction
+                && !self.own_recovery
+                && self.control.cwnd_bytes >= self.control.ssthresh_bytes
+            {
+                self.control.cwnd_bytes = cwnd_bytes;
+                self.phase = Phase::Reduction;
+                self.recovery_end = self.next;
+                self.board.loss_mut().prr = Prr::begin(in_flight_bytes);
+            }
             self.note_reduction();
             // What was lost before gives nothing back any more.
             self.end_episode();
@@ -443,8 +472,10 @@ impl Sender {
     }
 
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     fn tell_control(
         &mut self,
+        config: &Config,
         batch: &Batch,
         now: Instant,
         rtt: Option<Duration>,
@@ -481,12 +512,12 @@ impl Sender {
             rate,
             app_limited: self.rate.app_limited(),
             cwnd_limited: self.is_window_limited(),
-            in_recovery: self.phase == Phase::FastRecovery,
+            in_recovery: self.phase.reduces(),
             ce_packets: 0,
             ce_bytes: 0,
         };
         if self.ecn.is_some() {
-            self.take_marks(&mut ack);
+            self.take_marks(config, &mut ack);
         }
         self.controller.on_ack(&mut self.control, &ack);
     }
@@ -501,7 +532,7 @@ impl Sender {
             return;
         }
         let prior_cwnd_bytes = self.control.cwnd_bytes;
-        if self.phase == Phase::Open {
+        if self.phase.is_calm() {
             self.enter_recovery(config, now, 0, newly_lost_bytes);
             if !self.own_recovery {
                 let allowed = self.reduce_rate(0, false);

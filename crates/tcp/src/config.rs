@@ -83,7 +83,8 @@ pub struct Config {
     pub window_scaling: bool,
     /// Announce the MSS on SYN segments. Where neither does, `mss_bytes` holds for both.
     pub mss_option: bool,
-    /// Segments acknowledged by one acknowledgement (1: every segment at once; 2: RFC 9293 section 3.8.6.3).
+    /// Segments acknowledged by one acknowledgement, at most 255 (1: every segment at once; 2: RFC 9293 section
+    /// 3.8.6.3).
     pub delayed_ack_segments: u32,
     /// Longest delay of an acknowledgement.
     pub delayed_ack_timeout: Duration,
@@ -112,8 +113,11 @@ pub struct Config {
     pub max_retransmissions: u32,
     /// Length of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
     pub time_wait: Duration,
-    /// Acknowledge the first data segment at once instead of delaying (ns-3; the least of Linux's quick-ack mode).
+    /// Acknowledge the first data segment at once instead of delaying (ns-3).
     pub first_segment_acknowledged_at_once: bool,
+    /// Acknowledge segments one by one at the start, after a silence, after data that came again, where a mark begins to
+    /// be echoed and while the receive buffer grows, as Linux does.
+    pub quick_ack: bool,
     /// Acknowledge a FIN that carries data twice where the data call for an acknowledgement: once for the data and once
     /// for the FIN, as ns-3 does.
     pub fin_with_data_acknowledged_twice: bool,
@@ -149,6 +153,9 @@ pub struct Config {
     pub ecn: Ecn,
     /// How marks are fed back.
     pub ecn_feedback: EcnFeedback,
+    /// After a mark the window falls to what the control answered over a round trip, as it does after a loss (Linux),
+    /// instead of at once.
+    pub proportional_ecn_reduction: bool,
 }
 
 impl Config {
@@ -180,6 +187,7 @@ impl Config {
             max_retransmissions: 15,
             time_wait: Duration::from_secs(60),
             first_segment_acknowledged_at_once: false,
+            quick_ack: true,
             fin_with_data_acknowledged_twice: false,
             keep_alive: None,
             user_timeout: None,
@@ -194,6 +202,7 @@ impl Config {
             limited_transmit: true,
             ecn: Ecn::Passive,
             ecn_feedback: EcnFeedback::Classic,
+            proportional_ecn_reduction: true,
         }
     }
 
@@ -225,6 +234,7 @@ impl Config {
             max_retransmissions: 6,
             time_wait: Duration::from_secs(240),
             first_segment_acknowledged_at_once: true,
+            quick_ack: false,
             fin_with_data_acknowledged_twice: true,
             keep_alive: None,
             user_timeout: None,
@@ -239,6 +249,7 @@ impl Config {
             limited_transmit: true,
             ecn: Ecn::Off,
             ecn_feedback: EcnFeedback::Classic,
+            proportional_ecn_reduction: false,
         }
     }
 }

@@ -19,7 +19,7 @@ pub use self::output::{Beside, Transmit};
 use crate::Config;
 use crate::acknowledge::{Arrival, timestamp};
 use crate::buffers::ByteStore;
-use crate::ecn::option_of;
+use crate::ecn::{Wish, option_of};
 use crate::receiver::{Answer, Receiver};
 use crate::sender::Sender;
 use crate::sequence::{Numbering, timestamp_before};
@@ -265,8 +265,13 @@ impl Connection {
         let Some(ecn) = &mut self.sender.ecn else { return };
         ecn.sender.note(segment.header, option_of(segment.header, segment.options));
         let delayed = (!self.receiver.ack_at.is_never()).then_some(self.receiver.next);
-        if ecn.receiver.on_segment(segment.header, segment.codepoint, delayed) {
-            self.pending |= pending::ACK | pending::ACK_FIRST;
+        match ecn.receiver.on_segment(segment.header, segment.codepoint, delayed) {
+            Wish::Nothing => {}
+            Wish::AckFirst => self.pending |= pending::ACK | pending::ACK_FIRST,
+            Wish::QuickAcks => self.receiver.enter_quick(2),
+            // The sender's window may hold no second segment, for which a delayed acknowledgement would wait.
+            Wish::Ack if self.receiver.quick_ack.is_on() => self.pending |= pending::ACK,
+            Wish::Ack => {}
         }
     }
 
@@ -445,6 +450,10 @@ impl Connection {
         if now >= self.receiver.tune_at {
             self.tune_receiver(now, header);
         }
+        let silence = self.receiver.silence(now);
+        if silence >= self.config.min_rto {
+            self.hear_again(silence);
+        }
         if self.receiver.is_finished() {
             return self.receive_after_fin(now, fin);
         }
@@ -460,6 +469,14 @@ impl Connection {
         }
         if self.receiver.is_finished() {
             self.peer_finished(now, twice);
+        }
+    }
+
+    /// Data after a silence: if it was longer than the retransmission time-out, the sender begins again.
+    #[cold]
+    fn hear_again(&mut self, silence: Duration) {
+        if silence > self.sender.rtt.rto() && self.receiver.quick_ack.is_on() {
+            self.receiver.begin_again();
         }
     }
 
@@ -606,7 +623,7 @@ impl Connection {
     /// Does what is due; harmless if nothing is.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.receiver.ack_at <= now {
-            self.receiver.ack_at = Instant::NEVER;
+            self.receiver.on_delay_over();
             self.pending |= pending::ACK;
         }
         if self.sender.pace_at <= now {

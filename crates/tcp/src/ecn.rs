@@ -113,6 +113,18 @@ pub(crate) struct EcnHalves {
     pub(crate) sender: EcnSender,
 }
 
+/// What a segment's ECN bits call for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Nothing,
+    /// An acknowledgement before any data.
+    AckFirst,
+    /// A mark begins to be echoed: the sender's window may soon be small.
+    QuickAcks,
+    /// The sender has reduced its window: an acknowledgement of these data.
+    Ack,
+}
+
 /// The receiving half.
 #[derive(Debug)]
 pub(crate) struct EcnReceiver {
@@ -167,17 +179,20 @@ impl EcnReceiver {
         }
     }
 
-    /// A segment has arrived. `delayed` is what an acknowledgement would say that is being delayed, if one is. Returns
-    /// whether one must leave now.
-    pub(crate) fn on_segment(&mut self, header: &TcpHeader, codepoint: Codepoint, delayed: Option<u64>) -> bool {
+    /// A segment has arrived. `delayed` is what an acknowledgement would say that is being delayed, if one is.
+    pub(crate) fn on_segment(&mut self, header: &TcpHeader, codepoint: Codepoint, delayed: Option<u64>) -> Wish {
         let data = header.payload_bytes > 0;
         match self.feedback {
             EcnFeedback::Classic if data => {
-                if header.has(flags::CWR) {
-                    self.echo = false;
+                let reduced = header.has(flags::CWR);
+                let marked = codepoint == Codepoint::Ce;
+                let echoed = self.echo && !reduced;
+                self.echo = echoed || marked;
+                match () {
+                    () if marked && !echoed => Wish::QuickAcks,
+                    () if reduced => Wish::Ack,
+                    () => Wish::Nothing,
                 }
-                self.echo |= codepoint == Codepoint::Ce;
-                false
             }
             EcnFeedback::Dctcp if data => {
                 let marked = codepoint == Codepoint::Ce;
@@ -186,10 +201,13 @@ impl EcnReceiver {
                     self.earlier = delayed.map(|number| (number, self.echo));
                     self.echo = marked;
                 }
-                changed
+                if changed { Wish::AckFirst } else { Wish::Nothing }
             }
-            EcnFeedback::Accurate => self.count(u32::from(header.payload_bytes), codepoint),
-            _ => false,
+            EcnFeedback::Accurate => {
+                let must = self.count(u32::from(header.payload_bytes), codepoint);
+                if must { Wish::AckFirst } else { Wish::Nothing }
+            }
+            _ => Wish::Nothing,
         }
     }
 
@@ -642,12 +660,12 @@ mod tests {
     fn pure_acknowledgements_that_were_marked_call_for_an_answer_only_with_the_third() {
         let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, None);
         let bare = header(5);
-        assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
-        assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
-        assert!(receiver.on_segment(&bare, Codepoint::Ce, None));
+        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
+        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
+        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::AckFirst);
         // 5 + 3 = 8.
         assert_eq!(receiver.flags(), 0);
-        assert!(!receiver.on_segment(&bare, Codepoint::Ce, None));
+        assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod ecn;
 #[cfg(test)]
 mod fuzz;
 mod path_mtu;
+mod quick_ack;
 mod ranges;
 mod receiver;
 mod recovery;

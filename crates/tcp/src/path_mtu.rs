@@ -94,7 +94,7 @@ impl Sender {
 
     /// What is lost is sent again, and no congestion is concluded from it.
     fn repair_without_reduction(&mut self) {
-        if self.board.lost_bytes() > 0 && self.phase == Phase::Open {
+        if self.board.lost_bytes() > 0 && self.phase.is_calm() {
             self.phase = Phase::Loss;
             self.recovery_end = self.next;
             self.duplicates = 0;

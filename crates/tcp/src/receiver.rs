@@ -4,9 +4,11 @@
 //! the same buffer, so the window's end is what was read plus the buffer (RFC 9293 section 3.8.6). While less than half
 //! of the buffer is free the window's end moves in steps of a segment only (section 3.8.6.2.2). In-order data are
 //! acknowledged for every n-th segment or after a delay; anything else at once (RFC 5681 section 4.2), with the ranges
-//! held (RFC 2018) and the duplicate, if it was one (RFC 2883).
+//! held (RFC 2018) and the duplicate, if it was one (RFC 2883). Where a sender needs acknowledgements most, each segment
+//! gets its own ([`crate::quick_ack`]).
 
 use crate::buffers::ByteStore;
+use crate::quick_ack::QuickAck;
 use crate::ranges::{Range, Ranges};
 use crate::sequence::Numbering;
 use crate::tuning::Tuning;
@@ -49,6 +51,8 @@ pub(crate) struct Receiver {
     /// `next` in the last acknowledgement sent.
     pub(crate) acknowledged: u64,
     buffer_bytes: u64,
+    /// When data came last, or [`Instant::ZERO`].
+    last_data_at: Instant,
     /// Offset of the FIN; `u64::MAX` until one is seen.
     fin: u64,
     /// When a delayed acknowledgement is due.
@@ -63,15 +67,19 @@ pub(crate) struct Receiver {
     bytes: Option<Box<ByteStore>>,
     mss_bytes: u32,
     /// Segments that call for an acknowledgement now.
-    ack_threshold: u32,
-    delayed_ack_segments: u32,
+    ack_threshold: u8,
+    delayed_ack_segments: u8,
     delayed_ack_timeout: Duration,
     dsack: bool,
+    /// The buffer may grow.
+    growing: bool,
+    pub(crate) quick_ack: QuickAck,
 }
 
 impl Receiver {
     pub(crate) fn new(config: &crate::Config) -> Receiver {
         let buffer_bytes = config.first_receive_buffer_bytes();
+        let delayed_ack_segments = config.delayed_ack_segments.min(255) as u8;
         let tuning = (buffer_bytes < config.receive_buffer_bytes).then(|| Box::new(Tuning::new(config)));
         Receiver {
             next: 0,
@@ -79,6 +87,7 @@ impl Receiver {
             window_end: buffer_bytes,
             acknowledged: 0,
             buffer_bytes,
+            last_data_at: Instant::ZERO,
             fin: u64::MAX,
             ack_at: Instant::NEVER,
             unacknowledged: 0,
@@ -88,10 +97,16 @@ impl Receiver {
             reassembly: None,
             bytes: None,
             mss_bytes: config.mss_bytes,
-            ack_threshold: if config.first_segment_acknowledged_at_once { 1 } else { config.delayed_ack_segments },
-            delayed_ack_segments: config.delayed_ack_segments,
+            ack_threshold: if config.first_segment_acknowledged_at_once || config.quick_ack {
+                1
+            } else {
+                delayed_ack_segments
+            },
+            delayed_ack_segments,
             delayed_ack_timeout: config.delayed_ack_timeout,
             dsack: config.dsack,
+            growing: false,
+            quick_ack: QuickAck::new(config),
         }
     }
 
@@ -109,6 +124,7 @@ impl Receiver {
         self.ack_at = Instant::NEVER;
         self.tune_at = Instant::NEVER;
         self.tuning = None;
+        self.growing = false;
         self.reassembly = None;
         let next = self.next.min(self.fin);
         if let Some(bytes) = &mut self.bytes {
@@ -125,7 +141,13 @@ impl Receiver {
             return;
         };
         self.tune_at = tuning.on_data(now, rtt, self.next, window_end);
-        if let Some(bytes) = tuning.wanted_bytes(now, self.read) {
+        let Some(bytes) = tuning.wanted_bytes(now, self.read) else { return };
+        if self.quick_ack.is_on() {
+            // Linux offers what it granted step by step, and tells of each step.
+            tuning.granted_bytes = bytes;
+            self.growing = true;
+            self.ack_threshold = 1;
+        } else {
             self.buffer_bytes = self.buffer_bytes.max(bytes);
         }
     }
@@ -186,8 +208,11 @@ impl Receiver {
     #[inline(always)]
     fn delay(&mut self, now: Instant) -> Answer {
         self.unacknowledged += 1;
-        if self.unacknowledged >= self.ack_threshold {
+        if self.unacknowledged >= u32::from(self.ack_threshold) {
             self.ack_threshold = self.delayed_ack_segments;
+            if self.quick_ack.is_active() || self.growing {
+                self.go_on_quickly();
+            }
             return Answer::Now;
         }
         if self.ack_at.is_never() {
@@ -196,9 +221,76 @@ impl Receiver {
         Answer::Later
     }
 
+    /// How long no data had come when these did; notes that they have.
+    #[inline(always)]
+    pub(crate) fn silence(&mut self, now: Instant) -> Duration {
+        now.saturating_since(std::mem::replace(&mut self.last_data_at, now))
+    }
+
+    /// Data leave, perhaps an answer.
+    #[inline(always)]
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        if self.last_data_at > Instant::ZERO && self.quick_ack.is_answer(now.saturating_since(self.last_data_at)) {
+            self.converse();
+        }
+    }
+
+    /// A delayed acknowledgement has to leave by itself.
+    pub(crate) fn on_delay_over(&mut self) {
+        self.ack_at = Instant::NEVER;
+        self.quick_ack.on_delay_over();
+        self.expect_quick();
+    }
+
+    #[cold]
+    fn converse(&mut self) {
+        self.quick_ack.converse();
+        if !self.growing {
+            self.ack_threshold = self.delayed_ack_segments;
+        }
+    }
+
+    /// The sender may have begun again: acknowledgements segment by segment, unless the two sides converse.
+    #[cold]
+    pub(crate) fn begin_again(&mut self) {
+        self.quick_ack.begin_again();
+        self.expect_quick();
+    }
+
+    /// The sender's window may be small: `count` acknowledgements segment by segment.
+    #[cold]
+    pub(crate) fn enter_quick(&mut self, count: u8) {
+        self.quick_ack.enter(count);
+        self.expect_quick();
+    }
+
+    fn expect_quick(&mut self) {
+        if self.quick_ack.is_active() || self.growing {
+            self.ack_threshold = 1;
+        }
+    }
+
+    /// A segment that was acknowledged by itself has arrived: the window grows by two where it may, which calls for the
+    /// same with the next.
+    #[cold]
+    fn go_on_quickly(&mut self) {
+        self.grow();
+        self.quick_ack.on_acknowledged();
+        self.expect_quick();
+    }
+
+    /// A segment has arrived: the buffer grows by two, up to what was granted (Linux `tcp_grow_window`).
+    fn grow(&mut self) {
+        let Some(tuning) = self.tuning.as_ref().filter(|_| self.growing) else { return };
+        let step = 2 * u64::from(self.mss_bytes);
+        let bytes = tuning.granted_bytes.min(self.buffer_bytes.saturating_add(step));
+        self.growing = bytes > self.buffer_bytes && bytes < tuning.granted_bytes;
+        self.buffer_bytes = self.buffer_bytes.max(bytes);
+    }
+
     /// Whether one more segment in order calls for an acknowledgement by itself, FIN or not.
     pub(crate) fn next_is_acknowledged(&self) -> bool {
-        self.unacknowledged + 1 >= self.ack_threshold
+        self.unacknowledged + 1 >= u32::from(self.ack_threshold)
     }
 
     #[cold]
@@ -221,6 +313,7 @@ impl Receiver {
             let old_end = whole_end.min(self.next);
             if begin < old_end {
                 self.duplicates = self.duplicates.saturating_add(1);
+                self.enter_quick(u8::MAX);
             }
             return Answer::First;
         }
@@ -244,6 +337,7 @@ impl Receiver {
                 self.delay(now)
             };
         }
+        self.grow();
         let reassembly = self.reassembly.get_or_insert_default();
         if reassembly.held.covers(from, end) {
             self.duplicates = self.duplicates.saturating_add(1);

@@ -11,10 +11,26 @@ pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 pub(crate) enum Phase {
     /// Nothing to repair.
     Open,
+    /// Nothing to repair, but a mark called for a smaller window, to which it falls step by step (Linux's state CWR).
+    Reduction,
     /// Fast recovery.
     FastRecovery,
     /// After a retransmission time-out.
     Loss,
+}
+
+impl Phase {
+    /// Whether nothing is lost that is known of.
+    #[inline(always)]
+    pub(crate) fn is_calm(self) -> bool {
+        matches!(self, Phase::Open | Phase::Reduction)
+    }
+
+    /// Whether proportional rate reduction sets the window.
+    #[inline(always)]
+    pub(crate) fn reduces(self) -> bool {
+        matches!(self, Phase::Reduction | Phase::FastRecovery)
+    }
 }
 
 /// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window falls to the threshold step by step

@@ -607,7 +607,7 @@ impl Sender {
         self.counts.data_segments += 1;
         self.last_sent_at = now;
         self.sent_since_judged = true;
-        if self.phase == Phase::FastRecovery {
+        if self.phase.reduces() {
             self.board.loss_mut().prr.on_sent(bytes);
         }
         if let Some(pacer) = &mut self.pacer {
@@ -624,7 +624,7 @@ impl Sender {
     /// RFC 8985 section 7.2. The probe comes at the time-out's time at the latest.
     #[inline]
     pub(crate) fn arm_tail_probe(&mut self, now: Instant) {
-        if self.phase != Phase::Open || self.tail_probe_end != 0 || self.board.sacked_segments() > 0 {
+        if !self.phase.is_calm() || self.tail_probe_end != 0 || self.board.sacked_segments() > 0 {
             self.probe_at = Instant::NEVER;
             return;
         }
@@ -761,7 +761,7 @@ impl Sender {
     }
 
     pub(crate) fn reordering_window(&self) -> Duration {
-        let impatient = self.phase != Phase::Open || self.board.sacked_segments() >= recovery::DUPLICATE_THRESHOLD;
+        let impatient = !self.phase.is_calm() || self.board.sacked_segments() >= recovery::DUPLICATE_THRESHOLD;
         self.rack.reordering_window(impatient, self.rtt.min().unwrap_or_default(), self.rtt.smoothed())
     }
 
@@ -777,7 +777,7 @@ impl Sender {
     fn holds_back(&self, config: &Config) -> bool {
         !config.limited_transmit
             && config.loss_detection == LossDetection::DuplicateAcks
-            && self.phase == Phase::Open
+            && self.phase.is_calm()
             && self.board.in_flight_bytes + self.presumed_bytes + self.board.sacked_bytes() + self.control.mss_bytes
                 > self.control.cwnd_bytes
     }

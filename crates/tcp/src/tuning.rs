@@ -31,6 +31,8 @@ pub(crate) struct Tuning {
     /// Where the application stood when the present round trip began, and when that was.
     round_read: u64,
     round_at: Instant,
+    /// What the buffer may grow to, where it grows step by step.
+    pub(crate) granted_bytes: u64,
 }
 
 impl Tuning {
@@ -46,11 +48,13 @@ impl Tuning {
             space_bytes: initial_bytes.min(config.first_receive_buffer_bytes()).max(1),
             round_read: 0,
             round_at: Instant::ZERO,
+            granted_bytes: 0,
         }
     }
 
     pub(crate) fn limit(&mut self, most_bytes: u64) {
         self.most_bytes = self.most_bytes.min(most_bytes);
+        self.granted_bytes = self.granted_bytes.min(most_bytes);
     }
 
     /// Data have arrived, everything before `next` in order; returns when to look again. `rtt`: of a timestamp.

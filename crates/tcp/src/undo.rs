@@ -83,7 +83,7 @@ impl Sender {
 
     /// The timer expired: an episode begins, or that of the recovery which the time-out ends goes on.
     pub(crate) fn begin_episode_of_timeout(&mut self, config: &Config) {
-        if self.phase == Phase::Open {
+        if self.phase.is_calm() {
             self.begin_episode(config);
         }
         let fit = config.frto && self.sack && self.phase != Phase::FastRecovery;
@@ -94,7 +94,7 @@ impl Sender {
 
     /// A segment that begins at `start` is sent again.
     pub(crate) fn note_retransmission(&mut self, config: &Config, now: Instant, start: u64) {
-        if self.phase == Phase::Open {
+        if self.phase.is_calm() {
             return;
         }
         if let Some(episode) = self.episode() {
@@ -117,7 +117,7 @@ impl Sender {
     #[cold]
     pub(crate) fn judge_episode(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, reports: &Reports) {
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
-        let recovering = self.phase != Phase::Open;
+        let recovering = !self.phase.is_calm();
         let mss_bytes = self.control.mss_bytes.max(1);
         let mut needless = false;
         if let Some((start, end)) = reports.duplicate
@@ -160,7 +160,7 @@ impl Sender {
         self.end_episode();
         self.counts.undone += 1;
         self.settle_presumed();
-        if self.phase != Phase::Open {
+        if !self.phase.is_calm() {
             self.board.unmark_lost();
             self.phase = Phase::Open;
             if !widened {

@@ -23,7 +23,7 @@ fn report(script: &mut Script) -> (u32, Vec<(u32, u32)>) {
 
 #[test]
 fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
-    let mut script = open(Config::linux());
+    let mut script = open(Config { quick_ack: false, ..Config::linux() });
     script.data(0, 1448, 0);
     assert!(script.out().is_empty());
     assert_eq!(script.connection.near_deadline(), at_ms(10 + 40));
@@ -36,10 +36,10 @@ fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
     assert_eq!(script.timer(), at_ms(25 + 40));
     assert_eq!(report(&mut script), (2906, vec![]));
     // Counts of 1 and 3.
-    let mut script = open(Config { delayed_ack_segments: 1, ..Config::linux() });
+    let mut script = open(Config { delayed_ack_segments: 1, quick_ack: false, ..Config::linux() });
     script.data(0, 1448, 0);
     assert_eq!(report(&mut script), (1448, vec![]));
-    let mut script = open(Config { delayed_ack_segments: 3, ..Config::linux() });
+    let mut script = open(Config { delayed_ack_segments: 3, quick_ack: false, ..Config::linux() });
     script.data(0, 10, 0);
     script.data(10, 10, 0);
     assert!(script.out().is_empty());

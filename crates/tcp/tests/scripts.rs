@@ -29,6 +29,7 @@ macro_rules! scripts {
 }
 
 scripts! {
+    linux: loss_while_reducing proportional_ecn_reduction quick_ack_conversation quick_ack_marks quick_ack_repetition quick_ack_start;
     receive_window: bound grows_with_reading stays_with_a_slow_reader without_timestamps;
     rfc1191: finishing_too_big forged outstanding_is_cut_up too_big_again;
     rfc3168: active_open_and_marks answer_that_repeats_the_request late_answer_to_the_first_syn

@@ -131,6 +131,12 @@ pub(crate) static TCP: Table = Table {
             "Acknowledge the first data segment at once instead of delaying, as ns-3 does.",
         ),
         field(
+            "quick_ack",
+            Kind::Boolean,
+            "Acknowledge segments one by one at the start of a connection, after a silence, after data that came again, where \
+             a mark begins to be echoed, and while the receive window grows, as Linux does.",
+        ),
+        field(
             "fin_with_data_acknowledged_twice",
             Kind::Boolean,
             "Acknowledge a FIN twice where the data that it comes with call for an acknowledgement, as ns-3 does.",
@@ -189,6 +195,11 @@ pub(crate) static TCP: Table = Table {
             ]),
             "How marks are fed back. Beside `congestion = \"dctcp\"` the default is `dctcp`, with `ecn = \"active\"`; with \
              `accurate` DCTCP sends ECT(1), which a `dualpi2` queue serves with low latency.",
+        ),
+        field(
+            "proportional_ecn_reduction",
+            Kind::Boolean,
+            "After a mark the window falls over a round trip (proportional rate reduction), as Linux does, instead of at once.",
         ),
         field("pacing", Kind::Boolean, "Pace every control, as Linux's fq does."),
         field("pacing_quantum", Kind::Integer { min: 1, max: 1000 }, "Segments that leave together when paced.")
@@ -271,6 +282,7 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("max_retransmissions", "15"),
             ("time_wait", "60s"),
             ("first_segment_acknowledged_at_once", "false"),
+            ("quick_ack", "true"),
             ("fin_with_data_acknowledged_twice", "false"),
             ("loss_detection", "rack"),
             ("tail_loss_probe", "true"),
@@ -281,6 +293,7 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("limited_transmit", "true"),
             ("ecn", "passive"),
             ("ecn_feedback", "classic"),
+            ("proportional_ecn_reduction", "true"),
             ("pacing", "false"),
             ("pacing_quantum", "2"),
             ("hystart", "true"),
@@ -313,6 +326,7 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("max_retransmissions", "6"),
             ("time_wait", "240s"),
             ("first_segment_acknowledged_at_once", "true"),
+            ("quick_ack", "false"),
             ("fin_with_data_acknowledged_twice", "true"),
             ("loss_detection", "duplicate-acks"),
             ("tail_loss_probe", "false"),
@@ -323,6 +337,7 @@ pub(crate) static PRESETS: [Preset; 2] = [
             ("limited_transmit", "true"),
             ("ecn", "off"),
             ("ecn_feedback", "classic"),
+            ("proportional_ecn_reduction", "false"),
             ("pacing", "false"),
             ("pacing_quantum", "1"),
             ("hystart", "true"),
@@ -418,6 +433,7 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
         keep_alive: tree.get("keep_alive").map(|idle| KeepAlive { idle: idle.duration(), ..KeepAlive::default() }),
         time_wait: tree.duration("time_wait"),
         first_segment_acknowledged_at_once: tree.boolean("first_segment_acknowledged_at_once"),
+        quick_ack: tree.boolean("quick_ack"),
         fin_with_data_acknowledged_twice: tree.boolean("fin_with_data_acknowledged_twice"),
         loss_detection: match tree.choice("loss_detection") {
             "rack" => LossDetection::Rack,
@@ -438,6 +454,7 @@ pub(crate) fn settings(tree: &Tree) -> Tcp {
             "passive" => Ecn::Passive,
             _ => Ecn::Off,
         },
+        proportional_ecn_reduction: tree.boolean("proportional_ecn_reduction"),
         ecn_feedback: match tree.choice("ecn_feedback") {
             "dctcp" => EcnFeedback::Dctcp,
             "accurate" => EcnFeedback::Accurate,

@@ -152,6 +152,7 @@ impl Connection {
     #[inline]
     pub(super) fn fill_data(&mut self, now: Instant, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
         self.fill_header(now, self.numbering.to_wire(outgoing.start), header, out);
+        self.receiver.on_data_sent(now);
         self.pending &= !pending::ACK;
         header.payload_bytes = outgoing.payload_bytes as u16;
         if self.sender.bytes.is_some() && outgoing.payload_bytes > 0 {

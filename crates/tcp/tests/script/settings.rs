@@ -105,10 +105,10 @@ pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
         mss_bytes initial_window_segments send_buffer_bytes receive_buffer_bytes sack timestamps timestamp_tick
         rtt_from_timestamps window_scaling mss_option delayed_ack_segments delayed_ack_timeout nagle min_rto
         initial_rto max_rto loss_detection tail_loss_probe pacing pacing_quantum_segments idle_restart
-        max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once
+        max_syn_retransmissions max_retransmissions time_wait first_segment_acknowledged_at_once quick_ack
         fin_with_data_acknowledged_twice keep_alive user_timeout fin_wait_2_timeout initial_receive_window_bytes
         fast_open black_hole_timeouts
-        dsack dsack_undo eifel frto limited_transmit ecn ecn_feedback
+        dsack dsack_undo eifel frto limited_transmit ecn ecn_feedback proportional_ecn_reduction
     );
     Ok(())
 }
