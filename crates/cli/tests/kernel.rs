@@ -90,7 +90,7 @@ fn cell(flows: &str, flow: &str, column: &str) -> f64 {
     row[header.iter().position(|name| *name == column).expect("the column")].parse().expect("a number")
 }
 
-fn exchange(name: &str, size: &str, bytes: f64) {
+fn exchange(name: &str, size: &str, bytes: f64) -> bool {
     let folder = folder(name);
     let output = run(&folder, &scenario(size));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -123,15 +123,19 @@ fn exchange(name: &str, size: &str, bytes: f64) {
     let ends = facts["kernel"]["ends"].as_array().expect("two ends");
     assert_eq!(ends.len(), 2);
     for end in ends {
-        for option in ["timestamps", "sack", "window_scaling", "ecn"] {
+        for option in ["timestamps", "sack", "window_scaling"] {
             assert_eq!(end["negotiated"][option], true, "{option}: {end}");
         }
     }
+    let ecn = ends.iter().all(|end| end["negotiated"]["ecn"] == true);
     assert_eq!(facts["audit"]["passed"], true);
     std::fs::remove_dir_all(&folder).expect("it is ours");
+    ecn
 }
 
 #[test]
 fn linux_and_our_tcp_understand_each_other() {
-    exchange("kernel-and-model", "100MB", 100e6);
+    // One SYN in a hundred is lost, and sent again without asking for ECN (RFC 3168 section 6.1.1.1): of four SYN segments
+    // in a run, one in twenty-five runs. Three such runs in a row are one in fifteen thousand.
+    assert!((0..3).any(|_| exchange("kernel-and-model", "100MB", 100e6)), "ECN was not agreed on");
 }
