@@ -27,6 +27,6 @@ pub use load::{Direction, Overhead};
 pub use read::Reader;
 pub use shuffle::{Order, Prefill, Schedule, Scheduled};
 pub use target::{Attempt, Plan, Suite, find_target};
-pub use trace::{InMemory, Indexed, Trace};
+pub use trace::{InMemory, Indexed, Renamed, Trace};
 pub use vector::{Adu, ConnectionVector, Kind, PerSide, Side};
 pub use write::{Format, write};

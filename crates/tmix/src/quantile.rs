@@ -101,4 +101,12 @@ mod tests {
         assert_eq!(seen, (0..100).collect::<Vec<_>>());
         assert!(strata(&mut random, 0).is_empty());
     }
+
+    #[test]
+    fn the_greatest_key_gets_the_highest_stratum() {
+        let mut random = Stream::new(1, "x", "strata");
+        let drawn = strata_by_rank(&mut random, &[0.3, 0.9, 0.1, 0.5]);
+        let strata: Vec<usize> = drawn.iter().map(|value| (value * 4.0) as usize).collect();
+        assert_eq!(strata, [1, 3, 0, 2]);
+    }
 }

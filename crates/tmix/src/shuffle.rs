@@ -148,7 +148,7 @@ impl<T: Trace> Scheduled<T> {
         let place = self.next as u64;
         self.next += 1;
         let from = self.width * source;
-        let to = (from + self.width).min(self.length);
+        let to = from.saturating_add(self.width).min(self.length);
         let mut connections = match self.trace.connections(from, to) {
             Ok(connections) => connections,
             Err(error) => {

@@ -209,12 +209,12 @@ fn first_scale<T: Trace>(suite: &Suite, traces: &mut [T]) -> Result<f64, Error> 
         let mut from = Duration::ZERO;
         let (mut bits, mut time) = (0u64, Duration::ZERO);
         while from < length {
-            let to = (from + second).min(length);
+            let to = from.saturating_add(second).min(length);
             for connection in trace.connections(from, to)? {
                 bits += load::estimate(&connection, &suite.overhead, 1.0).bits_towards(suite.direction);
             }
             time += to - from;
-            from += second * 100;
+            from = from.saturating_add(second * 100);
         }
         if !time.is_zero() {
             bps += bits as f64 / time.as_secs_f64();
@@ -249,7 +249,7 @@ fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tr
         // Later connections cannot add to it any more.
         loads.push(bins.bits()[loads.len()] as f64 / bin_bits);
         let judged = &loads[judged_from(loads.len(), prefill)..];
-        let enough = loads.len() >= suite.minimum_bins.max(2 * prefill);
+        let enough = loads.len() >= suite.minimum_bins.max(prefill.saturating_mul(2));
         agreements = if enough && load::is_steady(judged, suite.balance_tolerance) { agreements + 1 } else { 0 };
     }
     let steady = counted_from(&loads, prefill, suite.balance_tolerance);

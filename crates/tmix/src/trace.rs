@@ -85,6 +85,34 @@ impl Trace for InMemory {
     }
 }
 
+/// A trace under another name, so that one trace can be played several times, each time shuffled differently.
+#[derive(Clone, Debug)]
+pub struct Renamed<T> {
+    name: String,
+    trace: T,
+}
+
+impl<T: Trace> Renamed<T> {
+    /// This trace under this name.
+    pub fn new(trace: T, name: impl Into<String>) -> Self {
+        Renamed { name: name.into(), trace }
+    }
+}
+
+impl<T: Trace> Trace for Renamed<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> Duration {
+        self.trace.length()
+    }
+
+    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+        self.trace.connections(from, to)
+    }
+}
+
 /// A trace in a file, with an index.
 #[derive(Debug)]
 pub struct Indexed {

@@ -223,3 +223,14 @@ fn epochs_are_exchanges() {
     assert_eq!(count("SEQ 0 1 1 2\n< 1\n> 1\n< 1\n< 1\n"), 3);
     assert_eq!(count("SEQ 0 1 1 2\n> 1\n> 1\n"), 2);
 }
+
+#[test]
+fn times_are_written_to_the_nearest_microsecond_and_waits_stay_above_0() {
+    let mut connection = read("CONC 0 1 1 1 2\nr 5\nt> 7\nc> 1\nt< 7\nc< 1\n").remove(0);
+    connection.start = Duration::from_nanos(1_499);
+    connection.rtt = Some(Duration::from_nanos(1_500));
+    connection.body[0].send_wait = Duration::from_nanos(1);
+    connection.body[1].send_wait = Duration::ZERO;
+    let expected = "C 1 1 1 1 2\nr 2\nI 1 0 1\nA 0 0 1\nI 1 0 0\nA 1 0 0\n";
+    assert_eq!(written(&connection, Format::Alternate), expected);
+}

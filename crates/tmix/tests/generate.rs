@@ -142,3 +142,24 @@ fn the_nine_offer_what_the_drafts_tables_imply() {
         assert!((one / (reverse / 9.0) - 1.0).abs() < 0.07, "{reverse_of:?}");
     }
 }
+
+#[test]
+fn within_a_second_size_does_not_depend_on_time() {
+    // The mean rank by bytes of a second's first half is that of its last: of 9 x 60 seconds of some 115 connections, the
+    // mean of 57 uniform ranks differs from 1/2 by 0.29 / sqrt(57 x 540) = 0.0017; five of these.
+    let mut sum = 0.0;
+    let mut count = 0.0;
+    for trace in Synthetic::suite(1, generate::LENGTH) {
+        for second in 0..60 {
+            let bytes: Vec<u64> =
+                trace.second(second).iter().map(|one| one.bytes(Side::Initiator) + one.bytes(Side::Acceptor)).collect();
+            for one in &bytes[..bytes.len() / 2] {
+                let below = bytes.iter().filter(|other| *other < one).count() as f64;
+                sum += (below + 0.5) / bytes.len() as f64;
+                count += 1.0;
+            }
+        }
+    }
+    let mean = sum / count;
+    assert!((mean - 0.5).abs() < 0.0085, "{mean}");
+}

@@ -143,3 +143,17 @@ fn what_cannot_be_is_said() {
     let refusal = refused(&suite, vec![InMemory::new("r4s1", Duration::from_secs(3000), burst)]);
     assert!(refusal.contains("no scale gives a steady load of 60.0 %"), "{refusal}");
 }
+
+#[test]
+fn an_experiment_may_correct_its_prefill() {
+    let mut traces = Synthetic::suite(1, generate::LENGTH);
+    let suite = Suite { capacity: Rate::from_megabits_per_second(400), ..access(0.6, 1) };
+    let suite = Suite { prefill: Duration::from_secs(20), ..suite };
+    let interval = |suite: &Suite, traces: &mut [Synthetic]| {
+        let schedule = suite.schedule(2.0, Duration::from_secs(100), traces).expect("it can be scheduled");
+        schedule.prefill.interval.as_secs_f64()
+    };
+    let whole = interval(&suite, &mut traces);
+    let corrected = interval(&Suite { prefill_correction: 0.65, ..suite }, &mut traces);
+    assert!(whole > 1.0 && (corrected / whole - 0.65).abs() < 1e-6, "{corrected} of {whole}");
+}

@@ -1,6 +1,6 @@
 //! Traces in files and in memory: an interval is an interval, whatever the order of the file.
 
-use fullpipe_tmix::{ConnectionVector, Format, InMemory, Indexed, Reader, Synthetic, Trace, write};
+use fullpipe_tmix::{ConnectionVector, Format, InMemory, Indexed, Reader, Renamed, Synthetic, Trace, write};
 use fullpipe_units::Duration;
 use std::path::PathBuf;
 
@@ -47,6 +47,30 @@ fn a_file_gives_what_memory_gives_in_any_order_of_file_and_intervals() {
         }
     }
     assert_eq!(Indexed::open(&file("r6s1.org", b""), false).expect("empty").name(), "r6s1");
+}
+
+#[test]
+fn an_interval_has_its_beginning_and_not_its_end() {
+    let text = b"SEQ 1000000 1 1 1\n> 10\nSEQ 2000000 1 1 2\n> 10\nSEQ 3000000 1 1 3\n> 10\n";
+    let mut indexed = Indexed::open(&file("whole-seconds.org", text), false).expect("it is well formed");
+    let all: Vec<_> = Reader::new(&text[..], "x").map(|one| one.expect("it is well formed")).collect();
+    let mut memory = InMemory::new("x", Duration::from_secs(3), all.clone());
+    let (from, to) = seconds(1, 2);
+    assert_eq!(indexed.connections(from, to).expect("it is there"), all[..1]);
+    assert_eq!(memory.connections(from, to).expect("it is there"), all[..1]);
+    // What starts at a trace's end is not in it.
+    let (from, to) = seconds(0, 9);
+    assert_eq!(memory.connections(from, to).expect("it is there"), all[..2]);
+    assert_eq!(indexed.length(), Duration::from_secs(4));
+}
+
+#[test]
+fn a_trace_under_another_name_is_the_same_trace() {
+    let trace = Synthetic::new(1, "r4s1", Duration::from_secs(5)).expect("one of the nine");
+    let mut renamed = Renamed::new(trace.clone(), "r4s1 at B");
+    let (from, to) = seconds(1, 3);
+    assert_eq!((renamed.name(), renamed.length()), ("r4s1 at B", Duration::from_secs(5)));
+    assert_eq!(renamed.connections(from, to).expect("it is made"), [trace.second(1), trace.second(2)].concat());
 }
 
 #[test]
