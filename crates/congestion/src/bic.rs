@@ -50,7 +50,6 @@ impl Search {
     fn next_step(&mut self, cwnd_bytes: u64, mss: f64) {
         let distance = (self.max_bytes - cwnd_bytes as f64) / mss;
         self.step_segments = if distance > S_MIN {
-            self.probing = false;
             (distance / 2.0).clamp(S_MIN, S_MAX)
         } else if self.probing {
             (self.step_segments * 2.0).min(S_MAX)
@@ -93,6 +92,10 @@ impl Law for Bic {
 
     fn undo(&mut self) {
         self.search = self.before;
+    }
+
+    fn restart(&mut self, _now: Instant) {
+        self.search = Search { max_bytes: self.search.max_bytes, ..Search::default() };
     }
 
     fn inspect(&self, out: &mut Vec<(&'static str, f64)>) {

@@ -15,7 +15,8 @@
 //! **Source.** Leith and Shorten, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths,
 //! draft-leith-tcp-htcp-06 (2008), section 2, without its scaling by the round-trip time, which is optional. The
 //! smallest round-trip time is that of the connection; the throughput is the largest of an epoch, from a moving average
-//! over its rounds with weight 1/4 as in Linux 6.12 `net/ipv4/tcp_htcp.c`. A time-out takes half.
+//! over its rounds with weight 1/4 as in Linux 6.12 `net/ipv4/tcp_htcp.c`. A time-out takes half. Time in which nothing is
+//! sent counts into D as well.
 
 use crate::control::{Ack, Control};
 use crate::law::{Cause, Law};
@@ -91,11 +92,11 @@ impl Htcp {
         self.round_at = now;
     }
 
-    /// Beta of the epoch that ends now.
+    /// Beta of the epoch that ends now. Nothing is steady in the first, before which there was no throughput.
     fn backoff(&self) -> f64 {
         let Epoch { largest, previous, largest_rtt, .. } = self.epoch;
-        let steady = (largest - previous).abs() <= CHANGE * previous;
-        if previous == 0.0 || !steady || largest_rtt.is_zero() {
+        let steady = (largest - previous).abs() < CHANGE * previous;
+        if !steady || largest_rtt.is_zero() {
             return BETA_MIN;
         }
         let ratio = self.smallest_rtt.as_nanos() as f64 / largest_rtt.as_nanos() as f64;

@@ -180,6 +180,34 @@ fn cubic_under_periodic_loss_follows_its_response_function() {
     }
 }
 
+/// Controls under periodic loss against the laws of their papers, with the round trip of recovery that follows each
+/// reduction and in which nothing grows. W is the window at a loss, in segments, N those from loss to loss.
+#[test]
+fn window_laws_under_periodic_loss() {
+    for (control, every, expected) in [
+        // RFC 3649 table 3 (growth of 38 round trips there, so that recovery shows little).
+        ("highspeed", 10_000, 263.0),
+        // Growth by 0.01 per segment over W/8, and 7/8 W in recovery: N = 13.375 W; 100 ln(8/7) + 1 = 14.353 round trips.
+        ("scalable", 10_000, 10_000.0 / 14.353),
+        ("yeah", 10_000, 10_000.0 / 14.353),
+        // rho = 4, 16 segments per round trip: N = 3 W^2 / 128 + W/2, W = 642.6; W/32 + 1 = 21.08 round trips.
+        ("hybla", 10_000, 10_000.0 / 21.08),
+        // From 4/5 W by one: N = 0.18 W^2 + 0.8 W, W = 233.5; W/5 + 1 = 47.70 round trips.
+        ("veno", 10_000, 10_000.0 / 47.70),
+        // Losses every three seconds, 0.1 s of each in recovery: from 0.8 W by 0.4 alpha(D) per round trip, with A(D) = D +
+        // 5 (D-1)^2 + (D-1)^3/12 the integral of alpha. W/5 = 4 (A(3) - 0.1) = 94.27, N = 11 986 (29 round trips of 377
+        // and 40 * 16.87 on top, and the 377 of recovery).
+        ("htcp", 11_986, 399.5),
+        // The paper's response function for W = 1600: 5 steps of 32 and 13.97 of binary search, 29 587 segments; and 1400
+        // in recovery.
+        ("bic", 30_987, 30_987.0 / 19.97),
+    ] {
+        let measured = segments_per_round_trip(control, &periodic(every), 1, 150, 300, 1);
+        println!("{control} 1/{every}: measured {measured:.3}, expected {expected:.3}");
+        assert!((measured / expected - 1.0).abs() < 0.10, "{control}: {measured} measured, {expected} expected");
+    }
+}
+
 /// Mean segments per round trip of Reno when each segment is lost with probability `p`, from the stationary chain of
 /// windows at the begin of recovery.
 ///

@@ -1,6 +1,7 @@
 //! BIC: the search by hand, and the response function of its paper.
 
 use crate::simulator::{Flow, MSS};
+use fullpipe_congestion::Controller;
 use fullpipe_congestion::bic::Bic;
 use fullpipe_congestion::law::Governed;
 
@@ -81,6 +82,10 @@ fn small_windows_are_renos() {
     assert!((flow.window() - 13.0).abs() < 0.2, "{}", flow.window());
     flow.run_until(0.9);
     assert!(flow.window() > 25.0, "{}", flow.window());
+    // Fourteen are enough: as fast as slow start, not 1/14 for each acknowledgement.
+    flow.control.cwnd_bytes = 14 * MSS;
+    flow.ack(1);
+    assert_eq!(flow.control.cwnd_bytes, 15 * MSS);
 }
 
 #[test]
@@ -94,6 +99,27 @@ fn without_a_maximum_it_looks_for_one() {
     flow.control.cwnd_bytes = 1_000 * MSS;
     flow.time_out(false);
     assert_eq!((flow.control.ssthresh_bytes, max_segments(&flow)), (500 * MSS, 0.0));
+}
+
+#[test]
+fn after_a_pause_it_searches_again_below_the_maximum() {
+    // Far beyond the maximum of 1000, at 32 segments per round trip; then ten segments left and slow start up to 952: 24
+    // of the 48 segments missing.
+    let mut flow = flow(1_000);
+    flow.lose();
+    flow.run_until(4.0);
+    assert!(flow.window() > 1_200.0 && flow.value("step_segments") == 32.0);
+    let now = flow.now();
+    flow.controller.on_idle_restart(&mut flow.control, now);
+    (flow.control.cwnd_bytes, flow.control.ssthresh_bytes) = (952 * MSS, MSS);
+    flow.ack(1);
+    assert_eq!((flow.value("step_segments"), max_segments(&flow)), (24.0, 1_000.0));
+    // And beyond it slowly again.
+    while flow.control.cwnd_bytes < 1_000 * MSS {
+        flow.ack(1);
+    }
+    flow.ack(1);
+    assert_eq!(flow.value("step_segments"), 1.0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
 use crate::simulator::{Flow, MSS};
+use fullpipe_congestion::Controller;
 use fullpipe_congestion::htcp::Htcp;
 use fullpipe_congestion::law::Governed;
 use fullpipe_units::{Duration, Instant};
@@ -80,6 +81,27 @@ fn a_change_of_the_throughput_makes_it_half() {
         // From then on it is what is expected.
         assert!((epoch(&mut script, bytes, 160) - 0.625).abs() < 1e-9);
     }
+}
+
+#[test]
+fn the_largest_throughput_of_an_epoch_counts() {
+    // 130 for a while in an epoch of 100: the next one of 100 is a fall by 23 %.
+    let mut script = Script::new("htcp", 0);
+    epoch(&mut script, 100_000, 160);
+    script.rounds(30, Step { acked: 130_000, ..STEP });
+    epoch(&mut script, 100_000, 160);
+    assert_eq!(epoch(&mut script, 100_000, 160), 0.5);
+}
+
+#[test]
+fn time_counts_from_the_start_of_the_connection() {
+    // Established at 100 s: half a second later five segments more, one per round trip.
+    let mut flow = flow(100, 0.1);
+    flow.now_seconds = 100.0;
+    let now = flow.now();
+    flow.controller.on_established(&mut flow.control, now, None);
+    flow.run_until(100.5);
+    assert!((flow.window() - 105.0).abs() < 0.1, "{}", flow.window());
 }
 
 #[test]

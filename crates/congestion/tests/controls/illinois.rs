@@ -89,6 +89,21 @@ fn five_rounds_of_low_delay_come_before_the_largest_growth() {
 }
 
 #[test]
+fn the_wait_for_low_delay_ends_with_it() {
+    let mut script = known_delays();
+    single(&mut script, 150_000);
+    for _ in 0..5 {
+        single(&mut script, 101_000);
+    }
+    script.control.cwnd_bytes = 10 * MSS;
+    single(&mut script, 101_000);
+    assert_eq!(script.value("alpha"), 1.0);
+    script.control.cwnd_bytes = 100 * MSS;
+    single(&mut script, 101_000);
+    assert_eq!(script.value("alpha"), 10.0);
+}
+
+#[test]
 fn small_windows_and_timeouts_are_renos() {
     for (window, alpha, beta) in [(14, 1.0, 0.5), (15, 10.0, 0.125)] {
         let mut script = Script::avoiding("illinois", window);

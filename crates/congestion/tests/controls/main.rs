@@ -12,6 +12,7 @@ mod illinois;
 mod laws;
 mod pipe;
 mod properties;
+mod reference;
 mod reno;
 mod scalable;
 mod script;
