@@ -98,10 +98,12 @@ impl<O: Observer> Network<O> {
         let packet = self.arena.get(handle);
         let source = self.directory.ends(packet.flow)?.source.node;
         let protocol = match packet.content {
-            Content::Wire { purpose: Purpose::Settled, .. } | Content::Fragment { .. } | Content::Arp { .. } => {
-                return None;
-            }
+            Content::Wire { purpose: Purpose::Settled, .. } | Content::Arp { .. } => return None,
             Content::Wire { protocol, .. } => protocol,
+            Content::Fragment { whole, .. } => match self.arena.get(whole).content {
+                Content::Wire { purpose: Purpose::Arrive | Purpose::Expire, protocol, .. } => protocol,
+                _ => return None,
+            },
             Content::Tcp(_) => wire::TCP,
             Content::Udp { .. } => wire::UDP,
         };

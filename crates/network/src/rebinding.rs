@@ -237,31 +237,36 @@ impl<O: Observer> Network<O> {
         let packet = *self.arena.get(handle);
         let host = self.directory.ends(packet.flow).map(|ends| ends.source.node);
         let Some(rebinder) = self.rebinders.get_mut(&rebinding.number) else { return true };
-        match packet.content {
-            Content::Udp { .. } => rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side),
-            Content::Wire { protocol: wire::UDP, .. } => {
-                let Some(bytes) = self.arena.payload(packet.payload) else { return true };
-                let Some(translation) = rebinder.translation(rebinding.side, now, arrival, bytes, host) else {
-                    return false;
-                };
-                let mut changed = bytes.to_vec();
-                if translation.apply(&mut changed).is_err() {
-                    return false;
-                }
-                self.arena.replace_payload(handle, Bytes::from(changed));
-                true
-            }
-            // What has been cut on the way has no ports either.
-            Content::Fragment { whole, .. } => {
-                !matches!(self.arena.get(whole).content, Content::Wire { protocol: wire::UDP, .. })
-            }
-            _ => true,
+        if let Content::Udp { .. } = packet.content {
+            return rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
         }
+        // Ports stand in the whole packet.
+        let whole = match packet.content {
+            Content::Fragment { whole, .. } => self.arena.get(whole),
+            _ => &packet,
+        };
+        let Content::Wire { protocol: wire::UDP, .. } = whole.content else { return true };
+        let (bytes, whole) = (self.arena.payload(packet.payload), self.arena.payload(whole.payload));
+        let (Some(bytes), Some(whole)) = (bytes, whole) else { return true };
+        let Some(translation) = rebinder.translation(rebinding.side, now, arrival, whole, host) else {
+            return false;
+        };
+        let mut changed = bytes.to_vec();
+        if translation.apply(&mut changed).is_err() {
+            return false;
+        }
+        self.arena.replace_payload(handle, Bytes::from(changed));
+        true
+    }
+
+    /// Whether any translator rebinds.
+    pub fn has_rebinding(&self) -> bool {
+        !self.rebinders.is_empty()
     }
 }
 
 impl Rebinder {
-    /// How a real program's datagram changes; `None`: it is dropped. Fragments have no ports and are dropped, too.
+    /// How a real program's datagram changes; `None`: it is dropped. What entered as a fragment has no ports and is dropped, too.
     fn translation(
         &mut self,
         side: RebindingSide,

@@ -144,7 +144,12 @@ impl Gateway {
         }
         match self.pieces.whole(network.now(), bytes) {
             Ok(Some(whole)) => match Summary::of(&whole) {
-                Ok(summary) => self.enter_toward(world, network, (from, to), &summary, &whole),
+                Ok(summary) => {
+                    // What its source has cut, it may cut again.
+                    let dont_fragment = summary.dont_fragment && summary.version == IpVersion::V4;
+                    let summary = Summary { dont_fragment, ..summary };
+                    self.enter_toward(world, network, (from, to), &summary, &whole);
+                }
                 Err(_) => self.refused.malformed += 1,
             },
             Ok(None) => {}

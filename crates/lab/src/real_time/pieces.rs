@@ -66,5 +66,6 @@ impl Pieces {
 
 /// Whether fragments on the way are needed as one packet.
 pub(super) fn need_whole<O: fullpipe_record::Observer>(network: &Network<O>, summary: &Summary, to_real: bool) -> bool {
-    summary.fragment.is_some() && (!to_real || (network.has_nats() && summary.version == IpVersion::V4))
+    let is_translated = network.has_rebinding() || (network.has_nats() && summary.version == IpVersion::V4);
+    summary.fragment.is_some() && (!to_real || is_translated)
 }

@@ -285,25 +285,27 @@ fn a_port_is_looked_up_at_the_router() {
     assert_eq!(counters(&ran), (1, 0));
 }
 
+/// A part of the 2000 bytes of a datagram to port 9 of 10.0.0.2.
+fn part(from: (u8, u16), hops_left: u8, offset: usize, length: usize) -> Vec<u8> {
+    let payload: Vec<u8> = (0..1992).map(|n| n as u8).collect();
+    let ends = ([10, 0, 0, from.0], [10, 0, 0, 2]);
+    let ip = Ipv4Header::new(2000, hops_left, ip_number::UDP, ends.0, ends.1).expect("short");
+    let udp = UdpHeader::with_ipv4_checksum(from.1, 9, &ip, &payload).expect("short");
+    let body = [&udp.to_bytes()[..], &payload].concat();
+    let mut ip = Ipv4Header::new(length as u16, hops_left, ip_number::UDP, ends.0, ends.1).expect("short");
+    (ip.dont_fragment, ip.identification) = (false, 99);
+    ip.more_fragments = offset + length < 2000;
+    ip.fragment_offset = ((offset / 8) as u16).try_into().expect("in range");
+    ip.header_checksum = ip.calc_header_checksum();
+    [&ip.to_bytes()[..], &body[offset..offset + length]].concat()
+}
+
 /// A datagram of 2000 bytes in two fragments of a 1500-byte link, of which the second comes first.
 #[test]
 fn fragments_are_translated_also_out_of_order() {
-    let whole = |from: (u8, u16), hops_left, offset: usize, length: usize| {
-        let payload: Vec<u8> = (0..1992).map(|n| n as u8).collect();
-        let ends = ([10, 0, 0, from.0], [10, 0, 0, 2]);
-        let ip = Ipv4Header::new(2000, hops_left, ip_number::UDP, ends.0, ends.1).expect("short");
-        let udp = UdpHeader::with_ipv4_checksum(from.1, 9, &ip, &payload).expect("short");
-        let body = [&udp.to_bytes()[..], &payload].concat();
-        let mut ip = Ipv4Header::new(length as u16, hops_left, ip_number::UDP, ends.0, ends.1).expect("short");
-        (ip.dont_fragment, ip.identification) = (false, 99);
-        ip.more_fragments = offset + length < 2000;
-        ip.fragment_offset = ((offset / 8) as u16).try_into().expect("in range");
-        ip.header_checksum = ip.calc_header_checksum();
-        [&ip.to_bytes()[..], &body[offset..offset + length]].concat()
-    };
     let (out, ran) =
-        translated(&[(1_000, CLIENT, whole((1, 5000), 64, 1480, 520)), (2_000, CLIENT, whole((1, 5000), 64, 0, 1480))]);
-    let expected = [(SERVER, whole((3, 20_000), 63, 0, 1480)), (SERVER, whole((3, 20_000), 63, 1480, 520))];
+        translated(&[(1_000, CLIENT, part((1, 5000), 64, 1480, 520)), (2_000, CLIENT, part((1, 5000), 64, 0, 1480))]);
+    let expected = [(SERVER, part((3, 20_000), 63, 0, 1480)), (SERVER, part((3, 20_000), 63, 1480, 520))];
     assert_eq!(out, expected);
     assert_eq!(counters(&ran), (1, 0));
     assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
@@ -389,4 +391,28 @@ fn errors_about_nothing_do_not_leave() {
     let (out, ran) = translated(&[(1_000, CLIENT, icmp(Icmpv4Type::DestinationUnreachable(Port), 1, 2, 64, &about))]);
     assert_eq!(out, []);
     assert_eq!(counters(&ran), (0, 1));
+}
+
+/// After a rebinding at 10 ms, all fragments of a datagram have the port that a small datagram before them got.
+#[test]
+fn a_rebinding_translates_fragments() {
+    let scenario =
+        super::SCENARIO.replacen("framing = \"0B\"", "framing = \"0B\"\nrebinding = { first = \"10ms\" }", 1);
+    let small = datagram((1, 5000), (2, 9), 64, true);
+    let sent = [
+        (1_000, small.clone()),
+        (20_000, small),
+        (30_000, part((1, 5000), 64, 1480, 520)),
+        (30_000, part((1, 5000), 64, 0, 1480)),
+    ];
+    let frames = sent.into_iter().map(|(at, ip)| (at, arrival(at, CLIENT, frame(&ip))));
+    let ran = run_scenario(&scenario, with(frames), AfterStall::CatchUp);
+    let out: Vec<_> = ran.machine.sent.iter().map(|(_, _, bytes)| bytes[14..].to_vec()).collect();
+    let [first, rebound, ..] = out.as_slice() else { panic!("{out:?}") };
+    let port = u16::from_be_bytes([rebound[20], rebound[21]]);
+    assert_eq!(first[20..22], 5000_u16.to_be_bytes());
+    assert_ne!(port, 5000, "drawn from 65 535");
+    let outside = (1, port);
+    let expected = [datagram(outside, (2, 9), 64, true), part(outside, 64, 0, 1480), part(outside, 64, 1480, 520)];
+    assert_eq!(out[1..], expected);
 }
