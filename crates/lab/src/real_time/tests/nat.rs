@@ -416,3 +416,26 @@ fn a_rebinding_translates_fragments() {
     let expected = [datagram(outside, (2, 9), 64, true), part(outside, 64, 0, 1480), part(outside, 64, 1480, 520)];
     assert_eq!(out[1..], expected);
 }
+
+/// A router behind the translator speaks to the outside by the translator's address.
+#[test]
+fn routers_inside_do_not_show_themselves() {
+    use etherparse::icmpv4::TimeExceededCode;
+    let link = |from: &str, to: &str| {
+        format!("[[link]]\nname = '{from}'\nfrom = '{from}'\nto = '{to}'\nrate = '1Gbit/s'\ndelay = '1ms'\n")
+    };
+    let (links, rest) = (LONGER.find("link = [").expect("links"), LONGER.find("[[nat]]").expect("a translator"));
+    let nodes = LONGER[..links].replace("{ name = \"far\" }", "{ name = \"inner\" }");
+    let links = link("client", "inner") + &link("inner", "home") + &link("home", "server");
+    let scenario = nodes + &links + &LONGER[rest..];
+    let (client, server, outside) = ((1, 5000), (2, 9), (3, 20_000));
+    let sent =
+        [(1_000, CLIENT, datagram(client, server, 64, true)), (10_000, SERVER, datagram(server, outside, 2, true))];
+    let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
+    let ran = run_scenario(&scenario, with(frames), AfterStall::CatchUp);
+    let [_, (_, SERVER, said)] = ran.machine.sent.as_slice() else { panic!("{:?}", ran.machine.sent) };
+    let exceeded = Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit);
+    let expected = icmp(exceeded, 3, 2, 63, &datagram(server, outside, 1, true));
+    assert_eq!(said[14 + 12..], expected[12..]);
+    assert_eq!(said[14 + 8], 63);
+}
