@@ -13,10 +13,11 @@
 use crate::control::{Ack, Control};
 use crate::hystart_linux::LinuxHyStart;
 use crate::window;
+use fullpipe_units::Duration;
 
-const MIN_RTT_THRESH_US: u32 = 4_000;
-const MAX_RTT_THRESH_US: u32 = 16_000;
-const MIN_RTT_DIVISOR: u32 = 8;
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u8 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u8 = 5;
@@ -47,6 +48,11 @@ pub struct HyStart {
     phase: Phase,
     paced: bool,
     linux: Option<Box<LinuxHyStart>>,
+}
+
+/// By how much a round-trip time must grow to show a queue; Linux's HyStart has the same.
+pub(crate) fn delay_threshold(rtt: Duration) -> Duration {
+    (rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
 
 impl HyStart {
@@ -113,8 +119,10 @@ impl HyStart {
     fn judge(&mut self) {
         match self.phase {
             Phase::SlowStart if self.last_round_min_us != INFINITY => {
-                let threshold = (self.last_round_min_us / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH_US, MAX_RTT_THRESH_US);
-                if self.current_round_min_us >= self.last_round_min_us.saturating_add(threshold) {
+                let last = Duration::from_micros(self.last_round_min_us.into());
+                let current = Duration::from_micros(self.current_round_min_us.into());
+                // In whole microseconds, as the samples are.
+                if current >= last + Duration::from_micros(delay_threshold(last).as_nanos() / 1_000) {
                     self.baseline_min_us = self.current_round_min_us;
                     self.css_rounds = 0;
                     self.phase = Phase::Conservative;
@@ -150,23 +158,20 @@ impl HyStart {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod fixture {
     use super::*;
-    use crate::catalogue::{Options, WITH_HYSTART, create};
-    use crate::control::Control;
-    use fullpipe_units::{Duration, Instant};
+    use fullpipe_units::Instant;
 
-    const MSS: u64 = 1_448;
-
-    fn ack(rtt_us: u64, round_start: bool) -> Ack {
+    /// An acknowledgement of a segment of 1448 bytes in slow start.
+    pub(crate) fn ack(now: Instant, rtt: Duration, round_start: bool) -> Ack {
         Ack {
-            now: Instant::ZERO,
-            acked_bytes: MSS,
-            cumulative_bytes: MSS,
+            now,
+            acked_bytes: 1_448,
+            cumulative_bytes: 1_448,
             lost_bytes: 0,
-            rtt: Some(Duration::from_micros(rtt_us)),
-            smoothed_rtt: Duration::from_micros(rtt_us),
-            min_rtt: Duration::from_micros(rtt_us),
+            rtt: Some(rtt),
+            smoothed_rtt: rtt,
+            min_rtt: rtt,
             ack_delay: Duration::ZERO,
             one_way_delay: None,
             prior_in_flight_bytes: 0,
@@ -181,6 +186,20 @@ mod tests {
             ce_packets: 0,
             ce_bytes: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{Options, WITH_HYSTART, create};
+    use crate::control::Control;
+    use fullpipe_units::Instant;
+
+    const MSS: u64 = 1_448;
+
+    fn ack(rtt_us: u64, round_start: bool) -> Ack {
+        fixture::ack(Instant::ZERO, Duration::from_micros(rtt_us), round_start)
     }
 
     /// A round of so many samples, all alike; the phase after it.

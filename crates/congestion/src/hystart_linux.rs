@@ -12,14 +12,13 @@
 //! here. A round trip is counted by delivery.
 
 use crate::control::Ack;
+use crate::hystart::delay_threshold;
 use fullpipe_units::{Duration, Instant};
 
 const LOW_WINDOW_SEGMENTS: u64 = 16;
 const ACK_SPACING: Duration = Duration::from_millis(2);
 const BURST_ALLOWANCE: Duration = Duration::from_millis(1);
 const SAMPLES: u8 = 8;
-const MIN_GROWTH: Duration = Duration::from_millis(4);
-const MAX_GROWTH: Duration = Duration::from_millis(16);
 
 /// The state of Linux's HyStart.
 #[derive(Clone, Debug)]
@@ -75,38 +74,17 @@ impl LinuxHyStart {
             self.samples += 1;
             return false;
         }
-        of_round > smallest.saturating_add((smallest / 8).clamp(MIN_GROWTH, MAX_GROWTH))
+        of_round > smallest.saturating_add(delay_threshold(smallest))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hystart;
 
     fn ack(at_ms: f64, rtt_ms: u64, round_start: bool) -> Ack {
-        let rtt = Duration::from_millis(rtt_ms);
-        Ack {
-            now: Instant::from_nanos((at_ms * 1e6) as u64),
-            acked_bytes: 1448,
-            cumulative_bytes: 1448,
-            lost_bytes: 0,
-            rtt: Some(rtt),
-            smoothed_rtt: rtt,
-            min_rtt: rtt,
-            ack_delay: Duration::ZERO,
-            one_way_delay: None,
-            prior_in_flight_bytes: 0,
-            in_flight_bytes: 0,
-            delivered_bytes: 0,
-            round_count: 0,
-            round_start,
-            rate: None,
-            app_limited: false,
-            cwnd_limited: true,
-            in_recovery: false,
-            ce_packets: 0,
-            ce_bytes: 0,
-        }
+        hystart::fixture::ack(Instant::from_nanos((at_ms * 1e6) as u64), Duration::from_millis(rtt_ms), round_start)
     }
 
     /// A path of 20 ms: a train is too long beyond (20 + 1) / 2 = 10.5 ms, paced beyond 21 ms.

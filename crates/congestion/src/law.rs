@@ -84,8 +84,9 @@ impl<L: Law> Governed<L> {
         let growth = self.most_bytes(ack.acked_bytes);
         let room = control.ssthresh_bytes - control.cwnd_bytes;
         control.cwnd_bytes += growth.min(room);
+        // `as` saturates.
         let used = (room as f64 / self.law.slow_start_segments()).ceil() as u64;
-        if growth <= room { 0 } else { ack.acked_bytes.saturating_sub(used) }
+        ack.acked_bytes.saturating_sub(used)
     }
 
     /// Growth of slow start for so many bytes acknowledged.
