@@ -180,7 +180,9 @@ fn strange_round_trip_times_and_windows_are_no_trouble() {
                 let mut script = Script::avoiding(name, 1);
                 for acked in [0, 1, MSS, u64::MAX >> 20] {
                     script.control.cwnd_bytes = window;
-                    script.rounds(4, Step { rtt, acked, wait: Duration::ZERO, ..STEP });
+                    let step = Step { rtt, acked, wait: Duration::ZERO, ..STEP };
+                    script.rounds(4, Step { new_round: false, ..step });
+                    script.rounds(2, step);
                     script.enter_recovery(window);
                     script.leave_recovery(true);
                     script.time_out();
