@@ -16,7 +16,7 @@ use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment, Statistic
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
-use fullpipe_workload::{Application, Io, Progress, StreamId};
+use fullpipe_workload::{Application, Io, OpenOptions, Progress, StreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ pub(crate) struct TcpMaker {
     tls: Option<tls::Settings>,
     /// Who makes the control, if not the catalogue.
     plugged: Option<Box<ControlMaker>>,
+    /// Settings of connections that differ from the others, by segment size and receive buffer.
+    special: BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>,
 }
 
 impl TcpMaker {
@@ -58,6 +60,7 @@ impl TcpMaker {
             fast_open_known: settings.fast_open_known,
             tls: settings.tls,
             plugged: None,
+            special: BTreeMap::new(),
         })
     }
 
@@ -71,6 +74,27 @@ impl TcpMaker {
             ));
         }
         Ok(TcpMaker { control: control.name().into(), plugged: Some(Box::new(maker)), ..self })
+    }
+
+    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    fn config(&mut self, options: &OpenOptions, end: usize) -> Arc<fullpipe_tcp::Config> {
+        if *options == OpenOptions::default() {
+            return self.config.clone();
+        }
+        let mss_bytes = options.mss_bytes.map_or(self.config.mss_bytes, |mss| mss[end].clamp(1, 65_000));
+        let buffer_bytes = options.receive_buffer_bytes.map_or(self.config.receive_buffer_bytes, |bytes| bytes[end]);
+        // Room for a segment there must be.
+        let buffer_bytes = buffer_bytes.max(u64::from(mss_bytes));
+        let special = self.special.entry((mss_bytes, buffer_bytes));
+        let usual = &self.config;
+        let make = || {
+            Arc::new(fullpipe_tcp::Config {
+                mss_bytes,
+                receive_buffer_bytes: buffer_bytes,
+                ..fullpipe_tcp::Config::clone(usual)
+            })
+        };
+        special.or_insert_with(make).clone()
     }
 
     /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.
@@ -148,6 +172,8 @@ struct Core {
     beside: Beside,
     /// Seed and names: random streams are named after flows, not after their place in the file.
     scenario: Arc<Scenario>,
+    /// Options of conversations whose acceptor has not heard of them yet.
+    options: BTreeMap<u32, OpenOptions>,
     /// Fast Open: what a client (first) remembers of a server.
     fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
     /// From this acknowledgement on, receivers lie (a fault for the auditor); 0: never.
@@ -193,6 +219,7 @@ impl World {
                 touched: Vec::new(),
                 beside: Beside::default(),
                 scenario,
+                options: BTreeMap::new(),
                 fast_open: BTreeMap::new(),
                 lie_from,
                 acknowledgements: 0,
@@ -550,7 +577,7 @@ impl Core {
     }
 
     /// The active side of a new conversation of a flow.
-    fn open(&mut self, network: &mut Network<Witness>, flow: u32) -> u32 {
+    fn open(&mut self, network: &mut Network<Witness>, flow: u32, options: &OpenOptions) -> u32 {
         let opened = self.opened[flow as usize];
         self.opened[flow as usize] += 1;
         let conversation = if opened == 0 {
@@ -567,13 +594,16 @@ impl Core {
         };
         let initial_sequence = self.draw(conversation, "initiator", "initial-sequence") as u32;
         let seed = self.draw(conversation, "initiator", "congestion");
-        let described = &self.flows[flow as usize];
-        let Some(tcp) = &described.tcp else { return NONE };
+        let Some(tcp) = &mut self.flows[flow as usize].tcp else { return NONE };
         let control = tcp.controller(seed, opened, true);
-        let connection = Connection::client(tcp.config.clone(), control, initial_sequence, network.now());
+        let connection = Connection::client(tcp.config(options, 0), control, initial_sequence, network.now());
+        if *options != OpenOptions::default() {
+            self.options.insert(conversation as u32, *options);
+        }
         let mut connection = self.with_fast_open_entry(connection, flow);
         let described = &self.flows[flow as usize];
-        let mut tls = tcp.tls.map(|settings| Box::new(Session::client(settings)));
+        let settings = described.tcp.as_ref().and_then(|tcp| tcp.tls);
+        let mut tls = settings.map(|settings| Box::new(Session::client(settings)));
         if let Some(session) = &mut tls {
             session.start(&mut connection);
         }
@@ -649,11 +679,12 @@ impl Core {
         }
         let initial_sequence = self.draw(conversation, "acceptor", "initial-sequence") as u32;
         let seed = self.draw(conversation, "acceptor", "congestion");
+        let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
+        let tcp = self.flows[described as usize].tcp.as_mut()?;
+        let control = tcp.controller(seed, number, false);
+        let mut connection = Connection::server(tcp.config(&options, 1), control, initial_sequence, now);
         let flow_of = &self.flows[described as usize];
         let tcp = flow_of.tcp.as_ref()?;
-        let control = tcp.controller(seed, number, false);
-        let connection = Connection::server(tcp.config.clone(), control, initial_sequence, now);
-        let mut connection = connection;
         if connection.config().fast_open
             && let Some(cookie) = self.fast_open_cookie(flow_of.from, flow_of.to)
         {
@@ -785,8 +816,8 @@ impl Io for AtHost<'_> {
         self.core.wake_at(self.network, self.application, at);
     }
 
-    fn open(&mut self) -> StreamId {
-        let number = self.core.open(self.network, self.application / 2);
+    fn open_with(&mut self, options: &OpenOptions) -> StreamId {
+        let number = self.core.open(self.network, self.application / 2, options);
         if number != NONE {
             self.core.touched.push(number);
         }

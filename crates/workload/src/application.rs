@@ -8,6 +8,15 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamId(pub u32);
 
+/// What of a stream may differ from what its flow says; of initiator and acceptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Payload of a full segment, in bytes.
+    pub mss_bytes: Option<[u32; 2]>,
+    /// Receive buffer in bytes: bounds the window that is offered.
+    pub receive_buffer_bytes: Option<[u64; 2]>,
+}
+
 /// What an application can do. Everything is at [`Io::now`].
 pub trait Io {
     /// Now.
@@ -18,7 +27,12 @@ pub trait Io {
 
     /// Opens a stream to the peer of the application's flow. It can be written to at once; data leave when the
     /// connection is established.
-    fn open(&mut self) -> StreamId;
+    fn open(&mut self) -> StreamId {
+        self.open_with(&OpenOptions::default())
+    }
+
+    /// Opens a stream that differs from the flow's others.
+    fn open_with(&mut self, options: &OpenOptions) -> StreamId;
 
     /// One of the application's streams, or `None` if it is closed and gone.
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream>;

@@ -21,12 +21,13 @@ mod plan;
 mod poisson;
 mod request_response;
 mod sink;
+mod tmix;
 mod transfers;
 mod video_abr;
 mod video_cbr;
 mod voice;
 
-pub use application::{Application, Completion, Figure, Io, Progress, StreamId};
+pub use application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
 pub use bulk::Bulk;
 pub use constant_rate::ConstantRate;
 pub use content::{Content, Digest};
@@ -40,6 +41,7 @@ pub use poisson::{
 };
 pub use request_response::{ConnectionUse, RequestResponseClient, RequestResponseServer, RequestResponseSpec};
 pub use sink::Sink;
+pub use tmix::{BoxedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
 pub use transfers::{Transfer, Transfers};
 pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
 pub use video_cbr::{VideoCbr, VideoCbrSpec};
@@ -70,5 +72,6 @@ pub const CATALOGUE: &[Entry] = &[
     Entry { name: "video-abr", summary: "segments of a video, each at a bit rate that the client adapts" },
     Entry { name: "gaming", summary: "state updates of a first-person shooter, both ways" },
     Entry { name: "voice", summary: "packets of a speech codec, all the time or in talk spurts" },
+    Entry { name: "tmix", summary: "connections as a trace has them, scaled and shuffled" },
     Entry { name: "idle", summary: "opens a connection and stays silent" },
 ];

@@ -67,7 +67,7 @@ impl Io for Host {
     fn wake_at(&mut self, at: Instant) {
         self.wake = at;
     }
-    fn open(&mut self) -> StreamId {
+    fn open_with(&mut self, _options: &fullpipe_workload::OpenOptions) -> StreamId {
         StreamId(0)
     }
     fn stream(&mut self, _stream: StreamId) -> Option<&mut dyn Stream> {

@@ -274,7 +274,7 @@ impl Io for Host<'_> {
         assert!(at >= self.way.now, "a wake in the past");
         self.way.wakes[self.end] = at;
     }
-    fn open(&mut self) -> StreamId {
+    fn open_with(&mut self, _options: &fullpipe_workload::OpenOptions) -> StreamId {
         let way = &mut *self.way;
         let connection = way.opened;
         way.opened += 1;

@@ -1,0 +1,431 @@
+//! Tmix: connections as a trace has them, each between the flow's two hosts (Weigle, Adurthi, Hernández-Campos, Jeffay and
+//! Smith, "Tmix: a tool for generating realistic TCP application workloads in ns-2", CCR 36(3), 2006).
+//!
+//! **Model.** A connection vector lists what the two sides write, unit by unit (application data units). In a *sequential*
+//! connection the units have one order: a side writes its next one a *receive wait* after all that the other side had to
+//! write before has reached it, or a *send wait* after its own previous unit was written whole to its send buffer. In a
+//! *concurrent* one each side goes through its own units, a send wait after each. A unit of no bytes is the close. A side
+//! that has nothing more to write closes when the other has.
+//!
+//! Both ends know the trace, as the hosts of a testbed do: the initiator opens connection number n at its time, the
+//! acceptor looks up what the n-th is to do. A trace that cannot be read any more (its file was changed) ends there, and
+//! `trace_broken` says so.
+//!
+//! What the initiator tells of an exchange is its response time: from the first byte of its request to the last of the
+//! answer, without the acceptor's own wait.
+
+use crate::application::{self, Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
+use fullpipe_tmix::{Adu, ConnectionVector, Scheduled, Side, Trace};
+use fullpipe_transport::{Event, Payload};
+use fullpipe_units::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A trace that can move to where the run is.
+pub type BoxedTrace = Box<dyn Trace + Send>;
+
+/// How connections are opened and what they carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TmixOptions {
+    /// Segment sizes as the trace has them.
+    pub mss_of_trace: bool,
+    /// Receive windows as the trace has them.
+    pub window_of_trace: bool,
+    /// Units are filled up to whole segments, as ns-2's one-way TCP does.
+    pub padded: bool,
+}
+
+/// The connections of a trace, as far as they have been asked for.
+struct Source {
+    connections: Scheduled<BoxedTrace>,
+    options: TmixOptions,
+    start: Instant,
+    broken: bool,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("options", &self.options).field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    fn next(&mut self) -> Option<ConnectionVector> {
+        match self.connections.next()? {
+            Ok(mut connection) => {
+                if self.options.padded {
+                    pad(&mut connection);
+                }
+                Some(connection)
+            }
+            Err(_) => {
+                self.broken = true;
+                None
+            }
+        }
+    }
+}
+
+/// Segment size of connections of which the trace says none.
+const USUAL_MSS_BYTES: u32 = 1460;
+
+fn pad(connection: &mut ConnectionVector) {
+    for adu in &mut connection.body {
+        let mss = connection.mss_bytes.as_ref().map_or(USUAL_MSS_BYTES, |mss| *mss.get(adu.side)).max(1);
+        adu.size_bytes = adu.size_bytes.next_multiple_of(u64::from(mss));
+    }
+}
+
+/// One side of one connection.
+#[derive(Debug)]
+struct Player {
+    side: Side,
+    sequential: bool,
+    body: Box<[Adu]>,
+    /// The unit looked at next.
+    next: usize,
+    /// What must have come before it.
+    expected_bytes: u64,
+    received_bytes: u64,
+    /// When the last of `received_bytes` came.
+    received_at: Instant,
+    /// What of the present unit is still to be written.
+    unwritten_bytes: u64,
+    /// When the unit before was written whole.
+    written_at: Instant,
+    /// When the next unit is due; [`Instant::NEVER`] while that is not known.
+    due: Instant,
+    closed: bool,
+    peer_finished: bool,
+    /// The exchange that is going on, at the initiator: its beginning, without the acceptor's wait.
+    asked_at: Option<Instant>,
+    /// Bytes that had come when it began.
+    asked_after_bytes: u64,
+}
+
+/// What a player wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// To be called when more has come or can be written.
+    Wait,
+    /// To be called at this time.
+    At(Instant),
+}
+
+impl Player {
+    fn new(connection: ConnectionVector, side: Side, now: Instant) -> Player {
+        Player {
+            side,
+            sequential: connection.is_sequential(),
+            body: connection.body,
+            next: 0,
+            expected_bytes: 0,
+            received_bytes: 0,
+            received_at: now,
+            unwritten_bytes: 0,
+            written_at: now,
+            due: Instant::NEVER,
+            closed: false,
+            peer_finished: false,
+            asked_at: None,
+            asked_after_bytes: 0,
+        }
+    }
+
+    /// Writes what is due.
+    fn go_on(&mut self, id: StreamId, io: &mut dyn Io) -> Step {
+        loop {
+            if self.unwritten_bytes > 0 {
+                let Some(stream) = io.stream(id) else { return Step::Wait };
+                self.unwritten_bytes -=
+                    stream.write(Payload::Length(self.unwritten_bytes)).min(self.unwritten_bytes);
+                if self.unwritten_bytes > 0 {
+                    return Step::Wait;
+                }
+                self.written_at = io.now();
+            }
+            if !self.find_own() {
+                if self.peer_finished && !self.closed {
+                    self.close(id, io);
+                }
+                return Step::Wait;
+            }
+            if self.sequential && self.received_bytes < self.expected_bytes {
+                return Step::Wait;
+            }
+            let adu = self.body[self.next];
+            if self.due.is_never() {
+                let after_receipt = self.sequential && adu.send_wait.is_zero();
+                let since = if after_receipt { self.received_at.max(self.written_at) } else { self.written_at };
+                self.due = since.saturating_add(adu.send_wait).saturating_add(adu.receive_wait);
+            }
+            if io.now() < self.due {
+                return Step::At(self.due);
+            }
+            self.due = Instant::NEVER;
+            self.next += 1;
+            if adu.is_close() {
+                self.close(id, io);
+            } else if !self.closed {
+                self.unwritten_bytes = adu.size_bytes;
+                self.ask(io.now());
+            }
+        }
+    }
+
+    /// Passes over the other side's units to the next one of our own. Returns whether there is one.
+    fn find_own(&mut self) -> bool {
+        while let Some(adu) = self.body.get(self.next) {
+            if adu.side == self.side {
+                return true;
+            }
+            self.expected_bytes += adu.size_bytes;
+            self.next += 1;
+        }
+        false
+    }
+
+    fn close(&mut self, id: StreamId, io: &mut dyn Io) {
+        self.closed = true;
+        if let Some(stream) = io.stream(id) {
+            stream.finish();
+        }
+    }
+
+    /// The initiator writes: an exchange begins, if its answer is known to be one.
+    fn ask(&mut self, now: Instant) {
+        if self.side == Side::Initiator && self.sequential {
+            self.asked_at = Some(now);
+            self.asked_after_bytes = self.received_bytes;
+        }
+    }
+
+    /// So many bytes have come; tells of the exchange that is complete with them.
+    fn receive(&mut self, now: Instant, bytes: u64) -> Option<Completion> {
+        self.received_bytes += bytes;
+        self.received_at = now;
+        if self.unwritten_bytes > 0 {
+            return None;
+        }
+        let _ = self.find_own();
+        if self.received_bytes < self.expected_bytes {
+            return None;
+        }
+        let began = self.asked_at.take()?;
+        let bytes = self.received_bytes - self.asked_after_bytes;
+        let waits = self.answer_waits();
+        (bytes > 0).then(|| Completion { started: began.saturating_add(waits), completed: now, bytes })
+    }
+
+    /// What the acceptor waited by its own will in the answer before `next`.
+    fn answer_waits(&self) -> Duration {
+        let answer = self.body[..self.next].iter().rev().take_while(|adu| adu.side != self.side);
+        answer.filter(|adu| !adu.is_close()).fold(Duration::ZERO, |sum, adu| sum.saturating_add(adu.send_wait).saturating_add(adu.receive_wait))
+    }
+}
+
+/// What both ends count.
+#[derive(Debug, Default)]
+struct Table {
+    players: BTreeMap<StreamId, Player>,
+    /// Units that are due, by time.
+    due: BTreeSet<(Instant, StreamId)>,
+    finished: u64,
+    broken_off: u64,
+    progress: Progress,
+    completions: Vec<Completion>,
+}
+
+impl Table {
+    fn go_on(&mut self, id: StreamId, io: &mut dyn Io) {
+        let Some(player) = self.players.get_mut(&id) else { return };
+        if let Step::At(at) = player.go_on(id, io) {
+            self.due.insert((at, id));
+        }
+    }
+
+    fn go_on_with_all_due(&mut self, io: &mut dyn Io) {
+        while let Some(&(at, id)) = self.due.first()
+            && at <= io.now()
+        {
+            self.due.remove(&(at, id));
+            self.go_on(id, io);
+        }
+    }
+
+    fn on_stream(&mut self, id: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected | Event::Writable => self.go_on(id, io),
+            Event::Readable => self.read(id, io),
+            Event::PeerFinished => {
+                self.read(id, io);
+                if let Some(player) = self.players.get_mut(&id) {
+                    player.peer_finished = true;
+                }
+                self.go_on(id, io);
+            }
+            Event::Closed(_) => {
+                if let Some(player) = self.players.remove(&id) {
+                    self.due.remove(&(player.due, id));
+                    let whole = player.closed && player.next == player.body.len();
+                    *if whole { &mut self.finished } else { &mut self.broken_off } += 1;
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, id: StreamId, io: &mut dyn Io) {
+        let bytes = application::read_length(id, u64::MAX, io);
+        let now = io.now();
+        let Some(player) = self.players.get_mut(&id).filter(|_| bytes > 0) else { return };
+        self.completions.extend(player.receive(now, bytes));
+        self.progress.received_bytes += bytes;
+        self.progress.last_received = Some(now);
+        self.go_on(id, io);
+    }
+
+    fn next_due(&self) -> Instant {
+        self.due.first().map_or(Instant::NEVER, |due| due.0)
+    }
+}
+
+/// The end that opens the connections.
+#[derive(Debug)]
+pub struct TmixInitiator {
+    source: Source,
+    table: Table,
+    /// The connection to be opened next.
+    next: Option<ConnectionVector>,
+    opened: u64,
+}
+
+impl TmixInitiator {
+    /// The initiators of a trace's connections, for a flow that starts at `start`.
+    pub fn new(connections: Scheduled<BoxedTrace>, options: TmixOptions, start: Instant) -> Self {
+        let source = Source { connections, options, start, broken: false };
+        TmixInitiator { source, table: Table::default(), next: None, opened: 0 }
+    }
+
+    fn open_all_due(&mut self, io: &mut dyn Io) {
+        while let Some(connection) = self.next.take() {
+            if self.source.start.saturating_add(connection.start) > io.now() {
+                self.next = Some(connection);
+                return;
+            }
+            let id = io.open_with(&self.source.options.of(&connection));
+            self.table.players.insert(id, Player::new(connection, Side::Initiator, io.now()));
+            self.opened += 1;
+            self.next = self.source.next();
+        }
+    }
+
+    fn set_timer(&self, io: &mut dyn Io) {
+        let opening = self.next.as_ref().map_or(Instant::NEVER, |next| self.source.start.saturating_add(next.start));
+        io.wake_at(opening.min(self.table.next_due()));
+    }
+}
+
+impl TmixOptions {
+    fn of(self, connection: &ConnectionVector) -> OpenOptions {
+        let sides = [Side::Initiator, Side::Acceptor];
+        let mss = connection.mss_bytes.as_ref().filter(|_| self.mss_of_trace);
+        let window = connection.window_bytes.as_ref().filter(|_| self.window_of_trace);
+        OpenOptions {
+            mss_bytes: mss.map(|mss| sides.map(|side| *mss.get(side))),
+            receive_buffer_bytes: window.map(|window| sides.map(|side| *window.get(side))),
+        }
+    }
+}
+
+impl Application for TmixInitiator {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        self.next = self.source.next();
+        self.on_wake(io);
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        self.open_all_due(io);
+        self.table.go_on_with_all_due(io);
+        self.set_timer(io);
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        let before = self.table.next_due();
+        self.table.on_stream(stream, event, io);
+        if self.table.next_due() != before {
+            self.set_timer(io);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.table.progress
+    }
+
+    fn completions(&self) -> &[Completion] {
+        &self.table.completions
+    }
+
+    fn figures(&self, _end: Instant) -> Vec<Figure> {
+        let count = |name, value: u64| Figure { name, value: value as f64 };
+        vec![
+            count("connections_begun", self.opened),
+            count("connections_finished", self.table.finished),
+            count("connections_broken_off", self.table.broken_off),
+            count("connections_open", self.table.players.len() as u64),
+            count("trace_broken", u64::from(self.source.broken)),
+        ]
+    }
+}
+
+/// The end that accepts them.
+#[derive(Debug)]
+pub struct TmixAcceptor {
+    source: Source,
+    table: Table,
+    /// Connections that were opened and have not arrived, by number.
+    awaited: BTreeMap<u32, ConnectionVector>,
+    /// Connections taken from the source.
+    taken: u32,
+}
+
+impl TmixAcceptor {
+    /// The acceptors of the same connections.
+    pub fn new(connections: Scheduled<BoxedTrace>, options: TmixOptions, start: Instant) -> Self {
+        let source = Source { connections, options, start, broken: false };
+        TmixAcceptor { source, table: Table::default(), awaited: BTreeMap::new(), taken: 0 }
+    }
+
+    fn accept(&mut self, id: StreamId, io: &dyn Io) {
+        let Some(number) = io.connection_number(id) else { return };
+        while self.taken <= number
+            && let Some(connection) = self.source.next()
+        {
+            self.awaited.insert(self.taken, connection);
+            self.taken += 1;
+        }
+        if let Some(connection) = self.awaited.remove(&number) {
+            self.table.players.insert(id, Player::new(connection, Side::Acceptor, io.now()));
+        }
+    }
+}
+
+impl Application for TmixAcceptor {
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        self.table.go_on_with_all_due(io);
+        io.wake_at(self.table.next_due());
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        if event == Event::Connected {
+            self.accept(stream, io);
+        }
+        let before = self.table.next_due();
+        self.table.on_stream(stream, event, io);
+        if self.table.next_due() != before {
+            io.wake_at(self.table.next_due());
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.table.progress
+    }
+}
