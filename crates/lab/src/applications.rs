@@ -1,16 +1,31 @@
 //! The two applications of a flow: the one that opens it and the one that accepts.
 
-use fullpipe_scenario::description::{Flow, Workload};
-use fullpipe_units::{Instant, Stream};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Flow, TmixTrace, TmixWorkload, Workload};
+use fullpipe_tmix::{Indexed, Scheduled, Synthetic};
+use fullpipe_units::{Duration, Instant, Stream};
 use fullpipe_workload::{
-    Application, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets, PoissonTransfers,
-    PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, Transfer, Transfers, VideoAbrClient,
-    VideoAbrServer, VideoCbr, Voice,
+    Application, BoxedTrace, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets, PoissonTransfers,
+    PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, TmixAcceptor, TmixInitiator, Transfer,
+    Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
 };
 
 /// What a flow's payload is, where the content matters.
 pub(crate) fn content(described: &Flow, seed: u64) -> Content {
     Content::new(Stream::new(seed, &described.name, "content"))
+}
+
+/// The connections of a trace for a run of this seed. Each end has its own: they are made as they are needed.
+fn connections(
+    tmix: &TmixWorkload,
+    seed: u64,
+    duration: Duration,
+) -> Result<Scheduled<BoxedTrace>, fullpipe_tmix::Error> {
+    let trace: BoxedTrace = match &tmix.trace {
+        TmixTrace::Synthetic { name, seed } => Box::new(Synthetic::new(*seed, name, tmix.trace_length)?),
+        TmixTrace::File(path) => Box::new(Indexed::open(path, false)?),
+    };
+    tmix.schedule(seed, duration).stream(trace)
 }
 
 /// Initiator and acceptor of a flow. `over_stream`: whether it runs over TCP; `closes`: whether a mere receiver closes its
@@ -24,8 +39,9 @@ pub(crate) fn pair(
     described: &Flow,
     over_stream: bool,
     closes: bool,
-    seed: u64,
+    scenario: &Scenario,
 ) -> Result<[Box<dyn Application>; 2], Invalid> {
+    let seed = scenario.seed;
     let random = |purpose: &str| Stream::new(seed, &described.name, purpose);
     let initiator: Box<dyn Application> = match &described.workload {
         Workload::Bulk { size_bytes, write_bytes, random_content: false } => {
@@ -61,6 +77,15 @@ pub(crate) fn pair(
         }
         Workload::VideoAbr(spec) => {
             return Ok([Box::new(VideoAbrClient::new(spec)?), Box::new(VideoAbrServer::new(spec)?)]);
+        }
+        Workload::Tmix(tmix) => {
+            let start = Instant::ZERO.saturating_add(described.start);
+            let duration = scenario.duration.saturating_sub(described.start);
+            let connections = || connections(tmix, seed, duration).map_err(|error| Invalid(error.to_string()));
+            return Ok([
+                Box::new(TmixInitiator::new(connections()?, tmix.options, start)),
+                Box::new(TmixAcceptor::new(connections()?, tmix.options, start)),
+            ]);
         }
         Workload::Gaming(spec) => {
             return Ok([

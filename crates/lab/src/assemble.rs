@@ -186,7 +186,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
         let over_stream = tcp.is_some();
         let pair = match plugins.workload_of(scenario, described) {
             Some(pair) => pair,
-            None => applications::pair(described, over_stream, closes, scenario.seed)
+            None => applications::pair(described, over_stream, closes, scenario)
                 .map_err(|rule| RunError::Workload { flow: described.name.clone(), reason: rule.to_string() })?,
         };
         applications.extend(pair);

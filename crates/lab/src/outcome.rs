@@ -333,7 +333,7 @@ impl Outcome {
             Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),
             Workload::ConstantRate { count, .. } => count.is_none(),
             Workload::Transfers { .. } => false,
-            Workload::Idle => true,
+            Workload::Idle | Workload::Tmix(_) => true,
             Workload::OnOff(spec) => spec.count.is_none(),
             Workload::PoissonPackets(spec) => spec.count.is_none(),
             Workload::PoissonTransfers(spec) => spec.count.is_none(),

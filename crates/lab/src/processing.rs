@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 fn senders(workload: &Workload) -> [bool; 2] {
     match workload {
         Workload::VideoAbr(_) => [false, true],
-        Workload::RequestResponse(_) | Workload::Gaming(_) => [true, true],
+        Workload::RequestResponse(_) | Workload::Gaming(_) | Workload::Tmix(_) => [true, true],
         Workload::Voice(spec) => [true, spec.both_ways],
         Workload::Idle => [false, false],
         Workload::Bulk { .. }

@@ -9,13 +9,15 @@ use fullpipe_network::discipline::{
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{Course, IpVersion, Limit, NatFilter};
 use fullpipe_tcp::Config;
+use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
-    GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, VideoAbrSpec, VideoCbrSpec,
+    GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions, VideoAbrSpec, VideoCbrSpec,
     VoiceSpec,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -410,6 +412,58 @@ pub enum Workload {
     Gaming(Box<GamingSpec>),
     /// A call.
     Voice(Box<VoiceSpec>),
+    /// Connections as a trace has them.
+    Tmix(Box<TmixWorkload>),
+}
+
+/// Which connections of which trace are played, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TmixWorkload {
+    /// Where the connections come from.
+    pub trace: TmixTrace,
+    /// Run time over trace time.
+    pub scale: f64,
+    /// Length of a bin in run time.
+    pub bin: Duration,
+    /// Whether bins are shuffled.
+    pub order: Order,
+    /// Seed of the shuffle; `None`: the scenario's.
+    pub shuffle_seed: Option<u64>,
+    /// How much of a trace is used.
+    pub trace_length: Duration,
+    /// Long connections first.
+    pub prefill: Prefill,
+    /// What connections take from the trace.
+    pub options: TmixOptions,
+}
+
+impl TmixWorkload {
+    /// The schedule of a run of this seed that lasts so long after the flow's start.
+    pub fn schedule(&self, seed: u64, duration: Duration) -> Schedule {
+        Schedule {
+            scale: self.scale,
+            bin: self.bin,
+            order: self.order,
+            seed: self.shuffle_seed.unwrap_or(seed),
+            trace_length: self.trace_length,
+            duration,
+            prefill: self.prefill,
+        }
+    }
+}
+
+/// Where connection vectors come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TmixTrace {
+    /// Made up by this seed, one of the generator's nine.
+    Synthetic {
+        /// Its name, `r4s1` to `r6s3`.
+        name: String,
+        /// The generator's seed.
+        seed: u64,
+    },
+    /// A file of either format.
+    File(PathBuf),
 }
 
 impl Workload {
@@ -421,7 +475,7 @@ impl Workload {
             | Workload::ConstantRate { .. }
             | Workload::OnOff(_)
             | Workload::PoissonPackets(_) => 9,
-            Workload::Transfers { .. } | Workload::PoissonTransfers(_) => 5001,
+            Workload::Transfers { .. } | Workload::PoissonTransfers(_) | Workload::Tmix(_) => 5001,
             Workload::RequestResponse(_) | Workload::VideoAbr(_) => 80,
             Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
             Workload::Gaming(_) => 27_015,

@@ -2,18 +2,21 @@
 
 use super::Check;
 use super::distributions::{SIZE_OR_RANDOM, TIME_OR_RANDOM, distribution};
-use crate::description::{Transfer, Workload};
+use crate::description::{TmixTrace, TmixWorkload, Transfer, Workload};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, Variant};
+use fullpipe_tmix::{Order, Prefill, Synthetic};
 use fullpipe_units::Duration;
+use std::path::Path;
 use fullpipe_workload::{
     ConnectionUse, GamingSpec, Invalid, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RateChoice,
-    RequestResponseSpec, TalkSpurts, VideoAbrSpec, VideoCbrSpec, VoiceSpec,
+    RequestResponseSpec, TalkSpurts, TmixOptions, VideoAbrSpec, VideoCbrSpec, VoiceSpec,
 };
 
 /// Largest payload of a UDP datagram in IPv4.
 const LARGEST_DATAGRAM: u64 = 65_507;
 /// A packet's payload, or a write.
 const PAYLOAD: Kind = Kind::Size { min: 1, max: LARGEST_DATAGRAM };
+const SEED: Kind = Kind::Integer { min: 0, max: i64::MAX };
 const COUNT: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
 const PACKETS: Field = Field::optional("packets", COUNT, "without end", "How many packets or writes.");
 
@@ -131,6 +134,73 @@ pub(super) const LIST: &[Variant] = &[
                 "How connections are used.",
             ),
             Field::optional("exchanges", COUNT, "without end", "How many."),
+        ]],
+    },
+    Variant {
+        name: "tmix",
+        text: "connections as a Tmix trace has them (TCP), opened by `from`: sizes, their order and waits, segment sizes and \
+               receive windows. See docs/tmix.md.",
+        fields: &[&[
+            Field::optional("file", Kind::Text, "none", "A trace in either format, by its path from this file's folder."),
+            Field::optional(
+                "trace",
+                Kind::Text,
+                "`\"r4s1\"` without `file`",
+                "A synthetic trace: `r4s1` to `r6s3`, acceptor before initiator.",
+            ),
+            Field::default("trace_seed", SEED, "1", "Seed of the synthetic traces."),
+            Field::default("trace_length", Kind::INTERVAL, "3000s", "How much of a trace is used; of a shorter one all."),
+            Field::default(
+                "scale",
+                Kind::Number { min: 1e-6, max: 1e9 },
+                "1",
+                "Time of the run over time of the trace: 2 halves the load.",
+            ),
+            Field::default("bin", Kind::INTERVAL, "5s", "The trace is cut into bins of so much of the run's time."),
+            Field::default("shuffle", Kind::Boolean, "true", "Whether the bins come in random order."),
+            Field::optional("shuffle_seed", SEED, "the scenario's `seed`", "Seed of that order."),
+            Field::default(
+                "prefill",
+                Kind::DURATION,
+                "0s",
+                "Of connections that start before this time only those that live longer than half of it are kept...",
+            ),
+            Field::optional(
+                "prefill_interval",
+                Kind::DURATION,
+                "`prefill`",
+                "...and start within this time before its end.",
+            ),
+            Field::default(
+                "prefill_share",
+                Kind::RATE,
+                "1Mbit/s",
+                "The rate by which lives are estimated: a connection's share of the link.",
+            ),
+            Field::default(
+                "segments",
+                Kind::Choice(&[
+                    Choice::new("trace", "as the trace says, where it does."),
+                    Choice::new("flow", "`mss` of `[flow.tcp]`."),
+                ]),
+                "trace",
+                "Payload of full segments.",
+            ),
+            Field::default(
+                "windows",
+                Kind::Choice(&[
+                    Choice::new("trace", "as the trace says, where it does."),
+                    Choice::new("flow", "`receive_buffer` of `[flow.tcp]`."),
+                ]),
+                "trace",
+                "Receive windows.",
+            ),
+            Field::default(
+                "padded",
+                Kind::Boolean,
+                "false",
+                "Fill each unit up to whole segments, as ns-2's one-way TCP does.",
+            ),
         ]],
     },
     Variant {
@@ -300,6 +370,7 @@ pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Wor
         "video-cbr" => video_cbr(tree),
         "video-abr" => video_abr(tree),
         "gaming" => gaming(tree),
+        "tmix" => return tmix(tree, path, check),
         _ => voice(tree),
     };
     match rule(&described) {
@@ -323,6 +394,7 @@ fn rule(workload: &Workload) -> Result<(), Invalid> {
         Workload::Gaming(spec) => spec.check(),
         Workload::Voice(spec) => spec.check(),
         Workload::Bulk { .. } | Workload::ConstantRate { .. } | Workload::Transfers { .. } | Workload::Idle => Ok(()),
+        Workload::Tmix(_) => Ok(()),
     }
 }
 
@@ -373,6 +445,60 @@ fn request_response(tree: &Tree, path: &str, check: &mut Check) -> Option<Worklo
             _ => ConnectionUse::PerExchange,
         },
         count: count(tree, "exchanges"),
+    })))
+}
+
+/// The names of synthetic traces that a file can give.
+fn is_synthetic(name: &str) -> bool {
+    Synthetic::new(0, name, Duration::from_secs(1)).is_ok()
+}
+
+fn tmix(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
+    let seed = |key: &str| tree.get(key).map(|seed| u64::try_from(seed.integer()).unwrap_or_default());
+    let text = |key: &str| tree.get(key).map(|value| value.text().to_owned());
+    let trace = match (text("file"), text("trace")) {
+        (Some(_), Some(_)) => {
+            let message = format!("{path} has a file and a synthetic trace");
+            check.error(tree.place_of("trace"), &format!("{path}.trace"), message, vec!["one of the two".into()]);
+            return None;
+        }
+        (Some(file), None) => {
+            let folder = Path::new(check.sources.file()).parent().unwrap_or(Path::new("")).to_owned();
+            TmixTrace::File(folder.join(file))
+        }
+        (None, name) => {
+            let name = name.unwrap_or_else(|| "r4s1".to_owned());
+            if !is_synthetic(&name) {
+                let message = format!("there is no synthetic trace {name:?}");
+                let expected = vec!["r4s1 to r6s3: r, 4 to 6, s, 1 to 3".into()];
+                check.error(tree.place_of("trace"), &format!("{path}.trace"), message, expected);
+                return None;
+            }
+            TmixTrace::Synthetic { name, seed: seed("trace_seed").unwrap_or_default() }
+        }
+    };
+    let time = tree.duration("prefill");
+    let interval = tree.get("prefill_interval").map_or(time, |_| tree.duration("prefill_interval")).min(time);
+    let share_bps = tree.rate("prefill_share").bits_per_second() as f64;
+    let prefill = if time.is_zero() {
+        Prefill::NONE
+    } else {
+        Prefill { time, interval, lifetime: time / 2, share_bps: share_bps.max(1.0) }
+    };
+    let shuffled = tree.boolean("shuffle");
+    Some(Workload::Tmix(Box::new(TmixWorkload {
+        trace,
+        scale: tree.number("scale"),
+        bin: tree.duration("bin"),
+        order: if shuffled { Order::Shuffled } else { Order::Recorded },
+        shuffle_seed: seed("shuffle_seed"),
+        trace_length: tree.duration("trace_length"),
+        prefill,
+        options: TmixOptions {
+            mss_of_trace: tree.choice("segments") == "trace",
+            window_of_trace: tree.choice("windows") == "trace",
+            padded: tree.boolean("padded"),
+        },
     })))
 }
 
