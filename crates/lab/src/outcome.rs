@@ -237,22 +237,44 @@ impl Outcome {
     }
 
     /// The rows of `flows.csv`: conversations in order of the scenario, each in both directions (UDP: the reverse
-    /// direction only if it carried anything).
+    /// direction only if it carried anything). The connections of a trace, which are many, are summed up.
     pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
         let mut opened = vec![0u32; self.scenario.flows.len()];
         let mut several = vec![false; self.scenario.flows.len()];
         let further = (self.scenario.flows.len()..self.world.conversations()).filter_map(|n| self.world.flow_of(n));
         further.for_each(|flow| several[flow] = true);
+        let sums = self.sums();
         (0..self.world.conversations()).flat_map(move |conversation| {
             let described = self.world.flow_of(conversation).map(|flow| {
                 opened[flow] += 1;
                 (flow, (opened[flow], several[flow]))
             });
+            let sum = described.and_then(|(flow, _)| sums.get(&flow).copied());
             [0, 1].into_iter().filter_map(move |end| match described {
+                Some((flow, (number, _))) if sum.is_some() => {
+                    let (counters, again) = sum.filter(|_| number == 1)?[end];
+                    let row = self.row(conversation, flow, (1, false), end)?;
+                    Some(FlowRow { counters, retransmitted_packets: Some(again), ..row })
+                }
                 Some((flow, number)) => self.row(conversation, flow, number, end),
                 None => self.undescribed_row(conversation, end),
             })
         })
+    }
+
+    /// Counters and retransmissions of all connections of each flow that plays a trace, by direction.
+    fn sums(&self) -> BTreeMap<usize, [(FlowCounters, u64); 2]> {
+        let mut sums = BTreeMap::new();
+        for conversation in 0..self.world.conversations() {
+            let of_trace = |flow: &usize| matches!(self.scenario.flows[*flow].workload, Workload::Tmix(_));
+            let Some(flow) = self.world.flow_of(conversation).filter(of_trace) else { continue };
+            let sum: &mut [(FlowCounters, u64); 2] = sums.entry(flow).or_default();
+            for (end, (counters, again)) in sum.iter_mut().enumerate() {
+                counters.add(&self.witness.monitor.flow(FlowId((2 * conversation + end) as u32)));
+                *again += self.world.statistics(conversation, end).map_or(0, |statistics| statistics.retransmitted_segments);
+            }
+        }
+        sums
     }
 
     /// The row of one direction of a conversation, by the name that it has in `flows.csv`.

@@ -38,6 +38,29 @@ pub struct FlowCounters {
     pub marked_packets: u64,
 }
 
+impl FlowCounters {
+    /// Counts another flow's packets as well. The last delay is that of the flow that received last.
+    pub fn add(&mut self, other: &FlowCounters) {
+        if other.tx_packets > 0 {
+            self.first_tx = if self.tx_packets > 0 { self.first_tx.min(other.first_tx) } else { other.first_tx };
+            self.last_tx = self.last_tx.max(other.last_tx);
+        }
+        if other.rx_packets > 0 {
+            self.first_rx = if self.rx_packets > 0 { self.first_rx.min(other.first_rx) } else { other.first_rx };
+            self.last_delay = if other.last_rx >= self.last_rx { other.last_delay } else { self.last_delay };
+            self.last_rx = self.last_rx.max(other.last_rx);
+        }
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.rx_packets += other.rx_packets;
+        self.rx_bytes += other.rx_bytes;
+        self.lost_packets += other.lost_packets;
+        self.delay_sum = self.delay_sum.saturating_add(other.delay_sum);
+        self.jitter_sum = self.jitter_sum.saturating_add(other.jitter_sum);
+        self.marked_packets += other.marked_packets;
+    }
+}
+
 /// Counts all flows of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitor {

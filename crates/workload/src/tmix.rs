@@ -32,7 +32,19 @@ pub struct TmixOptions {
     pub window_of_trace: bool,
     /// Units are filled up to whole segments, as ns-2's one-way TCP does.
     pub padded: bool,
+    /// Each exchange is told of; their times by size are in any case.
+    pub exchanges: bool,
 }
+
+/// Sizes of answers, by which response times are told: up to so many bytes, and the names of their number, mean, median and
+/// 95th percentile.
+const CLASSES: [(u64, [&str; 4]); 5] = [
+    (1_000, ["responses_1kB", "mean_response_1kB_s", "median_response_1kB_s", "p95_response_1kB_s"]),
+    (10_000, ["responses_10kB", "mean_response_10kB_s", "median_response_10kB_s", "p95_response_10kB_s"]),
+    (100_000, ["responses_100kB", "mean_response_100kB_s", "median_response_100kB_s", "p95_response_100kB_s"]),
+    (1_000_000, ["responses_1MB", "mean_response_1MB_s", "median_response_1MB_s", "p95_response_1MB_s"]),
+    (u64::MAX, ["responses_above", "mean_response_above_s", "median_response_above_s", "p95_response_above_s"]),
+];
 
 /// The connections of a trace, as far as they have been asked for.
 struct Source {
@@ -136,8 +148,7 @@ impl Player {
         loop {
             if self.unwritten_bytes > 0 {
                 let Some(stream) = io.stream(id) else { return Step::Wait };
-                self.unwritten_bytes -=
-                    stream.write(Payload::Length(self.unwritten_bytes)).min(self.unwritten_bytes);
+                self.unwritten_bytes -= stream.write(Payload::Length(self.unwritten_bytes)).min(self.unwritten_bytes);
                 if self.unwritten_bytes > 0 {
                     return Step::Wait;
                 }
@@ -219,7 +230,9 @@ impl Player {
     /// What the acceptor waited by its own will in the answer before `next`.
     fn answer_waits(&self) -> Duration {
         let answer = self.body[..self.next].iter().rev().take_while(|adu| adu.side != self.side);
-        answer.filter(|adu| !adu.is_close()).fold(Duration::ZERO, |sum, adu| sum.saturating_add(adu.send_wait).saturating_add(adu.receive_wait))
+        answer
+            .filter(|adu| !adu.is_close())
+            .fold(Duration::ZERO, |sum, adu| sum.saturating_add(adu.send_wait).saturating_add(adu.receive_wait))
     }
 }
 
@@ -231,8 +244,12 @@ struct Table {
     due: BTreeSet<(Instant, StreamId)>,
     finished: u64,
     broken_off: u64,
+    /// Whether completions are kept.
+    exchanges: bool,
     progress: Progress,
     completions: Vec<Completion>,
+    /// Response times by class.
+    responses: [Vec<Duration>; CLASSES.len()],
 }
 
 impl Table {
@@ -277,7 +294,13 @@ impl Table {
         let bytes = application::read_length(id, u64::MAX, io);
         let now = io.now();
         let Some(player) = self.players.get_mut(&id).filter(|_| bytes > 0) else { return };
-        self.completions.extend(player.receive(now, bytes));
+        if let Some(completion) = player.receive(now, bytes) {
+            let class = CLASSES.iter().position(|class| completion.bytes <= class.0).unwrap_or_default();
+            self.responses[class].push(completion.completed.saturating_since(completion.started));
+            if self.exchanges {
+                self.completions.push(completion);
+            }
+        }
         self.progress.received_bytes += bytes;
         self.progress.last_received = Some(now);
         self.go_on(id, io);
@@ -302,7 +325,8 @@ impl TmixInitiator {
     /// The initiators of a trace's connections, for a flow that starts at `start`.
     pub fn new(connections: Scheduled<BoxedTrace>, options: TmixOptions, start: Instant) -> Self {
         let source = Source { connections, options, start, broken: false };
-        TmixInitiator { source, table: Table::default(), next: None, opened: 0 }
+        let table = Table { exchanges: options.exchanges, ..Table::default() };
+        TmixInitiator { source, table, next: None, opened: 0 }
     }
 
     fn open_all_due(&mut self, io: &mut dyn Io) {
@@ -366,14 +390,33 @@ impl Application for TmixInitiator {
 
     fn figures(&self, _end: Instant) -> Vec<Figure> {
         let count = |name, value: u64| Figure { name, value: value as f64 };
-        vec![
+        let mut figures = vec![
             count("connections_begun", self.opened),
             count("connections_finished", self.table.finished),
             count("connections_broken_off", self.table.broken_off),
             count("connections_open", self.table.players.len() as u64),
             count("trace_broken", u64::from(self.source.broken)),
-        ]
+        ];
+        for (times, (_, names)) in self.table.responses.iter().zip(CLASSES) {
+            figures.extend(response_figures(times, names));
+        }
+        figures
     }
+}
+
+/// Number, mean, median and 95th percentile (nearest rank) of response times.
+fn response_figures(times: &[Duration], names: [&'static str; 4]) -> Vec<Figure> {
+    let mut figures = vec![Figure { name: names[0], value: times.len() as f64 }];
+    let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
+    seconds.sort_by(f64::total_cmp);
+    let rank = |share: f64| seconds.get(((share * seconds.len() as f64).ceil() as usize).saturating_sub(1)).copied();
+    if let (Some(median), Some(p95)) = (rank(0.5), rank(0.95)) {
+        let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+        figures.push(Figure { name: names[1], value: mean });
+        figures.push(Figure { name: names[2], value: median });
+        figures.push(Figure { name: names[3], value: p95 });
+    }
+    figures
 }
 
 /// The end that accepts them.

@@ -201,6 +201,12 @@ pub(super) const LIST: &[Variant] = &[
                 "false",
                 "Fill each unit up to whole segments, as ns-2's one-way TCP does.",
             ),
+            Field::default(
+                "exchanges",
+                Kind::Boolean,
+                "false",
+                "Whether each exchange has a row in `completions.csv`; response times by size are in `figures.csv` anyway.",
+            ),
         ]],
     },
     Variant {
@@ -498,6 +504,7 @@ fn tmix(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
             mss_of_trace: tree.choice("segments") == "trace",
             window_of_trace: tree.choice("windows") == "trace",
             padded: tree.boolean("padded"),
+            exchanges: tree.boolean("exchanges"),
         },
     })))
 }

@@ -4,4 +4,5 @@ mod distributions;
 mod exchanges;
 mod sources;
 mod streaming;
+mod tmix;
 mod way;

@@ -1,0 +1,202 @@
+//! Connection vectors played over a way whose times are known: waits to the nanosecond, every byte, every close.
+
+use crate::way::Way;
+use fullpipe_tmix::{
+    Adu, ConnectionVector, InMemory, Kind, Order, PerSide, Prefill, Schedule, Scheduled, Side, Synthetic, Trace,
+};
+use fullpipe_transport::CloseReason;
+use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_workload::{Application, BoxedTrace, Figure, TmixAcceptor, TmixInitiator, TmixOptions};
+
+use Side::{Acceptor as A, Initiator as I};
+
+fn us(microseconds: u64) -> Duration {
+    Duration::from_micros(microseconds)
+}
+
+fn at(microseconds: u64) -> Instant {
+    Instant::ZERO + us(microseconds)
+}
+
+/// A unit: side, send wait and receive wait in microseconds, size.
+fn adu((side, send_wait, receive_wait, size_bytes): (Side, u64, u64, u64)) -> Adu {
+    Adu { side, send_wait: us(send_wait), receive_wait: us(receive_wait), size_bytes }
+}
+
+fn connection(start_us: u64, kind: Kind, body: &[(Side, u64, u64, u64)]) -> ConnectionVector {
+    ConnectionVector {
+        start: us(start_us),
+        kind,
+        ids: [0, 0],
+        mss_bytes: Some(PerSide { initiator: 1460, acceptor: 496 }),
+        window_bytes: None,
+        rtt: None,
+        loss: None,
+        body: body.iter().copied().map(adu).collect(),
+    }
+}
+
+fn schedule(trace: BoxedTrace) -> Scheduled<BoxedTrace> {
+    let schedule = Schedule {
+        scale: 1.0,
+        bin: Duration::from_secs(1),
+        order: Order::Recorded,
+        seed: 1,
+        trace_length: Duration::from_secs(3000),
+        duration: Duration::from_secs(3000),
+        prefill: Prefill::NONE,
+    };
+    schedule.stream(trace).expect("the schedule makes sense")
+}
+
+fn pair(trace: &dyn Fn() -> BoxedTrace, options: TmixOptions) -> (TmixInitiator, TmixAcceptor) {
+    (
+        TmixInitiator::new(schedule(trace()), options, Instant::ZERO),
+        TmixAcceptor::new(schedule(trace()), options, Instant::ZERO),
+    )
+}
+
+const TOLD: TmixOptions = TmixOptions { mss_of_trace: true, window_of_trace: true, padded: false, exchanges: true };
+
+fn in_memory(connections: Vec<ConnectionVector>) -> impl Fn() -> BoxedTrace {
+    move || Box::new(InMemory::new("test", Duration::from_secs(10), connections.clone()))
+}
+
+/// A byte per microsecond each way, 10 ms of delay.
+fn way() -> Way {
+    Way::new(Duration::from_millis(10), |_, _| Some(Rate::from_megabits_per_second(8)))
+}
+
+fn figure(application: &dyn Application, name: &str) -> f64 {
+    let figures = application.figures(Instant::ZERO);
+    figures.iter().find(|Figure { name: known, .. }| *known == name).map_or(f64::NAN, |figure| figure.value)
+}
+
+#[test]
+fn a_sequential_connection_by_hand() {
+    let sequential = connection(
+        100_000,
+        Kind::Sequential { epochs: 2 },
+        &[
+            (I, 0, 0, 1000),
+            (A, 0, 3_000, 5000),
+            (A, 7_000, 0, 2000),
+            (I, 0, 50_000, 500),
+            (A, 0, 1_000, 100),
+            (I, 0, 2_000, 0),
+        ],
+    );
+    let (mut initiator, mut acceptor) = pair(&in_memory(vec![sequential]), TOLD);
+    let mut way = way();
+    way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    // In ms: opened at 100, connected at 120, the request is there at 120 + 1 + 10 = 131. Written 3 later, 134, and 7 after
+    // that was written, 141; the last of it leaves at 141 + 2 and is there at 153. Without the acceptor's 3 + 7 the exchange
+    // began at 130. The second request: 153 + 50 = 203, there at 213.5; the answer leaves at 214.5, is there at 224.6.
+    let told: Vec<_> = initiator.completions().iter().map(|one| (one.started, one.completed, one.bytes)).collect();
+    assert_eq!(told, [(at(130_000), at(153_000), 7000), (at(204_000), at(224_600), 100)]);
+    assert_eq!(initiator.progress().received_bytes, 7100);
+    assert_eq!(acceptor.progress().received_bytes, 1500);
+    assert_eq!(acceptor.progress().last_received, Some(at(213_500)));
+    // It closes 2 ms later, 226.6; the other side answers 10 later, and 10 later all is over.
+    assert_eq!(way.now, at(246_600));
+    assert_eq!(figure(&initiator, "connections_finished"), 1.0);
+    assert_eq!(way.live_connections(), 0);
+    // 7000 bytes are above 1 kB, 100 are not; the mean of one is itself: 23 and 20.6 ms.
+    assert_eq!((figure(&initiator, "responses_1kB"), figure(&initiator, "responses_10kB")), (1.0, 1.0));
+    assert!((figure(&initiator, "mean_response_1kB_s") - 0.0206).abs() < 1e-12);
+    assert!((figure(&initiator, "p95_response_10kB_s") - 0.023).abs() < 1e-12);
+}
+
+#[test]
+fn a_concurrent_connection_by_hand() {
+    let concurrent = connection(
+        100_000,
+        Kind::Concurrent { adus: PerSide { initiator: 2, acceptor: 1 } },
+        &[(I, 0, 0, 300), (A, 2_000, 0, 1000), (I, 5_000, 0, 300), (I, 1_000, 0, 0), (A, 30_000, 0, 0)],
+    );
+    let (mut initiator, mut acceptor) = pair(&in_memory(vec![concurrent]), TOLD);
+    let mut way = way();
+    way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    // The acceptor is connected at 110 and waits for nobody: it writes at 112; this way lets nothing leave before 120: there
+    // at 120 + 1 + 10 = 131. The initiator writes at 120 and 125: there at 135.3.
+    assert_eq!(initiator.progress().last_received, Some(at(131_000)));
+    assert_eq!(acceptor.progress().last_received, Some(at(135_300)));
+    // The acceptor closes 30 ms after it wrote, at 142.
+    assert_eq!(way.now, at(152_000));
+    assert_eq!((initiator.completions().len(), figure(&initiator, "connections_finished")), (0, 1.0));
+}
+
+#[test]
+fn an_acceptor_that_speaks_first_and_a_side_without_a_close() {
+    let first = connection(0, Kind::Sequential { epochs: 2 }, &[(A, 0, 0, 100), (I, 0, 4_000, 200), (I, 6_000, 0, 0)]);
+    let (mut initiator, mut acceptor) = pair(&in_memory(vec![first]), TOLD);
+    let mut way = way();
+    way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    // The greeting, written at 10, leaves at 20 and is there at 30.1; 4 ms later 200 bytes, there at 34.3 + 10. The close is 6
+    // ms after they were written, at 40.1; the acceptor answers it at 50.1.
+    assert_eq!(acceptor.progress().last_received, Some(at(44_300)));
+    assert_eq!(way.now, at(60_100));
+    assert_eq!(figure(&initiator, "connections_finished"), 1.0);
+}
+
+#[test]
+fn units_wait_for_room_in_the_send_buffer() {
+    // A unit of 10 000 bytes through a buffer of 4000: it is written whole when the last 4000 begin to leave, and the send
+    // wait runs from then.
+    let body = [(I, 0, 0, 10_000), (I, 1_000, 0, 500), (I, 1_000, 0, 0)];
+    let (mut initiator, mut acceptor) =
+        pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 2 }, &body)]), TOLD);
+    let mut way = way();
+    way.send_buffer_bytes = 4000;
+    way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    assert_eq!(acceptor.progress().received_bytes, 10_500);
+    // Connected at 20; 10 500 bytes take 10.5 at least, and the last piece of the first unit could be written only when
+    // 6000 had left: at 26 or later. The 500 are there 1 + 10 ms after the first unit's end left or later.
+    let last = acceptor.progress().last_received.expect("it came");
+    assert!(last >= at(20_000 + 10_500 + 10_000), "{last:?}");
+}
+
+#[test]
+fn padding_fills_segments() {
+    let body = [(I, 0, 0, 1), (A, 0, 1, 497), (I, 0, 1, 0)];
+    let options = TmixOptions { padded: true, ..TOLD };
+    let (mut initiator, mut acceptor) =
+        pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 1 }, &body)]), options);
+    way().start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    // The initiator's segments hold 1460 bytes, the acceptor's 496.
+    assert_eq!((acceptor.progress().received_bytes, initiator.progress().received_bytes), (1460, 992));
+}
+
+#[test]
+fn every_byte_of_a_trace_arrives_and_every_connection_ends() {
+    let length = Duration::from_secs(3);
+    let trace = || -> BoxedTrace { Box::new(Synthetic::new(5, "r5s2", length).expect("one of the nine")) };
+    let all = trace().connections(Duration::ZERO, length).expect("it is made up");
+    let (mut initiator, mut acceptor) = pair(&trace, TmixOptions { exchanges: false, ..TOLD });
+    // Connections overlap, and arrive in another order than they were opened.
+    let mut way = Way::new(Duration::from_millis(10), |_, _| Some(Rate::from_megabits_per_second(1000)));
+    way.handshake_delay = Box::new(|connection| us(u64::from(connection * 7919 % 50_000)));
+    way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    assert!(all.len() > 200, "{}", all.len());
+    let bytes = |side: Side| all.iter().map(|connection| connection.bytes(side)).sum::<u64>();
+    assert_eq!(acceptor.progress().received_bytes, bytes(I));
+    assert_eq!(initiator.progress().received_bytes, bytes(A));
+    assert_eq!(figure(&initiator, "connections_begun"), all.len() as f64);
+    assert_eq!(figure(&initiator, "connections_finished"), all.len() as f64);
+    assert_eq!(figure(&initiator, "connections_broken_off"), 0.0);
+    assert_eq!(way.live_connections(), 0);
+    assert!(initiator.completions().is_empty());
+}
+
+#[test]
+fn a_connection_that_breaks_off_is_counted_and_forgotten() {
+    let body = [(I, 0, 0, 1000), (A, 0, 500_000, 5000), (I, 0, 2_000, 0)];
+    let (mut initiator, mut acceptor) =
+        pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 1 }, &body)]), TOLD);
+    let mut way = way();
+    way.start(&mut [&mut initiator, &mut acceptor], at(100_000));
+    way.kill(0, CloseReason::TimedOut);
+    way.run(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+    assert_eq!(figure(&initiator, "connections_broken_off"), 1.0);
+    assert_eq!(figure(&initiator, "connections_open"), 0.0);
+}
