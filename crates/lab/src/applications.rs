@@ -5,9 +5,9 @@ use fullpipe_scenario::description::{Flow, TmixTrace, TmixWorkload, Workload};
 use fullpipe_tmix::{Indexed, Scheduled, Synthetic};
 use fullpipe_units::{Duration, Instant, Stream};
 use fullpipe_workload::{
-    Application, BoxedTrace, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets, PoissonTransfers,
-    PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, TmixAcceptor, TmixInitiator, Transfer,
-    Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
+    Application, BoxedTrace, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets,
+    PoissonTransfers, PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, TmixAcceptor,
+    TmixInitiator, Transfer, Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
 };
 
 /// What a flow's payload is, where the content matters.

@@ -271,7 +271,8 @@ impl Outcome {
             let sum: &mut [(FlowCounters, u64); 2] = sums.entry(flow).or_default();
             for (end, (counters, again)) in sum.iter_mut().enumerate() {
                 counters.add(&self.witness.monitor.flow(FlowId((2 * conversation + end) as u32)));
-                *again += self.world.statistics(conversation, end).map_or(0, |statistics| statistics.retransmitted_segments);
+                *again +=
+                    self.world.statistics(conversation, end).map_or(0, |statistics| statistics.retransmitted_segments);
             }
         }
         sums

@@ -13,8 +13,8 @@ use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
-    GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions, VideoAbrSpec, VideoCbrSpec,
-    VoiceSpec,
+    GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions, VideoAbrSpec,
+    VideoCbrSpec, VoiceSpec,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;

@@ -6,11 +6,11 @@ use crate::description::{TmixTrace, TmixWorkload, Transfer, Workload};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, Variant};
 use fullpipe_tmix::{Order, Prefill, Synthetic};
 use fullpipe_units::Duration;
-use std::path::Path;
 use fullpipe_workload::{
     ConnectionUse, GamingSpec, Invalid, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RateChoice,
     RequestResponseSpec, TalkSpurts, TmixOptions, VideoAbrSpec, VideoCbrSpec, VoiceSpec,
 };
+use std::path::Path;
 
 /// Largest payload of a UDP datagram in IPv4.
 const LARGEST_DATAGRAM: u64 = 65_507;
@@ -141,7 +141,12 @@ pub(super) const LIST: &[Variant] = &[
         text: "connections as a Tmix trace has them (TCP), opened by `from`: sizes, their order and waits, segment sizes and \
                receive windows. See docs/tmix.md.",
         fields: &[&[
-            Field::optional("file", Kind::Text, "none", "A trace in either format, by its path from this file's folder."),
+            Field::optional(
+                "file",
+                Kind::Text,
+                "none",
+                "A trace in either format, by its path from this file's folder.",
+            ),
             Field::optional(
                 "trace",
                 Kind::Text,
@@ -149,7 +154,12 @@ pub(super) const LIST: &[Variant] = &[
                 "A synthetic trace: `r4s1` to `r6s3`, acceptor before initiator.",
             ),
             Field::default("trace_seed", SEED, "1", "Seed of the synthetic traces."),
-            Field::default("trace_length", Kind::INTERVAL, "3000s", "How much of a trace is used; of a shorter one all."),
+            Field::default(
+                "trace_length",
+                Kind::INTERVAL,
+                "3000s",
+                "How much of a trace is used; of a shorter one all.",
+            ),
             Field::default(
                 "scale",
                 Kind::Number { min: 1e-6, max: 1e9 },
