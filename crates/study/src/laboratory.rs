@@ -173,7 +173,12 @@ pub(crate) fn records(
 
 /// What nodes of the model said to real hosts by ICMP.
 pub(crate) fn answered(answered: &Answered) -> Value {
-    json!({ "errors": answered.errors, "errors_limited": answered.limited, "echo_replies": answered.echoes })
+    json!({
+        "errors": answered.errors,
+        "errors_limited": answered.limited,
+        "echo_replies": answered.echoes,
+        "resets": answered.resets,
+    })
 }
 
 /// Frames that did not enter the model, by reason.

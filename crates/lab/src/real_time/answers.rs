@@ -1,9 +1,8 @@
 //! What routers and hosts of the model say to real hosts: ICMP errors about packets that cannot go on, replies to echo requests,
-//! and that nobody listens at a port.
+//! and that nobody listens at a port: to a datagram by ICMP, to a TCP segment by a reset (RFC 9293 section 3.10.7.1).
 //!
 //! Errors of each node are limited by a token bucket that the model's clock fills (RFC 4443 section 2.4 (f), whose defaults for
 //! a small device these are; RFC 1812 section 4.3.2.8). A node behind a translator speaks by its address (RFC 5508 REQ-5).
-//! TCP to a port at which nobody listens gets an ICMP error too, where a host would send a reset.
 
 use crate::witness::Witness;
 use crate::world::World;
@@ -26,6 +25,8 @@ pub struct Answered {
     pub limited: u64,
     /// Echo replies.
     pub echoes: u64,
+    /// Resets of TCP connections that nobody has.
+    pub resets: u64,
 }
 
 /// Who has said how much.
@@ -70,11 +71,13 @@ impl World {
             Reason::Error(error) => error,
             Reason::Arrived if icmp::echo_reply(&notice.bytes, *identification, &mut bytes).is_ok() => {
                 said.echoes += 1;
-                return send(network, notice, notice.flow.reverse(), bytes);
+                return send(network, notice, notice.flow.reverse(), protocol(notice.version), bytes);
             }
-            Reason::Arrived if matches!(notice.protocol, wire::TCP | wire::UDP) => {
-                IcmpError::Unreachable(Unreachable::Port)
+            Reason::Arrived if wire::reset(&notice.bytes, *identification, &mut bytes).is_ok() => {
+                said.resets += 1;
+                return send(network, notice, notice.flow.reverse(), wire::TCP, bytes);
             }
+            Reason::Arrived if notice.protocol == wire::UDP => IcmpError::Unreachable(Unreachable::Port),
             Reason::Arrived => return,
         };
         if icmp::error(&notice.bytes, error, from, *identification, &mut bytes).is_err() {
@@ -87,7 +90,7 @@ impl World {
         if let Some(real) = self.real_mut() {
             real.answers.said.errors += 1;
         }
-        send(network, notice, flow, bytes);
+        send(network, notice, flow, protocol(notice.version), bytes);
     }
 
     /// The flow of errors from a node to a host.
@@ -124,11 +127,11 @@ fn seen_as(network: &Network<Witness>, notice: &Notice) -> NodeId {
 }
 
 /// Sends an answer, which has its last addresses already.
-fn send(network: &mut Network<Witness>, notice: &Notice, flow: FlowId, bytes: Vec<u8>) {
+fn send(network: &mut Network<Witness>, notice: &Notice, flow: FlowId, protocol: u8, bytes: Vec<u8>) {
     let length = bytes.len() as u32;
     let content = Content::Wire {
         payload_bytes: length - notice.version.header_bytes(),
-        protocol: protocol(notice.version),
+        protocol,
         flags: 0,
         dont_fragment: false,
         origin: notice.node,

@@ -66,7 +66,7 @@ pub enum Unanswered {
     Error,
     /// It goes to a group.
     Group,
-    /// It is a fragment other than the first; of an echo request, any fragment.
+    /// It is a fragment other than the first; of an echo request or a segment, any fragment.
     Fragment,
     /// Its source is not the address of one host.
     Source,
@@ -74,7 +74,9 @@ pub enum Unanswered {
     Version,
     /// It is no echo request.
     NoEcho,
-    /// The checksum of the echo request is wrong.
+    /// It is no TCP segment, or a reset itself.
+    NoSegment,
+    /// The checksum of the echo request or segment is wrong.
     Checksum,
 }
 
@@ -88,6 +90,7 @@ impl fmt::Display for Unanswered {
             Unanswered::Source => "its source is not the address of one host",
             Unanswered::Version => "the answer's source is of another IP version",
             Unanswered::NoEcho => "it is no echo request",
+            Unanswered::NoSegment => "it is no TCP segment that may be answered by a reset",
             Unanswered::Checksum => "its checksum is wrong",
         })
     }
@@ -198,7 +201,7 @@ pub fn echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Res
 }
 
 /// Where an answer goes.
-fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
+pub(super) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
     let (source, destination) = layout.addresses(packet);
     if is_group(destination) {
         return Err(Unanswered::Group);
@@ -257,36 +260,60 @@ impl Message<'_> {
         identification: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
-        match (from, to) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => self.write_v4(from, to, class, identification, out),
-            (IpAddr::V6(from), IpAddr::V6(to)) => self.write_v6(from, to, class, HOP_LIMIT, out),
-            _ => return Err(Unanswered::Version),
-        }
+        let number = if from.is_ipv4() { protocol::ICMP } else { protocol::ICMP_V6 };
+        ip_header((from, to), number, class, identification, ICMP_HEADER_BYTES + self.body.len(), out)?;
+        out.extend(self.bytes(from, to));
         Ok(())
-    }
-
-    fn write_v4(&self, from: Ipv4Addr, to: Ipv4Addr, class: u8, identification: u16, out: &mut Vec<u8>) {
-        let total = IPV4_HEADER_BYTES as usize + ICMP_HEADER_BYTES + self.body.len();
-        let begin = out.len();
-        out.extend([0x45, class]);
-        out.extend((total as u16).to_be_bytes());
-        out.extend(identification.to_be_bytes());
-        out.extend([0, 0, HOP_LIMIT, protocol::ICMP, 0, 0]);
-        out.extend(from.octets());
-        out.extend(to.octets());
-        let header = Checksum::default().add(&out[begin..]).finish();
-        out[begin + 10..begin + 12].copy_from_slice(&header.to_be_bytes());
-        out.extend(self.bytes(IpAddr::V4(from), IpAddr::V4(to)));
     }
 
     /// Appends an IPv6 packet.
     pub(super) fn write_v6(&self, from: Ipv6Addr, to: Ipv6Addr, class: u8, hop_limit: u8, out: &mut Vec<u8>) {
-        let length = (ICMP_HEADER_BYTES + self.body.len()) as u16;
-        out.extend((6 << 28 | u32::from(class) << 20).to_be_bytes());
-        out.extend(length.to_be_bytes());
-        out.extend([protocol::ICMP_V6, hop_limit]);
-        out.extend(from.octets());
-        out.extend(to.octets());
+        header_v6((from, to), protocol::ICMP_V6, class, hop_limit, ICMP_HEADER_BYTES + self.body.len(), out);
         out.extend(self.bytes(IpAddr::V6(from), IpAddr::V6(to)));
     }
+}
+
+/// Appends the IP header of what a node of the model says: from and to where, and how many bytes follow.
+pub(super) fn ip_header(
+    addresses: (IpAddr, IpAddr),
+    number: u8,
+    class: u8,
+    identification: u16,
+    length: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Unanswered> {
+    match addresses {
+        (IpAddr::V4(from), IpAddr::V4(to)) => header_v4((from, to), number, class, identification, length, out),
+        (IpAddr::V6(from), IpAddr::V6(to)) => header_v6((from, to), number, class, HOP_LIMIT, length, out),
+        _ => return Err(Unanswered::Version),
+    }
+    Ok(())
+}
+
+fn header_v4(
+    (from, to): (Ipv4Addr, Ipv4Addr),
+    number: u8,
+    class: u8,
+    identification: u16,
+    length: usize,
+    out: &mut Vec<u8>,
+) {
+    let total = IPV4_HEADER_BYTES as usize + length;
+    let begin = out.len();
+    out.extend([0x45, class]);
+    out.extend((total as u16).to_be_bytes());
+    out.extend(identification.to_be_bytes());
+    out.extend([0, 0, HOP_LIMIT, number, 0, 0]);
+    out.extend(from.octets());
+    out.extend(to.octets());
+    let header = Checksum::default().add(&out[begin..]).finish();
+    out[begin + 10..begin + 12].copy_from_slice(&header.to_be_bytes());
+}
+
+fn header_v6((from, to): (Ipv6Addr, Ipv6Addr), number: u8, class: u8, hop_limit: u8, length: usize, out: &mut Vec<u8>) {
+    out.extend((6 << 28 | u32::from(class) << 20).to_be_bytes());
+    out.extend((length as u16).to_be_bytes());
+    out.extend([number, hop_limit]);
+    out.extend(from.octets());
+    out.extend(to.octets());
 }

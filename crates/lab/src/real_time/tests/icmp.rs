@@ -7,8 +7,8 @@ use crate::real_time::driver::AfterStall;
 use bytes::Bytes;
 use etherparse::icmpv4::{DestUnreachableHeader, TimeExceededCode};
 use etherparse::{
-    IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Icmpv6Header, Icmpv6Type, IpNumber, Ipv4Header, Ipv6Header, UdpHeader,
-    ip_number,
+    IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Icmpv6Header, Icmpv6Type, IpNumber, Ipv4Header, Ipv6Header, TcpHeader,
+    UdpHeader, ip_number,
 };
 
 const CLIENT: usize = 0;
@@ -205,6 +205,58 @@ fn what_nobody_takes_is_told() {
     assert_eq!(ran.refused.unroutable, 2);
 }
 
+/// A TCP header without window and options: ports, numbers, and the flags by their letters.
+fn tcp(ports: (u16, u16), sequence: u32, acknowledgement: u32, flags: &str) -> TcpHeader {
+    let mut header = TcpHeader::new(ports.0, ports.1, sequence, 0);
+    header.acknowledgment_number = acknowledgement;
+    header.syn = flags.contains('S');
+    header.ack = flags.contains('A');
+    header.fin = flags.contains('F');
+    header.rst = flags.contains('R');
+    header
+}
+
+fn segment(fields: V4, header: TcpHeader, payload: &[u8]) -> Vec<u8> {
+    let ends = ([10, 0, 0, fields.from], [10, 0, 0, fields.to]);
+    let checksum = header.calc_checksum_ipv4_raw(ends.0, ends.1, payload).expect("short");
+    let header = TcpHeader { checksum, ..header };
+    v4(fields, ip_number::TCP, &[&header.to_bytes()[..], payload].concat())
+}
+
+/// RFC 9293 section 3.10.7.1. Without an acknowledgement the reset has the number 0 and acknowledges all that the segment takes:
+/// payload, SYN and FIN, each one number; with one it has that as its number, and acknowledges nothing.
+#[test]
+fn segments_that_nobody_expects_are_reset() {
+    let (asked, answer) = ((5000, 4242), (4242, 5000));
+    let to = |to| V4 { to, ..PLAIN };
+    let mut damaged = segment(to(MODEL), tcp(asked, 7, 0, "S"), &[]);
+    damaged[36] ^= 1;
+    // The service class is the segment's, the codepoint none.
+    let classed = V4 { class: 0xba, ..to(MODEL) };
+    let sent = [
+        (1_000, segment(to(FAR), tcp(asked, 7, 0, "S"), &[])),
+        (10_000, segment(to(MODEL), tcp(asked, 0xffff_ffff, 0, "SF"), b"four")),
+        (20_000, segment(to(MODEL), tcp(asked, 7, 9_000, "A"), b"four")),
+        (30_000, segment(classed, tcp(asked, 7, 0xffff_ffff, "SA"), &[])),
+        (40_000, segment(to(MODEL), tcp(asked, 7, 9_000, "RA"), &[])),
+        (50_000, damaged),
+    ];
+    let (out, ran) = passed(&sent);
+    let reply = |from, hops_left, identification, class, header| {
+        let fields = V4 { from, to: 1, hops_left, identification, class, dont_fragment: false, ..PLAIN };
+        (CLIENT, segment(fields, TcpHeader { window_size: 0, ..header }, &[]))
+    };
+    let expected = [
+        reply(FAR, 63, 1, 0, tcp(answer, 0, 8, "RA")),
+        // 4 294 967 295 + 4 + 2 of 2^32.
+        reply(MODEL, 62, 2, 0, tcp(answer, 0, 5, "RA")),
+        reply(MODEL, 62, 3, 0, tcp(answer, 9_000, 0, "R")),
+        reply(MODEL, 62, 4, 0xb8, tcp(answer, 0xffff_ffff, 0, "R")),
+    ];
+    assert_eq!(out, expected);
+    assert_eq!((ran.answered.resets, ran.answered.errors), (4, 0));
+}
+
 /// RFC 4443 section 2.4 (f): ten at once, then ten a second. 2 s of the model are not needed: 150 ms bring one more.
 #[test]
 fn errors_are_limited() {
@@ -234,6 +286,11 @@ fn icmpv6(from: u8, to: u8, hop_limit: u8, kind: Icmpv6Type, payload: &[u8]) -> 
     v6(from, to, hop_limit, ip_number::IPV6_ICMP, &[&header.to_bytes()[..], payload].concat())
 }
 
+fn segment_v6(from: u8, to: u8, hop_limit: u8, header: TcpHeader) -> Vec<u8> {
+    let checksum = header.calc_checksum_ipv6_raw(v6_address(from), v6_address(to), &[]).expect("short");
+    v6(from, to, hop_limit, ip_number::TCP, &TcpHeader { checksum, ..header }.to_bytes())
+}
+
 /// RFC 4443: packet too big quotes up to 1280 bytes; hop limit exceeded, echo, no route.
 #[test]
 fn the_same_of_ipv6() {
@@ -249,6 +306,7 @@ fn the_same_of_ipv6() {
         (10_000, datagram(2, 2, 10)),
         (20_000, icmpv6(1, FAR, 64, Icmpv6Type::EchoRequest(echo()), b"six")),
         (30_000, datagram(99, 64, 10)),
+        (40_000, segment_v6(1, MODEL, 64, tcp((5000, 4242), 7, 0, "S"))),
     ];
     let (out, _) = passed(&sent);
     use etherparse::icmpv6::{DestUnreachableCode, TimeExceededCode};
@@ -257,6 +315,7 @@ fn the_same_of_ipv6() {
         (CLIENT, icmpv6(FAR, 1, 63, Icmpv6Type::TimeExceeded(TimeExceededCode::HopLimitExceeded), &datagram(2, 1, 10))),
         (CLIENT, icmpv6(FAR, 1, 63, Icmpv6Type::EchoReply(echo()), b"six")),
         (CLIENT, icmpv6(NEAR, 1, 64, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::NoRoute), &sent[3].1)),
+        (CLIENT, segment_v6(MODEL, 1, 62, tcp((4242, 5000), 0, 8, "RA"))),
     ];
     assert_eq!(out, expected);
 }

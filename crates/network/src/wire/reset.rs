@@ -1,0 +1,70 @@
+//! The reset by which a host without a connection answers a segment (RFC 9293 section 3.10.7.1, state CLOSED).
+//!
+//! It has the service class of the segment that it answers and no ECN. A segment with a reset gets none, nor does one that a host
+//! would not look at: with a wrong checksum, cut, or from an address that is not one host's.
+
+use super::icmp::{answerable_source, ip_header};
+use super::layout::{Layout, Upper, word};
+use super::read::sum;
+use super::{Unanswered, protocol};
+use crate::packet::{IpVersion, TCP_HEADER_BYTES, flags};
+
+/// A header of five words, in the place where a segment says so.
+const WORDS: u16 = 5 << 12;
+
+/// Appends the reset of the host that a segment goes to. IPv4 needs an `identification`.
+///
+/// # Errors
+/// See [`Unanswered`]; then nothing is appended.
+pub fn reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), Unanswered> {
+    let layout = Layout::whole(packet).map_err(Unanswered::Packet)?;
+    let to = answerable_source(&layout, packet)?;
+    if layout.piece.is_some() {
+        return Err(Unanswered::Fragment);
+    }
+    let segment = &packet[layout.transport..layout.total];
+    if layout.upper != Upper::Tcp || has(segment, flags::RST) {
+        return Err(Unanswered::NoSegment);
+    }
+    let (_, from) = layout.addresses(packet);
+    if sum((from, to), protocol::TCP, segment).finish() != 0 {
+        return Err(Unanswered::Checksum);
+    }
+    let (sequence, acknowledgement, kind) = if has(segment, flags::ACK) {
+        (number(segment, 8), 0, flags::RST)
+    } else {
+        (0, number(segment, 4).wrapping_add(length(segment)), flags::RST | flags::ACK)
+    };
+    let (source, destination) = layout.ports(packet);
+    let mut header = [0; TCP_HEADER_BYTES as usize];
+    header[..2].copy_from_slice(&destination.to_be_bytes());
+    header[2..4].copy_from_slice(&source.to_be_bytes());
+    header[4..8].copy_from_slice(&sequence.to_be_bytes());
+    header[8..12].copy_from_slice(&acknowledgement.to_be_bytes());
+    header[12..14].copy_from_slice(&(WORDS | kind).to_be_bytes());
+    let checksum = sum((from, to), protocol::TCP, &header).finish();
+    header[16..18].copy_from_slice(&checksum.to_be_bytes());
+    let class = match layout.version {
+        IpVersion::V4 => packet[1],
+        IpVersion::V6 => (word(packet, 0) >> 4) as u8,
+    };
+    ip_header((from, to), protocol::TCP, class & !0b11, identification, header.len(), out)?;
+    out.extend(header);
+    Ok(())
+}
+
+fn has(segment: &[u8], flag: u16) -> bool {
+    word(segment, 12) & flag != 0
+}
+
+/// A number of 32 bits in a TCP header.
+fn number(segment: &[u8], at: usize) -> u32 {
+    u32::from(word(segment, at)) << 16 | u32::from(word(segment, at + 2))
+}
+
+/// Sequence numbers that a segment takes (SEG.LEN): those of its payload, SYN and FIN.
+fn length(segment: &[u8]) -> u32 {
+    let header_bytes = usize::from(segment[12] >> 4) * 4;
+    let marks = [flags::SYN, flags::FIN].into_iter().filter(|mark| has(segment, *mark)).count();
+    (segment.len() - header_bytes + marks) as u32
+}
