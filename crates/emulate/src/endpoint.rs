@@ -124,6 +124,8 @@ pub struct Report {
     pub completed: Option<Instant>,
     /// Segments that the kernel sent again; `None` without a connection.
     pub retransmitted_segments: Option<u64>,
+    /// How often the kernel, as sender, learnt that the path changed the order of segments; `None` without a connection.
+    pub reorderings_seen: Option<u64>,
     /// What was agreed on; `None` without a connection.
     pub negotiated: Option<Negotiated>,
     /// Samples of the sender.
@@ -401,6 +403,7 @@ impl Work<'_> {
     fn conclude(&mut self, stream: &TcpStream) -> io::Result<()> {
         let info = sys::tcp_info(stream.as_fd())?;
         self.report.retransmitted_segments = Some(info.retransmitted_segments);
+        self.report.reorderings_seen = Some(info.reorderings_seen);
         self.report.negotiated = Some(info.negotiated);
         Ok(())
     }

@@ -336,6 +336,8 @@ pub(crate) struct TcpInfo {
     pub(crate) in_flight_segments: u32,
     pub(crate) mss_bytes: u32,
     pub(crate) retransmitted_segments: u64,
+    /// How often the sender has learnt that segments came in another order than it sent them.
+    pub(crate) reorderings_seen: u64,
     /// `None` before there is a rate.
     pub(crate) pacing_bytes_per_second: Option<u64>,
     pub(crate) delivery_bytes_per_second: u64,
@@ -376,6 +378,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         in_flight_segments: info.tcpi_unacked.saturating_sub(gone).saturating_add(info.tcpi_retrans),
         mss_bytes: info.tcpi_snd_mss,
         retransmitted_segments: u64::from(info.tcpi_total_retrans),
+        reorderings_seen: u64::from(info.tcpi_reord_seen),
         pacing_bytes_per_second: Some(info.tcpi_pacing_rate).filter(|rate| *rate != u64::MAX),
         delivery_bytes_per_second: info.tcpi_delivery_rate,
         all_acknowledged: ACKNOWLEDGED.contains(&info.tcpi_state),

@@ -199,6 +199,7 @@ fn kernel(result: &RealOutcome) -> Value {
             "congestion": end.congestion,
             "received_bytes": end.report.received_bytes,
             "retransmitted_segments": end.report.retransmitted_segments,
+            "reorderings_seen": end.report.reorderings_seen,
             "negotiated": negotiated,
         })
     });
