@@ -76,7 +76,8 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
         if !faults.is_empty() {
             return Err(Failure::usage("--sabotage goes with virtual time"));
         }
-        return run_in_real_time(&study, common, &options, &folder);
+        let interfaces: Vec<&str> = loaded.scenario.nodes.iter().filter_map(|node| node.interface()).collect();
+        return run_in_real_time(&study, &interfaces, common, &options, &folder);
     }
     if let Some(arrivals) = &arguments.replay {
         if !faults.is_empty() {
@@ -90,9 +91,17 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     make(&study, &laboratory, common, &options, &folder)
 }
 
-/// By the clock of this machine. To be called before there is a second thread.
+/// By the clock of this machine. `interfaces`: those of this machine that stand for hosts. To be called before there is a second
+/// thread.
 #[cfg(target_os = "linux")]
-fn run_in_real_time(study: &Study, common: &Common, options: &study::Options, folder: &Path) -> Result<(), Failure> {
+fn run_in_real_time(
+    study: &Study,
+    interfaces: &[&str],
+    common: &Common,
+    options: &study::Options,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let _blocked = crate::simulator::forwarding::Blocked::between(interfaces);
     let (laboratory, behind) = crate::real_time::laboratory(common.quiet)?;
     let made = make(study, &*laboratory, common, options, folder);
     // With a hard limit that is the failure itself.
@@ -104,7 +113,7 @@ fn run_in_real_time(study: &Study, common: &Common, options: &study::Options, fo
 }
 
 #[cfg(not(target_os = "linux"))]
-fn run_in_real_time(_: &Study, _: &Common, _: &study::Options, _: &Path) -> Result<(), Failure> {
+fn run_in_real_time(_: &Study, _: &[&str], _: &Common, _: &study::Options, _: &Path) -> Result<(), Failure> {
     Err(Failure::usage("real time needs Linux"))
 }
 

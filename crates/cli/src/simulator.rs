@@ -1,6 +1,6 @@
 //! `fullpipe simulator`: a drop-in for quic-network-simulator's `sim` container.
 
-mod forwarding;
+pub(crate) mod forwarding;
 mod probe;
 
 use crate::arguments::SimulatorArguments;
@@ -46,7 +46,7 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
     let stop = stop_flag()?;
     let outside = matches!(hosts, Hosts::Interfaces { .. });
     let (home, blocked) = if outside {
-        let blocked = Blocked::between([&arguments.left, &arguments.right]);
+        let blocked = Blocked::between(&[&arguments.left, &arguments.right]);
         wait_for_server(&stop)?;
         (Home::here().map_err(|error| Failure::machine(error.to_string()))?, Some(blocked))
     } else {

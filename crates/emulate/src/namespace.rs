@@ -111,6 +111,8 @@ pub fn enter() -> Result<(), Refused> {
 #[derive(Debug)]
 pub struct Home {
     network: OwnedFd,
+    /// The network namespace in which the program was before; `None`: it never left.
+    machine: Option<OwnedFd>,
     /// Interfaces made so far. Those of hosts that are gone go a little later than they, so no name comes twice.
     interfaces: AtomicU32,
 }
@@ -130,12 +132,13 @@ impl Home {
     /// If the machine forbids it.
     pub fn new() -> Result<Self, Refused> {
         let make = || {
+            let machine = network_namespace()?;
             sys::unshare(UnshareFlags::NEWNET)?;
             Netlink::open()?.set_up(index_of("lo")?)?;
-            network_namespace()
+            Ok(Home { network: network_namespace()?, machine: Some(machine), interfaces: AtomicU32::new(0) })
         };
         let refused = |error| Refused { what: "a network namespace could not be made", error, advice: advice() };
-        Ok(Home { network: make().map_err(refused)?, interfaces: AtomicU32::new(0) })
+        make().map_err(refused)
     }
 
     /// The network namespace in which the program is already: for interfaces of this machine that stand for hosts.
@@ -143,7 +146,20 @@ impl Home {
     /// # Errors
     /// If it cannot be held.
     pub fn here() -> io::Result<Self> {
-        Ok(Home { network: network_namespace()?, interfaces: AtomicU32::new(0) })
+        Ok(Home { network: network_namespace()?, machine: None, interfaces: AtomicU32::new(0) })
+    }
+
+    /// Does something with the calling thread in the network namespace that the program came from, for which it takes the
+    /// rights of the superuser there: sockets that it opens are at the interfaces of this machine.
+    ///
+    /// # Errors
+    /// The kernel's, or what `work` says.
+    pub fn at_machine<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let Some(machine) = &self.machine else { return work() };
+        go_to(machine)?;
+        let result = work();
+        go_to(&self.network)?;
+        result
     }
 
     /// Does something with the calling thread in a host's network namespace: sockets that it opens are the host's.
@@ -174,7 +190,8 @@ impl Home {
 
     /// The same namespace, to be held elsewhere too.
     pub(crate) fn clone(&self) -> io::Result<Self> {
-        Ok(Home { network: self.network.try_clone()?, interfaces: AtomicU32::new(0) })
+        let machine = self.machine.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(Home { network: self.network.try_clone()?, machine, interfaces: AtomicU32::new(0) })
     }
 
     /// Makes the network namespace of a host, joined to this one by a pair of interfaces: `eth0` in the host, to which all

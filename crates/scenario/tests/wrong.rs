@@ -220,6 +220,8 @@ const FILES: &[Wrong] = &[
     Wrong { file: "no-program-to-play", line: 8, found: r#""program""#, expected: &[r#"a [[program]] with host = "right1""#], suggestion: None, says: r#"but none runs there"# },
     Wrong { file: "model-beside-a-program", line: 5, found: r#"[[flow]]"#, expected: &[r#"from_by = "kernel""#, r#"from_by = "program""#], suggestion: None, says: r#"left1 is a real host (the program left1 runs there)"# },
     Wrong { file: "model-beside-a-kernel", line: 10, found: r#"[[flow]]"#, expected: &[r#"from_by = "kernel""#, r#"from_by = "program""#], suggestion: None, says: r#"left1 is a real host (the flow one has from_by = "kernel" there)"# },
+    Wrong { file: "program-at-an-interface", line: 14, found: r#""a""#, expected: &["a host without interface"], suggestion: None, says: "beyond the interface eth0" },
+    Wrong { file: "kernel-at-an-interface", line: 14, found: r#""kernel""#, expected: &[r#"from_by = "program""#], suggestion: None, says: "where its kernel plays no end" },
     Wrong { file: "model-at-an-interface", line: 13, found: r#"[[flow]]"#, expected: &[r#"from_by = "kernel""#, r#"from_by = "program""#], suggestion: None, says: r#"a is a real host (the interface eth0 stands for it)"# },
     Wrong { file: "address-of-another-family", line: 3, found: r#""2001:db8::1""#, expected: &[r#"an IPv4 address of one host such as "192.0.2.1""#], suggestion: None, says: r#"this is an IPv6 address"# },
     Wrong { file: "address-of-nothing", line: 3, found: r#""fd00::g""#, expected: &[r#"an IPv6 address of one host such as "2001:db8::1""#], suggestion: None, says: r#"this is not an address"# },

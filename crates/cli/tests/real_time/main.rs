@@ -7,6 +7,7 @@
 mod bench;
 mod hostile;
 mod icmp;
+mod interfaces;
 mod killed;
 mod nat;
 mod ordinary;

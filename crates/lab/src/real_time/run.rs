@@ -179,6 +179,16 @@ fn sides(prepared: &Prepared, host: NodeId, interface: &str) -> io::Result<Sides
     })
 }
 
+/// Why an interface of this machine cannot stand for a host.
+fn of_interface(interface: &str, error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    let sentence =
+        format!("the interface {interface} of this machine can stand for it only if the superuser runs this: {error}");
+    io::Error::new(error.kind(), sentence)
+}
+
 type Attached = (Vec<HostNamespace>, Vec<Box<dyn Port>>);
 
 /// Makes the namespaces of hosts and opens the emulator's ports to them.
@@ -200,9 +210,8 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
         let told = |error: io::Error| io::Error::new(error.kind(), format!("host {name}: {error}"));
         if let Some(interface) = prepared.scenario.nodes[node.index()].interface() {
             let capture = asked.frames.map(|open| open(name)).transpose()?;
-            let port = sides(prepared, *node, interface)
-                .and_then(|sides| InterfacePort::open(interface, sides, capture))
-                .map_err(told)?;
+            let open = || InterfacePort::open(interface, sides(prepared, *node, interface)?, capture);
+            let port = home.at_machine(open).map_err(|error| told(of_interface(interface, error)))?;
             ports.push(Box::new(port));
             continue;
         }

@@ -147,8 +147,10 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
     for (index, node) in network.nodes.iter().enumerate() {
         if let Some(interface) = node.interface() {
             let text = format!("the interface {interface} stands for it");
+            let host = NodeId(index as u32);
             let reason = Reason { text, program: false, interface: true };
-            real.entry(NodeId(index as u32)).or_insert(reason).interface = true;
+            real.entry(host).or_insert(reason).interface = true;
+            programs_beyond(root, (host, interface), programs, check);
         }
     }
     for flow in &flows.list {
@@ -164,6 +166,17 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
     }
     for host in real.keys() {
         network.nodes[host.index()].real = true;
+    }
+}
+
+/// That nothing runs at a host that is beyond an interface.
+fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Check) {
+    let trees = root.get("program").map(Value::tables).unwrap_or_default();
+    for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
+        let message =
+            format!("{} cannot run there: the host is whatever is beyond the interface {interface}", program.name);
+        let expected = vec!["a host without interface".to_string()];
+        check.error(tree.place_of("host"), &format!("program.{index}.host"), message, expected);
     }
 }
 
@@ -185,7 +198,7 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
             let mut hosts = ends.map(|host| (host, real.get(&host)));
             let path = format!("flow.{index}.{key}");
             let wrong = match player {
-                Player::Kernel => None,
+                Player::Kernel => hosts.find(|(_, reason)| reason.is_some_and(|reason| reason.interface)),
                 Player::Model => hosts.find_map(|(host, reason)| Some((host, Some(reason?)))),
                 Player::Program => {
                     hosts.find(|(_, reason)| reason.is_none_or(|reason| !reason.program && !reason.interface))
@@ -197,6 +210,10 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
                 (Player::Model, Some(reason)) => (
                     format!("{host} is a real host ({}), so that the model cannot play {name} there", reason.text),
                     vec![format!("{key} = \"kernel\""), format!("{key} = \"program\"")],
+                ),
+                (Player::Kernel, _) => (
+                    format!("{host} is beyond an interface of this machine, where its kernel plays no end of {name}"),
+                    vec![format!("{key} = \"program\"")],
                 ),
                 _ => (
                     format!("a program should play {name} at {host}, but none runs there"),

@@ -1,0 +1,143 @@
+//! A host that an interface of the machine stands for, beside one that a program makes real: whoever may use the interface talks
+//! through the scenario, and the machine's network stays as it was.
+
+use crate::bench::{Bench, User};
+use std::process::Command;
+
+/// outside, 192.0.2.1, is what is beyond `wire`; server is 10.0.0.2.
+const SCENARIO: &str = r#"
+duration = "60s"
+[[host]]
+name = "outside"
+ipv4 = "192.0.2.1"
+interface = "wire"
+[[host]]
+name = "server"
+[[router]]
+name = "router"
+ipv4 = "192.0.2.254"
+[[link]]
+name = "first"
+from = "outside"
+to = "router"
+rate = "50Mbit/s"
+delay = "10ms"
+[[link]]
+name = "second"
+from = "router"
+to = "server"
+rate = "50Mbit/s"
+delay = "10ms"
+[[program]]
+name = "server"
+host = "server"
+command = ["python3", "server.py"]
+"#;
+
+/// Answers datagrams, until it is told to end; the run is to last until that answer has come.
+const SERVER: &str = r#"
+import socket, time
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(("10.0.0.2", 9000))
+while True:
+    data, who = u.recvfrom(2000)
+    u.sendto(data + b" from " + who[0].encode(), who)
+    if data == b"end":
+        time.sleep(1)
+        break
+"#;
+
+/// Asks until there is somebody, then with each word; prints the answer and the nanoseconds of each round trip.
+const CLIENT: &str = r#"
+import socket, sys, time
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.connect(("10.0.0.2", 9000))
+u.settimeout(0.5)
+def ask(word):
+    begin = time.monotonic_ns()
+    try:
+        u.send(word)
+        return u.recv(2000).decode(), time.monotonic_ns() - begin
+    except OSError:
+        time.sleep(0.1)
+for _ in range(300):
+    if ask(b"begin"):
+        break
+u.settimeout(5)
+for word in sys.argv[1:]:
+    print(*ask(word.encode()), flush=True)
+"#;
+
+/// A machine with an interface, `wire`, beyond which there is another machine. It forwards, which would lead past the emulator.
+const MACHINE: &str = r#"
+set -e
+mount -t tmpfs none /run
+mkdir -p /run/netns
+mount -t proc none /proc
+ip link set lo up
+ip netns add out
+ip link add wire type veth peer name eth0 netns out
+ip link set wire up
+ip -n out link set lo up
+ip -n out addr add 192.0.2.1/24 dev eth0
+ip -n out link set eth0 up
+ip netns exec out ethtool -K eth0 tx off >/dev/null
+ip -n out route add default via 192.0.2.254
+echo 1 >/proc/sys/net/ipv4/ip_forward
+ip -o link | cut -d: -f2 | cut -d@ -f1 >before
+./fullpipe run scenario.toml --real-time --quiet --out out >summary &
+run=$!
+ip netns exec out python3 client.py one two three four
+during=$(cat /proc/sys/net/ipv4/conf/wire/forwarding)
+ip netns exec out python3 client.py end
+status=0
+wait $run || status=$?
+ip -o link | cut -d: -f2 | cut -d@ -f1 | cmp before -
+echo "ended with $status, forwarding $during, then $(cat /proc/sys/net/ipv4/conf/wire/forwarding)"
+"#;
+
+#[test]
+fn what_is_beyond_an_interface_talks_with_a_program() {
+    let bench = Bench::new("interfaces", User::Caller);
+    for (name, text) in
+        [("scenario.toml", SCENARIO), ("server.py", SERVER), ("client.py", CLIENT), ("machine.sh", MACHINE)]
+    {
+        bench.write(name, text);
+    }
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "machine.sh"])
+        .current_dir(bench.path(""))
+        .output()
+        .expect("unshare starts");
+    let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{errors}");
+    let lines: Vec<Vec<&str>> = out.lines().map(|line| line.split(' ').collect()).collect();
+    let words: Vec<&str> = lines[..5].iter().map(|line| line[0]).collect();
+    assert_eq!(words, ["one", "two", "three", "four", "end"], "{out}\n{errors}");
+    for line in &lines[..5] {
+        assert_eq!(line[1..3], ["from", "192.0.2.1"], "{line:?}");
+        // Two links of 10 ms, there and back.
+        assert!(line[3].parse::<u64>().expect("nanoseconds") >= 40_000_000, "{line:?}");
+    }
+    assert_eq!(out.lines().nth(5), Some("ended with 0, forwarding 0, then 1"), "{errors}");
+}
+
+#[test]
+fn an_ordinary_user_hears_why_not() {
+    let bench = Bench::new("interfaces", User::Nobody);
+    let scenario = SCENARIO.replace("interface = \"wire\"", "interface = \"lo\"");
+    bench.write("server.py", SERVER);
+    bench
+        .run(&scenario)
+        .ended_with(1)
+        .said("host outside: the interface lo of this machine can stand for it only if the superuser runs this");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named() {
+    let bench = Bench::new("interfaces-missing", User::Caller);
+    bench.write("server.py", SERVER);
+    let called = bench.run(&SCENARIO.replace("\"wire\"", "\"no-such-wire\"")).ended_with(1).said("host outside: ");
+    // Whoever is not the superuser does not come so far as to look.
+    assert!(called.errors.contains("interface no-such-wire"), "{}", called.errors);
+}
