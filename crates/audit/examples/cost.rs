@@ -56,7 +56,7 @@ fn stream(observer: &mut impl Observer, packets: u64) {
         let mut offered = sent;
         for index in first..first + 3 {
             let (link, wire_bytes) = (LinkId(index as u32), packet.ip_bytes + 2);
-            Observer::offered(observer, link, wire_bytes);
+            Observer::offered(observer, Instant::from_nanos(offered), link, wire_bytes);
             let start = offered.max(free_from[index]);
             let finish = start + byte_ns[index] * u64::from(wire_bytes);
             free_from[index] = finish;

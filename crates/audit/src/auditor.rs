@@ -46,7 +46,7 @@ pub trait EndState {
 /// let packet = PacketView { flow: FlowId(0), ip_bytes: 1500, payload_bytes: 1472, codepoint: Codepoint::NotEct, tcp: None };
 /// let at = Instant::from_nanos;
 /// auditor.sent(at(0), &packet);
-/// auditor.offered(LinkId(0), 1502);
+/// auditor.offered(Instant::ZERO, LinkId(0), 1502);
 /// // 1502 bytes at 1 Gbit/s take 12 016 ns; this frame takes one less.
 /// auditor.transmitted(&Transmission {
 ///     link: LinkId(0), flow: FlowId(0), wire_bytes: 1502,
@@ -215,7 +215,7 @@ impl Observer for Auditor {
     }
 
     #[inline(always)]
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+    fn offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
         match self.links.get_mut(link.index()) {
             Some(state) => state.offered(wire_bytes),
             None => undeclared(Subject::Link(link), Instant::ZERO, &mut self.details.log),
@@ -223,7 +223,7 @@ impl Observer for Auditor {
     }
 
     #[inline]
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+    fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         // What is lost or corrupted is so on its way: it is reported as transmitted as well.
         if matches!(reason, DropReason::Loss | DropReason::Corrupted) {
             return;
@@ -265,7 +265,7 @@ impl Observer for Auditor {
     #[inline(always)]
     fn passed(&mut self, frame: &Transmission) {
         let Some(state) = self.links.get_mut(frame.link.index()) else {
-            self.offered(frame.link, frame.wire_bytes);
+            self.offered(frame.offered, frame.link, frame.wire_bytes);
             return self.transmitted(frame);
         };
         self.checked.frames += 1;

@@ -1,9 +1,9 @@
-//! The run archive's tables: `flows.csv` and `series.csv`, with the columns of the command line's contract.
+//! The run archive's tables: `flows.csv`, `series.csv`, `links.csv`, with the columns of the command line's contract.
 //!
 //! Times are printed as exact decimal seconds, other numbers in the shortest form that reads back the same, so equal
 //! runs give equal bytes.
 
-use crate::outcome::Outcome;
+use crate::outcome::{MeasuredLink, Outcome};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_workload::Completion;
 use std::io::{self, Write};
@@ -34,6 +34,31 @@ pub const FLOW_COLUMNS: [&str; 20] = [
 
 /// Columns of `series.csv`.
 pub const SERIES_COLUMNS: [&str; 4] = ["time_s", "subject", "metric", "value"];
+
+/// Columns of `links.csv`; all but the first hold numbers.
+pub const LINK_COLUMNS: [&str; 21] = [
+    "link",
+    "from_s",
+    "to_s",
+    "measured_s",
+    "queued_at_from_packets",
+    "queued_at_to_packets",
+    "arrivals_packets",
+    "arrivals_bytes",
+    "departed_packets",
+    "departed_bytes",
+    "dropped_packets",
+    "marked_packets",
+    "drop_ratio",
+    "mark_ratio",
+    "throughput_bps",
+    "utilisation",
+    "mean_queue_delay_s",
+    "p50_queue_delay_s",
+    "p99_queue_delay_s",
+    "mean_queue_packets",
+    "mean_queue_bytes",
+];
 
 /// Nanoseconds as exact decimal seconds.
 fn seconds(nanoseconds: u64) -> String {
@@ -93,6 +118,43 @@ pub fn write_series(outcome: &Outcome, out: impl Write) -> io::Result<()> {
     table.write_record(SERIES_COLUMNS)?;
     for row in outcome.series_rows() {
         table.write_record([&seconds(row.time.as_nanos()), row.subject, row.metric, &row.value.to_string()])?;
+    }
+    table.flush()
+}
+
+/// Writes `links.csv`: what measured links carried.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_links(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(LINK_COLUMNS)?;
+    let number = |value: Option<f64>| optional(value, |value| value.to_string());
+    let time = |value: Option<Duration>| optional(value, |value| seconds(value.as_nanos()));
+    for MeasuredLink { link, summary, utilisation } in outcome.measured_links() {
+        table.write_record([
+            link,
+            &seconds(summary.from.as_nanos()),
+            &seconds(summary.to.as_nanos()),
+            &seconds(summary.measured().as_nanos()),
+            &summary.waiting_first.packets.to_string(),
+            &summary.waiting_last.packets.to_string(),
+            &summary.arrivals.packets.to_string(),
+            &summary.arrivals.bytes.to_string(),
+            &summary.departed.packets.to_string(),
+            &summary.departed.bytes.to_string(),
+            &summary.dropped_packets.to_string(),
+            &summary.marked_packets.to_string(),
+            &number(summary.drop_ratio()),
+            &number(summary.mark_ratio()),
+            &number(summary.throughput_bps()),
+            &number(utilisation),
+            &number(summary.mean_queue_delay_s()),
+            &time(summary.delay_p50),
+            &time(summary.delay_p99),
+            &number(summary.mean_queue_packets()),
+            &number(summary.mean_queue_bytes()),
+        ])?;
     }
     table.flush()
 }

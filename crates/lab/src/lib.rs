@@ -37,9 +37,12 @@ mod settings;
 mod witness;
 mod world;
 
-pub use archive::{FLOW_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_series};
+pub use archive::{
+    FLOW_COLUMNS, LINK_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_links,
+    write_series,
+};
 pub use capture::{Append, Capture};
-pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, Outcome, SeriesRow, Totals};
+pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, SeriesRow, Totals};
 pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
 
 use fullpipe_network::Fault;

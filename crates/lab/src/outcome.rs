@@ -6,8 +6,8 @@ use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
-use fullpipe_network::{Endpoint, NatCounters, Network, wire};
-use fullpipe_record::{FlowCounters, Observer};
+use fullpipe_network::{Course, Endpoint, NatCounters, Network, wire};
+use fullpipe_record::{FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Transport, Workload};
 use fullpipe_tcp::Ecn;
@@ -72,6 +72,18 @@ impl LinkRow<'_> {
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         (self.counters.frames > 0).then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
     }
+}
+
+/// One row of `links.csv`: what a direction of a link carried while it was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredLink<'a> {
+    /// Its name.
+    pub link: &'a str,
+    /// What it carried.
+    pub summary: LinkSummary,
+    /// The part of the measured time in which it transmitted; `None` for links whose frames leave at a trace's
+    /// opportunities, and if no time was measured.
+    pub utilisation: Option<f64>,
 }
 
 /// One row of `completions.csv`: an exchange or transfer within a flow.
@@ -443,6 +455,16 @@ impl Outcome {
             names
         });
         links.chain(media).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
+    }
+
+    /// The rows of `links.csv`: links that the scenario measures, in its order.
+    pub fn measured_links(&self) -> impl Iterator<Item = MeasuredLink<'_>> {
+        self.witness.link_summaries(self.ended).map(|(link, summary)| {
+            let described = &self.scenario.links[link.index()];
+            let paced = matches!(described.course, Course::Trace(_));
+            let utilisation = summary.utilisation().filter(|_| !paced);
+            MeasuredLink { link: &described.name, summary, utilisation }
+        })
     }
 
     /// What each address translator has done, with its router's name, in the order of the scenario.

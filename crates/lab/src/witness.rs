@@ -8,7 +8,7 @@ use crate::{Options, disciplines};
 use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
 use fullpipe_network::IpVersion;
 use fullpipe_network::network::Remaining;
-use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView, Transmission};
+use fullpipe_record::{DropReason, FlowMonitor, LinkMonitor, LinkSummary, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Discipline;
 use fullpipe_units::{FlowId, Instant, LinkId};
@@ -33,6 +33,8 @@ pub(crate) struct Witness {
 struct More {
     /// Follows every packet.
     auditor: Option<PacketAuditor>,
+    /// Sums up what the scenario measures.
+    links: Option<LinkMonitor>,
     /// The caller's own.
     plugged: Vec<Box<dyn Plugged>>,
 }
@@ -40,7 +42,8 @@ struct More {
 impl fmt::Debug for More {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugged = self.plugged.len();
-        formatter.debug_struct("More").field("auditor", &self.auditor).field("plugged", &plugged).finish()
+        let mut more = formatter.debug_struct("More");
+        more.field("auditor", &self.auditor).field("links", &self.links).field("plugged", &plugged).finish()
     }
 }
 
@@ -48,6 +51,9 @@ impl More {
     fn tell(&mut self, event: impl Fn(&mut dyn Observer)) {
         if let Some(auditor) = &mut self.auditor {
             event(auditor);
+        }
+        if let Some(links) = &mut self.links {
+            event(links);
         }
         for observer in &mut self.plugged {
             event(&mut **observer);
@@ -102,14 +108,14 @@ impl Observer for More {
 
     #[cold]
     #[inline(never)]
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
-        self.tell(|observer| observer.offered(link, wire_bytes));
+    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+        self.tell(|observer| observer.offered(now, link, wire_bytes));
     }
 
     #[cold]
     #[inline(never)]
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.tell(|observer| observer.link_dropped(link, wire_bytes, reason));
+    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.tell(|observer| observer.link_dropped(now, link, wire_bytes, reason));
     }
 
     #[cold]
@@ -155,11 +161,17 @@ impl Witness {
         monitor.grow(2 * scenario.flows.len());
         let mut auditor = Auditor::new(declared_links(scenario));
         auditor.reserve_flows(2 * scenario.flows.len());
-        let more = options.audit_packets.then(|| {
+        let mut more = options.audit_packets.then(|| {
             let mut packets = PacketAuditor::new(declared_links(scenario));
             reordering_links(scenario).chain(unpromised).for_each(|link| packets.may_reorder(link));
-            Box::new(More { auditor: Some(packets), plugged: Vec::new() })
+            Box::new(More { auditor: Some(packets), ..More::default() })
         });
+        let measured = &scenario.measurement;
+        if !measured.links.is_empty() {
+            let links = measured.links.iter().map(|link| LinkId(*link as u32));
+            let monitor = LinkMonitor::new(links, Instant::ZERO.saturating_add(measured.from));
+            more.get_or_insert_default().links = Some(monitor);
+        }
         Witness { monitor, auditor, more, data_packets: 0, transmissions: 0, flows: 0 }
     }
 
@@ -173,6 +185,11 @@ impl Witness {
     /// Those others.
     pub(crate) fn watchers(&self) -> impl Iterator<Item = &dyn Plugged> {
         self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
+    }
+
+    /// What the links that the scenario measures have carried in a run that ended at `to`.
+    pub(crate) fn link_summaries(&self, to: Instant) -> impl Iterator<Item = (LinkId, LinkSummary)> {
+        self.more.iter().filter_map(|more| more.links.as_ref()).flat_map(move |links| links.summaries(to))
     }
 
     /// The next direction of a conversation, with the links that its packets pass.
@@ -261,18 +278,18 @@ impl Observer for Witness {
     }
 
     #[inline(always)]
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
-        self.auditor.offered(link, wire_bytes);
+    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+        self.auditor.offered(now, link, wire_bytes);
         if let Some(more) = &mut self.more {
-            more.offered(link, wire_bytes);
+            more.offered(now, link, wire_bytes);
         }
     }
 
     #[inline(always)]
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.auditor.link_dropped(link, wire_bytes, reason);
+    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.auditor.link_dropped(now, link, wire_bytes, reason);
         if let Some(more) = &mut self.more {
-            more.link_dropped(link, wire_bytes, reason);
+            more.link_dropped(now, link, wire_bytes, reason);
         }
     }
 

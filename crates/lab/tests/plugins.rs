@@ -259,10 +259,10 @@ impl Observer for Tally {
         self.dropped += 1;
         self.lost += u64::from(reason == DropReason::Loss);
     }
-    fn offered(&mut self, _link: LinkId, _wire_bytes: u32) {
+    fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {
         self.offered += 1;
     }
-    fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {
+    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {
         self.link_dropped += 1;
     }
     fn transmitted(&mut self, _transmission: &Transmission) {

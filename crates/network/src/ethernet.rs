@@ -425,7 +425,7 @@ impl<O: Observer> Network<O> {
         let packet = self.arena.get(handle);
         let wire_bytes = s.wire_bytes(packet.ip_bytes);
         let queued = Queued::new(handle, packet, wire_bytes, now);
-        self.observer.offered(link, wire_bytes);
+        self.observer.offered(now, link, wire_bytes);
         let mut dropped = std::mem::take(&mut self.dropped);
         let station = &mut s.stations[from as usize];
         let refused = station.interface.offer(now, queued, &mut dropped).err();
@@ -450,7 +450,7 @@ impl<O: Observer> Network<O> {
                 DropReason::Collision => counters.collision_drops += 1,
                 _ => counters.queue_drops += 1,
             }
-            self.observer.link_dropped(link, wire_bytes, reason);
+            self.observer.link_dropped(self.now, link, wire_bytes, reason);
             if matches!(self.arena.get(handle).content, Content::Arp { .. }) {
                 self.arena.release(handle);
             } else {

@@ -464,8 +464,8 @@ impl<O: Observer> Network<O> {
                 l.backlog.settle(at);
                 if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
                     l.counted().queue_drops += 1;
-                    self.observer.offered(link, wire_bytes);
-                    self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
+                    self.observer.offered(at, link, wire_bytes);
+                    self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
                     return self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
                 }
                 let start = l.busy_until;
@@ -545,7 +545,7 @@ impl<O: Observer> Network<O> {
             self.links[link.index()].plain_bytes = 0;
             return None;
         };
-        self.observer.offered(link, wire_bytes);
+        self.observer.offered(at, link, wire_bytes);
         let queued = Queued::new(handle, self.arena.get(handle), wire_bytes, at);
         let mut dropped = std::mem::take(&mut self.dropped);
         let refused = driven.interface.offer(at, queued, &mut dropped).err();
@@ -576,7 +576,7 @@ impl<O: Observer> Network<O> {
         for packet in dropped.drain(..) {
             self.links[link.index()].counted().queue_drops += 1;
             let reason = packet.drop_reason();
-            self.observer.link_dropped(link, packet.wire_bytes, reason);
+            self.observer.link_dropped(self.now, link, packet.wire_bytes, reason);
             self.drop_packet(self.now, packet.handle, Some(link), reason);
         }
         self.dropped = std::mem::take(dropped);

@@ -208,7 +208,7 @@ impl<O: Observer> Network<O> {
     pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
         let wire_bytes = self.arena.get(handle).ip_bytes + u32::from(l.framing_bytes);
-        self.observer.offered(link, wire_bytes);
+        self.observer.offered(at, link, wire_bytes);
         let idle = l.busy_until < at;
         let free = l.busy_until.max(at);
         let start = l.first_chance(free);
@@ -216,7 +216,7 @@ impl<O: Observer> Network<O> {
             l.backlog.settle(at);
             if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
                 l.counted().queue_drops += 1;
-                self.observer.link_dropped(link, wire_bytes, DropReason::QueueFull);
+                self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
                 self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
                 return None;
             }

@@ -4,8 +4,10 @@
 //! auditor listen. An observer is told; it cannot answer, so it cannot change a run.
 
 pub mod flow;
+pub mod link;
 pub mod observer;
 pub mod pcapng;
 
 pub use flow::{FlowCounters, FlowMonitor};
+pub use link::{Amount, LinkMonitor, LinkSummary};
 pub use observer::{DropReason, Observer, PacketView, Protocol, TcpView, Transmission};

@@ -103,14 +103,15 @@ pub trait Observer {
     #[inline(always)]
     fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
 
-    /// A frame came to a link's queue (it will be transmitted or dropped).
+    /// A frame came to a link's queue (it will be transmitted or dropped). For one link, `now` of this, of
+    /// [`Observer::link_dropped`] and of [`Observer::marked`] never goes back.
     #[inline(always)]
-    fn offered(&mut self, _link: LinkId, _wire_bytes: u32) {}
+    fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
     /// A frame was dropped before it was transmitted: at a link's queue, or because the medium was busy too often. A
     /// frame that a loss model takes has been transmitted; then only [`Observer::dropped`] tells.
     #[inline(always)]
-    fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
+    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
     /// A link's queue discipline set "congestion experienced" on a packet (the view has it) that it now transmits.
     #[inline(always)]
@@ -128,7 +129,7 @@ pub trait Observer {
     /// [`Observer::transmitted`] in one, for who can do both together for less.
     #[inline(always)]
     fn passed(&mut self, transmission: &Transmission) {
-        self.offered(transmission.link, transmission.wire_bytes);
+        self.offered(transmission.offered, transmission.link, transmission.wire_bytes);
         self.transmitted(transmission);
     }
 }
@@ -154,14 +155,14 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.dropped(now, packet, link, reason);
     }
     #[inline(always)]
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
-        self.0.offered(link, wire_bytes);
-        self.1.offered(link, wire_bytes);
+    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
+        self.0.offered(now, link, wire_bytes);
+        self.1.offered(now, link, wire_bytes);
     }
     #[inline(always)]
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.0.link_dropped(link, wire_bytes, reason);
-        self.1.link_dropped(link, wire_bytes, reason);
+    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
+        self.0.link_dropped(now, link, wire_bytes, reason);
+        self.1.link_dropped(now, link, wire_bytes, reason);
     }
     #[inline(always)]
     fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {

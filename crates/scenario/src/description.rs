@@ -43,6 +43,8 @@ pub struct Scenario {
     pub processing_jitter: Option<Duration>,
     /// What to sample.
     pub probes: Vec<Probe>,
+    /// What to sum up of links.
+    pub measurement: Measurement,
     /// How the wall clock is kept, when the scenario runs in real time.
     pub real_time: RealTime,
     /// Real programs at hosts, in the order of the file.
@@ -530,6 +532,15 @@ pub struct Probe {
     pub metrics: Vec<String>,
     /// From one sample to the next.
     pub interval: Duration,
+}
+
+/// What is summed up of links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measurement {
+    /// From when on; what happens before does not count.
+    pub from: Duration,
+    /// Of which links: ascending indices into [`Scenario::links`].
+    pub links: Vec<usize>,
 }
 
 /// What a probe watches.

@@ -449,6 +449,16 @@ fn each_setting_reaches_its_own_place() {
 }
 
 #[test]
+fn links_are_measured_once_each_in_the_order_of_the_scenario() {
+    let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n");
+    assert_eq!(good(&text).scenario.measurement, Default::default());
+    let measured =
+        good(&format!("{text}[measurement]\nfrom = '2s'\nlinks = ['*.reverse', 'link1', 'link1']\n")).scenario;
+    let names: Vec<&str> = measured.measurement.links.iter().map(|link| measured.links[*link].name.as_str()).collect();
+    assert_eq!((measured.measurement.from, names), (Duration::from_secs(2), vec!["link1", "link1.reverse"]));
+}
+
+#[test]
 fn a_pattern_asks_each_flow_for_what_it_has() {
     let text = format!(
         "{PAIR}[[flow]]\nname = 'a'\nfrom = 'source'\nto = 'sink'\n[[flow]]\nname = 'b'\nfrom = 'source'\nto = 'sink'\n\

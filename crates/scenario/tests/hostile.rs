@@ -331,10 +331,10 @@ proptest! {
     }
 
     #[test]
-    fn random_trees(entries in prop::collection::vec((0..13usize, toml_value()), 0..8)) {
+    fn random_trees(entries in prop::collection::vec((0..14usize, toml_value()), 0..8)) {
         let keys = [
             "title", "duration", "seed", "topology", "host", "router", "link", "ethernet", "tcp", "flow", "probe", "program",
-            "real_time",
+            "real_time", "measurement",
         ];
         let text: String = entries.iter().map(|(key, value)| format!("{} = {value}\n", keys[*key])).collect();
         answered(&text, &[]);

@@ -173,6 +173,8 @@ const FILES: &[Wrong] = &[
     Wrong { file: "probe-of-two-things", line: 11, found: r#""bottleneck""#, expected: &["one of flow, link and ethernet"], suggestion: None, says: "two kinds of things" },
     Wrong { file: "probe-of-nothing", line: 9, found: "[[probe]]", expected: &["one of flow, link and ethernet"], suggestion: None, says: "watches nothing" },
     Wrong { file: "probe-of-an-unknown-link", line: 10, found: r#""bottlneck""#, expected: &[r#""access-left1""#, r#""access-left1.reverse""#, r#""bottleneck""#, r#""bottleneck.reverse""#, r#""access-right1""#, r#""access-right1.reverse""#], suggestion: Some(r#""bottleneck""#), says: "no link of this scenario" },
+    Wrong { file: "measurement-of-an-unknown-link", line: 10, found: r#""bottlneck""#, expected: &[r#""access-left1""#, r#""access-left1.reverse""#, r#""bottleneck""#, r#""bottleneck.reverse""#, r#""access-right1""#, r#""access-right1.reverse""#], suggestion: Some(r#""bottleneck""#), says: "no link of this scenario" },
+    Wrong { file: "measurement-after-the-end", line: 11, found: r#""10s""#, expected: &["less than duration"], suggestion: None, says: "when the run is over" },
     Wrong { file: "interval-too-short", line: 12, found: r#""1ns""#, expected: &[r#"a duration such as "10ms", at least 1us"#], suggestion: None, says: "too small" },
     Wrong { file: "samples-beyond-all", line: 13, found: r#""10us""#, expected: &["fewer subjects or a longer interval"], suggestion: None, says: "more than 100000000 values" },
     Wrong { file: "ethernet-of-one", line: 5, found: r#"["host1"]"#, expected: &["2 to 1024 hosts"], suggestion: None, says: "1 hosts are on ethernet" },

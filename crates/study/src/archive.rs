@@ -18,6 +18,9 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// The table of links that a run measured.
+pub(crate) const LINKS: &str = "links.csv";
+
 /// An open folder of records.
 pub(crate) struct Archive {
     folder: PathBuf,
@@ -31,6 +34,7 @@ pub(crate) struct Archive {
 pub(crate) struct Finished {
     pub(crate) flows: Vec<u8>,
     pub(crate) series: Option<Vec<u8>>,
+    pub(crate) links: Option<Vec<u8>>,
     pub(crate) distrust: Vec<String>,
     /// It fell behind real time.
     pub(crate) late: bool,
@@ -87,7 +91,8 @@ impl Archive {
             _ => Vec::new(),
         };
         let late = fell_behind(&run);
-        Ok(Some(Finished { flows, series: read(&folder.join("series.csv"))?, distrust, late }))
+        let (series, links) = (read(&folder.join("series.csv"))?, read(&folder.join(LINKS))?);
+        Ok(Some(Finished { flows, series, links, distrust, late }))
     }
 
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
@@ -146,6 +151,7 @@ impl Archive {
         Ok(Finished {
             flows: take("flows.csv").unwrap_or_default(),
             series: take("series.csv"),
+            links: take(LINKS),
             distrust: records.distrust,
             late,
         })

@@ -7,7 +7,8 @@
 //!
 //! * Values are lists of numbers or of truths; a single value is a list of one, and a list of one goes with a list of
 //!   any length. `COLUMN["FLOW"]` lists a column of `flows.csv` over the flows that match, `*` for any text and `?` for
-//!   one character; reverse directions only if the pattern ends with `.reverse`.
+//!   one character; reverse directions only if the pattern ends with `.reverse`. `link_COLUMN["LINK"]` does the same with
+//!   `links.csv`, over the links that the scenario measures.
 //! * A missing value (an empty cell, a flow that does not exist, a point that was not run) makes missing whatever is
 //!   computed from it; so does a division by zero and anything else that is not a finite number. `and`, `or` decide
 //!   without a missing side where the other side decides (Kleene's logic).
@@ -18,6 +19,7 @@
 //! Nothing here panics and every evaluation ends: there are no loops, no definitions, and depth is limited. Errors name
 //! the column, counted in characters from 1. Reading is in `parser.rs`, evaluation in `evaluate.rs`.
 
+use fullpipe_lab::LINK_COLUMNS;
 use std::fmt;
 
 pub use crate::parser::parse;
@@ -40,6 +42,13 @@ pub const FLOW_COLUMNS: [&str; 15] = [
     "retransmitted_packets",
     "marked_packets",
 ];
+
+/// The column of `links.csv` that a name means: `link_throughput_bps` is its `throughput_bps`.
+pub fn link_column(name: &str) -> Option<&'static str> {
+    let column = name.strip_prefix("link_")?;
+    // The first is the link's name.
+    LINK_COLUMNS.into_iter().skip(1).find(|known| *known == column)
+}
 
 /// Statistics that `metric` can be asked for: over runs, the ends of the mean's 95 % interval, and the published value.
 pub const STATISTICS: [&str; 9] = ["mean", "min", "max", "median", "n", "ci95", "low", "high", "published"];

@@ -1,9 +1,11 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
+use crate::archive::LINKS;
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{
-    Append, Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_series,
+    Append, Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_links,
+    write_series,
 };
 use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
@@ -102,6 +104,11 @@ pub(crate) fn records(
         let mut series = Vec::new();
         write_series(outcome, &mut series).map_err(memory)?;
         records.series = Some(series);
+    }
+    if !outcome.scenario().measurement.links.is_empty() {
+        let mut table = Vec::new();
+        write_links(outcome, &mut table).map_err(memory)?;
+        records.attachments.push((LINKS.to_owned(), table));
     }
     if outcome.completion_rows().next().is_some() {
         let mut table = Vec::new();

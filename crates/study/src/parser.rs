@@ -3,9 +3,10 @@
 
 use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, FLOW_COLUMNS, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
-    Node, Operation, Purpose, STATISTICS,
+    Node, Operation, Purpose, STATISTICS, link_column,
 };
 use crate::words::{list_of, suggestion};
+use fullpipe_lab::LINK_COLUMNS;
 use std::fmt;
 
 /// How deep an expression may nest.
@@ -351,7 +352,7 @@ impl Parser {
                 if self.takes("(") {
                     self.deeper(column, |parser| parser.call(&word, column))
                 } else if self.takes("[") {
-                    self.column_of_flows(&word, column)
+                    self.column_of_a_table(&word, column)
                 } else if FLOW_COLUMNS.contains(&word.as_str()) {
                     let (found, column) = self.peek();
                     let message = format!("found {found}, expected `[\"FLOW\"]` after the column `{word}`");
@@ -367,24 +368,30 @@ impl Parser {
         }
     }
 
-    fn column_of_flows(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
-        if !FLOW_COLUMNS.contains(&name) {
-            return Err(ExpressionError::new(
-                column,
-                format!(
-                    "`{name}` is not a column of flows.csv{}; expected {}",
-                    suggestion(name, FLOW_COLUMNS),
-                    list_of(FLOW_COLUMNS)
-                ),
-            ));
+    fn column_of_a_table(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
+        if !FLOW_COLUMNS.contains(&name) && link_column(name).is_none() {
+            let message = match name.strip_prefix("link_") {
+                Some(of_link) => {
+                    let known = || LINK_COLUMNS.into_iter().skip(1);
+                    let (near, all) = (suggestion(of_link, known()), list_of(known()));
+                    format!(
+                        "`{of_link}` is not a column of numbers in links.csv{near}; expected link_ and one of {all}"
+                    )
+                }
+                None => {
+                    let (near, all) = (suggestion(name, FLOW_COLUMNS), list_of(FLOW_COLUMNS));
+                    format!("`{name}` is not a column of flows.csv{near}; expected {all}")
+                }
+            };
+            return Err(ExpressionError::new(column, message));
         }
         if self.purpose == Purpose::Claim {
             return Err(ExpressionError::new(
                 column,
-                "a claim is about metrics at points, metric(\"EXPERIMENT\", \"METRIC\"), not about the flows of one run",
+                "a claim is about metrics at points, metric(\"EXPERIMENT\", \"METRIC\"), not about the flows or links of one run",
             ));
         }
-        let pattern = self.text("a flow's name in quotation marks")?;
+        let pattern = self.text("a name of a flow or link in quotation marks")?;
         self.expect("]", "after the flow's name")?;
         let operation = Operation::Column { column: name.to_owned(), pattern };
         Ok(Node { column, kind: Kind::Number, operation })

@@ -223,7 +223,7 @@ impl Observer for PacketAuditor {
 
     #[cold]
     #[inline(never)]
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+    fn offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
         if let Some(queue) = self.queues.get_mut(link.index()) {
             queue.offered(wire_bytes);
         }
@@ -231,7 +231,7 @@ impl Observer for PacketAuditor {
 
     #[cold]
     #[inline(never)]
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+    fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         // What is lost or corrupted on its way has left the queue.
         if let Some(queue) = self.queues.get_mut(link.index())
             && !matches!(reason, DropReason::Loss | DropReason::Corrupted)

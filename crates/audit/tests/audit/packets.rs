@@ -65,7 +65,7 @@ fn links_that_may_reorder_are_left_alone() {
     auditor.may_reorder(LinkId(0));
     for event in &run.events {
         match event {
-            Event::Offered(link, bytes) => auditor.offered(*link, *bytes),
+            Event::Offered(link, bytes) => auditor.offered(Instant::ZERO, *link, *bytes),
             Event::Transmitted(frame) => auditor.transmitted(frame),
             _ => {}
         }
@@ -462,7 +462,7 @@ fn both_auditors_conclude_together() {
     assert_eq!(rules(&verdict), [Rule::Propagation, Rule::Hops]);
     // Side by side as observers.
     let mut both = (Auditor::new(run.links.clone()), PacketAuditor::new(run.links.clone()));
-    both.offered(LinkId(9), 1);
+    both.offered(Instant::ZERO, LinkId(9), 1);
     assert!(!both.0.finish(&Run::default()).passed());
 }
 
@@ -478,7 +478,7 @@ fn what_is_too_much_to_remember_is_not_judged() {
         let now = Instant::from_nanos(number);
         auditor.sent(now, &packet);
         auditor.dropped(now, &packet, None, DropReason::Unreachable);
-        auditor.offered(LinkId(0), 100 + u32::from(number == bound));
+        auditor.offered(Instant::ZERO, LinkId(0), 100 + u32::from(number == bound));
     }
     let at = |nanoseconds| Instant::from_nanos(bound + nanoseconds);
     auditor.transmitted(&Transmission {
@@ -505,7 +505,7 @@ fn arrivals_that_are_too_many_to_remember_are_not_judged() {
     for number in 0..=bound {
         let at = |nanoseconds| Instant::from_nanos(800 * number + nanoseconds);
         auditor.sent(at(0), &packet);
-        auditor.offered(LinkId(0), 100);
+        auditor.offered(Instant::ZERO, LinkId(0), 100);
         auditor.transmitted(&Transmission {
             link: LinkId(0),
             flow: FlowId(0),

@@ -55,8 +55,8 @@ fn tell(observer: &mut impl Observer, event: &Event) {
         Event::Sent(now, packet) => observer.sent(at(*now), packet),
         Event::Delivered(now, packet, sent) => observer.delivered(at(*now), packet, at(*sent)),
         Event::Dropped(now, packet, reason) => observer.dropped(at(*now), packet, None, *reason),
-        Event::Offered(link, bytes) => observer.offered(*link, *bytes),
-        Event::LinkDropped(link, bytes, reason) => observer.link_dropped(*link, *bytes, *reason),
+        Event::Offered(link, bytes) => observer.offered(Instant::ZERO, *link, *bytes),
+        Event::LinkDropped(link, bytes, reason) => observer.link_dropped(Instant::ZERO, *link, *bytes, *reason),
         Event::Transmitted(frame) => observer.transmitted(frame),
     }
 }

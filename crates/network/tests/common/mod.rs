@@ -116,10 +116,10 @@ impl Observer for Recorder {
     fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
         self.records.push(Record::Dropped(now, packet.flow, packet.ip_bytes, link, reason));
     }
-    fn offered(&mut self, link: LinkId, wire_bytes: u32) {
+    fn offered(&mut self, _now: Instant, link: LinkId, wire_bytes: u32) {
         self.records.push(Record::Offered(link, wire_bytes));
     }
-    fn link_dropped(&mut self, link: LinkId, wire_bytes: u32, reason: DropReason) {
+    fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
         self.records.push(Record::LinkDropped(link, wire_bytes, reason));
     }
     fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {

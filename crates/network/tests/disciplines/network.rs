@@ -28,7 +28,7 @@ impl Observer for Watcher {
     fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, reason: DropReason) {
         *self.drops.entry(reason).or_default() += 1;
     }
-    fn link_dropped(&mut self, _link: LinkId, _wire_bytes: u32, reason: DropReason) {
+    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, reason: DropReason) {
         *self.link_drops.entry(reason).or_default() += 1;
     }
 }

@@ -2,7 +2,7 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{disciplines, identity, nat, probes, programs, real_time, tcp, topology, traffic};
+use super::{disciplines, identity, measurement, nat, probes, programs, real_time, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
 
@@ -55,6 +55,12 @@ pub(crate) static SCENARIO: Table = Table {
         ),
         Field::optional("program", Kind::Tables(&programs::PROGRAM), "none", "Real programs at hosts, in real time."),
         Field::optional("probe", Kind::Tables(&probes::PROBE), "none", "What to sample into `series.csv`."),
+        Field::optional(
+            "measurement",
+            Kind::Table(&measurement::MEASUREMENT),
+            "no link is summed up",
+            "What to sum up into `links.csv`.",
+        ),
         Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
     ]],
     later: &["clock", "channel", "lte", "quic", "proxy", "background", "import"],

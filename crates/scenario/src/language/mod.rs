@@ -29,6 +29,7 @@ mod distributions;
 mod fields;
 mod identity;
 mod links;
+mod measurement;
 mod nat;
 mod network;
 mod pattern;
@@ -192,6 +193,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let flows = traffic::flows(root, &network, &reach, check)?;
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
+    let measurement = measurement::measurement(root, &network, duration, check);
     let network::Network { nodes, links, ethernets, .. } = network;
     Some(Scenario {
         title,
@@ -204,6 +206,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
         flows: flows.list,
         processing_jitter,
         probes,
+        measurement,
         real_time: real_time::settings(root.table("real_time")),
         programs,
     })
