@@ -128,12 +128,14 @@ impl Observer for Frames {
     }
 }
 
-const MEASURED: &str = "[measurement]\nfrom = '3s'\nlinks = ['link2*']";
+/// The window begins and the run ends with a sample of the probe, off the grid of milliseconds on which a trace makes
+/// packets come and go: of what happens at that very instant, the probe sees what is left, the window what was before.
+const MEASURED: &str = "[measurement]\nfrom = '3000002us'\nlinks = ['link2*']";
 
 /// Two TCP flows one way, one the other way, over a link of 10 Mbit/s and 20 ms.
 fn loaded(link: &str, measurement: &str) -> Scenario {
     let text = format!(
-        "duration = '6s'
+        "duration = '6000004us'
         {}
         [[flow]]
         count = 2
@@ -149,7 +151,7 @@ fn loaded(link: &str, measurement: &str) -> Scenario {
         [[probe]]
         link = 'link2*'
         metrics = ['queue_bytes']
-        interval = '1s'
+        interval = '1500001us'
         {measurement}",
         behind_fast_access(&format!("rate = '10Mbit/s'\ndelay = '20ms'\n{link}"))
     );
@@ -163,14 +165,13 @@ fn loaded(link: &str, measurement: &str) -> Scenario {
     scenario
 }
 
-/// The trace has no opportunity at 3 s nor 6 s, where a probe would see what is left and the window has what was there.
 const LINKS: [&str; 6] = [
     "queue = '20packets'",
     "queue = '20packets'\nloss = { kind = 'bernoulli', probability = 0.01 }",
     "discipline = { kind = 'codel' }",
     "discipline = { kind = 'step', threshold = '10packets' }",
     "queue = '30packets'\nschedule = [{ at = '2500ms', outage = true }, { at = '3500ms', rate = '2Mbit/s' }]",
-    "queue = '20packets'\ntrace = [3, 5, 7]",
+    "queue = '20packets'\ntrace = [3, 4, 9]",
 ];
 
 #[test]
@@ -186,7 +187,7 @@ fn every_sum_is_that_of_its_definition() {
         assert_eq!(names, ["link2", "link2.reverse"]);
         for (number, MeasuredLink { link: name, summary, utilisation }) in (2u32..).zip(outcome.measured_links()) {
             let link = LinkId(number);
-            let (from, to) = (Instant::from_nanos(3_000_000_000), outcome.ended());
+            let (from, to) = (Instant::from_nanos(3_000_002_000), outcome.ended());
             assert_eq!((summary.from, summary.to), (from, to));
             let within = |at: Instant| (from..=to).contains(&at);
             let of_link = |list: &[(LinkId, Instant)]| -> Vec<Instant> {
