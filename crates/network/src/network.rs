@@ -658,55 +658,63 @@ impl<O: Observer> Network<O> {
             debug_assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.events += 1;
-            match event.class() {
-                EventClass::Arrival => {
-                    let link = &mut self.links[event.index() as usize];
-                    let to = link.to;
-                    let to_router = link.to_router;
-                    let packet = match link.flight.pop() {
-                        Some((packet, Some(next))) => {
-                            self.calendar.replace(next, event);
-                            packet
-                        }
-                        Some((packet, None)) => {
-                            self.calendar.pop();
-                            packet
-                        }
-                        None => {
-                            self.calendar.pop();
-                            let Some(packet) = self.overtaken(LinkId(event.index())) else { continue };
-                            packet
-                        }
-                    };
-                    if to_router {
-                        self.route(to, packet);
-                    } else {
-                        self.arrive_at_host(hosts, to, packet.handle);
-                    }
-                }
-                EventClass::Departure => {
-                    self.calendar.pop();
-                    self.depart(LinkId(event.index()));
-                }
-                EventClass::Medium => {
-                    self.calendar.pop();
-                    self.medium_event(hosts, event.index());
-                }
-                EventClass::Host => {
-                    self.calendar.pop();
-                    match event.index() {
-                        notice::EVENT => self.hand_over_notices(hosts),
-                        node @ processing::FIRST_EVENT.. => self.processed(node),
-                        station => self.resolutions_due(station),
-                    }
-                }
-                EventClass::Transport | EventClass::Application => {
-                    self.calendar.pop();
-                    hosts.timer(self, event);
-                }
+            // Most events are arrivals. With the others in one match they were behind a jump through a table.
+            if event.class() == EventClass::Arrival {
+                self.arrival_due(hosts, event);
+            } else {
+                self.calendar.pop();
+                self.other_due(hosts, event);
             }
         }
         false
+    }
+
+    #[inline(always)]
+    fn arrival_due(&mut self, hosts: &mut impl Hosts<O>, event: EventId) {
+        let link = &mut self.links[event.index() as usize];
+        let to = link.to;
+        let to_router = link.to_router;
+        let packet = match link.flight.pop() {
+            Some((packet, Some(next))) => {
+                self.calendar.replace(next, event);
+                packet
+            }
+            Some((packet, None)) => {
+                self.calendar.pop();
+                packet
+            }
+            None => {
+                self.calendar.pop();
+                let Some(packet) = self.overtaken(LinkId(event.index())) else { return };
+                packet
+            }
+        };
+        if to_router {
+            self.route(to, packet);
+        } else {
+            self.arrive_at_host(hosts, to, packet.handle);
+        }
+    }
+
+    #[inline(never)]
+    fn other_due(&mut self, hosts: &mut impl Hosts<O>, event: EventId) {
+        match event.class() {
+            EventClass::Arrival => unreachable!("those are taken before"),
+            EventClass::Departure => {
+                self.depart(LinkId(event.index()));
+            }
+            EventClass::Medium => {
+                self.medium_event(hosts, event.index());
+            }
+            EventClass::Host => match event.index() {
+                notice::EVENT => self.hand_over_notices(hosts),
+                node @ processing::FIRST_EVENT.. => self.processed(node),
+                station => self.resolutions_due(station),
+            },
+            EventClass::Transport | EventClass::Application => {
+                hosts.timer(self, event);
+            }
+        }
     }
 
     #[inline(always)]

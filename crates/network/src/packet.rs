@@ -338,6 +338,17 @@ impl Packet {
         }
     }
 
+    /// Apart, so that [`Packet::view`] compares instead of jumping through a table: three instructions a packet, twice.
+    #[cold]
+    #[inline(never)]
+    fn other_payload_bytes(&self) -> u32 {
+        match &self.content {
+            Content::Wire { payload_bytes, .. } => *payload_bytes,
+            Content::Fragment { .. } => self.fragment_bytes(),
+            Content::Tcp(_) | Content::Udp { .. } | Content::Arp { .. } => 0,
+        }
+    }
+
     /// What observers see of it.
     #[inline(always)]
     pub fn view(&self) -> PacketView {
@@ -352,9 +363,8 @@ impl Packet {
                     syn: header.has(flags::SYN),
                 }),
             ),
-            Content::Udp { payload_bytes } | Content::Wire { payload_bytes, .. } => (*payload_bytes, None),
-            Content::Fragment { .. } => (self.fragment_bytes(), None),
-            Content::Arp { .. } => (0, None),
+            Content::Udp { payload_bytes } => (*payload_bytes, None),
+            _ => (self.other_payload_bytes(), None),
         };
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
     }

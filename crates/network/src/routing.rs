@@ -78,12 +78,22 @@ impl Table {
 impl Routes {
     #[inline(always)]
     pub(crate) fn toward(&self, destination: NodeId) -> Attachment {
+        // Two comparisons. A match over all kinds is a jump through a table, six instructions more for each hop.
+        if let Routes::Table(table) = self {
+            return table.toward(destination);
+        }
+        if let Routes::Default(attachment) = self {
+            return *attachment;
+        }
+        self.toward_neighbour(destination)
+    }
+
+    #[inline(never)]
+    fn toward_neighbour(&self, destination: NodeId) -> Attachment {
         match self {
-            Routes::Default(attachment) => *attachment,
             Routes::Neighbour(neighbour, attachment) if *neighbour == destination => *attachment,
-            Routes::Neighbour(..) => Attachment::None,
-            Routes::Table(table) => table.toward(destination),
             Routes::Translated(_) => Attachment::Translation,
+            _ => Attachment::None,
         }
     }
 

@@ -107,7 +107,8 @@ impl Sender {
         if advanced && arrival.sacks.is_empty() && self.is_quiet() {
             self.process_quiet(config, arrival);
         } else {
-            self.process(config, arrival, advanced, duplicate_form);
+            // A copy, so that in the usual case the fields need not be written to memory.
+            self.process(config, &{ *arrival }, advanced, duplicate_form);
         }
         advanced
     }
@@ -131,9 +132,13 @@ impl Sender {
         let mut batch = Batch::new();
         let Sender { board, rate, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
-        board.acknowledge(arrival.acknowledged, |segment| {
+        let in_part = board.acknowledge_whole(arrival.acknowledged, |segment| {
             take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
         });
+        if in_part {
+            batch = self.deliver_part(config, *arrival, batch);
+        }
+        self.board.forget_below(arrival.acknowledged);
         self.advance(arrival.acknowledged);
         let rtt = self.sample_rtt(config, arrival, &batch, true);
         self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
@@ -142,6 +147,17 @@ impl Sender {
         }
         self.update_pacing(config);
         self.rearm(now, true);
+    }
+
+    /// The first segment has arrived in part.
+    #[cold]
+    fn deliver_part(&mut self, config: &Config, arrival: Arrival<'_>, mut batch: Batch) -> Batch {
+        let Sender { board, rate, rack, rtt, .. } = self;
+        let min_rtt = rtt.min().unwrap_or_default();
+        board.acknowledge(arrival.acknowledged, |segment| {
+            take_delivery(config, &arrival, min_rtt, &mut batch, rate, rack, segment);
+        });
+        batch
     }
 
     /// Whether nothing but the cumulative acknowledgement matters.

@@ -6,30 +6,34 @@ use fullpipe_units::{Duration, Instant};
 /// Duplicate acknowledgements, or segments selectively acknowledged above, that make a segment lost (RFC 5681, 6675).
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// What the sender is doing about losses.
+/// What the sender is doing about losses. Each question of the methods is one bit, which is asked for each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Phase {
     /// Nothing to repair.
-    Open,
+    Open = 0,
     /// Nothing to repair, but a mark called for a smaller window, to which it falls step by step (Linux's state CWR).
-    Reduction,
-    /// Fast recovery.
-    FastRecovery,
+    Reduction = Phase::REDUCES,
     /// After a retransmission time-out.
-    Loss,
+    Loss = Phase::REPAIRS,
+    /// Fast recovery.
+    FastRecovery = Phase::REPAIRS | Phase::REDUCES,
 }
 
 impl Phase {
+    const REDUCES: u8 = 1;
+    const REPAIRS: u8 = 2;
+
     /// Whether nothing is lost that is known of.
     #[inline(always)]
     pub(crate) fn is_calm(self) -> bool {
-        matches!(self, Phase::Open | Phase::Reduction)
+        self as u8 & Phase::REPAIRS == 0
     }
 
     /// Whether proportional rate reduction sets the window.
     #[inline(always)]
     pub(crate) fn reduces(self) -> bool {
-        matches!(self, Phase::Reduction | Phase::FastRecovery)
+        self as u8 & Phase::REDUCES != 0
     }
 }
 

@@ -238,6 +238,28 @@ impl Scoreboard {
             }
             self.segments.pop_front();
         }
+        self.forget_below(acknowledged);
+    }
+
+    /// The usual case of [`Scoreboard::acknowledge`]: all that is outstanding is in flight. Tells of the segments that
+    /// arrived whole, and says whether one arrived in part, which is left to be told. `delivered` is called from one
+    /// place, so that it is compiled into the loop; as a function of its own it cost 17 instructions more a segment.
+    #[inline(always)]
+    pub(crate) fn acknowledge_whole(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment)) -> bool {
+        while let Some(segment) = self.segments.front() {
+            if segment.end() > acknowledged {
+                return segment.start < acknowledged;
+            }
+            self.in_flight_bytes -= segment.bytes();
+            delivered(segment);
+            self.segments.pop_front();
+        }
+        false
+    }
+
+    /// Forgets what was remembered of losses before `acknowledged`.
+    #[inline(always)]
+    pub(crate) fn forget_below(&mut self, acknowledged: u64) {
         if let Some(loss) = &mut self.loss {
             if self.segments.is_empty() {
                 loss.lost.clear();

@@ -572,7 +572,7 @@ impl Sender {
         self.next += bytes;
         self.after_send(now, bytes);
         if self.on_sent {
-            self.tell_sent(&state);
+            self.tell_sent(state);
         }
         if self.tail_loss_probe {
             self.arm_tail_probe(now);
@@ -587,7 +587,7 @@ impl Sender {
         self.board.retransmit(index, &state);
         self.after_send(now, segment.bytes());
         if self.on_sent {
-            self.tell_sent(&state);
+            self.tell_sent(state);
         }
         if config.loss_detection == LossDetection::DuplicateAcks {
             // Nobody looks at the queue of retransmissions: keep it from growing.
@@ -670,9 +670,10 @@ impl Sender {
     }
 
     /// A control that asked for it learns of a departure; its answer to the end of an idle time is another rate, which must
-    /// not wait for the next acknowledgement.
-    fn tell_sent(&mut self, state: &PacketState) {
-        self.controller.on_sent(&mut self.control, state);
+    /// not wait for the next acknowledgement. `state` comes as a copy: for all other controls it need not be written to
+    /// memory.
+    fn tell_sent(&mut self, state: PacketState) {
+        self.controller.on_sent(&mut self.control, &state);
         if let Some(pacer) = &mut self.pacer
             && self.control.pacing_bps > 0
         {
