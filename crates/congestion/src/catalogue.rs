@@ -151,7 +151,8 @@ pub const LATER: &[&str] = &["lp", "ledbat", "copa", "prague"];
 pub struct Options {
     /// HyStart++ (RFC 9406) in the first slow start, for the controls of [`WITH_HYSTART`].
     pub hystart: bool,
-    /// That HyStart is Linux's: its own in CUBIC, and none in `linux-reno`.
+    /// That HyStart is Linux's: its own in CUBIC, with Linux's growth after it ([`CubicConfig::early_growth`]), and none in
+    /// `linux-reno`.
     pub linux_hystart: bool,
     /// Whether the transport paces; HyStart++ then leaves growth per acknowledgement unlimited.
     pub paced: bool,
@@ -209,7 +210,8 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, Unkn
         "cubic" => {
             let linux = || HyStart::linux(options.paced);
             let hystart = hystart.map(|standard| if options.linux_hystart { linux() } else { standard });
-            Box::new(Cubic::new(CubicConfig { hystart, ..CubicConfig::default() }))
+            let early_growth = options.linux_hystart;
+            Box::new(Cubic::new(CubicConfig { hystart, early_growth, ..CubicConfig::default() }))
         }
         "bic" => Box::new(Governed::<Bic>::default()),
         "highspeed" => Box::new(Governed::<HighSpeed>::default()),

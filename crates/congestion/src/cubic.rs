@@ -49,13 +49,16 @@ pub struct CubicConfig {
     /// The Reno-friendly region (section 4.3), on by default. ns-3 has none up to version 3.37: there the window stays at
     /// a `w_max` that fast convergence has lowered, where Reno would long have gone beyond.
     pub reno_friendly: bool,
+    /// While no reduction has told `w_max`, the window grows by a twentieth per round trip at least, as Linux's does (not
+    /// in the RFC: there it then follows the curve from where slow start ended).
+    pub early_growth: bool,
     /// HyStart++ in the first slow start.
     pub hystart: Option<HyStart>,
 }
 
 impl Default for CubicConfig {
     fn default() -> Self {
-        CubicConfig { fast_convergence: true, reno_friendly: true, hystart: None }
+        CubicConfig { fast_convergence: true, reno_friendly: true, early_growth: false, hystart: None }
     }
 }
 
@@ -75,6 +78,9 @@ pub struct Cubic {
     fraction: f32,
     fast_convergence: bool,
     reno_friendly: bool,
+    early_growth: bool,
+    /// The present stage began without a `w_max` to come back to.
+    w_max_unknown: bool,
     saved: bool,
     in_recovery: bool,
 }
@@ -114,6 +120,8 @@ impl Cubic {
             fraction: 0.0,
             fast_convergence: config.fast_convergence,
             reno_friendly: config.reno_friendly,
+            early_growth: config.early_growth,
+            w_max_unknown: false,
             saved: false,
             in_recovery: false,
         }
@@ -125,6 +133,7 @@ impl Cubic {
         let mss = window::segment(control) as f64;
         let cwnd = (control.cwnd_bytes as f64 + f64::from(self.fraction)).max(mss);
         if self.curve.epoch_at.is_never() {
+            self.w_max_unknown = self.curve.w_max_bytes == 0.0;
             self.curve.start(ack.now, cwnd, mss);
         }
         let curve = &mut self.curve;
@@ -139,6 +148,8 @@ impl Cubic {
             let target = curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(cwnd, 1.5 * cwnd);
             cwnd + (target - cwnd) * share
         };
+        let early = if self.early_growth && self.w_max_unknown { cwnd * (1.0 + share / 20.0) } else { 0.0 };
+        let grown = grown.max(early);
         // `as` saturates; beyond 2^53 bytes an f64 may lie below the integer that it came from.
         control.cwnd_bytes = control.cwnd_bytes.max(grown as u64);
         self.fraction = (grown - control.cwnd_bytes as f64).clamp(0.0, 1.0) as f32;

@@ -6,17 +6,18 @@
 //! for the jitter of reading. While reading speeds up by a share, twice that share is added on top. The buffer grows
 //! only, up to its bound.
 //!
-//! The round-trip time is the receiver's own: from timestamps that come back, a sample four times in a round trip and at
-//! least every 10 ms, a new one counting half (Linux: one for each echoed value, counting an eighth); without timestamps
-//! the time in which a whole window arrives, of which the smallest holds: it can only be too long.
+//! The round-trip time is the receiver's own: from timestamps that come back, a sample each millisecond; a shorter one
+//! holds at once, since a sample can only be too long, a longer one counts an eighth (as Linux since 6.16, for each echoed
+//! value). Without timestamps it is the time in which a whole window arrives, of which the smallest holds. So the round
+//! trips of the tuning begin with the rounds in which a sender in slow start sends.
 
 use crate::Config;
 use fullpipe_units::{Duration, Instant};
 
 /// Segments of room beside twice what was read.
 const SPARE_SEGMENTS: u64 = 16;
-/// Longest time between samples: one that a pause of the sender made too long is soon forgotten.
-const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// Time between samples: Linux takes one for each echoed value, and its timestamps tick in milliseconds.
+const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(crate) struct Tuning {
@@ -60,9 +61,9 @@ impl Tuning {
     /// Data have arrived, everything before `next` in order; returns when to look again. `rtt`: of a timestamp.
     pub(crate) fn on_data(&mut self, now: Instant, rtt: Option<Duration>, next: u64, window_end: u64) -> Instant {
         if let Some(sample) = rtt {
-            let smoothed = self.rtt.map_or(sample, |old| (old + sample) / 2);
+            let smoothed = self.rtt.map_or(sample, |old| if sample < old { sample } else { old + (sample - old) / 8 });
             self.rtt = Some(smoothed);
-            return now.saturating_add((smoothed / 4).min(LONGEST_PAUSE));
+            return now.saturating_add(PAUSE);
         }
         if self.mark_at.is_some() && next < self.mark {
             return now;
@@ -134,14 +135,13 @@ mod tests {
     #[test]
     fn a_sample_made_long_by_a_pause_is_soon_forgotten() {
         let mut tuning = tuning();
-        assert_eq!(tuning.on_data(at(10_000), Some(Duration::from_secs(8)), 0, 0), at(10_010));
+        assert_eq!(tuning.on_data(at(10_000), Some(Duration::from_secs(8)), 0, 0), at(10_001));
         let mut now = at(10_000);
-        for _ in 0..7 {
-            now = tuning.on_data(now, Some(Duration::from_millis(20)), 0, 0);
-        }
-        // 8000 ms halved seven times: 62.5 ms, and 20 x 127 / 128 = 19.8 ms.
-        let rtt = tuning.rtt.unwrap();
-        assert!((Duration::from_millis(82)..Duration::from_millis(83)).contains(&rtt), "{rtt}");
+        now = tuning.on_data(now, Some(Duration::from_millis(20)), 0, 0);
+        assert_eq!(tuning.rtt, Some(Duration::from_millis(20)));
+        // A longer one counts an eighth: 20 + (100 - 20) / 8.
+        tuning.on_data(now, Some(Duration::from_millis(100)), 0, 0);
+        assert_eq!(tuning.rtt, Some(Duration::from_millis(30)));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use fullpipe_congestion::cubic::{Cubic, CubicConfig};
 use fullpipe_congestion::{Congestion, Controller, RecoveryExit};
 use fullpipe_units::{Duration, Instant};
 
-const ALONE: CubicConfig = CubicConfig { fast_convergence: false, reno_friendly: true, hystart: None };
+const ALONE: CubicConfig =
+    CubicConfig { fast_convergence: false, reno_friendly: true, early_growth: false, hystart: None };
 
 /// Just after a loss at this window.
 fn after_loss(window_segments: u64, rtt_seconds: f64) -> Flow<Cubic> {
@@ -401,4 +402,23 @@ fn a_zero_round_trip_time_is_no_trouble() {
     let ack = full_window_ack(Instant::ZERO, MSS, Duration::ZERO, flow.control.cwnd_bytes);
     flow.controller.on_ack(&mut flow.control, &ack);
     assert!(flow.control.cwnd_bytes >= 700 * MSS);
+}
+
+#[test]
+fn early_growth_is_a_twentieth_per_round_trip_until_a_reduction_tells_the_window() {
+    // A round trip's hundred acknowledgements add five segments, where the curve from the end of slow start is still flat:
+    // 0.4 x 0.2^3 segments. After a loss the curve alone holds: from 73.5 to 74.8 of 105, K = cbrt(31.5 / 0.4) = 4.29 s,
+    // 105 - 0.4 x 4.19^3 = 75.6 a round trip ahead.
+    let flow = |early_growth: bool| {
+        let mut flow = Flow::new(Cubic::new(CubicConfig { early_growth, reno_friendly: false, ..ALONE }), 100, 0.1);
+        flow.control.ssthresh_bytes = MSS;
+        flow.round();
+        flow
+    };
+    assert!((flow(false).window() - 100.0).abs() < 0.01);
+    let mut early = flow(true);
+    assert!((early.window() - 105.0).abs() < 0.01, "{}", early.window());
+    early.lose();
+    early.round();
+    assert!((73.5..75.7).contains(&early.window()), "{}", early.window());
 }

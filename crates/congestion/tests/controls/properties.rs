@@ -146,7 +146,8 @@ impl Transport {
                 controller.on_ack(control, &ack);
                 // Nobody may open the window faster than doubling per window acknowledged. One segment for rounding,
                 // and what an f64 rounds in windows beyond 2^53 bytes.
-                let rounding = control.mss_bytes.saturating_add(before.cwnd_bytes >> 52);
+                let largest = before.cwnd_bytes.saturating_add(bytes);
+                let rounding = control.mss_bytes.saturating_add(largest >> 52);
                 let mut from = before.cwnd_bytes;
                 if self.own_recovery {
                     // Back to a window of before recovery or probing, or to the least that keeps a path busy.

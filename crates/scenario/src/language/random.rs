@@ -49,7 +49,7 @@ impl Writer {
                 ("from", _) => "'host1'".to_string(),
                 ("to", _) => "'host2'".to_string(),
                 ("flow" | "ethernet", _) => "'*'".to_string(),
-                ("link", _) => self.pick(&["'*'", "'link1'", "'bottleneck*'"]).to_string(),
+                ("link" | "links", _) => self.pick(&["'*'", "'link1'", "'bottleneck*'"]).to_string(),
                 _ => self.pick(&["'plain'", "\"with \\\"quotes\\\" and \\\\\"", "'é ✓'", "''"]).to_string(),
             },
             Kind::Name => format!("'{}{}'", self.pick(&["n", "Name-", "x_"]), self.random.below(50)),
@@ -67,6 +67,8 @@ impl Writer {
                 let values = [min + (max - min) * number, *min, *max, min + 1e-9 * number, min + 5e-324];
                 format!("{:?}", self.pick(&values))
             }
+            // Before the end of the run.
+            Kind::Duration { .. } if key == "from" && self.random.chance(0.9) => "'1ns'".to_string(),
             Kind::Duration { min, max } => {
                 let nanoseconds = self.integer(min.as_nanos(), max.as_nanos());
                 format!("'{}'", Duration::from_nanos(nanoseconds))

@@ -238,7 +238,7 @@ pub(crate) static TCP: Table = Table {
                 Choice::new("rfc", "HyStart++ (RFC 9406)."),
                 Choice::new(
                     "linux",
-                    "that of Linux's CUBIC, by trains of acknowledgements and delay; `linux-reno` has none then.",
+                    "that of Linux's CUBIC, by trains of acknowledgements and delay, and its growth by a twentieth per round trip until the first loss; `linux-reno` has none then.",
                 ),
             ]),
             "rfc",
