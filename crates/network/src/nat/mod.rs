@@ -14,7 +14,7 @@
 //! what it quotes would, and neither makes nor prolongs a mapping (REQ-6).
 //!
 //! A real host's packet to the outside address itself is looked up when it comes to the router, also if it comes from inside
-//! (hairpinning, RFC 4787 REQ-9, RFC 5382 REQ-8, RFC 5508 REQ-7): see [`outside`]. Hosts of the model address each other by
+//! (hairpinning, RFC 4787 REQ-9, RFC 5382 REQ-8, RFC 5508 REQ-7): see `outside.rs`. Hosts of the model address each other by
 //! node, so those inside reach each other directly.
 //!
 //! Not modelled: mappings that an administrator makes. IPv6 packets pass untouched.
