@@ -488,7 +488,7 @@ impl Sender {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "what one acknowledgement found out; it has two callers")]
     fn tell_control(
         &mut self,
         config: &Config,
