@@ -1,0 +1,87 @@
+//! Counters of a proxy, in Prometheus' text format. Reading them changes nothing.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that tasks add to.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `count`.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Takes `count` away: of gauges.
+    pub fn subtract(&self, count: u64) {
+        self.0.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// The present number.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! metrics {
+    ($($name:ident $kind:literal $text:literal,)*) => {
+        /// What a proxy, or a client, has done and has open.
+        #[derive(Debug, Default)]
+        pub struct Metrics {
+            $(#[doc = $text] pub $name: Counter,)*
+        }
+
+        impl Metrics {
+            /// All of them as Prometheus reads them (text format 0.0.4).
+            #[must_use]
+            pub fn render(&self) -> String {
+                let mut text = String::new();
+                $(
+                    let name = concat!("fullpipe_masque_", stringify!($name));
+                    // Writing to a string does not fail.
+                    let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {}", $text, $kind, self.$name.get());
+                )*
+                text
+            }
+        }
+    };
+}
+
+metrics! {
+    connections_open "gauge" "Connections that are established.",
+    connections_total "counter" "Connections that were established.",
+    connections_refused_total "counter" "Connections refused because there are too many.",
+    requests_open "gauge" "Tunnels that are open.",
+    requests_total "counter" "Requests that were read.",
+    requests_refused_total "counter" "Requests that were refused.",
+    payloads_to_target_total "counter" "UDP payloads sent towards targets.",
+    bytes_to_target_total "counter" "Bytes of UDP payloads sent towards targets.",
+    payloads_from_target_total "counter" "UDP payloads received from targets.",
+    bytes_from_target_total "counter" "Bytes of UDP payloads received from targets.",
+    dropped_too_large_total "counter" "Payloads dropped because a datagram or the path does not carry them.",
+    dropped_queue_total "counter" "Payloads dropped because a queue was full or they had waited for too long.",
+    dropped_memory_total "counter" "Payloads dropped because all queues together were full.",
+    dropped_busy_total "counter" "Payloads towards a target dropped because the host took no more.",
+    datagrams_unknown_total "counter" "HTTP datagrams of no open request or of an unknown context.",
+    errors_protocol_total "counter" "Streams and connections aborted because the peer broke a rule.",
+    queued_bytes "gauge" "Bytes that wait in queues.",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_every_counter_once() {
+        let metrics = Metrics::default();
+        metrics.requests_total.add(3);
+        metrics.queued_bytes.add(9);
+        metrics.queued_bytes.subtract(4);
+        let text = metrics.render();
+        assert!(text.contains("# TYPE fullpipe_masque_requests_total counter\nfullpipe_masque_requests_total 3\n"));
+        assert!(text.contains("# TYPE fullpipe_masque_queued_bytes gauge\nfullpipe_masque_queued_bytes 5\n"));
+        assert_eq!(text.lines().count(), 17 * 3);
+    }
+}

@@ -1,0 +1,435 @@
+//! Which targets a proxy serves. An open relay into the network it stands in would hand everybody what only that
+//! network should reach, so addresses that are not of the public internet are refused unless allowed: private,
+//! loopback, link-local (where clouds serve their metadata), multicast and everything else that IANA's registries of
+//! special-purpose addresses (RFC 6890) do not call globally reachable. IPv6 addresses that carry an IPv4 address
+//! (mapped, compatible, NAT64, 6to4, ISATAP) are judged by what they carry as well.
+//!
+//! A name is judged by its addresses, after it has been resolved; the address judged is the address connected to.
+//!
+//! Rules refine this. Among the rules that match, the most specific one decides: a name before an address range, a
+//! longer prefix before a shorter one, one with a port before one without; a refusal wins a tie.
+
+use crate::target::{Host, Target};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// What a proxy serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Exceptions from what is refused.
+    pub allow: Vec<Rule>,
+    /// Exceptions from what is served.
+    pub deny: Vec<Rule>,
+    /// Whether private, loopback, link-local and documentation addresses are served: for laboratories. Multicast,
+    /// unspecified and reserved addresses, and those where clouds serve metadata, still need a rule.
+    pub allow_private: bool,
+}
+
+/// A range of addresses or a name, and perhaps a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    subject: Subject,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Subject {
+    Range { base: u128, prefix: u32 },
+    Name(String),
+}
+
+/// A text that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRule(String);
+
+impl fmt::Display for BadRule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} is not CIDR, HOST, CIDR:PORT or HOST:PORT (IPv6 with a port in brackets)", self.0)
+    }
+}
+
+impl std::error::Error for BadRule {}
+
+impl FromStr for Rule {
+    type Err = BadRule;
+
+    /// `CIDR`, `HOST`, `CIDR:PORT`, `HOST:PORT`; IPv6 in brackets where a port follows: `[2001:db8::/32]:443`.
+    fn from_str(text: &str) -> Result<Rule, BadRule> {
+        let error = || BadRule(text.into());
+        let (subject, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((inside, "")) => (inside, None),
+            Some((inside, rest)) => (inside, Some(rest.strip_prefix(':').ok_or_else(error)?)),
+            None => match text.split_once(':') {
+                Some((host, port)) if !port.contains(':') => (host, Some(port)),
+                _ => (text, None),
+            },
+        };
+        let port = match port {
+            Some(port) => Some(Target::new("x", port).map_err(|_| error())?.port),
+            None => None,
+        };
+        let subject = match subject.split_once('/') {
+            Some((address, prefix)) => range(address, Some(prefix)).ok_or_else(error)?,
+            None => match Host::new(subject).map_err(|_| error())? {
+                Host::Address(_) => range(subject, None).ok_or_else(error)?,
+                Host::Name(name) => Subject::Name(name),
+            },
+        };
+        Ok(Rule { subject, port })
+    }
+}
+
+fn range(address: &str, prefix: Option<&str>) -> Option<Subject> {
+    let address: IpAddr = address.parse().ok()?;
+    let width = if address.is_ipv4() { 32 } else { 128 };
+    let prefix = match prefix {
+        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
+        Some(_) => return None,
+        None => width,
+    };
+    let prefix = (prefix <= width).then_some(128 - width + prefix)?;
+    let base = number(address);
+    (base & !mask(prefix) == 0).then_some(Subject::Range { base, prefix })
+}
+
+/// All addresses in one space: IPv4 as the IPv6 addresses that map it.
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+fn mask(prefix: u32) -> u128 {
+    u128::MAX.checked_shl(128 - prefix).unwrap_or(0)
+}
+
+impl Rule {
+    /// How specific this rule is for such a target, `None` if it says nothing of it.
+    fn matches(&self, target: &Target, address: IpAddr) -> Option<(u32, bool)> {
+        if self.port.is_some_and(|port| port != target.port) {
+            return None;
+        }
+        let width = match &self.subject {
+            Subject::Range { base, prefix } => ((number(address) ^ base) & mask(*prefix) == 0).then_some(*prefix)?,
+            Subject::Name(name) => matches!(&target.host, Host::Name(host) if host == name).then_some(u32::MAX)?,
+        };
+        Some((width, self.port.is_some()))
+    }
+}
+
+/// Why a target is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its address is not of the public internet.
+    Special(&'static str),
+    /// A rule denies it.
+    Denied,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Special(kind) => write!(formatter, "{kind} addresses are not served"),
+            Refusal::Denied => formatter.write_str("denied by a rule"),
+        }
+    }
+}
+
+impl Policy {
+    /// Judges one address of a target.
+    ///
+    /// # Errors
+    /// With the reason if it is not to be reached.
+    pub fn judge(&self, target: &Target, address: IpAddr) -> Result<(), Refusal> {
+        let address = address.to_canonical();
+        let best = |rules: &[Rule]| rules.iter().filter_map(|rule| rule.matches(target, address)).max();
+        let (allowed, denied) = (best(&self.allow), best(&self.deny));
+        if denied.is_some() && denied >= allowed {
+            return Err(Refusal::Denied);
+        }
+        if allowed.is_some() {
+            return Ok(());
+        }
+        match special(address) {
+            Some((_, Kind::Private)) if self.allow_private => Ok(()),
+            Some((name, _)) => Err(Refusal::Special(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What `allow_private` opens, and what it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Private,
+    Never,
+}
+
+/// The addresses where clouds serve their machines' credentials.
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+fn special(address: IpAddr) -> Option<(&'static str, Kind)> {
+    if METADATA.contains(&address) {
+        return Some(("metadata", Kind::Never));
+    }
+    match address {
+        IpAddr::V4(address) => special_v4(address),
+        IpAddr::V6(address) => special_v6(address),
+    }
+}
+
+fn special_v4(address: Ipv4Addr) -> Option<(&'static str, Kind)> {
+    let [a, b, c, _] = address.octets();
+    Some(match (a, b, c) {
+        (0, ..) => ("unspecified", Kind::Never),
+        (10, ..) | (172, 16..=31, _) | (192, 168, _) => ("private", Kind::Private),
+        (100, 64..=127, _) => ("shared", Kind::Private),
+        (127, ..) => ("loopback", Kind::Private),
+        (169, 254, _) => ("link-local", Kind::Private),
+        (192, 0, 0) => ("protocol", Kind::Never),
+        (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => ("documentation", Kind::Private),
+        (192, 88, 99) => ("relay", Kind::Never),
+        (198, 18..=19, _) => ("benchmarking", Kind::Private),
+        (224..=239, ..) => ("multicast", Kind::Never),
+        (240.., ..) => ("reserved", Kind::Never),
+        _ => return None,
+    })
+}
+
+fn special_v6(address: Ipv6Addr) -> Option<(&'static str, Kind)> {
+    if let Some(inner) = embedded_v4(address) {
+        return special(inner.into());
+    }
+    let segments = address.segments();
+    Some(match (segments[0], segments[1]) {
+        _ if address.is_unspecified() => ("unspecified", Kind::Never),
+        _ if address.is_loopback() => ("loopback", Kind::Private),
+        (0xfc00..=0xfdff, _) => ("private", Kind::Private),
+        (0xfe80..=0xfebf, _) => ("link-local", Kind::Private),
+        (0xfec0..=0xfeff, _) => ("site-local", Kind::Private),
+        (0xff00.., _) => ("multicast", Kind::Never),
+        (0x2001, 0xdb8) | (0x3fff, 0..=0xfff) => ("documentation", Kind::Private),
+        // Teredo, benchmarking, ORCHID and the rest of what was set aside for protocols.
+        (0x2001, 0..=0x1ff) => ("protocol", Kind::Never),
+        // Whatever is outside of global unicast.
+        (0x2000..=0x3fff, _) => return None,
+        _ => ("reserved", Kind::Never),
+    })
+}
+
+/// The IPv4 address that packets to this one would be sent on to: by a translator (RFC 6052, the well-known prefix), a
+/// 6to4 router (RFC 3056) or an ISATAP host (RFC 5214).
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let segments = address.segments();
+    let at = |index: usize| Ipv4Addr::from(u32::from(segments[index]) << 16 | u32::from(segments[index + 1]));
+    match segments {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(at(6)),
+        [0x2002, ..] => Some(at(1)),
+        // Global scope only: an ISATAP address of another prefix is judged by the prefix.
+        [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, ..] => Some(at(6)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn judge(policy: &Policy, address: &str) -> Result<(), Refusal> {
+        let address: IpAddr = address.parse().unwrap();
+        policy.judge(&Target { host: Host::Address(address), port: 443 }, address)
+    }
+
+    #[test]
+    fn the_public_internet_is_served() {
+        for address in ["1.1.1.1", "9.255.255.255", "11.0.0.0", "172.15.0.1", "172.32.0.1", "192.0.1.1", "192.169.0.1"]
+        {
+            assert_eq!(judge(&Policy::default(), address), Ok(()), "{address}");
+        }
+        for address in ["2606:4700::1111", "2001:200::1", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1", "2002:101:101::1"] {
+            assert_eq!(judge(&Policy::default(), address), Ok(()), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_public_is_refused_in_every_spelling() {
+        let inner = [
+            "10.0.0.1",
+            "127.0.0.1",
+            "127.255.255.255",
+            "169.254.169.254",
+            "169.254.0.1",
+            "172.16.0.1",
+            "172.31.255.1",
+            "192.168.1.1",
+            "0.0.0.0",
+            "0.1.2.3",
+            "100.64.0.1",
+            "224.0.0.1",
+            "239.1.2.3",
+            "240.0.0.1",
+            "255.255.255.255",
+            "192.0.2.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "192.0.0.8",
+            "192.88.99.1",
+        ];
+        for address in inner {
+            let v4: Ipv4Addr = address.parse().unwrap();
+            let [a, b, c, d] = v4.octets().map(u16::from);
+            let spellings = [
+                address.to_owned(),
+                format!("::ffff:{address}"),
+                format!("::{address}"),
+                format!("64:ff9b::{address}"),
+                format!("64:ff9b:1::{address}"),
+                format!("2002:{:x}:{:x}::1", a << 8 | b, c << 8 | d),
+                format!("2606::5efe:{address}"),
+                format!("2606::200:5efe:{address}"),
+            ];
+            for spelling in spellings {
+                assert!(judge(&Policy::default(), &spelling).is_err(), "{spelling}");
+            }
+        }
+        for address in [
+            "::",
+            "::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+            "2001:2::1",
+            "3fff::1",
+            "100::1",
+            "5f00::1",
+            "4000::1",
+            "::1.1.1.1",
+            "64:ff9b:1::1.1.1.1",
+        ] {
+            assert!(judge(&Policy::default(), address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_laboratory_serves_itself_but_no_metadata() {
+        let policy = Policy { allow_private: true, ..Policy::default() };
+        for address in ["10.0.0.1", "127.0.0.1", "::1", "169.254.1.1", "fd00::1", "192.0.2.1", "::ffff:10.1.1.1"] {
+            assert_eq!(judge(&policy, address), Ok(()), "{address}");
+        }
+        for address in [
+            "169.254.169.254",
+            "::ffff:169.254.169.254",
+            "fd00:ec2::254",
+            "0.0.0.0",
+            "224.0.0.1",
+            "ff02::1",
+            "2002:a9fe:a9fe::1",
+        ] {
+            assert!(judge(&policy, address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn the_most_specific_rule_decides() {
+        let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let policy = Policy {
+            allow: rules(&["10.1.0.0/16", "db.example:5432", "[fd00::/8]:53", "1.2.3.4", "169.254.169.254"]),
+            deny: rules(&["0.0.0.0/0", "10.1.2.0/24", "1.2.3.4:25", "evil.example", "2606::/16"]),
+            allow_private: false,
+        };
+        assert_eq!(judge(&policy, "10.1.1.1"), Ok(()));
+        assert_eq!(judge(&policy, "::ffff:10.1.1.1"), Ok(()));
+        assert_eq!(judge(&policy, "10.1.2.1"), Err(Refusal::Denied));
+        assert_eq!(judge(&policy, "8.8.8.8"), Err(Refusal::Denied));
+        assert_eq!(judge(&policy, "1.2.3.4"), Ok(()));
+        assert_eq!(judge(&policy, "169.254.169.254"), Ok(()));
+        assert_eq!(judge(&policy, "2606::1"), Err(Refusal::Denied));
+        assert_eq!(judge(&policy, "2a00::1"), Ok(()));
+        let named = |host: &str, port, address: &str| {
+            policy.judge(&Target { host: Host::new(host).unwrap(), port }, address.parse().unwrap())
+        };
+        assert_eq!(named("1.2.3.4", 25, "1.2.3.4"), Err(Refusal::Denied));
+        assert_eq!(named("fd00::1", 53, "fd00::1"), Ok(()));
+        assert_eq!(named("fd00::1", 54, "fd00::1"), Err(Refusal::Special("private")));
+        assert_eq!(named("db.example", 5432, "10.1.2.1"), Ok(()));
+        assert_eq!(named("db.example", 5433, "10.1.2.1"), Err(Refusal::Denied));
+        assert_eq!(named("EVIL.example", 1, "2a00::1"), Err(Refusal::Denied));
+    }
+
+    #[test]
+    fn rules_are_read_strictly() {
+        for good in [
+            "10.0.0.0/8",
+            "10.0.0.1",
+            "10.0.0.1:53",
+            "10.0.0.0/8:53",
+            "a.example",
+            "a.example:1",
+            "::/0",
+            "::1",
+            "[::1]",
+            "[::1]:1",
+            "0.0.0.0/0",
+        ] {
+            assert!(good.parse::<Rule>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ":",
+            "10.0.0.1/8",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/+8",
+            "10.0.0.0/",
+            "a:0",
+            "a:99999",
+            "[::1",
+            "[::1]x",
+            "[::1]:",
+            "127.1",
+            "a/8",
+            "/8",
+            "10.0.0.0/8/8",
+        ] {
+            assert!(bad.parse::<Rule>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in any::<String>(), short in "[0-9a-f:./\\[\\]]{0,24}") {
+            let _ = text.parse::<Rule>();
+            let _ = short.parse::<Rule>();
+        }
+
+        #[test]
+        fn a_mapped_address_is_judged_as_what_it_maps(address in any::<Ipv4Addr>()) {
+            let policy = Policy::default();
+            prop_assert_eq!(judge(&policy, &address.to_string()), judge(&policy, &address.to_ipv6_mapped().to_string()));
+        }
+
+        #[test]
+        fn a_rule_for_one_address_decides_alone(address in any::<Ipv6Addr>()) {
+            let rule: Rule = address.to_string().parse().unwrap();
+            let target = Target { host: Host::Address(address.into()), port: 1 };
+            let allow = Policy { allow: vec![rule.clone()], ..Policy::default() };
+            prop_assert_eq!(allow.judge(&target, address.into()), Ok(()));
+            let deny = Policy { deny: vec![rule], allow_private: true, ..Policy::default() };
+            prop_assert_eq!(deny.judge(&target, address.into()), Err(Refusal::Denied));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The Proxy-Status field (RFC 9209): why a proxy refused a request, in a form that programs can read.
+
+use crate::policy::Refusal;
+use std::fmt;
+use std::io;
+
+/// The field's name.
+pub const FIELD: &str = "proxy-status";
+
+/// An error type of RFC 9209 section 2.3, with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProxyError {
+    /// The name did not resolve; the response code where one is known.
+    Dns {
+        /// The resolver's answer, such as `NXDOMAIN`.
+        rcode: Option<&'static str>,
+    },
+    /// The resolver did not answer in time.
+    DnsTimeout,
+    /// The policy refuses the target's address.
+    DestinationIpProhibited,
+    /// The policy refuses this target.
+    RequestDenied,
+    /// The request is not one that this proxy understands.
+    RequestError,
+    /// The host reports that the target cannot be reached.
+    DestinationIpUnroutable,
+    /// The target's host reports that nobody listens there.
+    ConnectionRefused,
+    /// The proxy has as much to do as it may.
+    ConnectionLimitReached,
+    /// The proxy itself failed.
+    Internal,
+}
+
+impl ProxyError {
+    /// The error's registered name.
+    #[must_use]
+    pub fn token(&self) -> &'static str {
+        match self {
+            ProxyError::Dns { .. } => "dns_error",
+            ProxyError::DnsTimeout => "dns_timeout",
+            ProxyError::DestinationIpProhibited => "destination_ip_prohibited",
+            ProxyError::RequestDenied => "http_request_denied",
+            ProxyError::RequestError => "http_request_error",
+            ProxyError::DestinationIpUnroutable => "destination_ip_unroutable",
+            ProxyError::ConnectionRefused => "connection_refused",
+            ProxyError::ConnectionLimitReached => "connection_limit_reached",
+            ProxyError::Internal => "proxy_internal_error",
+        }
+    }
+
+    /// The status code that RFC 9209 recommends with it; 403 for what a policy refuses.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            ProxyError::RequestDenied | ProxyError::DestinationIpProhibited => 403,
+            ProxyError::RequestError => 400,
+            ProxyError::Dns { .. } | ProxyError::DestinationIpUnroutable | ProxyError::ConnectionRefused => 502,
+            ProxyError::DnsTimeout => 504,
+            ProxyError::ConnectionLimitReached => 503,
+            ProxyError::Internal => 500,
+        }
+    }
+
+    /// What to answer when a name did not resolve.
+    #[must_use]
+    pub fn from_resolver(error: &io::Error) -> ProxyError {
+        match error.kind() {
+            io::ErrorKind::NotFound => ProxyError::Dns { rcode: Some("NXDOMAIN") },
+            io::ErrorKind::TimedOut => ProxyError::DnsTimeout,
+            _ => ProxyError::Dns { rcode: None },
+        }
+    }
+
+    /// What to answer when no socket towards the target could be had.
+    #[must_use]
+    pub fn from_socket(error: &io::Error) -> ProxyError {
+        match error.kind() {
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => {
+                ProxyError::DestinationIpUnroutable
+            }
+            io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,
+            _ => ProxyError::Internal,
+        }
+    }
+}
+
+impl From<Refusal> for ProxyError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Special(_) => ProxyError::DestinationIpProhibited,
+            Refusal::Denied => ProxyError::RequestDenied,
+        }
+    }
+}
+
+/// A field value: the proxy's name, the error and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyStatus<'a> {
+    /// How this proxy calls itself.
+    pub proxy: &'a str,
+    /// What was wrong.
+    pub error: &'a ProxyError,
+    /// More for people, empty for none.
+    pub details: &'a str,
+}
+
+impl fmt::Display for ProxyStatus<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_string(formatter, self.proxy)?;
+        write!(formatter, "; error={}", self.error.token())?;
+        if let ProxyError::Dns { rcode: Some(rcode) } = self.error {
+            formatter.write_str("; rcode=")?;
+            write_string(formatter, rcode)?;
+        }
+        if !self.details.is_empty() {
+            formatter.write_str("; details=")?;
+            write_string(formatter, self.details)?;
+        }
+        Ok(())
+    }
+}
+
+/// A string of structured fields (RFC 8941 section 3.3.3): printable ASCII, quotes and backslashes escaped. What is
+/// not printable ASCII becomes a question mark.
+fn write_string(formatter: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    formatter.write_str("\"")?;
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => write!(formatter, "\\{character}")?,
+            ' '..='~' => write!(formatter, "{character}")?,
+            _ => formatter.write_str("?")?,
+        }
+    }
+    formatter.write_str("\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_are_structured_fields() {
+        let error = ProxyError::Dns { rcode: Some("NXDOMAIN") };
+        let status = ProxyStatus { proxy: "proxy.example", error: &error, details: "no \"x\" \\ é" };
+        assert_eq!(
+            status.to_string(),
+            r#""proxy.example"; error=dns_error; rcode="NXDOMAIN"; details="no \"x\" \\ ?""#
+        );
+        let status = ProxyStatus { proxy: "p", error: &ProxyError::DestinationIpProhibited, details: "" };
+        assert_eq!(status.to_string(), r#""p"; error=destination_ip_prohibited"#);
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_is_a_header_value(proxy in any::<String>(), details in any::<String>()) {
+            let status = ProxyStatus { proxy: &proxy, error: &ProxyError::Internal, details: &details };
+            prop_assert!(http::HeaderValue::from_str(&status.to_string()).is_ok());
+        }
+    }
+}

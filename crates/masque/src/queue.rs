@@ -1,0 +1,183 @@
+//! The queue in which payloads of one request wait for the tunnel: limited in bytes, in time, or not at all. What the
+//! limit refuses is counted.
+//!
+//! RFC 9298 leaves queueing to the proxy; a long queue hides congestion from the end-to-end connection and lengthens
+//! its round trips, a short one loses what the tunnel's recovery or congestion control holds back.
+
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Everything.
+    None,
+    /// So many bytes of payload; at least one payload may always wait.
+    Bytes(u64),
+    /// What has waited for longer is dropped when its turn comes, and what makes the oldest wait longer is not kept.
+    Time(Duration),
+}
+
+/// What goes when the limit is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropPolicy {
+    /// What arrives (drop-tail, as routers do).
+    #[default]
+    Newest,
+    /// What has waited longest (what real-time media prefer).
+    Oldest,
+}
+
+/// Payloads of one request, in order.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    limit: QueueLimit,
+    policy: DropPolicy,
+    waiting: VecDeque<(Instant, Bytes)>,
+    bytes: u64,
+}
+
+impl Queue {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(limit: QueueLimit, policy: DropPolicy) -> Queue {
+        Queue { limit, policy, waiting: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Adds a payload, or drops it or others as limit and policy say. Returns how many were dropped.
+    pub fn push(&mut self, now: Instant, payload: Bytes) -> u64 {
+        let mut dropped = 0;
+        while self.is_full(now, payload.len() as u64) {
+            if self.policy == DropPolicy::Newest {
+                return dropped + 1;
+            }
+            self.take();
+            dropped += 1;
+        }
+        self.bytes += payload.len() as u64;
+        self.waiting.push_back((now, payload));
+        dropped
+    }
+
+    fn is_full(&self, now: Instant, length: u64) -> bool {
+        let Some((since, _)) = self.waiting.front() else { return false };
+        match self.limit {
+            QueueLimit::None => false,
+            QueueLimit::Bytes(limit) => self.bytes.saturating_add(length) > limit,
+            QueueLimit::Time(limit) => now.saturating_duration_since(*since) > limit,
+        }
+    }
+
+    /// The next payload, and how many before it had waited for too long.
+    pub fn pop(&mut self, now: Instant) -> (Option<Bytes>, u64) {
+        let mut dropped = 0;
+        while let Some((since, payload)) = self.take() {
+            match self.limit {
+                QueueLimit::Time(limit) if now.saturating_duration_since(since) > limit => dropped += 1,
+                _ => return (Some(payload), dropped),
+            }
+        }
+        (None, dropped)
+    }
+
+    fn take(&mut self) -> Option<(Instant, Bytes)> {
+        let head = self.waiting.pop_front()?;
+        self.bytes -= head.1.len() as u64;
+        Some(head)
+    }
+
+    /// Bytes of payload that wait.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    /// Any instant will do: only differences count.
+    #[expect(clippy::disallowed_methods, reason = "an instant cannot be made from nothing")]
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+    fn at(milliseconds: u64) -> Instant {
+        *BEGIN + Duration::from_millis(milliseconds)
+    }
+
+    fn payload(length: usize) -> Bytes {
+        vec![0; length].into()
+    }
+
+    #[test]
+    fn bytes_are_limited_by_either_policy() {
+        let mut newest = Queue::new(QueueLimit::Bytes(10), DropPolicy::Newest);
+        let mut oldest = Queue::new(QueueLimit::Bytes(10), DropPolicy::Oldest);
+        for queue in [&mut newest, &mut oldest] {
+            assert_eq!(queue.push(at(0), payload(4)) + queue.push(at(0), payload(6)), 0);
+            assert_eq!(queue.push(at(0), payload(1)), 1);
+        }
+        assert_eq!((newest.bytes(), oldest.bytes()), (10, 7));
+        assert_eq!(newest.pop(at(9)).0.map(|payload| payload.len()), Some(4));
+        assert_eq!(oldest.pop(at(9)).0.map(|payload| payload.len()), Some(6));
+        // One payload always has room.
+        let mut queue = Queue::new(QueueLimit::Bytes(3), DropPolicy::Oldest);
+        assert_eq!(queue.push(at(0), payload(9)), 0);
+        assert_eq!(queue.push(at(0), payload(8)), 1);
+        assert_eq!(queue.bytes(), 8);
+    }
+
+    #[test]
+    fn time_is_limited_at_both_ends() {
+        let mut queue = Queue::new(QueueLimit::Time(Duration::from_millis(5)), DropPolicy::Newest);
+        assert_eq!(queue.push(at(0), payload(1)), 0);
+        assert_eq!(queue.push(at(5), payload(2)), 0);
+        // The oldest has waited for 6 ms.
+        assert_eq!(queue.push(at(6), payload(3)), 1);
+        assert_eq!(queue.pop(at(10)), (Some(payload(2)), 1));
+        assert_eq!(queue.pop(at(10)), (None, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_uncounted(
+            limit in prop_oneof![Just(QueueLimit::None), (1u64..3000).prop_map(QueueLimit::Bytes), (0u64..20).prop_map(|ms| QueueLimit::Time(Duration::from_millis(ms)))],
+            oldest in any::<bool>(),
+            steps in prop::collection::vec((0u64..8, prop::option::of(0usize..1500)), 0..80),
+        ) {
+            let mut queue = Queue::new(limit, if oldest { DropPolicy::Oldest } else { DropPolicy::Newest });
+            let (mut clock, mut pushed, mut popped, mut dropped) = (0, 0u64, 0u64, 0);
+            for (pause, step) in steps {
+                clock += pause;
+                match step {
+                    Some(length) => {
+                        pushed += 1;
+                        dropped += queue.push(at(clock), payload(length));
+                        if let QueueLimit::Bytes(limit) = limit {
+                            prop_assert!(queue.bytes() <= limit || queue.waiting.len() == 1);
+                        }
+                    }
+                    None => {
+                        let (payload, lost) = queue.pop(at(clock));
+                        popped += u64::from(payload.is_some());
+                        dropped += lost;
+                    }
+                }
+                prop_assert_eq!(queue.bytes(), queue.waiting.iter().map(|(_, payload)| payload.len() as u64).sum::<u64>());
+            }
+            prop_assert_eq!(pushed, popped + dropped + queue.waiting.len() as u64);
+            if limit == QueueLimit::None {
+                prop_assert_eq!(dropped, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The target of a CONNECT-UDP request (RFC 9298 section 2): a host, an address or a name, and a port, both strictly
+//! spelt. An IPv6 address comes without brackets and without a zone; a name is what the domain name system takes, and
+//! what some resolvers take for an address in disguise (`127.1`, `0x7f000001`, `2130706433`) is none.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Whom a client wants to reach.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Address or name.
+    pub host: Host,
+    /// Port, not 0.
+    pub port: u16,
+}
+
+/// The host of a target.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Host {
+    /// An IP address, as spelt.
+    Address(IpAddr),
+    /// A name, in lower case and without the root's dot.
+    Name(String),
+}
+
+/// Why a target is refused as malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadTarget {
+    /// The host is empty.
+    NoHost,
+    /// The host is neither an address nor a name.
+    Host,
+    /// An IPv6 address with a zone, which means something on one machine only.
+    Zone,
+    /// The port is not a number from 1 to 65535 in plain digits.
+    Port,
+}
+
+impl fmt::Display for BadTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            BadTarget::NoHost => "the target has no host",
+            BadTarget::Host => "the target's host is neither an address nor a name",
+            BadTarget::Zone => "the target's host has a zone identifier",
+            BadTarget::Port => "the target's port is not a number from 1 to 65535",
+        })
+    }
+}
+
+impl std::error::Error for BadTarget {}
+
+impl Target {
+    /// Reads a host and a port, already percent-decoded.
+    ///
+    /// # Errors
+    /// If either is not well spelt.
+    pub fn new(host: &str, port: &str) -> Result<Target, BadTarget> {
+        Ok(Target { host: Host::new(host)?, port: parse_port(port)? })
+    }
+
+    /// Reads `HOST:PORT` as a user writes it: IPv6 addresses stand in brackets.
+    ///
+    /// # Errors
+    /// If either is not well spelt.
+    pub fn parse(text: &str) -> Result<Target, BadTarget> {
+        let (host, port) = text.rsplit_once(':').ok_or(BadTarget::Port)?;
+        match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(inner) => {
+                let host = Host::new(inner)?;
+                if !matches!(host, Host::Address(IpAddr::V6(_))) {
+                    return Err(BadTarget::Host);
+                }
+                Ok(Target { host, port: parse_port(port)? })
+            }
+            None if host.contains(':') => Err(BadTarget::Host),
+            None => Target::new(host, port),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Address(IpAddr::V6(address)) => write!(formatter, "[{address}]:{}", self.port),
+            host => write!(formatter, "{host}:{}", self.port),
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Address(address) => address.fmt(formatter),
+            Host::Name(name) => name.fmt(formatter),
+        }
+    }
+}
+
+impl Host {
+    /// Reads an address or a name.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn new(text: &str) -> Result<Host, BadTarget> {
+        if text.is_empty() {
+            return Err(BadTarget::NoHost);
+        }
+        if let Ok(address) = text.parse::<Ipv4Addr>() {
+            return Ok(Host::Address(address.into()));
+        }
+        if text.contains(':') {
+            let zone = if text.contains('%') { BadTarget::Zone } else { BadTarget::Host };
+            return text.parse::<Ipv6Addr>().map(|address| Host::Address(address.into())).map_err(|_| zone);
+        }
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(last);
+        if is_name { Ok(Host::Name(name.to_ascii_lowercase())) } else { Err(BadTarget::Host) }
+    }
+}
+
+/// A label of a host name: letters, digits, hyphens (RFC 1123 section 2.1), and the underscore that names in use have.
+fn is_label(label: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=63).contains(&label.len()) && label.bytes().all(good) && !label.starts_with('-') && !label.ends_with('-')
+}
+
+/// What resolvers of some systems read as a number: a name that ends so would be an address to them.
+fn is_numeric(label: &str) -> bool {
+    let hexadecimal = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
+    label.bytes().all(|byte| byte.is_ascii_digit())
+        || hexadecimal.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Decimal digits and nothing else, without leading zeros, 1 to 65535.
+fn parse_port(text: &str) -> Result<u16, BadTarget> {
+    if text.is_empty() || text.len() > 5 || text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(BadTarget::Port);
+    }
+    text.parse().map_err(|_| BadTarget::Port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ports_are_plain_numbers() {
+        for (text, port) in [("1", 1), ("443", 443), ("65535", 65535)] {
+            assert_eq!(Target::new("a", text).unwrap().port, port);
+        }
+        for bad in ["", "0", "00", "+53", "-1", "99999", "65536", "0443", "4 43", "0x35", "53 ", "５３", "1e2"] {
+            assert_eq!(Target::new("a", bad), Err(BadTarget::Port), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_addresses_or_names() {
+        assert_eq!(Host::new("192.0.2.1"), Ok(Host::Address(Ipv4Addr::new(192, 0, 2, 1).into())));
+        assert_eq!(Host::new("2001:DB8::42"), Ok(Host::Address("2001:db8::42".parse().unwrap())));
+        assert_eq!(Host::new("Example.COM."), Ok(Host::Name("example.com".into())));
+        assert_eq!(Host::new("_dns.x-1.example"), Ok(Host::Name("_dns.x-1.example".into())));
+        assert_eq!(Host::new("fe80::1%eth0"), Err(BadTarget::Zone));
+        assert_eq!(Host::new("fe80::1%25"), Err(BadTarget::Zone));
+        let long = "a".repeat(64);
+        for bad in [
+            "[2001:db8::42]",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.0.0.0x1",
+            "1.2.3.4.5",
+            "a..b",
+            ".",
+            "..",
+            "-a",
+            "a-",
+            "a b",
+            "a/b",
+            "ü",
+            "a\0",
+            "a%2e",
+            "1.2.3.256",
+            ":",
+            "1:2",
+            long.as_str(),
+        ] {
+            assert_eq!(Host::new(bad), Err(BadTarget::Host), "{bad}");
+        }
+        assert_eq!(Host::new(""), Err(BadTarget::NoHost));
+        let longest = [&long[..63], &long[..63], &long[..63], &long[..61]].join(".");
+        assert!(Host::new(&longest).is_ok());
+        assert_eq!(Host::new(&format!("{longest}a")), Err(BadTarget::Host));
+    }
+
+    #[test]
+    fn users_write_addresses_in_brackets() {
+        for text in ["example.com:443", "192.0.2.1:53", "[2001:db8::1]:443"] {
+            assert_eq!(Target::parse(text).unwrap().to_string(), text);
+        }
+        for bad in ["example.com", "2001:db8::1:443", "[192.0.2.1]:1", "[a]:1", "[::1]", ":1", "a:", "[fe80::1%1]:1"] {
+            assert!(Target::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(host in any::<String>(), port in any::<String>()) {
+            let _ = Target::new(&host, &port);
+            let _ = Target::parse(&host);
+        }
+
+        #[test]
+        fn what_is_read_is_written_again(text in "[a-z0-9.:\\[\\]%-]{0,20}:[0-9]{1,5}") {
+            if let Ok(target) = Target::parse(&text) {
+                prop_assert_eq!(Target::parse(&target.to_string()), Ok(target));
+            }
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! URI templates (RFC 6570) as RFC 9298 section 2 allows them: absolute, level 3 or lower, variables in path and query
+//! only, simple expansion and the two query forms. A client expands one with its target; a proxy reads the target out
+//! of a request's path by the same template.
+
+use crate::percent;
+use crate::target::{BadTarget, Target};
+use std::fmt;
+
+/// The variables that a template must have.
+const HOST: &str = "target_host";
+const PORT: &str = "target_port";
+
+/// A checked template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    authority: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Expression { form: Form, variables: Vec<String> },
+}
+
+/// How an expression is expanded: RFC 6570 sections 3.2.2, 3.2.8 and 3.2.9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Simple,
+    Query,
+    Continuation,
+}
+
+/// Why a text is no template for CONNECT-UDP, or why a proxy cannot read requests by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadTemplate(String);
+
+impl fmt::Display for BadTemplate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "bad URI template: {}", self.0)
+    }
+}
+
+impl std::error::Error for BadTemplate {}
+
+/// Why a request's path names no target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTarget {
+    /// The path is not of the template: 404.
+    OtherPath,
+    /// The path is of the template, but its variables are wrong: 400.
+    Bad(BadTarget),
+}
+
+fn bad<T>(reason: impl Into<String>) -> Result<T, BadTemplate> {
+    Err(BadTemplate(reason.into()))
+}
+
+impl Template {
+    /// Reads and checks a template.
+    ///
+    /// # Errors
+    /// If RFC 9298 section 2 does not allow it.
+    pub fn parse(text: &str) -> Result<Template, BadTemplate> {
+        if !text.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
+            return bad("a character outside of 0x21 to 0x7E");
+        }
+        let Some(rest) = text.strip_prefix("https://") else { return bad("it does not begin with https://") };
+        let Some(slash) = rest.find('/') else { return bad("it has no path") };
+        let (authority, path) = rest.split_at(slash);
+        if authority.is_empty() || authority.contains(['{', '}', '?', '#', '@']) {
+            return bad("the authority is empty or has variables");
+        }
+        let parts = parse_parts(path)?;
+        for variable in [HOST, PORT] {
+            let count = |part: &Part| match part {
+                Part::Literal(_) => 0,
+                Part::Expression { variables, .. } => variables.iter().filter(|name| *name == variable).count(),
+            };
+            if parts.iter().map(count).sum::<usize>() != 1 {
+                return bad(format!("{{{variable}}} has to occur once"));
+            }
+        }
+        Ok(Template { authority: authority.into(), parts })
+    }
+
+    /// The template that a proxy at `authority` has when nobody chose another (RFC 9298 section 3).
+    ///
+    /// # Errors
+    /// If this is no authority.
+    pub fn well_known(authority: &str) -> Result<Template, BadTemplate> {
+        Template::parse(&format!("https://{authority}/.well-known/masque/udp/{{{HOST}}}/{{{PORT}}}/"))
+    }
+
+    /// The proxy's host and port, the latter 443 when the template has none.
+    ///
+    /// # Errors
+    /// If the authority is not a host and a port.
+    pub fn proxy(&self) -> Result<Target, BadTemplate> {
+        let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        let whole = if has_port { self.authority.clone() } else { format!("{}:443", self.authority) };
+        Target::parse(&whole).map_err(|_| BadTemplate(format!("{} is not a host and a port", self.authority)))
+    }
+
+    /// The authority as written: what a request's `:authority` says.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Path and query of a request for `target`. Variables other than host and port are undefined.
+    #[must_use]
+    pub fn expand(&self, target: &Target) -> String {
+        let value = |name: &str| match name {
+            HOST => Some(target.host.to_string()),
+            PORT => Some(target.port.to_string()),
+            _ => None,
+        };
+        let mut path = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => path.push_str(text),
+                Part::Expression { form, variables } => expand(*form, variables, value, &mut path),
+            }
+        }
+        path
+    }
+
+    /// Whether requests can be read by this template: every variable of a simple expression has to be followed by
+    /// something that cannot be part of a value, or one could not tell where the value ends.
+    ///
+    /// # Errors
+    /// With the expression where it is not so.
+    pub fn check_readable(&self) -> Result<(), BadTemplate> {
+        for (index, part) in self.parts.iter().enumerate() {
+            if !matches!(part, Part::Expression { .. }) {
+                continue;
+            }
+            let follower = self.parts.get(index + 1);
+            let ends = match follower {
+                None | Some(Part::Expression { form: Form::Query | Form::Continuation, .. }) => true,
+                Some(Part::Literal(text)) => text.starts_with(ends_value),
+                Some(Part::Expression { form: Form::Simple, .. }) => false,
+            };
+            if !ends {
+                return bad("a proxy could not tell where the value of a variable ends");
+            }
+        }
+        Ok(())
+    }
+
+    /// The target that a request's path and query name.
+    ///
+    /// # Errors
+    /// If the path is not of this template, or host or port are not well spelt.
+    pub fn read(&self, path: &str) -> Result<Target, NoTarget> {
+        let mut rest = path;
+        let mut host = None;
+        let mut port = None;
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => rest = rest.strip_prefix(text.as_str()).ok_or(NoTarget::OtherPath)?,
+                Part::Expression { form, variables } => {
+                    rest = read_expression(*form, variables, rest, |name, value| match name {
+                        HOST => host = Some(value),
+                        PORT => port = Some(value),
+                        _ => {}
+                    })
+                    .ok_or(NoTarget::OtherPath)?;
+                }
+            }
+        }
+        if !rest.is_empty() {
+            return Err(NoTarget::OtherPath);
+        }
+        let decode = |text: Option<&str>| percent::decode(text.unwrap_or_default());
+        let host = decode(host).ok_or(NoTarget::Bad(BadTarget::Host))?;
+        let port = decode(port).ok_or(NoTarget::Bad(BadTarget::Port))?;
+        Target::new(&host, &port).map_err(NoTarget::Bad)
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "https://{}", self.authority)?;
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => formatter.write_str(text)?,
+                Part::Expression { form, variables } => {
+                    let operator = match form {
+                        Form::Simple => "",
+                        Form::Query => "?",
+                        Form::Continuation => "&",
+                    };
+                    write!(formatter, "{{{operator}{}}}", variables.join(","))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_parts(mut text: &str) -> Result<Vec<Part>, BadTemplate> {
+    let mut parts = Vec::new();
+    while !text.is_empty() {
+        let (literal, rest) = text.split_at(text.find('{').unwrap_or(text.len()));
+        if !literal.is_empty() {
+            parts.push(Part::Literal(check_literal(literal)?.into()));
+        }
+        let Some(expression) = rest.strip_prefix('{') else { break };
+        let Some((inside, rest)) = expression.split_once('}') else { return bad("a brace is not closed") };
+        parts.push(parse_expression(inside)?);
+        text = rest;
+    }
+    Ok(parts)
+}
+
+/// RFC 6570 section 2.1, without what it would have to encode, and without fragments: a request has none.
+fn check_literal(text: &str) -> Result<&str, BadTemplate> {
+    match text.find(['}', '#', '"', '\'', '<', '>', '\\', '^', '`', '|']) {
+        Some(at) => bad(format!("{} outside of an expression", &text[at..=at])),
+        None if percent::decode(text).is_none() => bad("a percent sign without two digits"),
+        None => Ok(text),
+    }
+}
+
+fn parse_expression(text: &str) -> Result<Part, BadTemplate> {
+    let (form, names) = match text.as_bytes().first() {
+        Some(b'?') => (Form::Query, &text[1..]),
+        Some(b'&') => (Form::Continuation, &text[1..]),
+        Some(b'+' | b'#' | b'.' | b'/' | b';' | b'=' | b',' | b'!' | b'@' | b'|') => {
+            return bad(format!("the operator of {{{text}}} is not allowed"));
+        }
+        _ => (Form::Simple, text),
+    };
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with('.')
+            && !name.ends_with('.')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+    };
+    let variables: Vec<String> = names.split(',').map(String::from).collect();
+    if !variables.iter().all(|name| is_name(name)) {
+        return bad(format!("{{{text}}} is not an expression of level 3"));
+    }
+    Ok(Part::Expression { form, variables })
+}
+
+fn expand(form: Form, variables: &[String], value: impl Fn(&str) -> Option<String>, path: &mut String) {
+    let mut first = true;
+    for name in variables {
+        let Some(value) = value(name) else { continue };
+        match (form, first) {
+            (Form::Simple, true) => {}
+            (Form::Simple, false) => path.push(','),
+            (Form::Query, true) => path.push('?'),
+            (Form::Query, false) | (Form::Continuation, _) => path.push('&'),
+        }
+        if form != Form::Simple {
+            path.push_str(name);
+            path.push('=');
+        }
+        percent::encode(&value, path);
+        first = false;
+    }
+}
+
+/// What separates values from one another and from the rest of a path. An expanded value has none of them, nor any of
+/// the other reserved characters; a value that has those is read, and refused as what it is.
+fn ends_value(character: char) -> bool {
+    matches!(character, '/' | '?' | '#' | '&' | ',' | '=')
+}
+
+/// Reads what an expression was expanded to off the head of `text`; returns the rest. Variables that are neither host
+/// nor port may be missing, as undefined ones are.
+fn read_expression<'text>(
+    form: Form,
+    variables: &[String],
+    mut text: &'text str,
+    mut found: impl FnMut(&str, &'text str),
+) -> Option<&'text str> {
+    let mut first = true;
+    for name in variables {
+        let required = name == HOST || name == PORT;
+        let prefix = match (form, first) {
+            (Form::Simple, true) => String::new(),
+            (Form::Simple, false) => ",".into(),
+            (Form::Query, true) => format!("?{name}="),
+            (Form::Query, false) | (Form::Continuation, _) => format!("&{name}="),
+        };
+        match text.strip_prefix(prefix.as_str()) {
+            Some(rest) => {
+                let (value, rest) = rest.split_at(rest.find(ends_value).unwrap_or(rest.len()));
+                found(name, value);
+                text = rest;
+                first = false;
+            }
+            None if required => return None,
+            None => {}
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn target(text: &str) -> Target {
+        Target::parse(text).unwrap()
+    }
+
+    /// The forms that RFC 9298 section 2 gives as examples, with their expansions by RFC 6570.
+    #[test]
+    fn templates_of_the_standard() {
+        let cases = [
+            (
+                "https://example.org/.well-known/masque/udp/{target_host}/{target_port}/",
+                "/.well-known/masque/udp/192.0.2.6/443/",
+                "/.well-known/masque/udp/2001%3Adb8%3A%3A42/443/",
+            ),
+            (
+                "https://proxy.example.org:4443/masque?h={target_host}&p={target_port}",
+                "/masque?h=192.0.2.6&p=443",
+                "/masque?h=2001%3Adb8%3A%3A42&p=443",
+            ),
+            (
+                "https://proxy.example.org:4443/masque{?target_host,target_port}",
+                "/masque?target_host=192.0.2.6&target_port=443",
+                "/masque?target_host=2001%3Adb8%3A%3A42&target_port=443",
+            ),
+            (
+                "https://[2001:db8::1]/m?x=1{&target_port,other,target_host}",
+                "/m?x=1&target_port=443&target_host=192.0.2.6",
+                "/m?x=1&target_port=443&target_host=2001%3Adb8%3A%3A42",
+            ),
+        ];
+        for (text, four, six) in cases {
+            let template = Template::parse(text).unwrap();
+            assert_eq!(template.to_string(), text);
+            assert_eq!(template.check_readable(), Ok(()));
+            for (written, path) in [("192.0.2.6:443", four), ("[2001:db8::42]:443", six)] {
+                assert_eq!(template.expand(&target(written)), path);
+                assert_eq!(template.read(path), Ok(target(written)));
+            }
+        }
+    }
+
+    #[test]
+    fn templates_that_the_standard_does_not_allow() {
+        for text in [
+            "",
+            "/{target_host}/{target_port}/",
+            "http://a/{target_host}/{target_port}",
+            "https:///{target_host}/{target_port}",
+            "https://a",
+            "https://a?{target_host}{target_port}",
+            "https://{target_host}/{target_port}",
+            "https://a/{target_host}",
+            "https://a/{target_port}",
+            "https://a/{target_host}/{target_port}/{target_port}",
+            "https://a/{+target_host}/{target_port}",
+            "https://a/{#target_host}/{target_port}",
+            "https://a/{.target_host}/{target_port}",
+            "https://a{/target_host,target_port}",
+            "https://a/x{/target_host,target_port}",
+            "https://a/x{;target_host,target_port}",
+            "https://a/{target_host*}/{target_port}",
+            "https://a/{target_host:3}/{target_port}",
+            "https://a/{target_host}/{target_port",
+            "https://a/{target_host}/{target_port}}",
+            "https://a/{target_host}/{target_port}/{}",
+            "https://a/{target_host}/{target_port}/ü",
+            "https://a/{target_host}/{target_port}/ x",
+            "https://a/{target_host}/{target_port}/%4",
+            "https://a/{target_host}/{target_port}#x",
+        ] {
+            assert!(Template::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_has_to_tell_where_a_value_ends() {
+        for text in ["https://a/{target_host}{target_port}", "https://a/{target_host}-{target_port}"] {
+            assert!(Template::parse(text).unwrap().check_readable().is_err(), "{text}");
+        }
+        let template = Template::parse("https://a/{target_host,target_port}").unwrap();
+        assert_eq!(template.check_readable(), Ok(()));
+        assert_eq!(template.read("/a.example,53"), Ok(target("a.example:53")));
+    }
+
+    #[test]
+    fn paths_that_name_no_target() {
+        let template = Template::well_known("proxy.example").unwrap();
+        let at = |rest: &str| template.read(&format!("/.well-known/masque/udp/{rest}"));
+        assert_eq!(template.read("/"), Err(NoTarget::OtherPath));
+        for other in ["a/1", "a/1/x", "a", "", "a/1/?x", "a/b/1/", "a/1,2/"] {
+            assert_eq!(at(other), Err(NoTarget::OtherPath), "{other}");
+        }
+        for (text, reason) in [
+            ("a/0/", BadTarget::Port),
+            ("a//", BadTarget::Port),
+            ("a/%2B53/", BadTarget::Port),
+            ("a/+53/", BadTarget::Port),
+            ("a:b/1/", BadTarget::Host),
+            ("[::1]/1/", BadTarget::Host),
+            ("a/99999/", BadTarget::Port),
+            ("a/5%/", BadTarget::Port),
+            ("/1/", BadTarget::NoHost),
+            ("%/1/", BadTarget::Host),
+            ("fe80%3A%3A1%25eth0/1/", BadTarget::Zone),
+            ("a%2Fb/1/", BadTarget::Host),
+            ("%00/1/", BadTarget::Host),
+        ] {
+            assert_eq!(at(text), Err(NoTarget::Bad(reason)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_authority_names_the_proxy() {
+        for (authority, proxy) in [
+            ("a.example", "a.example:443"),
+            ("a.example:1", "a.example:1"),
+            ("[2001:db8::1]", "[2001:db8::1]:443"),
+            ("[2001:db8::1]:5", "[2001:db8::1]:5"),
+        ] {
+            assert_eq!(Template::well_known(authority).unwrap().proxy(), Ok(target(proxy)));
+        }
+        assert!(Template::well_known("a.example:x").unwrap().proxy().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_expanded_is_read_again(address in any::<std::net::Ipv6Addr>(), name in "[a-z][a-z0-9-]{0,8}[a-z]", port in 1u16..) {
+            for text in ["https://p/{target_host}/{target_port}/", "https://p/m{?target_port,target_host}"] {
+                let template = Template::parse(text).unwrap();
+                for host in [crate::target::Host::Address(address.into()), crate::target::Host::Name(name.clone())] {
+                    let target = Target { host, port };
+                    prop_assert_eq!(template.read(&template.expand(&target)), Ok(target));
+                }
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in any::<String>(), tail in "[a-z{}?&,+:*/%0-9_]{0,30}", path in any::<String>()) {
+            let _ = Template::parse(&text);
+            if let Ok(template) = Template::parse(&format!("https://a/{{target_host}}/{{target_port}}{tail}")) {
+                let _ = template.check_readable();
+                let _ = template.read(&path);
+                let _ = template.read(&format!("/a/1{tail}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Streams of a noq connection, opened and accepted as h3 polls for them.
+
+use super::error;
+use super::frame_guard::FrameGuard;
+use super::streams::{BidiStream, Ending, RecvStream, SendStream};
+use crate::environment::BoxFuture;
+use bytes::Bytes;
+use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
+use noq::{ConnectionError, VarInt};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+type Bidirectional = (noq::SendStream, noq::RecvStream);
+
+/// A connection as h3 drives it.
+pub struct Connection {
+    opener: Opener,
+    accept_bidirectional: BoxFuture<Result<Bidirectional, ConnectionError>>,
+    accept_unidirectional: BoxFuture<Result<noq::RecvStream, ConnectionError>>,
+}
+
+/// What h3 hides of a request stream and its owner needs.
+pub struct Handle {
+    /// Completes when the peer wants to hear no more.
+    pub stopped: noq::Stopped,
+    /// How the stream ends when it is dropped.
+    pub ending: Ending,
+}
+
+/// The handles of the request streams opened or accepted on one connection, by stream number, until they are taken.
+#[derive(Clone, Default)]
+pub struct Handles(Arc<Mutex<BTreeMap<u64, Handle>>>);
+
+impl Handles {
+    /// The handle of a stream; every stream's has to be taken.
+    #[must_use]
+    pub fn take(&self, stream: h3::quic::StreamId) -> Option<Handle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&stream.into_inner())
+    }
+
+    fn put(&self, stream: u64, handle: Handle) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(stream, handle);
+    }
+}
+
+/// Opens streams; every holder has its own.
+pub struct Opener {
+    connection: noq::Connection,
+    max_frame_bytes: u64,
+    handles: Handles,
+    open_bidirectional: Option<BoxFuture<Result<Bidirectional, ConnectionError>>>,
+    open_unidirectional: Option<BoxFuture<Result<noq::SendStream, ConnectionError>>>,
+}
+
+fn accept_bidirectional(connection: noq::Connection) -> BoxFuture<Result<Bidirectional, ConnectionError>> {
+    Box::pin(async move { connection.accept_bi().await })
+}
+
+fn accept_unidirectional(connection: noq::Connection) -> BoxFuture<Result<noq::RecvStream, ConnectionError>> {
+    Box::pin(async move { connection.accept_uni().await })
+}
+
+impl Connection {
+    /// Wraps a connection. No frame other than DATA may be longer than `max_frame_bytes`: a stream with one is
+    /// refused, and a control stream that carries more ends the connection.
+    #[must_use]
+    pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Connection {
+        Connection {
+            accept_bidirectional: accept_bidirectional(connection.clone()),
+            accept_unidirectional: accept_unidirectional(connection.clone()),
+            opener: Opener::new(connection, max_frame_bytes, handles),
+        }
+    }
+}
+
+impl Opener {
+    fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Opener {
+        Opener { connection, max_frame_bytes, handles, open_bidirectional: None, open_unidirectional: None }
+    }
+
+    fn stream(&self, (send, receive): Bidirectional) -> BidiStream {
+        let ending = Ending::default();
+        self.handles.put(u64::from(send.id()), Handle { stopped: send.stopped(), ending: ending.clone() });
+        let guard = FrameGuard::request(self.max_frame_bytes);
+        BidiStream { send: SendStream::new(send, ending.clone()), receive: RecvStream::new(receive, guard, ending) }
+    }
+}
+
+impl Clone for Opener {
+    fn clone(&self) -> Opener {
+        Opener::new(self.connection.clone(), self.max_frame_bytes, self.handles.clone())
+    }
+}
+
+impl h3::quic::Connection<Bytes> for Connection {
+    type RecvStream = RecvStream;
+    type OpenStreams = Opener;
+
+    fn poll_accept_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
+        let accepted = ready!(self.accept_unidirectional.as_mut().poll(context));
+        self.accept_unidirectional = accept_unidirectional(self.opener.connection.clone());
+        let guard = FrameGuard::unidirectional(self.opener.max_frame_bytes);
+        Poll::Ready(accepted.map(|stream| RecvStream::new(stream, guard, Ending::default())).map_err(error::connection))
+    }
+
+    fn poll_accept_bidi(&mut self, context: &mut Context<'_>) -> Poll<Result<BidiStream, ConnectionErrorIncoming>> {
+        let accepted = ready!(self.accept_bidirectional.as_mut().poll(context));
+        self.accept_bidirectional = accept_bidirectional(self.opener.connection.clone());
+        Poll::Ready(accepted.map(|streams| self.opener.stream(streams)).map_err(error::connection))
+    }
+
+    fn opener(&self) -> Opener {
+        self.opener.clone()
+    }
+}
+
+impl h3::quic::OpenStreams<Bytes> for Connection {
+    type BidiStream = BidiStream;
+    type SendStream = SendStream;
+
+    fn poll_open_bidi(&mut self, context: &mut Context<'_>) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
+        h3::quic::OpenStreams::poll_open_bidi(&mut self.opener, context)
+    }
+
+    fn poll_open_send(&mut self, context: &mut Context<'_>) -> Poll<Result<SendStream, StreamErrorIncoming>> {
+        h3::quic::OpenStreams::poll_open_send(&mut self.opener, context)
+    }
+
+    fn close(&mut self, code: h3::error::Code, reason: &[u8]) {
+        h3::quic::OpenStreams::close(&mut self.opener, code, reason);
+    }
+}
+
+impl h3::quic::OpenStreams<Bytes> for Opener {
+    type BidiStream = BidiStream;
+    type SendStream = SendStream;
+
+    fn poll_open_bidi(&mut self, context: &mut Context<'_>) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
+        let connection = &self.connection;
+        let opening = self.open_bidirectional.get_or_insert_with(|| {
+            let connection = connection.clone();
+            Box::pin(async move { connection.open_bi().await })
+        });
+        let opened = ready!(opening.as_mut().poll(context));
+        self.open_bidirectional = None;
+        Poll::Ready(opened.map(|streams| self.stream(streams)).map_err(error::stream))
+    }
+
+    fn poll_open_send(&mut self, context: &mut Context<'_>) -> Poll<Result<SendStream, StreamErrorIncoming>> {
+        let connection = &self.connection;
+        let opening = self.open_unidirectional.get_or_insert_with(|| {
+            let connection = connection.clone();
+            Box::pin(async move { connection.open_uni().await })
+        });
+        let opened = ready!(opening.as_mut().poll(context));
+        self.open_unidirectional = None;
+        Poll::Ready(opened.map(|stream| SendStream::new(stream, Ending::default())).map_err(error::stream))
+    }
+
+    fn close(&mut self, code: h3::error::Code, reason: &[u8]) {
+        let code = VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX);
+        self.connection.close(code, reason);
+    }
+}

@@ -1,0 +1,201 @@
+//! The two halves of a stream. Payloads of DATA frames are [`Bytes`] everywhere in this crate.
+
+use super::code;
+use super::error;
+use super::frame_guard::FrameGuard;
+use bytes::{Buf, Bytes};
+use h3::quic::{StreamErrorIncoming, StreamId, WriteBuf};
+use noq::VarInt;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, ready};
+
+/// The most that is taken from a stream at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// A stream's sending half. h3 hands over one frame and then waits until it is written. Dropped, it ends the stream,
+/// or resets it if that was asked for.
+pub struct SendStream {
+    stream: noq::SendStream,
+    writing: Option<WriteBuf<Bytes>>,
+    ending: Ending,
+}
+
+/// A stream's receiving half. Dropped, it tells the peer that nobody reads on.
+pub struct RecvStream {
+    stream: noq::RecvStream,
+    guard: FrameGuard,
+    ending: Ending,
+}
+
+/// How a stream ends when its halves are dropped, wherever they are then: in order, or with an error code.
+#[derive(Clone, Debug, Default)]
+pub struct Ending(Arc<AtomicU32>);
+
+impl Ending {
+    /// Both halves end with this code, unless they have ended before.
+    pub fn abort(&self, code: u32) {
+        self.0.store(code, Ordering::Relaxed);
+    }
+
+    fn code(&self) -> Option<VarInt> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            code => Some(code.into()),
+        }
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if let Some(code) = self.ending.code() {
+            let _ = self.stream.reset(code);
+        }
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        let _ = self.stream.stop(self.ending.code().unwrap_or(code::NO_ERROR.into()));
+    }
+}
+
+/// Both.
+pub struct BidiStream {
+    pub(super) send: SendStream,
+    pub(super) receive: RecvStream,
+}
+
+impl SendStream {
+    pub(super) fn new(stream: noq::SendStream, ending: Ending) -> SendStream {
+        SendStream { stream, writing: None, ending }
+    }
+}
+
+impl RecvStream {
+    pub(super) fn new(stream: noq::RecvStream, guard: FrameGuard, ending: Ending) -> RecvStream {
+        RecvStream { stream, guard, ending }
+    }
+}
+
+fn variable_integer(value: u64) -> VarInt {
+    VarInt::from_u64(value).unwrap_or(VarInt::MAX)
+}
+
+fn stream_id(id: noq::StreamId) -> StreamId {
+    StreamId::try_from(u64::from(id)).unwrap_or_else(|_| unreachable!("stream numbers have at most 62 bits"))
+}
+
+impl h3::quic::SendStream<Bytes> for SendStream {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        while let Some(frame) = &mut self.writing {
+            if !frame.has_remaining() {
+                self.writing = None;
+                break;
+            }
+            let written =
+                ready!(Pin::new(&mut self.stream).poll_write(context, frame.chunk())).map_err(error::write)?;
+            frame.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn send_data<T: Into<WriteBuf<Bytes>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        if self.writing.is_some() {
+            return Err(StreamErrorIncoming::Unknown(Box::new(io::Error::other("the frame before is not written"))));
+        }
+        self.writing = Some(data.into());
+        Ok(())
+    }
+
+    fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        ready!(self.poll_ready(context))?;
+        // What is closed already needs no end.
+        let _ = self.stream.finish();
+        Poll::Ready(Ok(()))
+    }
+
+    fn reset(&mut self, reset_code: u64) {
+        let _ = self.stream.reset(variable_integer(reset_code));
+    }
+
+    fn send_id(&self) -> StreamId {
+        stream_id(self.stream.id())
+    }
+}
+
+impl h3::quic::RecvStream for RecvStream {
+    type Buf = Bytes;
+
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        // The future keeps nothing between polls but the waker that noq has noted.
+        let read = ready!(pin!(self.stream.read_chunk(CHUNK_BYTES)).poll(context)).map_err(error::read)?;
+        if let Some(chunk) = &read
+            && !self.guard.admits(chunk)
+        {
+            self.stop_sending(u64::from(code::EXCESSIVE_LOAD));
+            return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated {
+                error_code: u64::from(code::EXCESSIVE_LOAD),
+            }));
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    fn stop_sending(&mut self, error_code: u64) {
+        let _ = self.stream.stop(variable_integer(error_code));
+    }
+
+    fn recv_id(&self) -> StreamId {
+        stream_id(self.stream.id())
+    }
+}
+
+impl h3::quic::SendStream<Bytes> for BidiStream {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.send.poll_ready(context)
+    }
+
+    fn send_data<T: Into<WriteBuf<Bytes>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        self.send.send_data(data)
+    }
+
+    fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.send.poll_finish(context)
+    }
+
+    fn reset(&mut self, reset_code: u64) {
+        self.send.reset(reset_code);
+    }
+
+    fn send_id(&self) -> StreamId {
+        self.send.send_id()
+    }
+}
+
+impl h3::quic::RecvStream for BidiStream {
+    type Buf = Bytes;
+
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        self.receive.poll_data(context)
+    }
+
+    fn stop_sending(&mut self, error_code: u64) {
+        self.receive.stop_sending(error_code);
+    }
+
+    fn recv_id(&self) -> StreamId {
+        self.receive.recv_id()
+    }
+}
+
+impl h3::quic::BidiStream<Bytes> for BidiStream {
+    type SendStream = SendStream;
+    type RecvStream = RecvStream;
+
+    fn split(self) -> (SendStream, RecvStream) {
+        (self.send, self.receive)
+    }
+}
