@@ -7,7 +7,7 @@ use fullpipe_units::{Duration, Instant, Stream};
 use fullpipe_workload::{
     Application, BoxedTrace, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets,
     PoissonTransfers, PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, TmixAcceptor,
-    TmixInitiator, Transfer, Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
+    TmixInitiator, TmixOptions, Transfer, Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
 };
 
 /// What a flow's payload is, where the content matters.
@@ -82,9 +82,11 @@ pub(crate) fn pair(
             let start = Instant::ZERO.saturating_add(described.start);
             let duration = scenario.duration.saturating_sub(described.start);
             let connections = || connections(tmix, seed, duration).map_err(|error| Invalid(error.to_string()));
+            let measured_from = Instant::ZERO.saturating_add(scenario.measurement.from);
+            let options = TmixOptions { measured_from, ..tmix.options };
             return Ok([
-                Box::new(TmixInitiator::new(connections()?, tmix.options, start)),
-                Box::new(TmixAcceptor::new(connections()?, tmix.options, start)),
+                Box::new(TmixInitiator::new(connections()?, options, start)),
+                Box::new(TmixAcceptor::new(connections()?, options, start)),
             ]);
         }
         Workload::Gaming(spec) => {

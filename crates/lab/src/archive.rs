@@ -9,7 +9,7 @@ use fullpipe_workload::Completion;
 use std::io::{self, Write};
 
 /// Columns of `flows.csv`.
-pub const FLOW_COLUMNS: [&str; 20] = [
+pub const FLOW_COLUMNS: [&str; 21] = [
     "flow",
     "source",
     "destination",
@@ -30,6 +30,7 @@ pub const FLOW_COLUMNS: [&str; 20] = [
     "completion_s",
     "retransmitted_packets",
     "marked_packets",
+    "measured_goodput_bps",
 ];
 
 /// Columns of `series.csv`.
@@ -104,6 +105,7 @@ pub fn write_flows(outcome: &Outcome, out: impl Write) -> io::Result<()> {
             &optional(row.completion, |value| seconds(value.as_nanos())),
             &optional(row.retransmitted_packets, |value| value.to_string()),
             &optional(row.marked_packets, |value| value.to_string()),
+            &optional(row.measured_goodput_bps, |value| value.to_string()),
         ])?;
     }
     table.flush()
@@ -187,7 +189,8 @@ pub fn write_figures(outcome: &Outcome, out: impl Write) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(out);
     table.write_record(["flow", "host", "figure", "value"])?;
     for row in outcome.figure_rows() {
-        table.write_record([row.flow, row.host, row.figure.name, &row.figure.value.to_string()])?;
+        let value = Some(row.figure.value).filter(|value| value.is_finite());
+        table.write_record([row.flow, row.host, row.figure.name, &optional(value, |value| value.to_string())])?;
     }
     table.flush()
 }

@@ -42,6 +42,7 @@ pub use archive::{
     write_series,
 };
 pub use capture::{Append, Capture};
+pub use fullpipe_workload::FIGURE_NAMES;
 pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, SeriesRow, Totals};
 pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
 

@@ -43,6 +43,8 @@ pub struct FlowRow<'a> {
     pub retransmitted_packets: Option<u64>,
     /// Packets received with a congestion mark; `None` where the flow does not use ECN.
     pub marked_packets: Option<u64>,
+    /// Payload bits per second that the receiving application got while links were measured; `None` if none were.
+    pub measured_goodput_bps: Option<f64>,
 }
 
 /// One row of `series.csv`.
@@ -336,6 +338,7 @@ impl Outcome {
             completion: None,
             retransmitted_packets: None,
             marked_packets: None,
+            measured_goodput_bps: None,
         })
     }
 
@@ -385,6 +388,13 @@ impl Outcome {
         };
         let goodput_bps = (!several && progress.received_bytes > 0 && !until.is_zero())
             .then(|| progress.received_bytes as f64 * 8.0 / until.as_secs_f64());
+        let measured = &self.scenario.measurement;
+        let time = self.ended.saturating_since(Instant::ZERO.saturating_add(measured.from));
+        let measured_goodput_bps = (!several && receiver.is_none() && !measured.links.is_empty() && !time.is_zero())
+            .then(|| {
+                let bytes = progress.received_bytes.saturating_sub(self.probes.received_before(flow, 1 - end));
+                bytes as f64 * 8.0 / time.as_secs_f64()
+            });
         Some(FlowRow {
             flow: direction_name(&described.name, number, end),
             source: &self.scenario.nodes[from.index()].name,
@@ -396,6 +406,7 @@ impl Outcome {
             completion: completion.filter(|_| progress.received_bytes > 0),
             retransmitted_packets,
             marked_packets: (with_ecn || counters.marked_packets > 0).then_some(counters.marked_packets),
+            measured_goodput_bps,
         })
     }
 

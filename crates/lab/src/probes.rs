@@ -76,6 +76,11 @@ struct Channel {
 pub(crate) struct Sampler {
     channels: Vec<Channel>,
     samples: Vec<(Instant, u32, f64)>,
+    flows: usize,
+    /// When to look at what the flows' ends have received before the measurement.
+    look_at: Option<Instant>,
+    /// What they had received, initiator and acceptor of each flow; empty if the measurement begins with the run.
+    received_before: Vec<[u64; 2]>,
 }
 
 impl Sampler {
@@ -111,7 +116,11 @@ impl Sampler {
                 });
             }
         }
-        Sampler { channels, samples: Vec::new() }
+        let measurement = &scenario.measurement;
+        // What happens at the instant itself is within the measurement.
+        let look_at = (!measurement.from.is_zero() && !measurement.links.is_empty())
+            .then(|| Instant::ZERO.saturating_add(measurement.from.saturating_sub(Duration::from_nanos(1))));
+        Sampler { channels, look_at, flows: scenario.flows.len(), ..Sampler::default() }
     }
 
     /// Links that must not be computed ahead.
@@ -129,11 +138,16 @@ impl Sampler {
 
     /// When the next sample is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.channels.iter().map(|channel| channel.next).min()
+        self.channels.iter().map(|channel| channel.next).chain(self.look_at).min()
     }
 
     /// Takes the samples due at `now`.
     pub(crate) fn sample(&mut self, now: Instant, world: &World, network: &mut Network<Witness>) {
+        if self.look_at == Some(now) {
+            self.look_at = None;
+            let received = |flow, end| world.progress(flow, end).received_bytes;
+            self.received_before = (0..self.flows).map(|flow| [received(flow, 0), received(flow, 1)]).collect();
+        }
         for (index, channel) in self.channels.iter_mut().enumerate() {
             if channel.next != now {
                 continue;
@@ -143,6 +157,11 @@ impl Sampler {
                 self.samples.push((now, index as u32, value));
             }
         }
+    }
+
+    /// Payload bytes that an end of a flow had received when the measurement began.
+    pub(crate) fn received_before(&self, flow: usize, end: usize) -> u64 {
+        self.received_before.get(flow).map_or(0, |ends| ends[end])
     }
 
     /// Adds what a real end of a flow tells of its TCP at an instant: `value` gives metrics by name.

@@ -63,6 +63,14 @@ fn an_overload_by_hand() {
     let (header, row) = csv.trim_end().split_once('\n').expect("two lines");
     assert_eq!(header, LINK_COLUMNS.join(","));
     assert!(row.starts_with("link1,0.5,1,0.5,125,250,626,626000,501,501000,0,0,0,0,8016000,1,0.15,"), "{row}");
+    // The n-th frame has arrived at n + 11 ms: those from 489 to 989 within the half second, each with 970 bytes.
+    let goodput = |outcome: &Outcome| outcome.flow_rows().next().expect("one flow").measured_goodput_bps;
+    assert_eq!(goodput(&outcome), Some(501.0 * 970.0 * 8.0 / 0.5));
+    assert!(flows_csv(&outcome).lines().nth(1).expect("a row").ends_with(",7775520"));
+    // From the beginning: those from 0 to 989.
+    let whole = one_link("1s", flow, "[measurement]\nlinks = ['link1']");
+    assert_eq!(goodput(&whole), Some(990.0 * 970.0 * 8.0));
+    assert_eq!(goodput(&one_link("1s", flow, "")), None);
 }
 
 #[test]
@@ -247,7 +255,14 @@ fn measuring_changes_nothing_and_nothing_changes_what_is_measured() {
         let outcome = run(&measured, &plain).expect("a run");
         let silent = run(&loaded(text, ""), &plain).expect("a run");
         assert_eq!(silent.measured_links().count(), 0);
-        assert_eq!((flows_csv(&outcome), outcome.totals()), (flows_csv(&silent), silent.totals()));
+        // The last column is the goodput of the measured time, which only one of the two has.
+        let flows = |outcome: &Outcome| {
+            let rows = flows_csv(outcome);
+            rows.lines().map(|row| row.rsplit_once(',').expect("columns").0.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!((flows(&outcome), outcome.totals()), (flows(&silent), silent.totals()));
+        assert!(silent.flow_rows().all(|row| row.measured_goodput_bps.is_none()));
+        assert!(outcome.flow_rows().any(|row| row.measured_goodput_bps.is_some_and(|bps| bps > 0.0)));
         assert_eq!(links_csv(&outcome), links_csv(&run(&measured, &stepwise).expect("a run")), "{text}");
         assert_eq!(links_csv(&outcome), links_csv(&run(&measured, &plain).expect("a run")), "{text}");
     }

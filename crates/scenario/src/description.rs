@@ -17,7 +17,7 @@ use fullpipe_workload::{
     VideoCbrSpec, VoiceSpec,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,17 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// Files that are read while it runs, in the order of the flows: traces of connections.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.flows.iter().filter_map(|flow| match &flow.workload {
+            Workload::Tmix(tmix) => match &tmix.trace {
+                TmixTrace::File(path) => Some(path.as_path()),
+                TmixTrace::Synthetic { .. } => None,
+            },
+            _ => None,
+        })
+    }
+
     /// Whether real software stands at a node in real time, instead of our model: a program, a socket of the kernel, or
     /// whatever is beyond an interface.
     pub fn is_real(&self, node: NodeId) -> bool {

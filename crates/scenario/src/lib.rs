@@ -5,6 +5,7 @@
 
 pub mod description;
 pub mod language;
+mod pattern;
 pub mod schema;
 pub mod simulator;
 

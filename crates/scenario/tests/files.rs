@@ -591,6 +591,13 @@ fn overrides_reach_every_kind_of_place() {
     assert!(matches!(scenario.flows[2].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
     assert_eq!(scenario.probes[0].metrics, ["drops"]);
     assert_eq!(scenario.probes[3].metrics, ["marks", "queue_delay_s"]);
+    // A pattern reaches all whose names match, at any depth.
+    let scenario = set(&["link.*-edge.delay=3ms", "link.u?link.rate=1Mbit/s", "flow.*.start=1s"]);
+    assert_eq!(link(&scenario, "alice-edge").delay, Duration::from_millis(3));
+    assert_eq!(link(&scenario, "bob-edge").delay, Duration::from_millis(3));
+    assert_ne!(link(&scenario, "uplink").delay, Duration::from_millis(3));
+    assert_eq!(link(&scenario, "uplink").rate, Rate::from_megabits_per_second(1));
+    assert!(scenario.flows.iter().all(|flow| flow.start == Duration::from_secs(1)));
     // The later of two wins.
     assert_eq!(set(&["duration=5s", "duration=6s"]).duration, Duration::from_secs(6));
 }

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// The table of links that a run measured.
 pub(crate) const LINKS: &str = "links.csv";
+/// The table of what applications tell.
+pub(crate) const FIGURES: &str = "figures.csv";
 
 /// An open folder of records.
 pub(crate) struct Archive {
@@ -35,6 +37,7 @@ pub(crate) struct Finished {
     pub(crate) flows: Vec<u8>,
     pub(crate) series: Option<Vec<u8>>,
     pub(crate) links: Option<Vec<u8>>,
+    pub(crate) figures: Option<Vec<u8>>,
     pub(crate) distrust: Vec<String>,
     /// It fell behind real time.
     pub(crate) late: bool,
@@ -91,8 +94,9 @@ impl Archive {
             _ => Vec::new(),
         };
         let late = fell_behind(&run);
-        let (series, links) = (read(&folder.join("series.csv"))?, read(&folder.join(LINKS))?);
-        Ok(Some(Finished { flows, series, links, distrust, late }))
+        let table = |name| read(&folder.join(name));
+        let (series, links, figures) = (table("series.csv")?, table(LINKS)?, table(FIGURES)?);
+        Ok(Some(Finished { flows, series, links, figures, distrust, late }))
     }
 
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
@@ -152,6 +156,7 @@ impl Archive {
             flows: take("flows.csv").unwrap_or_default(),
             series: take("series.csv"),
             links: take(LINKS),
+            figures: take(FIGURES),
             distrust: records.distrust,
             late,
         })

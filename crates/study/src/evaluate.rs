@@ -9,12 +9,17 @@ use fullpipe_units::math;
 
 /// What an expression can refer to: whoever evaluates one tells what it knows; the rest is not there.
 pub trait Environment {
-    /// A column of `flows.csv` over the flows that match a pattern, in the order of the file.
+    /// A column of `flows.csv`, of `links.csv` (`link_...`) or figures (`figure_...`) over the flows or links that match a
+    /// pattern, in the order of the file.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
     /// Samples of a series from one time to another, in order.
     fn series(&self, _subject: &str, _metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+    /// Samples of a series within the time in which links were measured, in order.
+    fn measured(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
     /// The value of an axis or a parameter.
@@ -113,6 +118,7 @@ fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, Express
         Operation::Series { subject, metric, from_s, to_s } => {
             Value::Numbers(environment.series(subject, metric, *from_s, *to_s))
         }
+        Operation::Measured { subject, metric } => Value::Numbers(environment.measured(subject, metric)),
         Operation::Lookup(lookup) => Value::Numbers(environment.lookup(lookup)),
         Operation::Negate(inner) => Value::Numbers(each(numbers(inner, environment)?, |number| -number)),
         Operation::Not(inner) => {
@@ -231,6 +237,7 @@ fn call(
             one(complete(&first).zip(probability).and_then(|(values, p)| statistics::quantile(&values, p)))
         }
         Function::Count => one(Some(first.len() as f64)),
+        Function::Jain => one(complete(&first).and_then(|values| statistics::jain(&values))),
         Function::Present => first.into_iter().filter(Option::is_some).collect(),
         Function::PairedLow | Function::PairedHigh => {
             if first.len() != second.len() {
@@ -242,6 +249,23 @@ fn call(
                 let sign = if function == Function::PairedLow { -1.0 } else { 1.0 };
                 Some(difference.mean + sign * width)
             }))
+        }
+        Function::Deviation => one(complete(&first).and_then(|values| statistics::deviation(&values))),
+        Function::Part => {
+            let place = |index: usize| single(lists.get(index).map_or(&[][..], Vec::as_slice), column, "one number");
+            let (number, of) = (place(1)?, place(2)?);
+            let whole = |value: &f64| value.fract() == 0.0;
+            match number.filter(whole).zip(of.filter(whole)) {
+                Some((number, of)) if 1.0 <= number && number <= of => {
+                    let end = |part: f64| (first.len() as f64 * part / of).round() as usize;
+                    first[end(number - 1.0)..end(number)].to_vec()
+                }
+                _ => {
+                    let message =
+                        "`part` takes a list, which part of it (from 1) and how many parts there are".to_owned();
+                    return Err(ExpressionError::new(column, message));
+                }
+            }
         }
         // Handled above.
         Function::All | Function::Any => Vec::new(),
@@ -373,6 +397,27 @@ mod tests {
     }
 
     #[test]
+    fn parts_and_spread_of_a_list() {
+        // Squares from 0 to 81. Ends of thirds of ten: 10/3 = 3.33 and 20/3 = 6.67, to the nearest 3 and 7.
+        assert_eq!(metric("sum(part(series('l', 'm'), 1, 3))"), Some(0.0 + 1.0 + 4.0));
+        assert_eq!(metric("sum(part(series('l', 'm'), 2, 3))"), Some(9.0 + 16.0 + 25.0 + 36.0));
+        assert_eq!(metric("sum(part(series('l', 'm'), 3, 3))"), Some(49.0 + 64.0 + 81.0));
+        assert_eq!(metric("count(part(series('l', 'm'), 1, 1))"), Some(10.0));
+        for wrong in ["part(x, 0, 3)", "part(x, 4, 3)", "part(x, 1.5, 3)", "part(x, nothing, 3)"] {
+            let error = number(&parse(wrong, Purpose::Metric).unwrap(), &World).unwrap_err();
+            assert!(error.message.contains("which part"), "{wrong}: {error}");
+        }
+        // 1, 4, 9 (1 + 4 + 9 = 14): deviations from 14/3 are -11/3, -2/3, 13/3; squares sum to 294/9, over 2 is 49/3.
+        let three = metric("deviation(series('l', 'm', 1, 3))").unwrap();
+        assert!((three - (49.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert_eq!(metric("deviation(x)"), None);
+        // Jain's index of 10 and 20: 30^2 / (2 (100 + 400)) = 0.9.
+        assert_eq!(metric("jain(rx_packets['*'])"), Some(0.9));
+        assert_eq!(metric("jain(rx_packets['*'] * 0)"), None);
+        assert_eq!(metric("count(measured('l', 'm'))"), Some(0.0));
+    }
+
+    #[test]
     fn what_is_missing_stays_missing() {
         for text in [
             "1 / 0",
@@ -454,6 +499,9 @@ mod tests {
             ("rx_packts['a']", Purpose::Metric, 1, "did you mean `rx_packets`?"),
             ("1 + rx_packets", Purpose::Metric, 15, "expected `[\"FLOW\"]`"),
             ("rx_packets[a]", Purpose::Metric, 12, "a name of a flow or link in quotation marks"),
+            ("figure_rebufer_s['a']", Purpose::Metric, 1, "did you mean `rebuffer_s`?"),
+            ("measured('core', 'drops') > 1", Purpose::Claim, 1, "`measured` sees one run"),
+            ("part(1, 2)", Purpose::Metric, 1, "`part` takes three arguments, found 2"),
             ("link_drops['core']", Purpose::Metric, 1, "`drops` is not a column of numbers in links.csv"),
             ("link_link['core']", Purpose::Metric, 1, "expected link_ and one of from_s, to_s"),
             ("link_utilization['core']", Purpose::Metric, 1, "did you mean `utilisation`"),

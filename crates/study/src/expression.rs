@@ -8,7 +8,8 @@
 //! * Values are lists of numbers or of truths; a single value is a list of one, and a list of one goes with a list of
 //!   any length. `COLUMN["FLOW"]` lists a column of `flows.csv` over the flows that match, `*` for any text and `?` for
 //!   one character; reverse directions only if the pattern ends with `.reverse`. `link_COLUMN["LINK"]` does the same with
-//!   `links.csv`, over the links that the scenario measures.
+//!   `links.csv`, over the links that the scenario measures, and `figure_NAME["FLOW"]` with `figures.csv`, over what
+//!   both ends of the flows tell under this name.
 //! * A missing value (an empty cell, a flow that does not exist, a point that was not run) makes missing whatever is
 //!   computed from it; so does a division by zero and anything else that is not a finite number. `and`, `or` decide
 //!   without a missing side where the other side decides (Kleene's logic).
@@ -19,13 +20,13 @@
 //! Nothing here panics and every evaluation ends: there are no loops, no definitions, and depth is limited. Errors name
 //! the column, counted in characters from 1. Reading is in `parser.rs`, evaluation in `evaluate.rs`.
 
-use fullpipe_lab::LINK_COLUMNS;
+use fullpipe_lab::{FIGURE_NAMES, LINK_COLUMNS};
 use std::fmt;
 
 pub use crate::parser::parse;
 
 /// Columns of `flows.csv` that hold numbers.
-pub const FLOW_COLUMNS: [&str; 15] = [
+pub const FLOW_COLUMNS: [&str; 16] = [
     "tx_packets",
     "tx_bytes",
     "rx_packets",
@@ -41,6 +42,7 @@ pub const FLOW_COLUMNS: [&str; 15] = [
     "completion_s",
     "retransmitted_packets",
     "marked_packets",
+    "measured_goodput_bps",
 ];
 
 /// The column of `links.csv` that a name means: `link_throughput_bps` is its `throughput_bps`.
@@ -48,6 +50,11 @@ pub fn link_column(name: &str) -> Option<&'static str> {
     let column = name.strip_prefix("link_")?;
     // The first is the link's name.
     LINK_COLUMNS.into_iter().skip(1).find(|known| *known == column)
+}
+
+/// The figure of `figures.csv` that a name means: `figure_rebuffer_s` is `rebuffer_s`.
+pub fn figure_name(name: &str) -> Option<&str> {
+    name.strip_prefix("figure_").filter(|figure| FIGURE_NAMES.contains(figure))
 }
 
 /// Statistics that `metric` can be asked for: over runs, the ends of the mean's 95 % interval, and the published value.
@@ -119,7 +126,9 @@ impl Expression {
     /// Whether it needs the samples of `series.csv`.
     pub fn uses_series(&self) -> bool {
         let mut found = false;
-        self.root.visit(&mut |node| found |= matches!(node.operation, Operation::Series { .. }));
+        self.root.visit(&mut |node| {
+            found |= matches!(node.operation, Operation::Series { .. } | Operation::Measured { .. })
+        });
         found
     }
 
@@ -162,6 +171,7 @@ impl Node {
             | Operation::Name(_)
             | Operation::Column { .. }
             | Operation::Series { .. }
+            | Operation::Measured { .. }
             | Operation::Lookup(_) => {}
         }
     }
@@ -174,6 +184,7 @@ pub(crate) enum Operation {
     Name(String),
     Column { column: String, pattern: String },
     Series { subject: String, metric: String, from_s: f64, to_s: f64 },
+    Measured { subject: String, metric: String },
     Lookup(Lookup),
     Negate(Box<Node>),
     Not(Box<Node>),
@@ -271,9 +282,12 @@ pub(crate) enum Function {
     Any,
     PairedLow,
     PairedHigh,
+    Jain,
+    Deviation,
+    Part,
 }
 
-pub(crate) const FUNCTIONS: [(&str, Function); 17] = [
+pub(crate) const FUNCTIONS: [(&str, Function); 20] = [
     ("abs", Function::Abs),
     ("sqrt", Function::Sqrt),
     ("log10", Function::Log10),
@@ -291,6 +305,9 @@ pub(crate) const FUNCTIONS: [(&str, Function); 17] = [
     ("any", Function::Any),
     ("paired_low", Function::PairedLow),
     ("paired_high", Function::PairedHigh),
+    ("jain", Function::Jain),
+    ("deviation", Function::Deviation),
+    ("part", Function::Part),
 ];
 
 impl Function {
@@ -302,7 +319,8 @@ impl Function {
             Function::Sum | Function::Mean | Function::Min | Function::Max | Function::Median => {
                 (Number, 1, usize::MAX, Number)
             }
-            Function::Count | Function::Present => (Number, 1, 1, Number),
+            Function::Count | Function::Present | Function::Jain | Function::Deviation => (Number, 1, 1, Number),
+            Function::Part => (Number, 3, 3, Number),
             Function::Quantile | Function::PairedLow | Function::PairedHigh => (Number, 2, 2, Number),
             Function::All | Function::Any => (Truth, 1, usize::MAX, Truth),
         }

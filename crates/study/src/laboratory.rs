@@ -1,6 +1,6 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
-use crate::archive::LINKS;
+use crate::archive::{FIGURES, LINKS};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{
@@ -9,20 +9,44 @@ use fullpipe_lab::{
 };
 use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs scenarios in virtual time.
 #[derive(Clone, Debug)]
 pub struct VirtualLaboratory {
     build: String,
     faults: Vec<Sabotage>,
+    digests: Arc<Digests>,
+}
+
+/// SHA-256 of files that scenarios name: a trace may have hundreds of megabytes, and each point of a study names it.
+#[derive(Debug, Default)]
+struct Digests(Mutex<BTreeMap<PathBuf, Vec<u8>>>);
+
+impl Digests {
+    fn of(&self, path: &Path) -> Result<Vec<u8>, String> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(digest) = known.get(path) {
+            return Ok(digest.clone());
+        }
+        let cannot = |reason: std::io::Error| format!("cannot read {}: {reason}", path.display());
+        let mut hash = Sha256::new();
+        std::io::copy(&mut File::open(path).map_err(cannot)?, &mut hash).map_err(cannot)?;
+        let digest = hash.finalize().to_vec();
+        known.insert(path.to_owned(), digest.clone());
+        Ok(digest)
+    }
 }
 
 impl VirtualLaboratory {
     /// A laboratory of this build.
     pub fn new(build: impl Into<String>) -> Self {
-        VirtualLaboratory { build: build.into(), faults: Vec::new() }
+        VirtualLaboratory { build: build.into(), faults: Vec::new(), digests: Arc::default() }
     }
 
     /// The same with faults put into every world on purpose, for the auditor to find. They count as part of the
@@ -39,11 +63,17 @@ impl Laboratory for VirtualLaboratory {
             fullpipe_scenario::load(&scenario.text, &scenario.name, overrides).map_err(|errors| errors.to_string())?;
         let flows = loaded.scenario.flows.iter();
         let flows = flows.flat_map(|flow| [flow.name.clone(), format!("{}.reverse", flow.name)]).collect();
+        let measured = loaded.scenario.measurement.links.iter();
+        let links = measured.map(|link| loaded.scenario.links[*link].name.clone()).collect();
         let mut content = loaded.resolved.clone().into_bytes();
+        for file in loaded.scenario.files() {
+            content.extend(b"\nfile: ");
+            content.extend(self.digests.of(file)?);
+        }
         if !self.faults.is_empty() {
             content.extend(format!("\nfaults: {:?}", self.faults).into_bytes());
         }
-        Ok(ResolvedScenario { text: loaded.resolved, content, flows, folder: scenario.folder.clone() })
+        Ok(ResolvedScenario { text: loaded.resolved, content, flows, links, folder: scenario.folder.clone() })
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
@@ -70,7 +100,10 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
     if options.stop.load(Ordering::Relaxed) {
         return Err(RunError::Interrupted);
     }
-    let mut loaded = fullpipe_scenario::load(&scenario.text, "the resolved scenario", &[])
+    let name = "the resolved scenario".to_owned();
+    // Files that it names are where the scenario was.
+    let name = scenario.folder.as_ref().map_or(name.clone(), |folder| folder.join(name).display().to_string());
+    let mut loaded = fullpipe_scenario::load(&scenario.text, &name, &[])
         .map_err(|errors| RunError::Failed(errors.to_string()))?
         .scenario;
     loaded.seed = seed;
@@ -118,7 +151,7 @@ pub(crate) fn records(
     if outcome.figure_rows().next().is_some() {
         let mut table = Vec::new();
         write_figures(outcome, &mut table).map_err(memory)?;
-        records.attachments.push(("figures.csv".to_owned(), table));
+        records.attachments.push((FIGURES.to_owned(), table));
     }
     let verdict = outcome.verdict();
     let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();

@@ -112,6 +112,11 @@ static EXPERIMENT: Table = Table {
         Field::required("scenario", Kind::Name, "The scenario."),
         Field::default("text", Kind::Text, "", "What it is about."),
         Field::empty("set", Kind::Map(&Kind::Raw), "Scenario paths and their values, the same at every point."),
+        Field::empty(
+            "quick_set",
+            Kind::Map(&Kind::Raw),
+            "The same with --quick, where something else: it goes before what the values of axes set besides their own.",
+        ),
         Field::empty("axis", Kind::Tables(&AXIS), "What varies."),
         Field::optional(
             "points",

@@ -271,6 +271,7 @@ impl Loader<'_> {
             text: tree.text("text").to_owned(),
             scenario: scenario.to_owned(),
             set: tree.map("set").iter().flat_map(|entry| flattened(&entry.name, entry.value.raw())).collect(),
+            quick_set: tree.map("quick_set").iter().flat_map(|e| flattened(&e.name, e.value.raw())).collect(),
             axes,
             points,
             quick_points,

@@ -3,10 +3,10 @@
 
 use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, FLOW_COLUMNS, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
-    Node, Operation, Purpose, STATISTICS, link_column,
+    Node, Operation, Purpose, STATISTICS, figure_name, link_column,
 };
 use crate::words::{list_of, suggestion};
-use fullpipe_lab::LINK_COLUMNS;
+use fullpipe_lab::{FIGURE_NAMES, LINK_COLUMNS};
 use std::fmt;
 
 /// How deep an expression may nest.
@@ -369,16 +369,20 @@ impl Parser {
     }
 
     fn column_of_a_table(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
-        if !FLOW_COLUMNS.contains(&name) && link_column(name).is_none() {
-            let message = match name.strip_prefix("link_") {
-                Some(of_link) => {
+        if !FLOW_COLUMNS.contains(&name) && link_column(name).is_none() && figure_name(name).is_none() {
+            let message = match (name.strip_prefix("link_"), name.strip_prefix("figure_")) {
+                (_, Some(figure)) => {
+                    let (near, all) = (suggestion(figure, FIGURE_NAMES), list_of(FIGURE_NAMES));
+                    format!("no workload tells the figure `{figure}`{near}; expected figure_ and one of {all}")
+                }
+                (Some(of_link), _) => {
                     let known = || LINK_COLUMNS.into_iter().skip(1);
                     let (near, all) = (suggestion(of_link, known()), list_of(known()));
                     format!(
                         "`{of_link}` is not a column of numbers in links.csv{near}; expected link_ and one of {all}"
                     )
                 }
-                None => {
+                (None, None) => {
                     let (near, all) = (suggestion(name, FLOW_COLUMNS), list_of(FLOW_COLUMNS));
                     format!("`{name}` is not a column of flows.csv{near}; expected {all}")
                 }
@@ -412,15 +416,16 @@ impl Parser {
                 return Err(ExpressionError::new(column, message));
             }
             ("series", Purpose::Metric) => return self.series(column),
-            ("series", Purpose::Claim) => {
-                return Err(ExpressionError::new(column, "`series` sees one run and belongs in a metric"));
+            ("measured", Purpose::Metric) => return self.measured(column),
+            ("series" | "measured", Purpose::Claim) => {
+                return Err(ExpressionError::new(column, format!("`{name}` sees one run and belongs in a metric")));
             }
             _ => {}
         }
         let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
             let mut known: Vec<&str> = FUNCTIONS.iter().map(|(known, _)| *known).collect();
             known.extend(match self.purpose {
-                Purpose::Metric => ["series"].as_slice(),
+                Purpose::Metric => ["series", "measured"].as_slice(),
                 Purpose::Claim => ["metric", "runs"].as_slice(),
             });
             let message = format!(
@@ -444,6 +449,7 @@ impl Parser {
             let expected = match (fewest, most) {
                 (1, 1) => "one argument".to_owned(),
                 (2, 2) => "two arguments".to_owned(),
+                (3, 3) => "three arguments".to_owned(),
                 _ => format!("at least {fewest} argument"),
             };
             let message = format!("`{name}` takes {expected}, found {}", arguments.len());
@@ -466,6 +472,15 @@ impl Parser {
         self.expect(")", "to end `series`")?;
         let operation = Operation::Series { subject, metric, from_s, to_s };
         Ok(Node { column, kind: Kind::Number, operation })
+    }
+
+    /// `measured("SUBJECT", "METRIC")`.
+    fn measured(&mut self, column: usize) -> Result<Node, ExpressionError> {
+        let subject = self.text("a subject's name in quotation marks")?;
+        self.expect(",", "and a metric of series.csv")?;
+        let metric = self.text("a metric's name in quotation marks")?;
+        self.expect(")", "to end `measured`")?;
+        Ok(Node { column, kind: Kind::Number, operation: Operation::Measured { subject, metric } })
     }
 
     fn number(&mut self, what: &str) -> Result<f64, ExpressionError> {

@@ -3,6 +3,7 @@
 
 use crate::error::StudyError;
 use crate::evaluate::{self, Environment, flow_matches};
+use crate::expression::link_column;
 use crate::port::{Laboratory, ResolvedScenario};
 use crate::published::point_label;
 use crate::study::{Experiment, Seeds, Study, number_of};
@@ -201,15 +202,19 @@ fn resolve(
 /// Answers with as many numbers as there will be flows, and remembers names that match none.
 struct Names<'a> {
     flows: &'a [String],
+    links: &'a [String],
     point: &'a Point,
-    unmatched: std::cell::RefCell<Option<String>>,
+    /// Whether it should have been a link, and its name.
+    unmatched: std::cell::RefCell<Option<(bool, String)>>,
 }
 
 impl Environment for Names<'_> {
-    fn column(&self, _: &str, pattern: &str) -> Vec<Option<f64>> {
-        let found = self.flows.iter().filter(|flow| flow_matches(pattern, flow)).count();
-        if found == 0 && !pattern.contains(['*', '?', '#']) && !self.flows.is_empty() {
-            *self.unmatched.borrow_mut() = Some(pattern.to_owned());
+    fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
+        let of_links = link_column(column).is_some();
+        let names = if of_links { self.links } else { self.flows };
+        let found = names.iter().filter(|name| flow_matches(pattern, name)).count();
+        if found == 0 && !pattern.contains(['*', '?', '#']) && (of_links || !names.is_empty()) {
+            *self.unmatched.borrow_mut() = Some((of_links, pattern.to_owned()));
         }
         vec![Some(1.0); found]
     }
@@ -220,14 +225,24 @@ impl Environment for Names<'_> {
 
 fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> Result<(), StudyError> {
     for metric in study.metrics.iter().filter(|metric| metric.applies_to(&point.experiment)) {
-        let names = Names { flows: &scenario.flows, point, unmatched: std::cell::RefCell::new(None) };
+        let names =
+            Names { flows: &scenario.flows, links: &scenario.links, point, unmatched: std::cell::RefCell::new(None) };
         let outcome = evaluate::number(&metric.expression, &names);
         let problem = match (names.unmatched.into_inner(), outcome) {
-            (Some(flow), _) => {
-                let near = nearest(&flow, scenario.flows.iter().map(String::as_str));
+            (Some((of_links, name)), _) => {
+                let names = if of_links { &scenario.links } else { &scenario.flows };
+                let near = nearest(&name, names.iter().map(String::as_str));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-                let known: Vec<&str> = scenario.flows.iter().take(20).map(String::as_str).collect();
-                format!("there is no flow {flow:?}; expected one of {}{near}", known.join(", "))
+                let known: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
+                match (of_links, known.is_empty()) {
+                    (true, true) => {
+                        format!("the scenario measures no link; expected [measurement] with {name:?} in `links`")
+                    }
+                    (true, false) => {
+                        format!("the scenario does not measure {name:?}; expected one of {}{near}", known.join(", "))
+                    }
+                    (false, _) => format!("there is no flow {name:?}; expected one of {}{near}", known.join(", ")),
+                }
             }
             (None, Err(error)) => error.to_string(),
             (None, Ok(_)) => continue,

@@ -32,6 +32,8 @@ pub struct ResolvedScenario {
     pub content: Vec<u8>,
     /// Names of its flows as in `flows.csv`, reverse directions included.
     pub flows: Vec<String>,
+    /// Names of the directions of links that it measures, as in `links.csv`.
+    pub links: Vec<String>,
     /// Where the files that it names are.
     pub folder: Option<PathBuf>,
 }

@@ -137,6 +137,9 @@ fn write_experiment(experiment: &Experiment, text: &mut String) {
         text.push_str(&format!("quick_runs = {quick_runs}\n"));
     }
     text.push_str(&format!("set = {}\n", settings(&experiment.set)));
+    if !experiment.quick_set.is_empty() {
+        text.push_str(&format!("quick_set = {}\n", settings(&experiment.quick_set)));
+    }
     for (key, points) in [("points", &experiment.points), ("quick_points", &experiment.quick_points)] {
         if let Some(points) = points {
             text.push_str(&format!("{key} = [\n"));

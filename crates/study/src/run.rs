@@ -174,6 +174,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
             text: String::new(),
             scenario: "scenario".to_owned(),
             set: Vec::new(),
+            quick_set: Vec::new(),
             axes: Vec::new(),
             points: None,
             quick_points: None,

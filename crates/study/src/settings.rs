@@ -350,6 +350,14 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     }
     for experiment in &mut study.experiments {
         experiment.runs = experiment.quick_runs.take().unwrap_or(experiment.runs);
+        for setting in std::mem::take(&mut experiment.quick_set) {
+            let levels = experiment.axes.iter_mut().flat_map(|axis| &mut axis.levels);
+            for same in levels.flat_map(|level| &mut level.set).filter(|other| other.path == setting.path) {
+                same.value = setting.value.clone();
+            }
+            experiment.set.retain(|other| other.path != setting.path);
+            experiment.set.push(setting);
+        }
         let short: Vec<bool> = experiment
             .axes
             .iter()

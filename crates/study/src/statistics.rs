@@ -50,6 +50,21 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64)
 }
 
+/// Standard deviation of a sample (n - 1); `None` of fewer than two values.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// Jain's index of fairness of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if one has all;
+/// `None` of nothing, or if nobody has anything.
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
 /// Quantile with linear interpolation between order statistics (type 7 of Hyndman and Fan 1996); `None` of nothing.
 /// `probability` is clamped to 0..1.
 pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {

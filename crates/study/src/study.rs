@@ -115,6 +115,8 @@ pub struct Experiment {
     pub scenario: String,
     /// What is fixed.
     pub set: Vec<Setting>,
+    /// What else is fixed in a shortened study, before what axes say.
+    pub quick_set: Vec<Setting>,
     /// What varies.
     pub axes: Vec<Axis>,
     /// The points, each the index of a level per axis; `None`: all combinations, the last axis fastest.

@@ -173,12 +173,15 @@ impl Sweep<'_> {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
         let reuse = self.options.resume || laboratory.repeats();
-        if !reuse {
-            self.archive.discard(&run.key).map_err(machine)?;
-        } else if let Some(finished) = self.archive.find(&run.key, &self.options).map_err(machine)?
+        let found = if reuse { self.archive.find(&run.key, &self.options).map_err(machine)? } else { None };
+        // What fell behind supports nothing; another time the machine may keep up.
+        if let Some(finished) = found.filter(|finished| laboratory.repeats() || !finished.late)
             && let Ok(result) = self.values(run, &finished, true)
         {
             return Ok(result);
+        }
+        if run.real {
+            self.archive.discard(&run.key).map_err(machine)?;
         }
         let attach = self.archive.begin(&run.key, &self.options).map_err(machine)?;
         let options = RunOptions { attach, ..self.options.clone() };
@@ -203,7 +206,7 @@ impl Sweep<'_> {
 
     fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
         let series = finished.series.as_deref().filter(|_| self.uses_series);
-        let tables = Tables::parse(&finished.flows, series, finished.links.as_deref())
+        let tables = Tables::parse(&finished.flows, series, finished.links.as_deref(), finished.figures.as_deref())
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
         let mut values = Vec::new();
         for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {

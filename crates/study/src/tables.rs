@@ -1,9 +1,9 @@
 //! The tables of one run, read back for metrics: what counts is what is written, so a run that is reused gives the same
 //! numbers as one that was just made.
 
-use crate::archive::LINKS;
+use crate::archive::{FIGURES, LINKS};
 use crate::evaluate::{Environment, flow_matches};
-use crate::expression::link_column;
+use crate::expression::{figure_name, link_column};
 use std::collections::BTreeMap;
 
 /// The tables of a run, and the values of axes and parameters at a point.
@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Tables {
     flows: Columns,
     links: Columns,
+    /// Flow, name, value.
+    figures: Vec<(String, String, Option<f64>)>,
     /// Subject, metric, time, value.
     series: Vec<(String, String, f64, f64)>,
 }
@@ -50,11 +52,23 @@ impl Columns {
 }
 
 impl Tables {
-    /// Reads `flows.csv`, `series.csv` where it is needed, and `links.csv` where there is one.
-    pub(crate) fn parse(flows: &[u8], series: Option<&[u8]>, links: Option<&[u8]>) -> Result<Self, String> {
+    /// Reads `flows.csv`, `series.csv` where it is needed, and `links.csv` and `figures.csv` where there are any.
+    pub(crate) fn parse(
+        flows: &[u8],
+        series: Option<&[u8]>,
+        links: Option<&[u8]>,
+        figures: Option<&[u8]>,
+    ) -> Result<Self, String> {
         let flows = Columns::parse("flows.csv", "flow", flows)?;
         let links = links.map_or(Ok(Columns::default()), |links| Columns::parse(LINKS, "link", links))?;
-        let mut tables = Tables { flows, links, series: Vec::new() };
+        let mut tables = Tables { flows, links, figures: Vec::new(), series: Vec::new() };
+        if let Some(figures) = figures {
+            for record in csv::Reader::from_reader(figures).deserialize() {
+                let (flow, _host, name, value): (String, String, String, String) =
+                    record.map_err(|reason| format!("{FIGURES}: {reason}"))?;
+                tables.figures.push((flow, name, value.parse().ok().filter(|number: &f64| number.is_finite())));
+            }
+        }
         if let Some(series) = series {
             let mut reader = csv::Reader::from_reader(series);
             for record in reader.records() {
@@ -78,14 +92,27 @@ pub(crate) struct AtPoint<'a> {
 
 impl Environment for AtPoint<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
-        match link_column(column) {
-            Some(column) => self.tables.links.matching(column, pattern),
-            None => self.tables.flows.matching(column, pattern),
+        match (link_column(column), figure_name(column)) {
+            (Some(column), _) => self.tables.links.matching(column, pattern),
+            (None, Some(figure)) => {
+                let wanted = |row: &&(String, String, _)| row.1 == figure && flow_matches(pattern, &row.0);
+                self.tables.figures.iter().filter(wanted).map(|row| row.2).collect()
+            }
+            (None, None) => self.tables.flows.matching(column, pattern),
         }
     }
     fn series(&self, subject: &str, metric: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {
         let wanted =
             |row: &&(String, String, f64, f64)| row.0 == subject && row.1 == metric && (from_s..=to_s).contains(&row.2);
+        self.tables.series.iter().filter(wanted).map(|row| Some(row.3)).collect()
+    }
+    fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
+        // All measured links have the same window.
+        let from_s = self.tables.links.matching("from_s", "*").first().copied().flatten();
+        let from_s = from_s.or_else(|| self.tables.links.matching("from_s", "*.reverse").first().copied().flatten());
+        let Some(from_s) = from_s else { return Vec::new() };
+        // A sample speaks of the time before it.
+        let wanted = |row: &&(String, String, f64, f64)| row.0 == subject && row.1 == metric && row.2 > from_s;
         self.tables.series.iter().filter(wanted).map(|row| Some(row.3)).collect()
     }
     fn name(&self, name: &str) -> Option<f64> {
@@ -102,7 +129,7 @@ mod tests {
         let flows = b"flow,marked_packets\ncore,1\ncore.reverse,2\n";
         let links = b"link,marked_packets,drop_ratio\ncore,3,\ncore.reverse,4,0.5\n";
         let value = |links: Option<&[u8]>, column, pattern| {
-            let tables = Tables::parse(flows, None, links).expect("two tables");
+            let tables = Tables::parse(flows, None, links, None).expect("two tables");
             AtPoint { tables: &tables, numbers: &BTreeMap::new() }.column(column, pattern)
         };
         assert_eq!(value(Some(links), "marked_packets", "core"), [Some(1.0)]);
@@ -111,6 +138,28 @@ mod tests {
         assert_eq!(value(Some(links), "link_drop_ratio", "core"), [None]);
         assert_eq!(value(Some(links), "link_drop_ratio", "edge"), []);
         assert_eq!(value(None, "link_drop_ratio", "core"), []);
-        assert!(Tables::parse(flows, None, Some(b"name\n")).unwrap_err().contains("links.csv"));
+        assert!(Tables::parse(flows, None, Some(b"name\n"), None).unwrap_err().contains("links.csv"));
+    }
+
+    #[test]
+    fn measured_samples_are_those_after_the_warm_up() {
+        let links = b"link,from_s\ncore.reverse,2\n";
+        let series = b"time_s,subject,metric,value\n1,core,drops,5\n2,core,drops,6\n3,core,drops,7\n3,other,drops,8\n";
+        let tables = |links| Tables::parse(b"flow\n", Some(series), links, None).expect("tables");
+        let measured = |links| AtPoint { tables: &tables(links), numbers: &BTreeMap::new() }.measured("core", "drops");
+        assert_eq!(measured(Some(links.as_slice())), [Some(7.0)]);
+        assert_eq!(measured(None), []);
+    }
+
+    #[test]
+    fn figures_are_found_by_flow_and_name() {
+        let figures =
+            b"flow,host,figure,value\nr1,a,responses_1kB,3\nr1,a,mean_response_1kB_s,0.5\nr2,b,responses_1kB,4\n";
+        let tables = Tables::parse(b"flow\nr1\n", None, None, Some(figures)).expect("two tables");
+        let value = |column, pattern| AtPoint { tables: &tables, numbers: &BTreeMap::new() }.column(column, pattern);
+        assert_eq!(value("figure_responses_1kB", "r*"), [Some(3.0), Some(4.0)]);
+        assert_eq!(value("figure_mean_response_1kB_s", "r*"), [Some(0.5)]);
+        assert_eq!(value("figure_responses_1kB", "x"), []);
+        assert!(Tables::parse(b"flow\n", None, None, Some(b"a,b\n1,2\n")).unwrap_err().contains("figures.csv"));
     }
 }

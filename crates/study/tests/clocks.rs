@@ -87,7 +87,17 @@ fn labels(study: &Study) -> Vec<String> {
 }
 
 fn run_into(study: &Study, laboratory: &dyn Laboratory, folder: &Path, jobs: usize) -> Result<Outcome, StudyError> {
-    let options = Options { jobs, ..Options::default() };
+    run_or_resume(study, laboratory, folder, jobs, false)
+}
+
+fn run_or_resume(
+    study: &Study,
+    laboratory: &dyn Laboratory,
+    folder: &Path,
+    jobs: usize,
+    resume: bool,
+) -> Result<Outcome, StudyError> {
+    let options = Options { jobs, resume, ..Options::default() };
     run(study, laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
 }
 
@@ -149,4 +159,25 @@ fn without_a_laboratory_for_it_a_real_run_fails_with_a_sentence() {
     let outcome = run_into(&both(), &Fake::new(), &folder.join("out"), 1).expect("tables");
     assert!(!outcome.failed.is_empty());
     assert!(outcome.failed.iter().all(|(_, why)| why.contains("wall clock")), "{:?}", outcome.failed);
+}
+
+#[test]
+fn resuming_makes_anew_only_what_fell_behind() {
+    let folder = Temporary::new("resume");
+    let study = both();
+    let mut laboratory = Both::new();
+    let second = plan(&study, &laboratory).expect("a plan").runs[1].seed;
+    laboratory.real_time.fake.late = Some((10, vec![second], 3));
+    let late = |outcome: &Outcome| outcome.rows.iter().filter(|row| row.note.contains("fell behind")).count();
+    let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, false).expect("tables");
+    assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome) > 0), (12, true));
+    // It falls behind again.
+    let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");
+    assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome) > 0), (13, true));
+    // It keeps up, and is what counts from then on.
+    laboratory.real_time.fake.late = Some((10, vec![], 0));
+    for _ in 0..2 {
+        let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");
+        assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome)), (14, 0));
+    }
 }

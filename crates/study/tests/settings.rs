@@ -5,6 +5,7 @@ mod common;
 use common::{Fake, Temporary, run_into, study, table, with};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::plan;
+use fullpipe_study::resolved::resolved;
 use fullpipe_study::{Embedded, Settings, Study, StudyError, load};
 
 /// Points of the plan and the runs of each.
@@ -181,11 +182,49 @@ fn a_shortened_list_of_points() {
 }
 
 #[test]
+fn a_shortened_experiment_sets_what_axes_set_besides_their_values() {
+    let text =
+        common::STUDY.replace("set = { size = 20 }", "set = { size = 20 }\nquick_set = { size = 5, corners = 1 }");
+    let study = |quick: bool, settings: &[&str]| {
+        let files = [("plain.txt", common::SCENARIO)];
+        let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
+        let set = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
+        study.apply(&Settings { set, quick, ..Settings::default() }, &Fake::new()).unwrap();
+        study
+    };
+    let scenarios = |study: &Study| {
+        let plan = plan(study, &Fake::new()).unwrap();
+        let of = |point: &str| {
+            let run =
+                plan.points.iter().find(|p| p.label == format!("experiment=shapes;shape={point}")).unwrap().runs[0];
+            plan.runs[run].scenario.text.clone()
+        };
+        [of("round"), of("square")]
+    };
+    let text_of = |size, corners| format!("colour = 3\ncorners = {corners}\nsize = {size}\n");
+    assert_eq!(scenarios(&study(false, &[])), [text_of(20, 0), text_of(20, 4)]);
+    let quick = study(true, &[]);
+    assert_eq!(scenarios(&quick), [text_of(5, 1), text_of(5, 1)]);
+    // The user's word goes before it.
+    assert_eq!(scenarios(&study(true, &["scenario.size=7"]))[0], text_of(7, 1));
+    // And the record of a shortened study, and of one that is not, repeat themselves.
+    for study in [quick, study(false, &[])] {
+        let again = load(&resolved(&study, "fake 1"), "study.toml", "x", &Embedded("fake", &[])).unwrap();
+        assert_eq!(scenarios(&again), scenarios(&study));
+        assert_eq!(again.experiments[1].quick_set, study.experiments[1].quick_set);
+    }
+}
+
+#[test]
 fn a_metric_that_speaks_of_a_flow_that_is_not_there_is_refused_before_anything_is_run() {
     for (expression, says) in [
         (
             "rx_packets[\"bulks\"]",
             "there is no flow \"bulks\"; expected one of bulk, bulk.reverse, other; did you mean \"bulk\"?",
+        ),
+        (
+            "link_drop_ratio[\"cores\"]",
+            "the scenario does not measure \"cores\"; expected one of core; did you mean \"core\"?",
         ),
         ("rx_packets[\"*\"]", "this gives 2 values, expected one"),
     ] {

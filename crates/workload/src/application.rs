@@ -73,7 +73,7 @@ pub struct Completion {
 pub struct Figure {
     /// Its name, for instance `rebuffer_s`.
     pub name: &'static str,
-    /// Its value.
+    /// Its value; no number if there is none, such as the mean of nothing.
     pub value: f64,
 }
 

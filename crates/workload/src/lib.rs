@@ -47,6 +47,49 @@ pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
 pub use video_cbr::{VideoCbr, VideoCbrSpec};
 pub use voice::{TalkSpurts, Voice, VoiceSpec};
 
+/// The figures that applications of this crate tell; see [`Figure`].
+pub const FIGURE_NAMES: [&str; 39] = [
+    "segments",
+    "switches",
+    "rebuffers",
+    "rebuffer_s",
+    "startup_s",
+    "mean_bit_rate_bps",
+    "exchanges",
+    "exchange_mean_s",
+    "exchange_max_s",
+    "exchanges_failed",
+    "transfers_begun",
+    "transfers",
+    "transfer_mean_s",
+    "transfer_max_s",
+    "connections_begun",
+    "connections_finished",
+    "connections_broken_off",
+    "connections_open",
+    "trace_broken",
+    "responses_1kB",
+    "mean_response_1kB_s",
+    "median_response_1kB_s",
+    "p95_response_1kB_s",
+    "responses_10kB",
+    "mean_response_10kB_s",
+    "median_response_10kB_s",
+    "p95_response_10kB_s",
+    "responses_100kB",
+    "mean_response_100kB_s",
+    "median_response_100kB_s",
+    "p95_response_100kB_s",
+    "responses_1MB",
+    "mean_response_1MB_s",
+    "median_response_1MB_s",
+    "p95_response_1MB_s",
+    "responses_above",
+    "mean_response_above_s",
+    "median_response_above_s",
+    "p95_response_above_s",
+];
+
 /// Largest payload of a UDP datagram over IPv4.
 const MAX_DATAGRAM_BYTES: u32 = 65_507;
 

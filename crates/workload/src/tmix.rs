@@ -34,6 +34,8 @@ pub struct TmixOptions {
     pub padded: bool,
     /// Each exchange is told of; their times by size are in any case.
     pub exchanges: bool,
+    /// Exchanges that began earlier are not told of: the run was warming up.
+    pub measured_from: Instant,
 }
 
 /// Sizes of answers, by which response times are told: up to so many bytes, and the names of their number, mean, median and
@@ -246,6 +248,8 @@ struct Table {
     broken_off: u64,
     /// Whether completions are kept.
     exchanges: bool,
+    /// Begin of the first exchange that counts.
+    measured_from: Instant,
     progress: Progress,
     completions: Vec<Completion>,
     /// Response times by class.
@@ -294,7 +298,8 @@ impl Table {
         let bytes = application::read_length(id, u64::MAX, io);
         let now = io.now();
         let Some(player) = self.players.get_mut(&id).filter(|_| bytes > 0) else { return };
-        if let Some(completion) = player.receive(now, bytes) {
+        let measured_from = self.measured_from;
+        if let Some(completion) = player.receive(now, bytes).filter(|completion| completion.started >= measured_from) {
             let class = CLASSES.iter().position(|class| completion.bytes <= class.0).unwrap_or_default();
             self.responses[class].push(completion.completed.saturating_since(completion.started));
             if self.exchanges {
@@ -325,7 +330,8 @@ impl TmixInitiator {
     /// The initiators of a trace's connections, for a flow that starts at `start`.
     pub fn new(connections: Scheduled<BoxedTrace>, options: TmixOptions, start: Instant) -> Self {
         let source = Source { connections, options, start, broken: false };
-        let table = Table { exchanges: options.exchanges, ..Table::default() };
+        let (exchanges, measured_from) = (options.exchanges, options.measured_from);
+        let table = Table { exchanges, measured_from, ..Table::default() };
         TmixInitiator { source, table, next: None, opened: 0 }
     }
 
@@ -404,19 +410,14 @@ impl Application for TmixInitiator {
     }
 }
 
-/// Number, mean, median and 95th percentile (nearest rank) of response times.
+/// Number, mean, median and 95th percentile (nearest rank) of response times; of none there is no mean.
 fn response_figures(times: &[Duration], names: [&'static str; 4]) -> Vec<Figure> {
-    let mut figures = vec![Figure { name: names[0], value: times.len() as f64 }];
     let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
     seconds.sort_by(f64::total_cmp);
     let rank = |share: f64| seconds.get(((share * seconds.len() as f64).ceil() as usize).saturating_sub(1)).copied();
-    if let (Some(median), Some(p95)) = (rank(0.5), rank(0.95)) {
-        let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
-        figures.push(Figure { name: names[1], value: mean });
-        figures.push(Figure { name: names[2], value: median });
-        figures.push(Figure { name: names[3], value: p95 });
-    }
-    figures
+    let mean = (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64);
+    let values = [Some(seconds.len() as f64), mean, rank(0.5), rank(0.95)];
+    names.into_iter().zip(values).map(|(name, value)| Figure { name, value: value.unwrap_or(f64::NAN) }).collect()
 }
 
 /// The end that accepts them.

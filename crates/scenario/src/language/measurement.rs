@@ -1,9 +1,9 @@
 //! The keys of `[measurement]`: what is summed up over a run, and from when on.
 
 use super::network::Network;
-use super::pattern::{is_pattern, matches};
 use super::{COMPARED, Check, some_of};
 use crate::description::Measurement;
+use crate::pattern::{is_pattern, matches};
 use crate::schema::{Field, Kind, Table, Tree, Value, nearest};
 use fullpipe_units::Duration;
 

@@ -32,7 +32,6 @@ mod links;
 mod measurement;
 mod nat;
 mod network;
-mod pattern;
 mod probes;
 mod programs;
 #[cfg(test)]
@@ -44,7 +43,7 @@ mod topology;
 mod traffic;
 mod workloads;
 
-pub use pattern::matches;
+pub use crate::pattern::matches;
 pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
 pub use tcp::CONGESTION;
 
@@ -113,8 +112,8 @@ Where a file names hosts, flows or links, `*` stands for any letters and `?` for
 of their numbers: `left2` before `left10`.
 
 `--set PATH=VALUE` reaches any key by its dotted path. An element of an array is named by its index from 0 or by its
-`name`: `--set topology.bottleneck.rate=10Mbit/s`, `--set flow.0.count=5`, `--set flow.bulk.size=1MB`. VALUE is TOML; a bare
-word is a string.
+`name`: `--set topology.bottleneck.rate=10Mbit/s`, `--set flow.0.count=5`, `--set flow.bulk.size=1MB`; a pattern means all
+whose names it matches: `--set 'flow.*.size=1MB'`. VALUE is TOML; a bare word is a string.
 
 ## The file
 

@@ -1,9 +1,9 @@
 //! Address translators: their keys, and the plain description they become.
 
 use super::network::{Network, known};
-use super::pattern::{is_pattern, matches};
 use super::{Check, some_of};
 use crate::description::{Nat, PortAllocation};
+use crate::pattern::{is_pattern, matches};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use fullpipe_network::NatFilter;
 use fullpipe_units::NodeId;

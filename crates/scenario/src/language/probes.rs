@@ -1,10 +1,10 @@
 //! Probes: their keys, and how one `[[probe]]` becomes one probe for each thing that it watches.
 
 use super::network::Network;
-use super::pattern::{is_pattern, matches};
 use super::traffic::Flows;
 use super::{COMPARED, Check, some_of};
 use crate::description::{Probe, Subject, Transport};
+use crate::pattern::{is_pattern, matches};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, nearest};
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;

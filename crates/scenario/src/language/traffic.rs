@@ -2,10 +2,10 @@
 
 use super::fields::MOST;
 use super::network::{Network, known};
-use super::pattern::{is_pattern, matches, natural_order};
 use super::reach::Reach;
 use super::{Check, real_time, some_of, tcp, workloads};
 use crate::description::{Flow, Transport};
+use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
 use fullpipe_network::IpVersion;
 use fullpipe_units::{Duration, NodeId};

@@ -10,7 +10,7 @@ use fullpipe_workload::{
     ConnectionUse, GamingSpec, Invalid, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RateChoice,
     RequestResponseSpec, TalkSpurts, TmixOptions, VideoAbrSpec, VideoCbrSpec, VoiceSpec,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest payload of a UDP datagram in IPv4.
 const LARGEST_DATAGRAM: u64 = 65_507;
@@ -163,8 +163,15 @@ pub(super) const LIST: &[Variant] = &[
             Field::optional(
                 "trace",
                 Kind::Choice(TRACES),
-                "`\"r4s1\"` without `file`",
+                "the flow's name, if it is one of these; else `\"r4s1\"`",
                 "A synthetic trace, by its name in the Common TCP Evaluation Suite.",
+            ),
+            Field::optional(
+                "folder",
+                Kind::Text,
+                "none",
+                "A folder of traces, by its path from this file's: of it the file named as `trace` says and ending with \
+                 `.org`, `.orig`, `.alt` or `.cvec`, in place of the synthetic one.",
             ),
             Field::default("trace_seed", SEED, "1", "Seed of the synthetic traces."),
             Field::default(
@@ -477,23 +484,38 @@ fn request_response(tree: &Tree, path: &str, check: &mut Check) -> Option<Worklo
     })))
 }
 
+/// Endings of trace files.
+const ENDINGS: [&str; 4] = ["org", "orig", "alt", "cvec"];
+
+/// The file of a trace in a folder; where there is none, the name that is missed when it is to be read.
+fn trace_in(folder: &Path, name: &str) -> PathBuf {
+    let candidates = ENDINGS.map(|ending| folder.join(format!("{name}.{ending}")));
+    let found = candidates.iter().find(|file| file.is_file());
+    found.unwrap_or(&candidates[0]).clone()
+}
+
 fn tmix(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
     let seed = |key: &str| tree.get(key).map(|seed| u64::try_from(seed.integer()).unwrap_or_default());
     let file = tree.get("file").map(|value| value.text().to_owned());
     let name = tree.get("trace").map(|_| tree.choice("trace").to_owned());
-    let trace = match (file, name) {
-        (Some(_), Some(_)) => {
-            let message = format!("{path} has a file and a synthetic trace");
-            check.error(tree.place_of("trace"), &format!("{path}.trace"), message, vec!["one of the two".into()]);
+    let here = Path::new(check.sources.file()).parent().unwrap_or(Path::new("")).to_owned();
+    let folder = tree.get("folder").map(|value| here.join(value.text()));
+    let trace = match (file, folder, name) {
+        (Some(_), folder, name) if folder.is_some() || name.is_some() => {
+            let other = if folder.is_some() { "folder" } else { "trace" };
+            let message = format!("{path} has a file and a {other}");
+            check.error(tree.place_of(other), &format!("{path}.{other}"), message, vec!["one of the two".into()]);
             return None;
         }
-        (Some(file), None) => {
-            let folder = Path::new(check.sources.file()).parent().unwrap_or(Path::new("")).to_owned();
-            TmixTrace::File(folder.join(file))
-        }
-        (None, name) => {
+        (Some(file), ..) => TmixTrace::File(here.join(file)),
+        (None, folder, name) => {
+            let flow = tree.get("name").map(|name| name.text().to_owned());
+            let name = name.or(flow.filter(|flow| TRACES.iter().any(|trace| trace.name == flow)));
             let name = name.unwrap_or_else(|| "r4s1".to_owned());
-            TmixTrace::Synthetic { name, seed: seed("trace_seed").unwrap_or_default() }
+            match folder {
+                Some(folder) => TmixTrace::File(trace_in(&folder, &name)),
+                None => TmixTrace::Synthetic { name, seed: seed("trace_seed").unwrap_or_default() },
+            }
         }
     };
     let time = tree.duration("prefill");
@@ -518,6 +540,7 @@ fn tmix(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
             window_of_trace: tree.choice("windows") == "trace",
             padded: tree.boolean("padded"),
             exchanges: tree.boolean("exchanges"),
+            ..TmixOptions::default()
         },
     })))
 }

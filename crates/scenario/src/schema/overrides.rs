@@ -4,6 +4,7 @@ use super::error::{Error, nearest};
 use super::node::{Content, Entry, Node, Override, Place, Sources};
 use super::walk::{unknown_key, with_article};
 use super::{Kind, Table, Variant};
+use crate::pattern;
 
 /// Applies the overrides in order and gives back what is wrong with their paths.
 pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, overrides: &[Override]) -> Vec<Error> {
@@ -97,6 +98,10 @@ impl Setter<'_> {
     fn in_kind(&self, kind: &'static Kind, node: &mut Node, key: &str, rest: &[String]) -> Outcome {
         match kind {
             Kind::Table(table) => self.in_table(table, node, rest),
+            Kind::Tables(table) if pattern::is_pattern(&rest[0]) => {
+                let elements = self.matching(node, key, &rest[0])?;
+                elements.into_iter().try_for_each(|element| self.in_table(table, element, &rest[1..]))
+            }
             Kind::Tables(table) => {
                 let element = self.element(node, key, &rest[0])?;
                 self.in_table(table, element, &rest[1..])
@@ -138,6 +143,25 @@ impl Setter<'_> {
             }
             _ => Err(self.error(&rest[0], format!("{key} has no parts, so {} does not exist", self.path), Vec::new())),
         }
+    }
+
+    /// All elements of an array whose names match a pattern; there must be one.
+    fn matching<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<Vec<&'n mut Node>, Box<Error>> {
+        let Content::Array(list) = &mut node.content else {
+            return Err(self.error(
+                part,
+                format!("there is no {key} that {part} could mean: the file has none"),
+                Vec::new(),
+            ));
+        };
+        let name = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
+        let names: Vec<String> = list.iter().filter_map(name).take(20).collect();
+        let found: Vec<&mut Node> =
+            list.iter_mut().filter(|node| name(node).is_some_and(|name| pattern::matches(part, &name))).collect();
+        if found.is_empty() {
+            return Err(self.error(part, format!("no {key} has a name like {part}"), names));
+        }
+        Ok(found)
     }
 
     /// An element of an array by its index or its name.

@@ -64,7 +64,13 @@ impl Laboratory for Fake {
         }
         let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         let flows = ["bulk", "bulk.reverse", "other"].map(str::to_owned).to_vec();
-        Ok(ResolvedScenario { content: text.clone().into_bytes(), text, flows, folder: None })
+        Ok(ResolvedScenario {
+            content: text.clone().into_bytes(),
+            text,
+            flows,
+            links: vec!["core".to_owned()],
+            folder: None,
+        })
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {

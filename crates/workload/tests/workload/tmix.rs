@@ -56,7 +56,13 @@ fn pair(trace: &dyn Fn() -> BoxedTrace, options: TmixOptions) -> (TmixInitiator,
     )
 }
 
-const TOLD: TmixOptions = TmixOptions { mss_of_trace: true, window_of_trace: true, padded: false, exchanges: true };
+const TOLD: TmixOptions = TmixOptions {
+    mss_of_trace: true,
+    window_of_trace: true,
+    padded: false,
+    exchanges: true,
+    measured_from: Instant::ZERO,
+};
 
 fn in_memory(connections: Vec<ConnectionVector>) -> impl Fn() -> BoxedTrace {
     move || Box::new(InMemory::new("test", Duration::from_secs(10), connections.clone()))
@@ -86,7 +92,8 @@ fn a_sequential_connection_by_hand() {
             (I, 0, 2_000, 0),
         ],
     );
-    let (mut initiator, mut acceptor) = pair(&in_memory(vec![sequential]), TOLD);
+    let trace = in_memory(vec![sequential]);
+    let (mut initiator, mut acceptor) = pair(&trace, TOLD);
     let mut way = way();
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
     // In ms: opened at 100, connected at 120, the request is there at 120 + 1 + 10 = 131. Written 3 later, 134, and 7 after
@@ -105,6 +112,18 @@ fn a_sequential_connection_by_hand() {
     assert_eq!((figure(&initiator, "responses_1kB"), figure(&initiator, "responses_10kB")), (1.0, 1.0));
     assert!((figure(&initiator, "mean_response_1kB_s") - 0.0206).abs() < 1e-12);
     assert!((figure(&initiator, "p95_response_10kB_s") - 0.023).abs() < 1e-12);
+    // Of a run that is measured from 204 ms on the second exchange counts, a microsecond later neither; of none there is
+    // no mean.
+    for (from, told) in [(204_000, 1), (204_001, 0)] {
+        let (mut initiator, mut acceptor) = pair(&trace, TmixOptions { measured_from: at(from), ..TOLD });
+        self::way().start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
+        assert_eq!(initiator.completions().len(), told);
+        assert_eq!((figure(&initiator, "responses_10kB"), figure(&initiator, "responses_1kB")), (0.0, told as f64));
+        assert!(figure(&initiator, "mean_response_10kB_s").is_nan());
+        assert_eq!(figure(&initiator, "mean_response_1kB_s").is_nan(), told == 0);
+        // Bytes are told of all the same.
+        assert_eq!(initiator.progress().received_bytes, 7100);
+    }
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! A scenario's own files: what they hold is part of a run's key, and they are found beside the scenario wherever it is run.
+
+mod common;
+
+use common::Temporary;
+use fullpipe_study::{Laboratory, RunOptions, ScenarioSource, VirtualLaboratory};
+use std::path::Path;
+
+const SCENARIO: &str = "duration = '1s'
+[topology]
+kind = 'dumbbell'
+access = { rate = '100Mbit/s', delay = '1ms' }
+bottleneck = { rate = '10Mbit/s', delay = '5ms' }
+[[flow]]
+name = 'r5s2'
+from = 'left1'
+to = 'right1'
+workload = 'tmix'
+";
+
+fn source(folder: &Path, key: &str) -> ScenarioSource {
+    let text = format!("{SCENARIO}{key}\n");
+    let name = folder.join("scenario.toml").display().to_string();
+    ScenarioSource { name, origin: "scenario.toml".into(), text, folder: Some(folder.to_owned()) }
+}
+
+/// One connection with a request of so many bytes.
+fn trace(bytes: u32) -> String {
+    format!("S 1000 1 1 1\nw 65535 65535\nI 0 0 {bytes}\nA 0 2000 510\nI 3000 0 0\n")
+}
+
+#[test]
+fn the_content_of_a_trace_is_part_of_the_key() {
+    let folder = Temporary::new("trace-content");
+    std::fs::create_dir(folder.join("traces")).unwrap();
+    for key in ["file = 'traces/r5s2.alt'", "folder = 'traces'"] {
+        let source = source(&folder.0, key);
+        let content = |bytes| {
+            std::fs::write(folder.join("traces/r5s2.alt"), trace(bytes)).unwrap();
+            VirtualLaboratory::new("test").resolve(&source, &[]).unwrap().content
+        };
+        assert_eq!(content(245), content(245));
+        assert_ne!(content(245), content(246));
+        // And it is what is played: a request of 246 bytes.
+        let laboratory = VirtualLaboratory::new("test");
+        let resolved = laboratory.resolve(&source, &[]).unwrap();
+        let records = laboratory.run(&resolved, 1, &RunOptions::default()).unwrap();
+        let flows = String::from_utf8(records.flows).unwrap();
+        assert!(flows.lines().count() == 3, "{flows}");
+        let row: Vec<&str> = flows.lines().nth(1).unwrap().split(',').collect();
+        // Forward: SYN with its options, request, acknowledgements, FIN; 40 bytes each at least, and 246 of payload once.
+        let (packets, bytes): (u64, u64) = (row[7].parse().unwrap(), row[8].parse().unwrap());
+        assert!((246 + 40 * packets..246 + 60 * packets).contains(&bytes), "{flows}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_missing_is_told_by_name() {
+    let folder = Temporary::new("trace-missing");
+    let missing = |key| VirtualLaboratory::new("test").resolve(&source(&folder.0, key), &[]).unwrap_err();
+    assert!(
+        missing("file = 'nothing.org'").contains("nothing.org: No such file"),
+        "{}",
+        missing("file = 'nothing.org'")
+    );
+    assert!(missing("folder = 'nowhere'").contains("nowhere/r5s2.org: No such file"));
+}
