@@ -1,0 +1,258 @@
+//! The open issues of the ns-3 paper, one test each, in its order. What concerns the wireless experiments is not here.
+
+use crate::targets::folder;
+use fullpipe::study::{Files, Options, Settings, VirtualLaboratory, open, run};
+use fullpipe::{Outcome, Simulation};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+const EXPERIMENTS: [&str; 5] = ["access-link", "dial-up", "trans-oceanic", "data-centre", "satellite"];
+
+fn network(name: &str) -> Simulation {
+    Simulation::open(folder().join(format!("{name}.toml"))).expect("the scenario is there")
+}
+
+/// The access link at 60 %: what the study says.
+fn access_link() -> Simulation {
+    network("access-link")
+        .set("flow.*.workload", "tmix")
+        .set("flow.*.scale", 5.155271722093067)
+        .set("flow.*.prefill", "36.72s")
+        .set("flow.*.prefill_interval", "26.789513333s")
+        .set("flow.*.prefill_share", "280788bit/s")
+        .set("flow.*.shuffle_seed", 1)
+}
+
+fn measured(outcome: &Outcome, link: &str) -> fullpipe::record::LinkSummary {
+    outcome.measured_links().find(|row| row.link == link).expect("it is measured").summary
+}
+
+/// Issue 1: a device and a link for each pair triples the rate of a node's edge. Here three sources share the one link of a
+/// node: with bulk transfers from three left nodes to node 4 its edge is full, and carries its rate and no more.
+#[test]
+fn issue_1_a_node_has_one_link() {
+    let outcome = network("access-link")
+        .set("duration", "5s")
+        .set("measurement.from", "2s")
+        .set("measurement.links", "[\"edge*\", \"central\"]")
+        // The edge is the bottleneck, not the central link.
+        .set("link.central.rate", "1Gbit/s")
+        .run()
+        .expect("it runs");
+    let scenario = outcome.scenario();
+    assert_eq!(scenario.links.len(), 2 * 7, "six edges and the central link, two directions each");
+    for flow in &scenario.flows {
+        let ends = [flow.from, flow.to].map(|node| scenario.nodes[node.index()].name.clone());
+        assert_eq!(flow.name, format!("r{}s{}", &ends[1][4..], &ends[0][4..]), "rAsI: acceptor A, initiator I");
+    }
+    for edge in ["edge4", "edge5", "edge6"] {
+        let carried = measured(&outcome, edge).throughput_bps().expect("time was measured");
+        // Goodput of three flows over 100 Mbit/s: full but for what a lost window leaves.
+        assert!((80e6..=100.001e6).contains(&carried), "{edge}: {carried}");
+    }
+}
+
+/// Issue 2: only point-to-point dumbbells. A parking lot as the draft has it (section 6.3 there) is a topology of the
+/// language, and its long flow gets less than the flows that it meets at each hop.
+#[test]
+fn issue_2_parking_lot() {
+    let outcome = Simulation::new(
+        "duration = '30s'
+        [topology]
+        kind = 'parking-lot'
+        hops = 3
+        bottleneck = { rate = '100Mbit/s', delay = '10ms', queue = '60ms' }
+        access = { rate = '1Gbit/s', delay = '0ms' }
+        [[flow]]
+        name = 'long'
+        from = 'source'
+        to = 'sink'
+        [[flow]]
+        name = 'cross1'
+        from = 'cross-source1'
+        to = 'cross-sink1'
+        [[flow]]
+        name = 'cross2'
+        from = 'cross-source2'
+        to = 'cross-sink2'
+        [[flow]]
+        name = 'cross3'
+        from = 'cross-source3'
+        to = 'cross-sink3'",
+    )
+    .run()
+    .expect("it runs");
+    let goodput = |name: &str| outcome.flow(name).and_then(|row| row.goodput_bps).expect("it received");
+    for hop in 1..=3 {
+        assert!(goodput(&format!("cross{hop}")) > goodput("long"), "hop {hop}");
+        assert!(goodput(&format!("cross{hop}")) + goodput("long") < 100e6);
+    }
+}
+
+/// Issue 3: no ECN for the data centre. DCTCP over a marking queue: marks, no drops, and a queue about the threshold of 20
+/// packets of 1500 bytes at 1 Gbit/s, 0.24 ms, where drop-tail fills its 10 ms.
+#[test]
+fn issue_3_ecn_in_the_data_centre() {
+    let run = |congestion: &str, marking: bool| {
+        let simulation = network("data-centre")
+            .set("duration", "1s")
+            .set("measurement.from", "300ms")
+            .set("tcp.congestion", congestion)
+            .set("probe.0.interval", "100ms");
+        let simulation = if marking {
+            simulation
+                .set("tcp.ecn", "active")
+                .set("link.central.queue", "1packets")
+                .set("link.central.discipline", "{ kind = \"step\", limit = \"10ms\", threshold = \"20packets\" }")
+        } else {
+            simulation
+        };
+        measured(&simulation.run().expect("it runs"), "central")
+    };
+    let (marked, dropped) = (run("dctcp", true), run("newreno", false));
+    assert!(marked.marked_packets > 0 && marked.dropped_packets == 0, "{marked:?}");
+    assert!(dropped.marked_packets == 0 && dropped.dropped_packets > 0, "{dropped:?}");
+    let delay = |summary: &fullpipe::record::LinkSummary| summary.mean_queue_delay_s().expect("packets waited");
+    assert!(delay(&marked) < 0.001 && delay(&dropped) > 0.003, "{} {}", delay(&marked), delay(&dropped));
+    // Both fill the link.
+    let share = |summary: &fullpipe::record::LinkSummary| summary.throughput_bps().expect("time") / 1e9;
+    assert!(share(&marked) > 0.95 && share(&dropped) > 0.95, "{} {}", share(&marked), share(&dropped));
+}
+
+fn temporary(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("fullpipe-tcp-eval-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn records(folder: &Path, jobs: usize) -> BTreeMap<String, Vec<u8>> {
+    let laboratory = VirtualLaboratory::new("test");
+    let mut study = open(&self::folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    let set = ["experiments=[\"plain-access-link\", \"plain-dial-up\", \"plain-satellite\"]"];
+    let set = set.iter().map(|text| fullpipe::scenario::Override::parse(text).expect("PATH=VALUE")).collect();
+    study.apply(&Settings { set, ..Settings::default() }, &laboratory).expect("its own experiments");
+    let options = Options { jobs, ..Options::default() };
+    let outcome =
+        run(&study, &laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false)).expect("it runs");
+    assert!(outcome.failed.is_empty() && outcome.untrusted.is_empty(), "{:?}", outcome.failed);
+    ["results.csv", "summary.csv"]
+        .map(|name| (name.to_owned(), std::fs::read(folder.join(name)).expect("a table")))
+        .into_iter()
+        .collect()
+}
+
+/// Issue 4: a scenario takes days, and parallel runs are wanted; and issue 8: no traffic but Tmix. Bulk transfers, pages and
+/// on-off sources take Tmix's place, runs are spread over workers, and tables do not depend on how many there are.
+#[test]
+fn issues_4_and_8_parallel_runs_of_plain_sources() {
+    let folders = [temporary("one"), temporary("two")];
+    let (one, two) = (records(&folders[0], 1), records(&folders[1], 2));
+    assert_eq!(one, two);
+    let results = String::from_utf8(one["results.csv"].clone()).expect("text");
+    for traffic in ["bulk", "web", "on-off"] {
+        assert_eq!(results.lines().filter(|row| row.contains(&format!(",{traffic},"))).count(), 3, "{traffic}");
+    }
+    folders.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
+}
+
+/// Issue 5: equilibrium is not held, and all collapses near the end. After prefill and warm-up the thirds of the measured
+/// time carry the same within 5 %, the last tenth as much as the whole within 15 %, and the load is the one asked for within
+/// 5 %; and what was published is what 12 000 unscaled connections of each trace do: nothing is left for the last tenth.
+#[test]
+fn issue_5_equilibrium() {
+    let samples = |outcome: &Outcome, from_s: f64| -> Vec<f64> {
+        let all = outcome.series("central.reverse", "throughput_bps");
+        all.filter(|(at, _)| at.as_secs_f64() > from_s).map(|(_, value)| value).collect()
+    };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let outcome = access_link().set("duration", "320s").set("measurement.from", "55s").run().expect("it runs");
+    let values = samples(&outcome, 55.0);
+    let whole = mean(&values);
+    let third = values.len() / 3;
+    let thirds: Vec<f64> = values.chunks(third).take(3).map(mean).collect();
+    let spread = thirds.iter().fold(f64::MIN, |a, b| a.max(*b)) - thirds.iter().fold(f64::MAX, |a, b| a.min(*b));
+    assert!(spread <= 0.05 * whole, "{thirds:?}");
+    assert!((mean(&values[values.len() * 9 / 10..]) / whole - 1.0).abs() < 0.15, "{whole}");
+    let reverse = measured(&outcome, "central.reverse");
+    let offered = reverse.arrivals.bytes as f64 * 8.0 / reverse.measured().as_secs_f64();
+    assert!((offered / 60e6 - 1.0).abs() <= 0.05, "{offered}");
+    assert_eq!(reverse.dropped_packets, 0);
+
+    // 12 000 connections of each trace begin within 104 s of trace time and offer three times what the link carries: it is
+    // done with them after about 350 s.
+    let unscaled = network("access-link")
+        .set("flow.*.workload", "tmix")
+        .set("flow.*.shuffle", false)
+        .set("flow.*.trace_length", "104s")
+        .set("duration", "600s")
+        .set("probe.0.interval", "1s")
+        .run()
+        .expect("it runs");
+    let values = samples(&unscaled, 0.0);
+    assert!(
+        mean(&values[30..200]) > 95e6 && mean(&values[540..]) < 5e6,
+        "{} {}",
+        mean(&values[30..200]),
+        mean(&values[540..])
+    );
+}
+
+/// Issue 6: no satellite, and not all experiments. All networks of the six experiments run, with what the draft's section 4
+/// says of them.
+#[test]
+fn issue_6_all_experiments() {
+    // Central rate forward and reverse in kbit/s, its delay in ms, smallest round trip of pair 1-4 without it in us.
+    let draft = [
+        ("access-link", 100_000, 100_000, 2, 4_000.0),
+        ("dial-up", 64, 64, 5, 4_000.0),
+        ("trans-oceanic", 1_000_000, 1_000_000, 65, 4_000.0),
+        ("data-centre", 1_000_000, 1_000_000, 0, 40.0),
+        ("satellite", 4_000, 40_000, 300, 4_000.0),
+    ];
+    assert_eq!(draft.map(|row| row.0), EXPERIMENTS);
+    for (name, forward, reverse, delay_ms, round_trip_us) in draft {
+        let outcome = network(name).set("duration", "2s").set("measurement.from", "1s").run().expect("it runs");
+        let links = &outcome.scenario().links;
+        let link = |name: &str| links.iter().find(|link| link.name == name).expect("it is there");
+        let rates = ["central", "central.reverse"].map(|name| link(name).rate.bits_per_second() / 1000);
+        assert_eq!(rates, [forward, reverse], "{name}");
+        assert_eq!(link("central").delay.as_nanos(), delay_ms * 1_000_000, "{name}");
+        let ends = ["edge1", "edge4"].map(|name| link(name).delay.as_secs_f64());
+        assert!((2.0 * (ends[0] + ends[1]) * 1e6 - round_trip_us).abs() < 1e-6, "{name}");
+        assert!(outcome.verdict().passed(), "{name}: {}", outcome.verdict());
+    }
+}
+
+/// Issue 7: results depend on the random numbers and cannot be compared. The same seed gives the same run, another order of
+/// bins another one, and the order does not depend on the run's seed.
+#[test]
+fn issue_7_repeatable_traffic() {
+    let run = |shuffle: u64, seed: u64| {
+        let run = access_link().set("flow.*.shuffle_seed", shuffle).set("seed", seed).set("duration", "50s");
+        let outcome = run.set("probe", "[]").run().expect("it runs");
+        let begun = outcome.figure_rows().filter(|row| row.figure.name == "connections_begun");
+        let begun: Vec<f64> = begun.map(|row| row.figure.value).collect();
+        let bytes: Vec<u64> = outcome.flow_rows().map(|row| row.counters.rx_bytes).collect();
+        (begun, bytes)
+    };
+    let first = run(1, 1);
+    assert_eq!(first, run(1, 1));
+    assert_eq!(first.0, run(1, 2).0);
+    assert_ne!(first.0, run(2, 1).0);
+}
+
+/// Issue 9: Westwood+ cannot be used with Tmix, for the control is a global default. Here each flow has its own.
+#[test]
+fn issue_9_a_control_for_each_flow() {
+    let outcome = access_link()
+        .set("flow.r4s1.congestion", "westwood")
+        .set("flow.r5s*.congestion", "vegas")
+        .set("duration", "45s")
+        .set("probe", "[]")
+        .run()
+        .expect("it runs");
+    let control = |flow: &str| outcome.flow(flow).and_then(|row| row.congestion).expect("TCP").to_owned();
+    assert_eq!(["r4s1", "r4s1.reverse", "r4s2", "r5s3"].map(control), ["westwood", "westwood", "newreno", "vegas"]);
+    assert!(outcome.flow("r4s1.reverse").is_some_and(|row| row.counters.rx_packets > 1000));
+}
