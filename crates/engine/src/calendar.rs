@@ -1,7 +1,15 @@
-//! The pending-event set: a binary heap over 16-byte keys.
+//! The pending-event set: a binary heap over 16-byte keys for the next milliseconds, and lists for what is later.
+//!
+//! **Model.** Time is cut into spans of 2^22 ns (4.2 ms). Events of the present span stand in the heap; those of the next
+//! 1024 spans (4.3 s) in a list for each span, unordered; later ones in a heap of their own. When the present span has
+//! nothing left, the next one that has anything is put into the heap. So a timer that will not fire soon, as most do not,
+//! costs the others nothing: with one heap for all, twenty thousand connections that wait for their next request or in
+//! TIME-WAIT make every arrival go through fifteen levels of it (17 % of the time of a run of Tmix). The order is total,
+//! and the same as that of one heap.
 //!
 //! With lanes and lazy timers the heap stays small (tens of entries for one flow, a few per flow for thousands), and
-//! the kind of heap does not matter; a timing wheel is slower (5.1 against 8.9 million packets per second on one flow).
+//! the kind of heap does not matter; a timing wheel for everything is slower (5.1 against 8.9 million packets per second
+//! on one flow).
 
 use fullpipe_units::Instant;
 use std::cmp::Reverse;
@@ -75,14 +83,71 @@ impl EventId {
 /// calendar.schedule(Instant::from_nanos(5), arrival);
 /// assert_eq!(calendar.next(), Some((Instant::from_nanos(5), arrival)));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Calendar {
-    heap: BinaryHeap<Reverse<u128>>,
+    /// Events before `edge`. Not empty, unless nothing is pending at all.
+    near: BinaryHeap<Reverse<u128>>,
+    /// End of the present span.
+    edge: Instant,
+    later: Box<Later>,
+}
+
+/// Spans as a power of two of nanoseconds.
+const SPAN_BITS: u32 = 22;
+/// Spans with a list; a power of two.
+const SPANS: u64 = 1024;
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// What happens at the end of the present span or later.
+#[derive(Clone, Debug)]
+struct Later {
+    /// Number of the first span beyond the present one; `edge` is its begin.
+    first: u64,
+    /// First event of each list: span number `n` has the list `n` modulo [`SPANS`].
+    heads: Vec<u32>,
+    /// Events in lists.
+    listed: usize,
+    /// What lists consist of, and the free entries, which are a list as well.
+    entries: Vec<Entry>,
+    free: u32,
+    /// Beyond the last list when they came.
+    far: BinaryHeap<Reverse<u128>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: Instant,
+    event: EventId,
+    next: u32,
 }
 
 #[inline(always)]
 fn key(at: Instant, event: EventId) -> Reverse<u128> {
     Reverse(u128::from(at.as_nanos()) << 64 | u128::from(event.0))
+}
+
+#[inline(always)]
+fn event_of(Reverse(key): &Reverse<u128>) -> (Instant, EventId) {
+    (Instant::from_nanos((key >> 64) as u64), EventId(*key as u32))
+}
+
+fn span(at: Instant) -> u64 {
+    at.as_nanos() >> SPAN_BITS
+}
+
+impl Default for Calendar {
+    fn default() -> Self {
+        let later = Later {
+            first: 0,
+            heads: vec![NONE; SPANS as usize],
+            listed: 0,
+            entries: Vec::new(),
+            free: NONE,
+            far: BinaryHeap::new(),
+        };
+        Calendar { near: BinaryHeap::new(), edge: Instant::ZERO, later: Box::new(later) }
+    }
 }
 
 impl Calendar {
@@ -94,40 +159,113 @@ impl Calendar {
     /// Adds an event. The same event may be pending more than once; its owner must then take the extra as harmless.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: EventId) {
-        self.heap.push(key(at, event));
+        if at < self.edge {
+            self.near.push(key(at, event));
+        } else {
+            self.put_off(at, event);
+        }
     }
 
     /// The earliest pending event.
     #[inline(always)]
     pub fn next(&self) -> Option<(Instant, EventId)> {
-        self.heap.peek().map(|Reverse(key)| (Instant::from_nanos((key >> 64) as u64), EventId(*key as u32)))
+        self.near.peek().map(event_of)
     }
 
     /// Removes the earliest event.
     #[inline]
     pub fn pop(&mut self) {
-        self.heap.pop();
+        self.near.pop();
+        if self.near.is_empty() {
+            self.go_on();
+        }
     }
 
     /// Replaces the earliest event by another: cheaper than removing and adding.
     #[inline]
     pub fn replace(&mut self, at: Instant, event: EventId) {
-        if let Some(mut top) = self.heap.peek_mut() {
+        if at < self.edge
+            && let Some(mut top) = self.near.peek_mut()
+        {
             *top = key(at, event);
             drop::<PeekMut<'_, _>>(top);
         } else {
+            self.near.pop();
             self.schedule(at, event);
+            if self.near.is_empty() {
+                self.go_on();
+            }
         }
     }
 
     /// Number of pending events.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.near.len() + self.later.listed + self.later.far.len()
     }
 
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.near.is_empty()
+    }
+
+    /// An event beyond the present span.
+    #[inline(never)]
+    fn put_off(&mut self, at: Instant, event: EventId) {
+        self.later.add(at, event);
+        if self.near.is_empty() {
+            self.go_on();
+        }
+    }
+
+    /// The present span is over: the next one with events becomes it.
+    #[inline(never)]
+    fn go_on(&mut self) {
+        self.later.take_next(&mut self.near);
+        self.edge = Instant::from_nanos(self.later.first.saturating_mul(1 << SPAN_BITS));
+    }
+}
+
+impl Later {
+    fn add(&mut self, at: Instant, event: EventId) {
+        let span = span(at);
+        // The last instant of all may lie in a span that has been taken; it then waits for the list to come round.
+        if span.saturating_sub(self.first) >= SPANS {
+            return self.far.push(key(at, event));
+        }
+        let head = &mut self.heads[(span % SPANS) as usize];
+        let entry = Entry { at, event, next: *head };
+        if let Some(free) = self.entries.get_mut(self.free as usize) {
+            *head = std::mem::replace(&mut self.free, free.next);
+            *free = entry;
+        } else {
+            *head = self.entries.len() as u32;
+            self.entries.push(entry);
+        }
+        self.listed += 1;
+    }
+
+    /// Puts the events of the next span that has any into `near`, which is empty.
+    fn take_next(&mut self, near: &mut BinaryHeap<Reverse<u128>>) {
+        while near.is_empty() {
+            if self.listed == 0 {
+                let Some(far) = self.far.peek() else { return };
+                self.first = self.first.max(span(event_of(far).0));
+            }
+            while let Some((at, event)) = self.far.peek().map(event_of)
+                && span(at).saturating_sub(self.first) < SPANS
+            {
+                self.far.pop();
+                self.add(at, event);
+            }
+            let mut next = std::mem::replace(&mut self.heads[(self.first % SPANS) as usize], NONE);
+            while let Some(entry) = self.entries.get_mut(next as usize) {
+                near.push(key(entry.at, entry.event));
+                self.listed -= 1;
+                let following = std::mem::replace(&mut entry.next, std::mem::replace(&mut self.free, next));
+                next = following;
+            }
+            self.first += 1;
+        }
     }
 }
 
@@ -170,5 +308,59 @@ mod tests {
             calendar.pop();
         }
         assert_eq!(order, [(1, 1), (2, 2), (3, 3), (4, 4), (5, 0), (5, 5), (6, 6), (7, 7), (8, 8), (9, 9)]);
+    }
+
+    #[test]
+    fn events_of_all_distances_come_in_order_while_time_goes_on() {
+        // The reference is a sorted list. Distances from nothing to a day: within a span, within the lists, beyond them.
+        let mut stream = Stream::new(2, "calendar", "test");
+        for most in [1_000u64, 10_000_000, 3_000_000_000, 20_000_000_000, 86_400_000_000_000] {
+            let mut calendar = Calendar::new();
+            let mut expected = std::collections::BTreeSet::new();
+            let mut now = 0u64;
+            for step in 0..20_000u32 {
+                assert_eq!(calendar.len(), expected.len());
+                let at = now + stream.below(most) * stream.below(2);
+                let (class, index) = ([EventClass::Arrival, EventClass::Transport][step as usize % 2], step);
+                match stream.below(3) {
+                    0 if !expected.is_empty() => {
+                        expected.pop_first();
+                        calendar.pop();
+                    }
+                    1 if !expected.is_empty() => {
+                        expected.pop_first();
+                        expected.insert((at, class, index));
+                        calendar.replace(Instant::from_nanos(at), EventId::new(class, index));
+                    }
+                    _ => {
+                        expected.insert((at, class, index));
+                        calendar.schedule(Instant::from_nanos(at), EventId::new(class, index));
+                    }
+                }
+                let next = calendar.next().map(|(at, event)| (at.as_nanos(), event.class(), event.index()));
+                assert_eq!(next, expected.first().copied());
+                assert_eq!(calendar.is_empty(), expected.is_empty());
+                now = next.map_or(now, |next| next.0);
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_may_come_before_the_present_span() {
+        let mut calendar = Calendar::new();
+        let event = |index| EventId::new(EventClass::Arrival, index);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        calendar.schedule(at(100), event(0));
+        calendar.schedule(at(3), event(1));
+        calendar.schedule(at(2), event(2));
+        calendar.schedule(Instant::from_nanos(u64::MAX), event(3));
+        calendar.schedule(at(200), event(4));
+        let mut order = Vec::new();
+        while let Some((at, event)) = calendar.next() {
+            order.push((at.as_nanos(), event.index()));
+            calendar.pop();
+        }
+        let second = 1_000_000_000;
+        assert_eq!(order, [(2 * second, 2), (3 * second, 1), (100 * second, 0), (200 * second, 4), (u64::MAX, 3)]);
     }
 }
