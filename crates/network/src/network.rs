@@ -19,7 +19,7 @@ use crate::link::{Link, LinkCounters, LinkSpecification};
 use crate::nat::Translators;
 use crate::notice::{self, Notice, Notices};
 use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet, Purpose};
-use crate::processing::{self, Processing};
+use crate::processing::{self, Departure, Processing};
 use crate::queue::Queued;
 use crate::rebinding::Rebinder;
 use crate::routing::{self, Attachment, Edge, Routes};
@@ -91,7 +91,7 @@ pub struct Remaining {
 #[derive(Debug)]
 pub struct Network<O> {
     pub(crate) now: Instant,
-    horizon: Instant,
+    pub(crate) horizon: Instant,
     /// What is still to happen; hosts add their timers.
     pub calendar: Calendar,
     /// The packets.
@@ -123,8 +123,9 @@ pub struct Network<O> {
     silent_drop: Option<Box<SilentDrop>>,
     /// By node, as far as any takes time before sending; empty if none does.
     pub(crate) processing: Vec<Option<Box<Processing>>>,
-    /// Whether somebody captures or takes time before sending: then sending and arriving go the long way. Known when
-    /// the run starts.
+    /// Whether somebody captures: then arriving goes the long way. Known when the run starts, like the next.
+    tapped: bool,
+    /// Whether somebody captures or takes time before sending: then sending goes the long way.
     attentive: bool,
     pub(crate) dropped: Vec<Queued>,
     events: u64,
@@ -157,6 +158,7 @@ impl<O: Observer> Network<O> {
             fuse: true,
             silent_drop: None,
             processing: Vec::new(),
+            tapped: false,
             attentive: false,
             dropped: Vec::new(),
             events: 0,
@@ -382,11 +384,39 @@ impl<O: Observer> Network<O> {
     #[cold]
     #[inline(never)]
     fn send_attentively(&mut self, from: NodeId, handle: Handle) {
-        let packet = self.arena.take(handle);
-        if matches!(self.processing.get(from.index()), Some(Some(_))) {
-            return self.hold(from, packet);
+        match self.processing_time(from, handle) {
+            Departure::Ahead(at) => self.send_ahead(from, handle, at),
+            Departure::Later => {}
+            Departure::Now => {
+                let packet = self.arena.take(handle);
+                self.hand_over(from, packet);
+            }
         }
-        self.hand_over(from, packet);
+    }
+
+    /// A packet leaves its source at `at`, which is now or later, by a link that is computed ahead.
+    fn send_ahead(&mut self, from: NodeId, handle: Handle, at: Instant) {
+        let packet = self.arena.get_mut(handle);
+        packet.sent = at;
+        self.observer.sent(at, &packet.view());
+        let packet = self.arena.in_flight(handle);
+        match self.nodes[from.index()].routes.toward(packet.destination) {
+            Attachment::Link(link) => self.enqueue(link, at, packet),
+            other => unreachable!("{other:?} is not computed ahead"),
+        }
+    }
+
+    /// Whether what a host sends may be booked before it leaves: its links have no other feeder, and as in
+    /// [`Network::find_chains`] departures are no events and nobody looks at them while the run goes on.
+    pub(crate) fn may_send_ahead(&self, node: NodeId) -> bool {
+        let ahead = |edge: &Edge| match edge.by {
+            Attachment::Link(link) => {
+                let l = &self.links[link.index()];
+                !l.is_driven() && !l.may_take_no_time() && !self.observed.contains(&link)
+            }
+            _ => false,
+        };
+        self.fuse && !self.nodes[node.index()].router && self.edges[node.index()].iter().all(ahead)
     }
 
     /// A packet leaves its source, seen by the tap.
@@ -649,7 +679,8 @@ impl<O: Observer> Network<O> {
     /// (nothing is computed beyond it). Returns whether anything is left.
     pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
         self.horizon = horizon;
-        self.attentive = self.tap.is_some() || !self.processing.is_empty();
+        self.tapped = self.tap.is_some();
+        self.attentive = self.tapped || !self.processing.is_empty();
         while let Some((at, event)) = self.calendar.next() {
             if at > end {
                 self.now = end;
@@ -728,7 +759,7 @@ impl<O: Observer> Network<O> {
     #[inline(always)]
     fn arrive_at_host(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         let packet = self.arena.get(handle);
-        if self.attentive | packet.corrupted | matches!(packet.content, Content::Fragment { .. }) {
+        if self.tapped | packet.corrupted | matches!(packet.content, Content::Fragment { .. }) {
             return self.arrive_attentively(hosts, node, handle);
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);

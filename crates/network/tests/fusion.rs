@@ -41,6 +41,8 @@ struct Plan {
     /// From, to (modulo the number of hosts), bytes, gap before it.
     packets: Vec<(usize, usize, u32, u64)>,
     echo_bytes: Option<u32>,
+    /// Longest time that hosts take before sending.
+    processing_ns: Option<u64>,
     end_ns: u64,
 }
 
@@ -92,6 +94,10 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
     world.echo_bytes = plan.echo_bytes;
     world.declare(&mut network);
     network.finish();
+    for (limit, host) in plan.processing_ns.into_iter().flat_map(|limit| hosts.iter().map(move |host| (limit, host))) {
+        let stream = Stream::new(plan.seed, &format!("{host}"), "processing");
+        network.set_processing_jitter(*host, Duration::from_nanos(limit), stream);
+    }
     let end = Instant::from_nanos(plan.end_ns);
     network.run(&mut world, end, end);
     (network, world)
@@ -202,15 +208,17 @@ fn plan() -> impl Strategy<Value = Plan> {
         prop::collection::vec(properties, 1..6),
         prop::collection::vec(packet, 1..80),
         prop::option::of(Just(48u32)),
+        prop::option::weighted(0.4, prop_oneof![Just(0u64), 0u64..3_000_000]),
         prop_oneof![Just(1u64 << 62), 0u64..60_000_000],
     )
-        .prop_map(|(seed, parents, hosts, links, packets, echo_bytes, end_ns)| Plan {
+        .prop_map(|(seed, parents, hosts, links, packets, echo_bytes, processing_ns, end_ns)| Plan {
             seed,
             parents,
             hosts,
             links,
             packets,
             echo_bytes,
+            processing_ns,
             end_ns,
         })
 }
@@ -260,6 +268,7 @@ fn chain(routers: usize) -> Plan {
         }],
         packets: vec![(0, 1, 998, 0); 10],
         echo_bytes: None,
+        processing_ns: None,
         end_ns: 1 << 62,
     }
 }
@@ -273,6 +282,17 @@ fn a_chain_costs_one_event_per_packet_when_computed_at_once_and_one_per_hop_othe
     // The last packet: nine before it on the first link, then 1 ms and 1 ms of propagation on each of five.
     let times = simulate(&plan, true).1.received.into_iter().map(|(_, _, at)| at.as_nanos()).max();
     assert_eq!(times, Some(19_000_000));
+}
+
+#[test]
+fn the_time_that_a_host_takes_costs_no_event_when_computed_at_once() {
+    // As above; hop by hop each packet also waits for an event of its host.
+    let plan = Plan { processing_ns: Some(1_000_000), ..chain(4) };
+    assert_eq!(simulate(&plan, true).0.events(), 10 + 10);
+    assert_eq!(simulate(&plan, false).0.events(), 10 + 10 + 50);
+    let (observed, _) =
+        simulate(&Plan { links: vec![Properties { observed: true, ..plan.links[0].clone() }], ..plan }, true);
+    assert_eq!(observed.events(), 10 + 10 + 50);
 }
 
 #[test]
