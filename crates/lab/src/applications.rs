@@ -2,12 +2,12 @@
 
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, TmixTrace, TmixWorkload, Workload};
-use fullpipe_tmix::{Indexed, Scheduled, Synthetic};
+use fullpipe_tmix::{Indexed, Synthetic};
 use fullpipe_units::{Duration, Instant, Stream};
 use fullpipe_workload::{
     Application, BoxedTrace, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets,
-    PoissonTransfers, PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, Sink, TmixAcceptor,
-    TmixInitiator, TmixOptions, Transfer, Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
+    PoissonTransfers, PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, SharedTrace, Sink,
+    TmixAcceptor, TmixInitiator, TmixOptions, Transfer, Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
 };
 
 /// What a flow's payload is, where the content matters.
@@ -15,17 +15,13 @@ pub(crate) fn content(described: &Flow, seed: u64) -> Content {
     Content::new(Stream::new(seed, &described.name, "content"))
 }
 
-/// The connections of a trace for a run of this seed. Each end has its own: they are made as they are needed.
-fn connections(
-    tmix: &TmixWorkload,
-    seed: u64,
-    duration: Duration,
-) -> Result<Scheduled<BoxedTrace>, fullpipe_tmix::Error> {
+/// The connections of a trace for a run of this seed, made as they are needed.
+fn connections(tmix: &TmixWorkload, seed: u64, duration: Duration) -> Result<SharedTrace, fullpipe_tmix::Error> {
     let trace: BoxedTrace = match &tmix.trace {
         TmixTrace::Synthetic { name, seed } => Box::new(Synthetic::new(*seed, name, tmix.trace_length)?),
         TmixTrace::File(path) => Box::new(Indexed::open(path, false)?),
     };
-    tmix.schedule(seed, duration).stream(trace)
+    Ok(SharedTrace::new(tmix.schedule(seed, duration).stream(trace)?))
 }
 
 /// Initiator and acceptor of a flow. `over_stream`: whether it runs over TCP; `closes`: whether a mere receiver closes its
@@ -81,12 +77,12 @@ pub(crate) fn pair(
         Workload::Tmix(tmix) => {
             let start = Instant::ZERO.saturating_add(described.start);
             let duration = scenario.duration.saturating_sub(described.start);
-            let connections = || connections(tmix, seed, duration).map_err(|error| Invalid(error.to_string()));
+            let connections = connections(tmix, seed, duration).map_err(|error| Invalid(error.to_string()))?;
             let measured_from = Instant::ZERO.saturating_add(scenario.measurement.from);
             let options = TmixOptions { measured_from, ..tmix.options };
             return Ok([
-                Box::new(TmixInitiator::new(connections()?, options, start)),
-                Box::new(TmixAcceptor::new(connections()?, options, start)),
+                Box::new(TmixInitiator::new(connections.clone(), options, start)),
+                Box::new(TmixAcceptor::new(connections, options, start)),
             ]);
         }
         Workload::Gaming(spec) => {

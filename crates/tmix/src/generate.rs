@@ -119,6 +119,12 @@ impl Synthetic {
 
     /// The connections that start in one second, in order of start.
     pub fn second(&self, second: u64) -> Vec<ConnectionVector> {
+        self.part_of_second(second, Duration::ZERO, Duration::MAX)
+    }
+
+    /// Those of them that start in [`from`, `to`). A bin of a shuffle begins and ends within seconds, of which another bin
+    /// has the rest: for connections that are not asked for, random numbers are drawn but no values made of them.
+    fn part_of_second(&self, second: u64, from: Duration, to: Duration) -> Vec<ConnectionVector> {
         let mut random = Stream::new(self.seed, &self.name, &format!("tmix second {second}"));
         // Each trace at another phase, so that they do not all have their extra connection in the same second.
         let until =
@@ -132,7 +138,11 @@ impl Synthetic {
         let mut connections = Vec::with_capacity(count);
         for (number, (start, plan)) in starts.iter().zip(plans).enumerate() {
             let ids = [self.rank as u64 + 1, first + number as u64];
-            connections.push(self.connection(&mut random, *start, ids, &plan, &mut sizes));
+            sizes.wanted = (from..to).contains(&Duration::from_micros(*start));
+            let connection = self.connection(&mut random, *start, ids, &plan, &mut sizes);
+            if sizes.wanted {
+                connections.push(connection);
+            }
         }
         connections
     }
@@ -165,7 +175,7 @@ impl Synthetic {
             ids,
             mss_bytes: Some(PerSide { initiator: mss, acceptor: mss }),
             window_bytes: Some(window),
-            rtt: Some(whole_micros(ROUND_TRIP.at(rank))),
+            rtt: Some(sizes.time(&ROUND_TRIP, rank)),
             loss: Some(loss),
             body: if plan.concurrent { apart(random, &plan.sides, sizes) } else { in_turn(random, &plan.sides, sizes) },
         }
@@ -186,8 +196,7 @@ impl Trace for Synthetic {
         let second = SECOND_US * 1000;
         let mut found = Vec::new();
         for index in from.as_nanos() / second..to.as_nanos().div_ceil(second) {
-            let connections = self.second(index);
-            found.extend(connections.into_iter().filter(|one| from <= one.start && one.start < to));
+            found.extend(self.part_of_second(index, from, to));
         }
         Ok(found)
     }
@@ -225,6 +234,8 @@ fn plan(random: &mut Stream, rank: f64) -> Plan {
 /// Sizes of all units of a second, dealt from strata.
 struct Sizes {
     left: PerSide<std::vec::IntoIter<f64>>,
+    /// Whether the present connection's values are asked for; else any value does.
+    wanted: bool,
 }
 
 impl Sizes {
@@ -238,13 +249,22 @@ impl Sizes {
             }
             strata_by_rank(random, &keys).into_iter()
         };
-        Sizes { left: PerSide { initiator: deal(Side::Initiator), acceptor: deal(Side::Acceptor) } }
+        Sizes { left: PerSide { initiator: deal(Side::Initiator), acceptor: deal(Side::Acceptor) }, wanted: true }
+    }
+
+    /// The time at a probability.
+    fn time(&self, quantiles: &Quantiles, probability: f64) -> Duration {
+        if self.wanted { whole_micros(quantiles.at(probability)) } else { Duration::ZERO }
+    }
+
+    fn send_wait(&self, random: &mut Stream) -> Duration {
+        self.time(&SEND_WAIT, random.uniform())
     }
 
     fn next(&mut self, side: Side) -> u64 {
         let quantiles = if side == Side::Initiator { &INITIATOR_BYTES } else { &ACCEPTOR_BYTES };
         let probability = self.left.get_mut(side).next().expect("one was dealt for each unit");
-        quantiles.at(probability).round() as u64
+        if self.wanted { quantiles.at(probability).round() as u64 } else { 0 }
     }
 }
 
@@ -254,13 +274,13 @@ fn in_turn(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]>
     for side in sides {
         let (send_wait, receive_wait) = match body.last() {
             None => (Duration::ZERO, Duration::ZERO),
-            Some(before) if before.side == *side => (send_wait(random), Duration::ZERO),
-            Some(_) => (Duration::ZERO, whole_micros(RECEIVE_WAIT.draw(random))),
+            Some(before) if before.side == *side => (sizes.send_wait(random), Duration::ZERO),
+            Some(_) => (Duration::ZERO, sizes.time(&RECEIVE_WAIT, random.uniform())),
         };
         body.push(Adu { side: *side, send_wait, receive_wait, size_bytes: sizes.next(*side) });
     }
     if let Some(last) = body.last() {
-        body.push(close(random, last.side));
+        body.push(close(random, last.side, sizes));
     }
     body.into()
 }
@@ -271,19 +291,15 @@ fn apart(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
     let mut body = Vec::with_capacity(sides.len() + 2);
     for side in sides {
         let first = !std::mem::replace(begun.get_mut(*side), true);
-        let send_wait = if first { Duration::ZERO } else { send_wait(random) };
+        let send_wait = if first { Duration::ZERO } else { sizes.send_wait(random) };
         body.push(Adu { side: *side, send_wait, receive_wait: Duration::ZERO, size_bytes: sizes.next(*side) });
     }
-    body.extend([close(random, Side::Initiator), close(random, Side::Acceptor)]);
+    body.extend([close(random, Side::Initiator, sizes), close(random, Side::Acceptor, sizes)]);
     body.into()
 }
 
-fn close(random: &mut Stream, side: Side) -> Adu {
-    Adu { side, send_wait: send_wait(random), receive_wait: Duration::ZERO, size_bytes: 0 }
-}
-
-fn send_wait(random: &mut Stream) -> Duration {
-    whole_micros(SEND_WAIT.draw(random))
+fn close(random: &mut Stream, side: Side, sizes: &Sizes) -> Adu {
+    Adu { side, send_wait: sizes.send_wait(random), receive_wait: Duration::ZERO, size_bytes: 0 }
 }
 
 fn window(random: &mut Stream) -> u64 {

@@ -45,11 +45,6 @@ impl Quantiles {
         let cut = 1.0 - math::pow(low / most, index);
         (low * math::pow(1.0 - probability * cut, -1.0 / index)).min(most)
     }
-
-    /// A random value.
-    pub(crate) fn draw(&self, random: &mut Stream) -> f64 {
-        self.at(random.uniform())
-    }
 }
 
 /// `count` probabilities, one in each of as many equal strata, in random order: each by itself is uniform, and their

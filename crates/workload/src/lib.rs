@@ -41,7 +41,7 @@ pub use poisson::{
 };
 pub use request_response::{ConnectionUse, RequestResponseClient, RequestResponseServer, RequestResponseSpec};
 pub use sink::Sink;
-pub use tmix::{BoxedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
+pub use tmix::{BoxedTrace, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
 pub use transfers::{Transfer, Transfers};
 pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
 pub use video_cbr::{VideoCbr, VideoCbrSpec};

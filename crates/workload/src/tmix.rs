@@ -8,17 +8,19 @@
 //! that has nothing more to write closes when the other has.
 //!
 //! Both ends know the trace, as the hosts of a testbed do: the initiator opens connection number n at its time, the
-//! acceptor looks up what the n-th is to do. A trace that cannot be read any more (its file was changed) ends there, and
+//! acceptor looks up what the n-th is to do. Each connection is read or made once for both. A trace that cannot be read any more (its file was changed) ends there, and
 //! `trace_broken` says so.
 //!
 //! What the initiator tells of an exchange is its response time: from the first byte of its request to the last of the
 //! answer, without the acceptor's own wait.
 
 use crate::application::{self, Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
-use fullpipe_tmix::{Adu, ConnectionVector, Scheduled, Side, Trace};
+use fullpipe_tmix::{Adu, ConnectionVector, PerSide, Scheduled, Side, Trace};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A trace that can move to where the run is.
 pub type BoxedTrace = Box<dyn Trace + Send>;
@@ -48,12 +50,59 @@ const CLASSES: [(u64, [&str; 4]); 5] = [
     (u64::MAX, ["responses_above", "mean_response_above_s", "median_response_above_s", "p95_response_above_s"]),
 ];
 
-/// The connections of a trace, as far as they have been asked for.
-struct Source {
+/// The connections of a trace for both ends of a flow: each is made when the first of them asks for it, and kept until the
+/// other has it too.
+#[derive(Clone)]
+pub struct SharedTrace(Arc<Mutex<Reel>>);
+
+struct Reel {
     connections: Scheduled<BoxedTrace>,
+    /// Those that one end has and the other has not.
+    kept: VecDeque<ConnectionVector>,
+    /// Connections that initiator and acceptor have.
+    taken: PerSide<u64>,
+    broken: bool,
+}
+
+impl SharedTrace {
+    /// For the two ends of one flow.
+    pub fn new(connections: Scheduled<BoxedTrace>) -> Self {
+        let reel = Reel { connections, kept: VecDeque::new(), taken: PerSide::default(), broken: false };
+        SharedTrace(Arc::new(Mutex::new(reel)))
+    }
+
+    fn reel(&self) -> MutexGuard<'_, Reel> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reel {
+    /// The next connection of one end.
+    fn next(&mut self, side: Side) -> Option<ConnectionVector> {
+        let behind = self.taken.get(side) < self.taken.get(side.other());
+        let connection = if behind {
+            self.kept.pop_front()?
+        } else {
+            match self.connections.next()? {
+                Ok(connection) => self.kept.push_back(connection),
+                Err(_) => {
+                    self.broken = true;
+                    return None;
+                }
+            }
+            self.kept.back()?.clone()
+        };
+        *self.taken.get_mut(side) += 1;
+        Some(connection)
+    }
+}
+
+/// The connections of a trace, as far as one end has asked for them.
+struct Source {
+    connections: SharedTrace,
+    side: Side,
     options: TmixOptions,
     start: Instant,
-    broken: bool,
 }
 
 impl std::fmt::Debug for Source {
@@ -64,18 +113,11 @@ impl std::fmt::Debug for Source {
 
 impl Source {
     fn next(&mut self) -> Option<ConnectionVector> {
-        match self.connections.next()? {
-            Ok(mut connection) => {
-                if self.options.padded {
-                    pad(&mut connection);
-                }
-                Some(connection)
-            }
-            Err(_) => {
-                self.broken = true;
-                None
-            }
+        let mut connection = self.connections.reel().next(self.side)?;
+        if self.options.padded {
+            pad(&mut connection);
         }
+        Some(connection)
     }
 }
 
@@ -119,7 +161,7 @@ struct Player {
 /// What a player wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// To be called when more has come or can be written.
+    /// To be called when more has come or can be written, or at a time that it has asked for before.
     Wait,
     /// To be called at this time.
     At(Instant),
@@ -166,13 +208,14 @@ impl Player {
                 return Step::Wait;
             }
             let adu = self.body[self.next];
-            if self.due.is_never() {
+            let known = !self.due.is_never();
+            if !known {
                 let after_receipt = self.sequential && adu.send_wait.is_zero();
                 let since = if after_receipt { self.received_at.max(self.written_at) } else { self.written_at };
                 self.due = since.saturating_add(adu.send_wait).saturating_add(adu.receive_wait);
             }
             if io.now() < self.due {
-                return Step::At(self.due);
+                return if known { Step::Wait } else { Step::At(self.due) };
             }
             self.due = Instant::NEVER;
             self.next += 1;
@@ -238,12 +281,41 @@ impl Player {
     }
 }
 
+/// The players of one end, by stream: streams have small numbers, which are used again.
+#[derive(Debug, Default)]
+struct Players {
+    by_stream: Vec<Option<Box<Player>>>,
+    count: usize,
+}
+
+impl Players {
+    #[inline]
+    fn get_mut(&mut self, id: StreamId) -> Option<&mut Player> {
+        self.by_stream.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    fn insert(&mut self, id: StreamId, player: Player) {
+        let index = id.0 as usize;
+        if index >= self.by_stream.len() {
+            self.by_stream.resize_with(index + 1, || None);
+        }
+        let before = self.by_stream[index].replace(Box::new(player));
+        self.count += usize::from(before.is_none());
+    }
+
+    fn remove(&mut self, id: StreamId) -> Option<Box<Player>> {
+        let player = self.by_stream.get_mut(id.0 as usize)?.take()?;
+        self.count -= 1;
+        Some(player)
+    }
+}
+
 /// What both ends count.
 #[derive(Debug, Default)]
 struct Table {
-    players: BTreeMap<StreamId, Player>,
-    /// Units that are due, by time.
-    due: BTreeSet<(Instant, StreamId)>,
+    players: Players,
+    /// Units that are due, by time. Those of connections that were broken off stay until then.
+    due: BinaryHeap<Reverse<(Instant, StreamId)>>,
     finished: u64,
     broken_off: u64,
     /// Whether completions are kept.
@@ -258,18 +330,21 @@ struct Table {
 
 impl Table {
     fn go_on(&mut self, id: StreamId, io: &mut dyn Io) {
-        let Some(player) = self.players.get_mut(&id) else { return };
+        let Some(player) = self.players.get_mut(id) else { return };
         if let Step::At(at) = player.go_on(id, io) {
-            self.due.insert((at, id));
+            self.due.push(Reverse((at, id)));
         }
     }
 
     fn go_on_with_all_due(&mut self, io: &mut dyn Io) {
-        while let Some(&(at, id)) = self.due.first()
+        while let Some(&Reverse((at, id))) = self.due.peek()
             && at <= io.now()
         {
-            self.due.remove(&(at, id));
-            self.go_on(id, io);
+            self.due.pop();
+            // The stream may be another's by now, or what was due done with.
+            if self.players.get_mut(id).is_some_and(|player| player.due == at) {
+                self.go_on(id, io);
+            }
         }
     }
 
@@ -279,14 +354,13 @@ impl Table {
             Event::Readable => self.read(id, io),
             Event::PeerFinished => {
                 self.read(id, io);
-                if let Some(player) = self.players.get_mut(&id) {
+                if let Some(player) = self.players.get_mut(id) {
                     player.peer_finished = true;
                 }
                 self.go_on(id, io);
             }
             Event::Closed(_) => {
-                if let Some(player) = self.players.remove(&id) {
-                    self.due.remove(&(player.due, id));
+                if let Some(player) = self.players.remove(id) {
                     let whole = player.closed && player.next == player.body.len();
                     *if whole { &mut self.finished } else { &mut self.broken_off } += 1;
                 }
@@ -297,7 +371,7 @@ impl Table {
     fn read(&mut self, id: StreamId, io: &mut dyn Io) {
         let bytes = application::read_length(id, u64::MAX, io);
         let now = io.now();
-        let Some(player) = self.players.get_mut(&id).filter(|_| bytes > 0) else { return };
+        let Some(player) = self.players.get_mut(id).filter(|_| bytes > 0) else { return };
         let measured_from = self.measured_from;
         if let Some(completion) = player.receive(now, bytes).filter(|completion| completion.started >= measured_from) {
             let class = CLASSES.iter().position(|class| completion.bytes <= class.0).unwrap_or_default();
@@ -312,7 +386,7 @@ impl Table {
     }
 
     fn next_due(&self) -> Instant {
-        self.due.first().map_or(Instant::NEVER, |due| due.0)
+        self.due.peek().map_or(Instant::NEVER, |Reverse((at, _))| *at)
     }
 }
 
@@ -328,8 +402,8 @@ pub struct TmixInitiator {
 
 impl TmixInitiator {
     /// The initiators of a trace's connections, for a flow that starts at `start`.
-    pub fn new(connections: Scheduled<BoxedTrace>, options: TmixOptions, start: Instant) -> Self {
-        let source = Source { connections, options, start, broken: false };
+    pub fn new(connections: SharedTrace, options: TmixOptions, start: Instant) -> Self {
+        let source = Source { connections, side: Side::Initiator, options, start };
         let (exchanges, measured_from) = (options.exchanges, options.measured_from);
         let table = Table { exchanges, measured_from, ..Table::default() };
         TmixInitiator { source, table, next: None, opened: 0 }
@@ -400,8 +474,8 @@ impl Application for TmixInitiator {
             count("connections_begun", self.opened),
             count("connections_finished", self.table.finished),
             count("connections_broken_off", self.table.broken_off),
-            count("connections_open", self.table.players.len() as u64),
-            count("trace_broken", u64::from(self.source.broken)),
+            count("connections_open", self.table.players.count as u64),
+            count("trace_broken", u64::from(self.source.connections.reel().broken)),
         ];
         for (times, (_, names)) in self.table.responses.iter().zip(CLASSES) {
             figures.extend(response_figures(times, names));
@@ -433,8 +507,8 @@ pub struct TmixAcceptor {
 
 impl TmixAcceptor {
     /// The acceptors of the same connections.
-    pub fn new(connections: Scheduled<BoxedTrace>, options: TmixOptions, start: Instant) -> Self {
-        let source = Source { connections, options, start, broken: false };
+    pub fn new(connections: SharedTrace, options: TmixOptions, start: Instant) -> Self {
+        let source = Source { connections, side: Side::Acceptor, options, start };
         TmixAcceptor { source, table: Table::default(), awaited: BTreeMap::new(), taken: 0 }
     }
 

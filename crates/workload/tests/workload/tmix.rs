@@ -6,7 +6,7 @@ use fullpipe_tmix::{
 };
 use fullpipe_transport::CloseReason;
 use fullpipe_units::{Duration, Instant, Rate};
-use fullpipe_workload::{Application, BoxedTrace, Figure, TmixAcceptor, TmixInitiator, TmixOptions};
+use fullpipe_workload::{Application, BoxedTrace, Figure, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
 
 use Side::{Acceptor as A, Initiator as I};
 
@@ -50,9 +50,10 @@ fn schedule(trace: BoxedTrace) -> Scheduled<BoxedTrace> {
 }
 
 fn pair(trace: &dyn Fn() -> BoxedTrace, options: TmixOptions) -> (TmixInitiator, TmixAcceptor) {
+    let connections = SharedTrace::new(schedule(trace()));
     (
-        TmixInitiator::new(schedule(trace()), options, Instant::ZERO),
-        TmixAcceptor::new(schedule(trace()), options, Instant::ZERO),
+        TmixInitiator::new(connections.clone(), options, Instant::ZERO),
+        TmixAcceptor::new(connections, options, Instant::ZERO),
     )
 }
 
