@@ -569,11 +569,12 @@ impl Core {
         wake.slot.arm(&mut network.calendar, EventId::new(EventClass::Application, application), at);
     }
 
-    /// A random number of one end of a conversation, for one purpose.
-    fn draw(&self, conversation: usize, end: &str, purpose: &str) -> u64 {
+    /// What one end of a conversation draws: its initial sequence number and the seed of its congestion control.
+    fn draw(&self, conversation: usize, end: &str) -> (u32, u64) {
         let Conversation { flow, number, .. } = &self.conversations[conversation];
-        let name = &self.scenario.flows[*flow as usize].name;
-        fullpipe_units::Stream::new(self.scenario.seed, &format!("{name} conversation {number} {end}"), purpose).bits()
+        let name = format!("{} conversation {number} {end}", self.scenario.flows[*flow as usize].name);
+        let draw = |purpose| fullpipe_units::Stream::new(self.scenario.seed, &name, purpose).bits();
+        (draw("initial-sequence") as u32, draw("congestion"))
     }
 
     /// The active side of a new conversation of a flow.
@@ -592,15 +593,16 @@ impl Core {
             }
             conversation
         };
-        let initial_sequence = self.draw(conversation, "initiator", "initial-sequence") as u32;
-        let seed = self.draw(conversation, "initiator", "congestion");
+        let (initial_sequence, seed) = self.draw(conversation, "initiator");
         let Some(tcp) = &mut self.flows[flow as usize].tcp else { return NONE };
         let control = tcp.controller(seed, opened, true);
-        let connection = Connection::client(tcp.config(options, 0), control, initial_sequence, network.now());
+        let mut connection = Connection::client(tcp.config(options, 0), control, initial_sequence, network.now());
         if *options != OpenOptions::default() {
             self.options.insert(conversation as u32, *options);
         }
-        let mut connection = self.with_fast_open_entry(connection, flow);
+        if connection.config().fast_open {
+            self.set_fast_open_entry(&mut connection, flow);
+        }
         let described = &self.flows[flow as usize];
         let settings = described.tcp.as_ref().and_then(|tcp| tcp.tls);
         let mut tls = settings.map(|settings| Box::new(Session::client(settings)));
@@ -629,12 +631,10 @@ impl Core {
         Cookie::new(&fullpipe_units::Stream::new(self.scenario.seed, &name, "fast-open").bits().to_be_bytes())
     }
 
-    /// A client's connection with what it remembers of the server.
-    fn with_fast_open_entry(&self, mut connection: Connection, flow: u32) -> Connection {
+    /// Tells a client's connection what it remembers of the server.
+    #[cold]
+    fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
         let Flow { from, to, tcp, .. } = &self.flows[flow as usize];
-        if !connection.config().fast_open {
-            return connection;
-        }
         let known = tcp.as_ref().is_some_and(|tcp| tcp.fast_open_known);
         let assumed = || {
             let cookie = self.fast_open_cookie(*from, *to).filter(|_| known)?;
@@ -643,7 +643,6 @@ impl Core {
         if let Some(entry) = self.fast_open.get(&(*from, *to)).copied().or_else(assumed) {
             connection.set_fast_open_entry(entry);
         }
-        connection
     }
 
     /// A client remembers what the server granted.
@@ -677,8 +676,7 @@ impl Core {
         if described == UNDESCRIBED {
             return None;
         }
-        let initial_sequence = self.draw(conversation, "acceptor", "initial-sequence") as u32;
-        let seed = self.draw(conversation, "acceptor", "congestion");
+        let (initial_sequence, seed) = self.draw(conversation, "acceptor");
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
         let tcp = self.flows[described as usize].tcp.as_mut()?;
         let control = tcp.controller(seed, number, false);

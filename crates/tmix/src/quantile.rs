@@ -57,12 +57,13 @@ pub(crate) fn strata(random: &mut Stream, count: usize) -> Vec<f64> {
     drawn
 }
 
-/// As [`strata`], but in the order of keys: the greatest key gets the highest stratum.
+/// As [`strata`], but in the order of keys, from 0 up: the greatest key gets the highest stratum.
 pub(crate) fn strata_by_rank(random: &mut Stream, keys: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by(|one, other| keys[*one].total_cmp(&keys[*other]));
+    // Keys are not negative, so their bits are in their order; of equal ones the earlier comes first.
+    let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(place, key)| (key.to_bits(), place)).collect();
+    order.sort_unstable();
     let mut drawn = vec![0.0; keys.len()];
-    for (stratum, place) in order.into_iter().enumerate() {
+    for (stratum, (_, place)) in order.into_iter().enumerate() {
         drawn[place] = (stratum as f64 + random.uniform()) / keys.len() as f64;
     }
     drawn

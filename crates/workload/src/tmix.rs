@@ -131,32 +131,39 @@ fn pad(connection: &mut ConnectionVector) {
     }
 }
 
-/// One side of one connection.
+/// One side of one connection. With thousands of them each segment that comes finds its player out of the cache, so what it
+/// touches comes first and fills one line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Player {
     side: Side,
     sequential: bool,
+    closed: bool,
+    peer_finished: bool,
+    /// Whether there is a unit of our own at or after `next`; known as long as that has not moved on.
+    own: Option<bool>,
+    /// What of the present unit is still to be written.
+    unwritten_bytes: u64,
+    received_bytes: u64,
+    /// What must have come before the unit looked at next.
+    expected_bytes: u64,
+    /// When the last of `received_bytes` came.
+    received_at: Instant,
+    /// When the next unit is due; [`Instant::NEVER`] while that is not known.
+    due: Instant,
+    /// When the unit before was written whole.
+    written_at: Instant,
+    // Second line.
     body: Box<[Adu]>,
     /// The unit looked at next.
     next: usize,
-    /// What must have come before it.
-    expected_bytes: u64,
-    received_bytes: u64,
-    /// When the last of `received_bytes` came.
-    received_at: Instant,
-    /// What of the present unit is still to be written.
-    unwritten_bytes: u64,
-    /// When the unit before was written whole.
-    written_at: Instant,
-    /// When the next unit is due; [`Instant::NEVER`] while that is not known.
-    due: Instant,
-    closed: bool,
-    peer_finished: bool,
     /// The exchange that is going on, at the initiator: its beginning, without the acceptor's wait.
     asked_at: Option<Instant>,
     /// Bytes that had come when it began.
     asked_after_bytes: u64,
 }
+
+const _: () = assert!(size_of::<Option<Player>>() == 128, "a player fills two cache lines");
 
 /// What a player wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,16 +179,17 @@ impl Player {
         Player {
             side,
             sequential: connection.is_sequential(),
-            body: connection.body,
-            next: 0,
-            expected_bytes: 0,
-            received_bytes: 0,
-            received_at: now,
-            unwritten_bytes: 0,
-            written_at: now,
-            due: Instant::NEVER,
             closed: false,
             peer_finished: false,
+            own: None,
+            unwritten_bytes: 0,
+            received_bytes: 0,
+            expected_bytes: 0,
+            received_at: now,
+            due: Instant::NEVER,
+            written_at: now,
+            body: connection.body,
+            next: 0,
             asked_at: None,
             asked_after_bytes: 0,
         }
@@ -219,6 +227,7 @@ impl Player {
             }
             self.due = Instant::NEVER;
             self.next += 1;
+            self.own = None;
             if adu.is_close() {
                 self.close(id, io);
             } else if !self.closed {
@@ -229,15 +238,23 @@ impl Player {
     }
 
     /// Passes over the other side's units to the next one of our own. Returns whether there is one.
+    #[inline]
     fn find_own(&mut self) -> bool {
-        while let Some(adu) = self.body.get(self.next) {
-            if adu.side == self.side {
-                return true;
-            }
+        match self.own {
+            Some(found) => found,
+            None => self.look_for_own(),
+        }
+    }
+
+    #[inline(never)]
+    fn look_for_own(&mut self) -> bool {
+        while let Some(adu) = self.body.get(self.next).filter(|adu| adu.side != self.side) {
             self.expected_bytes += adu.size_bytes;
             self.next += 1;
         }
-        false
+        let found = self.next < self.body.len();
+        self.own = Some(found);
+        found
     }
 
     fn close(&mut self, id: StreamId, io: &mut dyn Io) {
@@ -281,32 +298,50 @@ impl Player {
     }
 }
 
-/// The players of one end, by stream: streams have small numbers, which are used again.
+/// The players of one end, found by stream: streams have small numbers, which are used again.
 #[derive(Debug, Default)]
 struct Players {
-    by_stream: Vec<Option<Box<Player>>>,
-    count: usize,
+    /// By stream: a place in `players`, counted from 1; 0 if there is none.
+    places: Vec<u32>,
+    players: Vec<Option<Player>>,
+    /// Places of nobody, counted from 1.
+    free: Vec<u32>,
 }
 
 impl Players {
     #[inline]
     fn get_mut(&mut self, id: StreamId) -> Option<&mut Player> {
-        self.by_stream.get_mut(id.0 as usize)?.as_deref_mut()
+        let place = *self.places.get(id.0 as usize)?;
+        self.players.get_mut(place.checked_sub(1)? as usize)?.as_mut()
     }
 
     fn insert(&mut self, id: StreamId, player: Player) {
+        self.remove(id);
         let index = id.0 as usize;
-        if index >= self.by_stream.len() {
-            self.by_stream.resize_with(index + 1, || None);
+        if index >= self.places.len() {
+            self.places.resize(index + 1, 0);
         }
-        let before = self.by_stream[index].replace(Box::new(player));
-        self.count += usize::from(before.is_none());
+        self.places[index] = match self.free.pop() {
+            Some(place) => {
+                self.players[place as usize - 1] = Some(player);
+                place
+            }
+            None => {
+                self.players.push(Some(player));
+                self.players.len() as u32
+            }
+        };
     }
 
-    fn remove(&mut self, id: StreamId) -> Option<Box<Player>> {
-        let player = self.by_stream.get_mut(id.0 as usize)?.take()?;
-        self.count -= 1;
-        Some(player)
+    fn remove(&mut self, id: StreamId) -> Option<Player> {
+        let place = std::mem::take(self.places.get_mut(id.0 as usize)?);
+        let player = self.players.get_mut(place.checked_sub(1)? as usize)?.take();
+        self.free.push(place);
+        player
+    }
+
+    fn count(&self) -> usize {
+        self.players.len() - self.free.len()
     }
 }
 
@@ -474,7 +509,7 @@ impl Application for TmixInitiator {
             count("connections_begun", self.opened),
             count("connections_finished", self.table.finished),
             count("connections_broken_off", self.table.broken_off),
-            count("connections_open", self.table.players.count as u64),
+            count("connections_open", self.table.players.count() as u64),
             count("trace_broken", u64::from(self.source.connections.reel().broken)),
         ];
         for (times, (_, names)) in self.table.responses.iter().zip(CLASSES) {
