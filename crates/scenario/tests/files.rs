@@ -598,6 +598,10 @@ fn overrides_reach_every_kind_of_place() {
     assert_ne!(link(&scenario, "uplink").delay, Duration::from_millis(3));
     assert_eq!(link(&scenario, "uplink").rate, Rate::from_megabits_per_second(1));
     assert!(scenario.flows.iter().all(|flow| flow.start == Duration::from_secs(1)));
+    // A key may come before the one that decides whether there is such a key.
+    let scenario =
+        set(&["flow.0.payload=99", "flow.0.interval=1ms", "flow.0.workload=constant-rate", "flow.0.tcp.nagle=true"]);
+    assert!(matches!(scenario.flows[0].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
     // The later of two wins.
     assert_eq!(set(&["duration=5s", "duration=6s"]).duration, Duration::from_secs(6));
 }

@@ -137,6 +137,9 @@ pub(crate) struct FindTargetArguments {
     /// A run has at least so many bins
     #[arg(long)]
     pub(crate) minimum_bins: Option<usize>,
+    /// The part by which halves and thirds of a steady run may differ [default: 0.05]
+    #[arg(long, value_name = "FRACTION")]
+    pub(crate) balance_tolerance: Option<f64>,
     /// Seed of the shuffle
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

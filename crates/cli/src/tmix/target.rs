@@ -21,6 +21,13 @@ pub(super) fn find_target(arguments: &FindTargetArguments) -> Result<(), Failure
     suite.direction = arguments.direction.into();
     suite.bin = arguments.bin.unwrap_or(suite.bin);
     suite.minimum_bins = arguments.minimum_bins.unwrap_or(suite.minimum_bins);
+    suite.balance_tolerance = arguments.balance_tolerance.unwrap_or(suite.balance_tolerance);
+    if !(0.001..=1.0).contains(&suite.balance_tolerance) {
+        return Err(Failure::usage(format!(
+            "--balance-tolerance: expected a fraction from 0.001 to 1, such as 0.05, found {}",
+            suite.balance_tolerance
+        )));
+    }
     let mut traces: Vec<Box<dyn Trace>> = if arguments.traces.is_empty() {
         let synthetic = Synthetic::suite(arguments.trace_seed, generate::LENGTH);
         synthetic.into_iter().map(|trace| Box::new(trace) as Box<dyn Trace>).collect()
@@ -46,6 +53,7 @@ fn print(plan: &Plan, json_wanted: bool) {
         "bin_s": seconds(schedule.bin),
         "prefill_t_s": seconds(schedule.prefill.time),
         "prefill_si_s": seconds(schedule.prefill.interval),
+        "prefill_share_bps": schedule.prefill.share_bps.round(),
         "warmup_s": seconds(plan.warmup),
         "test_s": seconds(plan.test),
         "load": plan.load,

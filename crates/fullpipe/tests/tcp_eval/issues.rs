@@ -14,7 +14,7 @@ fn network(name: &str) -> Simulation {
 }
 
 /// The access link at 60 %: what the study says.
-fn access_link() -> Simulation {
+pub(crate) fn access_link() -> Simulation {
     network("access-link")
         .set("flow.*.workload", "tmix")
         .set("flow.*.scale", 5.155271722093067)

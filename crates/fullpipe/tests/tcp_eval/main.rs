@@ -3,3 +3,4 @@
 
 mod issues;
 mod targets;
+mod traces;

@@ -6,18 +6,32 @@ use super::walk::{unknown_key, with_article};
 use super::{Kind, Table, Variant};
 use crate::pattern;
 
-/// Applies the overrides in order and gives back what is wrong with their paths.
+/// Applies the overrides in order and gives back what is wrong with their paths. A key that another override's value
+/// decides about may be set before that one: what finds no place is tried again after the others.
 pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, overrides: &[Override]) -> Vec<Error> {
-    let mut errors = Vec::new();
-    for (index, set) in overrides.iter().enumerate() {
-        let place = Place::Set(index as u32);
-        let setter = Setter { sources, place, path: &set.path, value: Node::from_override(&set.value, place) };
-        let segments = segments(&set.path);
-        if let Err(error) = setter.in_table(schema, root, &segments) {
-            errors.push(*error);
+    let mut waiting: Vec<usize> = (0..overrides.len()).collect();
+    loop {
+        let mut errors = Vec::new();
+        let before = waiting.len();
+        waiting.retain(|&index| {
+            let (set, place) = (&overrides[index], Place::Set(index as u32));
+            let setter = Setter { sources, place, path: &set.path, value: Node::from_override(&set.value, place) };
+            // What finds no place must leave nothing behind.
+            let mut changed = root.clone();
+            let outcome = setter.in_table(schema, &mut changed, &segments(&set.path));
+            match outcome {
+                Ok(()) => *root = changed,
+                Err(error) => {
+                    errors.push(*error);
+                    return true;
+                }
+            }
+            false
+        });
+        if waiting.is_empty() || waiting.len() == before {
+            return errors;
         }
     }
-    errors
 }
 
 /// The parts of a dotted path; a part in quotation marks may contain dots.

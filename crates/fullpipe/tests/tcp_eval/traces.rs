@@ -1,0 +1,40 @@
+//! Traces from a folder are played as the synthetic ones are: written out and named by their folder they give the same run.
+
+use crate::issues::access_link;
+use fullpipe::tmix::{Format, Synthetic, generate, write};
+use fullpipe::units::Duration;
+
+#[test]
+fn a_folder_of_written_traces_gives_the_same_run() {
+    const SECONDS: u64 = 30;
+    let folder = std::env::temp_dir().join(format!("fullpipe-tcp-eval-{}-traces", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let endings = ["org", "orig", "alt", "cvec"];
+    let suite = Synthetic::suite(1, Duration::from_secs(SECONDS));
+    for (number, (trace, name)) in suite.iter().zip(generate::TRACES).enumerate() {
+        let (ending, format) =
+            (endings[number % 4], if number % 2 == 0 { Format::Original } else { Format::Alternate });
+        let mut text = Vec::new();
+        for connection in (0..SECONDS).flat_map(|second| trace.second(second)) {
+            write(&mut text, &connection, format, name).expect("memory takes it");
+        }
+        std::fs::write(folder.join(format!("{name}.{ending}")), text).expect("a file");
+    }
+    let rows = |from_folder: bool| {
+        let run =
+            access_link().set("flow.*.trace_length", format!("{SECONDS}s")).set("duration", "60s").set("probe", "[]");
+        let run = if from_folder { run.set("flow.*.folder", format!("'{}'", folder.display())) } else { run };
+        let outcome = run.run().expect("it runs");
+        let figures: Vec<String> = outcome.figure_rows().map(|row| format!("{:?}", row)).collect();
+        let flows: Vec<String> = outcome.flow_rows().map(|row| format!("{:?}", row)).collect();
+        (figures, flows)
+    };
+    let (synthetic, read) = (rows(false), rows(true));
+    std::fs::remove_dir_all(&folder).expect("it goes");
+    assert!(
+        synthetic.1.len() == 18 && synthetic.1.iter().all(|row| !row.contains("rx_packets: 0,")),
+        "{:?}",
+        synthetic.1
+    );
+    assert_eq!(read, synthetic);
+}
