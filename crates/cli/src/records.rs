@@ -1,6 +1,7 @@
 //! Commands that make or read records: `run`, `study`, `report`, `check`.
 
 use crate::arguments::{Common, RunArguments, StudyArguments};
+use crate::bench::seconds_of;
 use crate::exit::Failure;
 use crate::progress::Shown;
 use crate::sabotage;
@@ -10,6 +11,7 @@ use fullpipe::study::{
     self, Embedded, Files, Laboratory, ReplayLaboratory, ScenarioSource, Study, StudyError, VirtualLaboratory,
 };
 use fullpipe::{BUILD, embedded, scenario};
+use rustix::time::ClockId;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -195,6 +197,8 @@ fn make(
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
     }
+    let clocks = || [ClockId::Monotonic, ClockId::ProcessCPUTime].map(seconds_of);
+    let begun = clocks();
     let mut progress = Shown::new(common.quiet);
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
     progress.done();
@@ -211,7 +215,15 @@ fn make(
         print!("{}", table(&outcome));
     }
     if !common.quiet {
-        eprintln!("{} runs made, {} reused; records in {}", outcome.made, outcome.reused, folder.display());
+        let ended = clocks();
+        eprintln!(
+            "{} runs made, {} reused, in {:.1} s and {:.1} s of processor time; records in {}",
+            outcome.made,
+            outcome.reused,
+            ended[0] - begun[0],
+            ended[1] - begun[1],
+            folder.display()
+        );
         if let Some(built) = &built {
             eprintln!("report: {}", built.html.display());
         }

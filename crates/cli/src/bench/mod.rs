@@ -37,9 +37,14 @@ const LATER: [&str; 11] = [
 const MEASUREMENTS: usize = 5;
 const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
 
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+/// What a clock of this machine shows, in seconds.
+pub(crate) fn seconds_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn cpu_seconds() -> f64 {
+    seconds_of(ClockId::ProcessCPUTime)
 }
 
 /// Most memory that this process has held, in bytes; `None` where the system does not tell.
