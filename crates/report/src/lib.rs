@@ -1,8 +1,8 @@
 //! Tables, plots and the self-contained HTML report.
 //!
 //! [`build`] turns the records in a folder into `report.html` and `plots/*.svg`. It reads files only: `study.toml`,
-//! `results.csv`, `summary.csv`, `runs/KEY/{run.json,flows.csv,series.csv}`, for a study and for a single run alike.
-//! The same records give the same bytes. A missing or corrupt record is an error that names the file; nothing in a
+//! `results.csv`, `summary.csv`, `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for a study and for a single run
+//! alike. The same records give the same bytes. A missing or corrupt record is an error that names the file; nothing in a
 //! record can make it panic, and every text from a record is escaped.
 
 mod error;

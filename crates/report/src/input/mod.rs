@@ -1,6 +1,7 @@
 //! The records in a folder, read and checked. The report trusts nothing in them: a wrong field is an error that names
 //! file and line.
 
+pub(crate) mod links;
 pub(crate) mod run;
 pub(crate) mod series;
 pub(crate) mod study;
@@ -10,7 +11,7 @@ pub(crate) mod table;
 use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
-use crate::input::summary::{Results, SummaryRow, read_results, read_summary};
+use crate::input::summary::{ResultRow, Results, SummaryRow, read_results, read_summary};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,20 @@ impl Records {
     /// Keys of the runs that are not to be trusted.
     pub(crate) fn doubtful(&self) -> BTreeSet<&str> {
         self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
+    }
+
+    /// The runs of some rows whose values count, each once: those that are to be trusted, as long as they are at least
+    /// half; otherwise all, as in `summary.csv`.
+    pub(crate) fn counting<'a>(&'a self, rows: &[&ResultRow]) -> Vec<&'a Run> {
+        let mut keys: Vec<&str> = Vec::new();
+        for row in rows {
+            if !keys.contains(&row.key.as_str()) {
+                keys.push(&row.key);
+            }
+        }
+        let all: Vec<&Run> = keys.into_iter().filter_map(|key| self.run(key)).collect();
+        let sound: Vec<&Run> = all.iter().copied().filter(|run| run.distrust().is_empty()).collect();
+        if 2 * sound.len() >= all.len() { sound } else { all }
     }
 
     /// A run by its key.

@@ -23,6 +23,8 @@ pub(crate) struct Run {
     /// Packet counts by name.
     pub(crate) packets: Vec<(String, f64)>,
     pub(crate) warm_up: Option<String>,
+    /// When the measurement of links begins, seconds.
+    pub(crate) measured_from_s: Option<f64>,
     pub(crate) audit: Option<Audit>,
     pub(crate) lateness: Option<Lateness>,
     /// Why the run says that it is not to be trusted, or that it failed.
@@ -103,6 +105,7 @@ impl Run {
             quick: root.get("quick") == Some(&Value::Bool(true)),
             packets,
             warm_up: ["warm_up_s", "warm_up", "warmup"].iter().find_map(|n| optional(n)),
+            measured_from_s: root.get("measurement_from_s").and_then(finite),
             audit,
             lateness,
             complaints,

@@ -1,4 +1,5 @@
-//! `series.csv`: time_s, subject, metric, value. Long files are read row by row and only what is drawn is kept.
+//! `series.csv`: time_s, subject, metric, value. Long files are read row by row and only what is drawn is kept, as
+//! numbers.
 
 use crate::error::ReportError;
 use crate::input::table::Table;
@@ -8,7 +9,7 @@ use std::path::Path;
 /// So many subjects of one metric are kept; a plot with more curves could not be read.
 pub(crate) const MOST_SUBJECTS: usize = 12;
 
-/// Samples of one subject in order of time.
+/// Samples of one subject in order of time: seconds and value.
 pub(crate) type Samples = Vec<(f64, f64)>;
 
 /// All series of one metric.
@@ -21,47 +22,156 @@ pub(crate) struct MetricSeries {
     pub(crate) more: usize,
 }
 
-/// Reads a run's `series.csv`; `None` if there is none. With `only`, just that metric.
-pub(crate) fn read_series(folder: &Path, only: Option<&str>) -> Result<Option<Vec<MetricSeries>>, ReportError> {
-    let file = folder.join("series.csv");
-    if !file.exists() {
-        return Ok(None);
+/// A run's `series.csv` that is being read.
+struct Reader {
+    table: Table,
+    time: usize,
+    subject: usize,
+    metric: usize,
+    value: usize,
+}
+
+impl Reader {
+    /// Opens a run's file; `None` if there is none.
+    fn open(folder: &Path) -> Result<Option<Self>, ReportError> {
+        let file = folder.join("series.csv");
+        if !file.exists() {
+            return Ok(None);
+        }
+        let table = Table::open(&file)?;
+        let [time, subject, metric, value] = ["time_s", "subject", "metric", "value"].map(|name| table.column(name));
+        let (time, subject, metric, value) = (time?, subject?, metric?, value?);
+        Ok(Some(Self { table, time, subject, metric, value }))
     }
-    let mut table = Table::open(&file)?;
-    let [time, subject, metric, value] = ["time_s", "subject", "metric", "value"].map(|name| table.column(name));
-    let (time, subject, metric, value) = (time?, subject?, metric?, value?);
+
+    /// Goes on to the next row whose subject and metric are wanted; its time and its value, if it has one. What is not
+    /// wanted is not looked at: most of a long file.
+    fn next(&mut self, wanted: impl Fn(&str, &str) -> bool) -> Result<Option<(f64, Option<f64>)>, ReportError> {
+        while self.table.next()? {
+            if wanted(self.subject(), self.metric()) {
+                // Both must be numbers even where the sample is not kept: a corrupt file is never half believed.
+                return Ok(Some((self.table.required(self.time)?, self.table.number(self.value)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn subject(&self) -> &str {
+        self.table.text(self.subject)
+    }
+
+    fn metric(&self) -> &str {
+        self.table.text(self.metric)
+    }
+
+    /// Adds a sample to those before it. No value means a moment at which there was nothing to sample.
+    fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>) -> Result<(), ReportError> {
+        if samples.last().is_some_and(|(last, _)| at < *last) {
+            let problem = format!("time {at} s stands after a later one of the same subject and metric");
+            return Err(self.table.problem(problem));
+        }
+        samples.extend(value.map(|v| (at, v)));
+        Ok(())
+    }
+}
+
+/// Reads a run's `series.csv`; `None` if there is none. With `metric` or `subject`, just those.
+pub(crate) fn read_series(
+    folder: &Path,
+    metric: Option<&str>,
+    subject: Option<&str>,
+) -> Result<Option<Vec<MetricSeries>>, ReportError> {
+    let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
+    let wanted = |of: &str, what: &str| metric.is_none_or(|m| m == what) && subject.is_none_or(|s| s == of);
     let mut all: Vec<MetricSeries> = Vec::new();
     // Where a metric's and a subject's samples go; the number of a subject that is not kept is beyond the list.
     let mut places: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
-    while table.next()? {
-        if only.is_some_and(|only| only != table.text(metric)) {
-            continue;
+    while let Some((at, value)) = reader.next(wanted)? {
+        if !places.contains_key(reader.metric()) {
+            places.insert(reader.metric().to_owned(), (all.len(), BTreeMap::new()));
+            all.push(MetricSeries { metric: reader.metric().to_owned(), ..MetricSeries::default() });
         }
-        // Both must be numbers even where the sample is not kept: a corrupt file is never half believed.
-        let at = table.required(time)?;
-        let sample = table.number(value)?;
-        if !places.contains_key(table.text(metric)) {
-            places.insert(table.text(metric).to_owned(), (all.len(), BTreeMap::new()));
-            all.push(MetricSeries { metric: table.text(metric).to_owned(), ..MetricSeries::default() });
-        }
-        let Some((place, subjects)) = places.get_mut(table.text(metric)) else { continue };
+        let Some((place, subjects)) = places.get_mut(reader.metric()) else { continue };
         let series = &mut all[*place];
-        if !subjects.contains_key(table.text(subject)) {
-            subjects.insert(table.text(subject).to_owned(), subjects.len());
+        if !subjects.contains_key(reader.subject()) {
+            subjects.insert(reader.subject().to_owned(), subjects.len());
             if series.subjects.len() < MOST_SUBJECTS {
-                series.subjects.push((table.text(subject).to_owned(), Vec::new()));
+                series.subjects.push((reader.subject().to_owned(), Vec::new()));
             } else {
                 series.more += 1;
             }
         }
-        let Some((_, samples)) = subjects.get(table.text(subject)).and_then(|i| series.subjects.get_mut(*i)) else {
-            continue;
-        };
-        if samples.last().is_some_and(|(last, _)| at < *last) {
-            return Err(table.problem(format!("time {at} s stands after a later one of the same subject and metric")));
+        if let Some((_, samples)) = subjects.get(reader.subject()).and_then(|i| series.subjects.get_mut(*i)) {
+            reader.keep(samples, at, value)?;
         }
-        // An empty value is a moment at which there was nothing to sample.
-        samples.extend(sample.map(|v| (at, v)));
     }
     Ok(Some(all))
+}
+
+/// Two metrics of one subject, from an instant on, read in one go; nothing of both if there is no `series.csv`.
+pub(crate) fn read_pair(
+    folder: &Path,
+    subject: &str,
+    metrics: [&str; 2],
+    from_s: f64,
+) -> Result<[Samples; 2], ReportError> {
+    let mut both = [Samples::new(), Samples::new()];
+    let Some(mut reader) = Reader::open(folder)? else { return Ok(both) };
+    while let Some((at, value)) = reader.next(|of, what| of == subject && metrics.contains(&what))? {
+        if nanoseconds(at) < nanoseconds(from_s) {
+            continue;
+        }
+        for (samples, metric) in both.iter_mut().zip(metrics) {
+            if metric == reader.metric() {
+                reader.keep(samples, at, value)?;
+            }
+        }
+    }
+    Ok(both)
+}
+
+/// A time in whole nanoseconds, as it stands in the records: 0.3 / 0.1 would be less than 3.
+fn nanoseconds(time_s: f64) -> u64 {
+    // `as` saturates and sends what is below zero to it.
+    (time_s * 1e9).round() as u64
+}
+
+/// To which interval a sample at the end of one belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// To the next: floor(time / interval).
+    Next,
+    /// To that one, since a probe tells of the time before it.
+    Own,
+}
+
+/// Means of samples over intervals of equal length, the first beginning at zero: the number of each interval that has
+/// a sample, and its mean.
+pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: Ends) -> Vec<(u64, f64)> {
+    let earlier = u64::from(ends == Ends::Own);
+    let number = |time_s: f64| nanoseconds(time_s).saturating_sub(earlier) / interval_ns.max(1);
+    let of_interval = |group: &[(f64, f64)]| {
+        let mean = group.iter().map(|(_, value)| value).sum::<f64>() / group.len() as f64;
+        (number(group[0].0), mean)
+    };
+    samples.chunk_by(|a, b| number(a.0) == number(b.0)).map(of_interval).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_belongs_to_the_interval_in_which_it_lies() {
+        // Every 10 ms from 0.29 s on, as decimals that no binary number hits: 0.29 lies in the third interval of
+        // 100 ms, 0.30 to 0.39 in the fourth, 0.40 in the fifth; nothing lies in the sixth.
+        let mut samples: Vec<(f64, f64)> =
+            (29..=40).map(|n: u32| (format!("0.{n}").parse().unwrap(), f64::from(n))).collect();
+        samples.push((0.6, 7.0));
+        // (30 + ... + 39) / 10 = 34.5.
+        assert_eq!(averages(&samples, 100_000_000, Ends::Next), [(2, 29.0), (3, 34.5), (4, 40.0), (6, 7.0)]);
+        // With ends that belong to their own: 29 and 30; 31 to 40, (31 + ... + 40) / 10 = 35.5; 0.6 ends the sixth.
+        assert_eq!(averages(&samples, 100_000_000, Ends::Own), [(2, 29.5), (3, 35.5), (5, 7.0)]);
+        assert_eq!(averages(&[], 100_000_000, Ends::Own), []);
+    }
 }

@@ -18,16 +18,24 @@
 //! [[plot]]
 //! name = "throughput"                       # file plots/throughput.svg
 //! title = "Throughput"
-//! kind = "line"                             # line, scatter, distribution, bars, time
-//! x = "packets"                             # an axis (line, bars), a metric (scatter, distribution)
-//! y = "throughput_bps"                      # a metric of summary.csv; of series.csv with kind = "time"
+//! kind = "line"                             # line, scatter, distribution, bars, time, ellipse, curve, profile, table
+//! x = "packets"                             # an axis (line, bars), a metric (scatter, distribution, curve, ellipse)
+//! y = "throughput_bps"                      # a metric of summary.csv; of series.csv with "time" and "ellipse"
 //! series = ["transport"]                    # axes that make one curve each; default: all that vary, without x
 //! where = { draw = "published" }            # only points with these values; a list allows several
 //! x_scale = "log"                           # linear (default) or log; y_scale likewise
 //! x_label = "Packets sent"                  # default: from [[axis]] or [[metric]], else the name in words
 //! x_unit = "packets"                        # default: from summary.csv, else from the name's ending
 //! y_min = 0.0                               # x_min, x_max, y_min, y_max in base units
+//! x_reversed = true                         # small values to the right
 //! caption = "..."
+//! subject = "bottleneck"                    # whose samples (time, ellipse)
+//! group = "100ms"                           # samples are averaged over such intervals (time, ellipse)
+//! scaling = "n3"                            # sigma (default) or n3 (ellipse)
+//! along = "buffer"                          # the axis that orders the points of a curve
+//! metrics = ["a_s", "b_s"]                  # the places of a profile, with `labels`; the cells of a table
+//! rows = "control"                          # an axis (table); `columns` likewise
+//! best = { a_s = "low" }                    # which value of a column is marked (table)
 //! ```
 
 use crate::error::ReportError;
@@ -100,6 +108,36 @@ pub(crate) struct PlotSpec {
     pub(crate) y_min: Option<f64>,
     pub(crate) y_max: Option<f64>,
     pub(crate) caption: Option<String>,
+    pub(crate) x_reversed: bool,
+    /// Whose samples are drawn.
+    pub(crate) subject: Option<String>,
+    /// Nanoseconds over which samples are averaged.
+    pub(crate) group_ns: Option<u64>,
+    pub(crate) scaling: Scaling,
+    pub(crate) along: Option<String>,
+    pub(crate) metrics: Vec<String>,
+    pub(crate) labels: Vec<String>,
+    pub(crate) rows: Option<String>,
+    pub(crate) columns: Option<String>,
+    /// Metrics of which the best value is marked.
+    pub(crate) best: Vec<(String, Best)>,
+}
+
+/// How large an ellipse is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scaling {
+    /// One standard deviation along each principal axis.
+    #[default]
+    Sigma,
+    /// As the ns-3 evaluation suite draws it.
+    N3,
+}
+
+/// Which of several values is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Best {
+    High,
+    Low,
 }
 
 impl Study {
@@ -241,6 +279,25 @@ fn plot(name: String, table: &dyn TableLike) -> Result<PlotSpec, String> {
         .flat_map(|t| t.iter())
         .map(|(axis, item)| (axis.to_owned(), list(item)))
         .collect();
+    let group_ns = match table.get("group").map(|item| item.as_str().and_then(nanoseconds)) {
+        None => None,
+        Some(Some(group)) => Some(group),
+        Some(None) => return Err(format!("plot `{name}`: `group` is a duration above zero, \"100ms\"")),
+    };
+    let scaling = match table.get("scaling").map(Item::as_str) {
+        None | Some(Some("sigma")) => Scaling::Sigma,
+        Some(Some("n3")) => Scaling::N3,
+        Some(_) => return Err(format!("plot `{name}`: `scaling` is \"sigma\" or \"n3\"")),
+    };
+    let mut best = Vec::new();
+    for (metric, item) in table.get("best").and_then(Item::as_table_like).into_iter().flat_map(|t| t.iter()) {
+        best.push(match item.as_str() {
+            Some("high") => (metric.to_owned(), Best::High),
+            Some("low") => (metric.to_owned(), Best::Low),
+            _ => return Err(format!("plot `{name}`: the best of a metric is \"high\" or \"low\"")),
+        });
+    }
+    let all = |key: &str| table.get(key).map(list).unwrap_or_default();
     Ok(PlotSpec {
         title: string(table, "title"),
         kind: string(table, "kind"),
@@ -259,8 +316,36 @@ fn plot(name: String, table: &dyn TableLike) -> Result<PlotSpec, String> {
         y_min: number("y_min")?,
         y_max: number("y_max")?,
         caption: string(table, "caption"),
+        x_reversed: table.get("x_reversed").and_then(Item::as_bool) == Some(true),
+        subject: string(table, "subject"),
+        group_ns,
+        scaling,
+        along: string(table, "along"),
+        metrics: all("metrics"),
+        labels: all("labels"),
+        rows: string(table, "rows"),
+        columns: string(table, "columns"),
+        best,
         name,
     })
+}
+
+/// A duration as study files have it, "100ms"; `None` if it is none or rounds to nothing.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+    let scale = match unit.trim_start() {
+        "ns" => 1.0,
+        "us" | "µs" | "μs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        "h" => 3600e9,
+        _ => return None,
+    };
+    let nanoseconds = (number.parse::<f64>().ok()? * scale).round();
+    // Far above any run, and far below what a number can hold.
+    (1.0..=1e18).contains(&nanoseconds).then_some(nanoseconds as u64)
 }
 
 fn string(table: &dyn TableLike, key: &str) -> Option<String> {
@@ -295,6 +380,18 @@ fn shown_value(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        for (text, expected) in
+            [("100ms", 100_000_000), ("1.5 s", 1_500_000_000), ("7ns", 7), ("2min", 120_000_000_000)]
+        {
+            assert_eq!(nanoseconds(text), Some(expected), "{text}");
+        }
+        for text in ["", "100", "ms", "-1s", "0s", "1e3s", "0.1ns", "99999999999h", "1.2.3s"] {
+            assert_eq!(nanoseconds(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_unit_may_end_a_text() {

@@ -2,12 +2,13 @@
 //! (a content security policy in the page holds that even against our own mistakes). It is also well-formed XML, so that
 //! a test can parse it.
 
+mod links;
 mod notes;
 mod overview;
 mod plots;
-mod published;
+pub(crate) mod published;
 mod results;
-mod table;
+pub(crate) mod table;
 mod validity;
 
 use crate::input::Records;

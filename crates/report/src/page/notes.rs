@@ -1,7 +1,7 @@
 //! Numbered notes under a table, so that long texts do not stretch its rows: each text once, however many rows share
 //! it.
 
-use crate::markup::escape_with_links;
+use crate::markup::markdown;
 use std::fmt::Write;
 
 /// A shorter note stands in its row...
@@ -27,8 +27,9 @@ impl Notes {
     /// A short text as it is, a long one as a reference.
     pub(crate) fn short_or_mark(&mut self, text: &str) -> String {
         match text.chars().count() {
-            n if n <= SHORT_SOURCE => format!("<span class=\"whole\">{}</span>", escape_with_links(text)),
-            n if n <= SHORT_NOTE && !self.word.is_empty() => escape_with_links(text),
+            0 => String::new(),
+            n if n <= SHORT_SOURCE => format!("<span class=\"whole\">{}</span>", markdown(text)),
+            n if n <= SHORT_NOTE && !self.word.is_empty() => markdown(text),
             _ => self.mark(text),
         }
     }
@@ -55,7 +56,7 @@ impl Notes {
         }
         let _ = write!(out, "<p class=\"soft\">{title}</p>\n<ol class=\"notes\">\n");
         for (i, text) in self.texts.iter().enumerate() {
-            let _ = writeln!(out, "<li id=\"{}-{}\">{}</li>", self.id, i + 1, escape_with_links(text));
+            let _ = writeln!(out, "<li id=\"{}-{}\">{}</li>", self.id, i + 1, markdown(text));
         }
         out.push_str("</ol>\n");
     }

@@ -2,7 +2,7 @@
 
 use crate::input::Records;
 use crate::input::summary::Verdict;
-use crate::markup::{escape, escape_with_links};
+use crate::markup::{escape, markdown};
 use crate::numbers::trimmed;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, verdict};
@@ -16,11 +16,11 @@ const REASONS_IN_BANNER: usize = 5;
 pub(crate) fn header(out: &mut String, records: &Records) {
     let _ = writeln!(out, "<h1>{}</h1>", escape(&records.title()));
     if let Some(source) = &records.study.source {
-        let _ = writeln!(out, "<p class=\"source\">After: {}</p>", escape_with_links(source));
+        let _ = writeln!(out, "<p class=\"source\">Compared with: {}</p>", markdown(source));
     }
     if let Some(description) = &records.study.description {
         for paragraph in description.split("\n\n").filter(|p| !p.trim().is_empty()) {
-            let _ = writeln!(out, "<p>{}</p>", escape_with_links(paragraph.trim()));
+            let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
         }
     }
     if records.quick() {
@@ -144,7 +144,7 @@ fn parameters(out: &mut String, records: &Records) {
             Heading::long("Value"),
             Heading::long("What it is"),
         ],
-        groups: Vec::new(),
+        ..Table::default()
     };
     let axes = study.axes.iter().map(|(name, values, text)| (name, "axis", values.join(", "), text));
     let parameters = study.parameters.iter().map(|(name, value, text)| {
@@ -156,7 +156,7 @@ fn parameters(out: &mut String, records: &Records) {
             Field::Markup(format!("<code>{}</code>", escape(name))),
             Field::Text(role.to_owned()),
             Field::Text(value),
-            Field::Text(text.clone()),
+            Field::Markup(markdown(text)),
         ]
     });
     table.groups.push((None, rows.collect()));

@@ -1,6 +1,6 @@
 //! The pictures, each with title, caption and the name of its file.
 
-use crate::markup::escape;
+use crate::markup::{escape, markdown};
 use crate::plot::Figure;
 use std::fmt::Write;
 
@@ -12,13 +12,19 @@ pub(crate) fn section(figures: &[Figure]) -> String {
     }
     out.push_str("<div class=\"figures\">\n");
     for figure in figures {
-        let (title, caption) = (escape(&figure.title), escape(&figure.caption));
+        let (title, caption) = (escape(&figure.title), markdown(&figure.caption));
         let _ = match &figure.svg {
             Some(svg) => writeln!(
                 out,
                 "<figure id=\"plot-{name}\">{svg}<figcaption><b>{title}.</b> {caption} \
                  <code>plots/{name}.svg</code></figcaption></figure>",
                 name = figure.name
+            ),
+            None if figure.table.is_some() => writeln!(
+                out,
+                "<figure id=\"plot-{name}\" class=\"wide\">{table}<figcaption>{caption}</figcaption></figure>",
+                name = figure.name,
+                table = figure.table.as_deref().unwrap_or_default()
             ),
             None => writeln!(out, "<p class=\"note\"><b>{title}.</b> {caption}</p>"),
         };

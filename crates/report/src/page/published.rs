@@ -2,7 +2,7 @@
 
 use crate::input::Records;
 use crate::input::summary::{SummaryRow, Verdict};
-use crate::markup::{escape, escape_with_links};
+use crate::markup::{escape, escape_with_links, markdown};
 use crate::numbers::{mean_and_interval, signed_percent, trimmed};
 use crate::page::notes::Notes;
 use crate::page::results::experiments;
@@ -28,7 +28,7 @@ pub(crate) fn claims(records: &Records) -> String {
             Heading::text("Source"),
             Heading::text("Note"),
         ],
-        groups: Vec::new(),
+        ..Table::default()
     };
     let mut notes = Notes::new("claim-note", "note");
     let mut sources = Notes::new("claim-source", "");
@@ -44,7 +44,7 @@ pub(crate) fn claims(records: &Records) -> String {
                 let told = records.study.claims.iter().find(|[known, ..]| known == name);
                 let [_, text, expression] = told.cloned().unwrap_or_default();
                 let text = if text.is_empty() { name.replace(['_', '-'], " ") } else { text };
-                let mut claim = escape(&text);
+                let mut claim = markdown(&text);
                 if !expression.is_empty() {
                     let _ = write!(
                         claim,
@@ -175,7 +175,7 @@ fn beside(
             metrics.push(&row.metric);
         }
     }
-    let mut table = Table { caption, keys: axes.len(), headings, groups: Vec::new() };
+    let mut table = Table { caption, keys: axes.len(), headings, ..Table::default() };
     for metric in metrics {
         let group: Vec<_> = rows.iter().filter(|r| r.metric == metric).collect();
         let largest = group.iter().flat_map(|r| [r.mean, r.published]).flatten().fold(0.0, |a: f64, v| a.max(v.abs()));

@@ -5,11 +5,11 @@ use crate::error::ReportError;
 use crate::input::Records;
 use crate::input::run::{Cell, Flows, read_flows};
 use crate::input::summary::{Point, SummaryRow};
-use crate::markup::escape;
+use crate::markup::{escape, markdown};
 use crate::numbers::{exact, mean_and_interval};
-use crate::page::count;
 use crate::page::published::{axis_field, axis_heading, unit_of};
 use crate::page::table::{Field, Heading, Table};
+use crate::page::{count, links};
 use crate::plot::gather::{varying, word_for};
 use crate::unit::Unit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,10 +31,14 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
             let _ = writeln!(out, "<h3>{}</h3>", escape(name));
             let text = records.study.experiments.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
             if !text.is_empty() {
-                let _ = writeln!(out, "<p>{}</p>", escape(text));
+                let _ = writeln!(out, "<p>{}</p>", markdown(text));
             }
         }
         fold(&mut out, &of_points(records, &rows, name));
+    }
+    if let Some(table) = links::table(records)? {
+        out.push_str("<h3>Links</h3>\n");
+        fold(&mut out, &table);
     }
     if records.is_single_run() {
         flows(&mut out, records)?;
@@ -122,6 +126,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
         keys: axes.len(),
         headings,
         groups: vec![(None, body.collect())],
+        ..Table::default()
     };
     table.drop_empty_columns();
     table
@@ -149,7 +154,7 @@ fn definitions(out: &mut String, records: &Records) {
     let shown = |name: &str| records.summary.iter().any(|r| r.metric == name);
     let rows = records.study.metrics.iter().filter(|[name, ..]| shown(name)).map(|[name, unit, text, expression]| {
         let code = |text: &str| Field::Markup(format!("<code>{}</code>", escape(text)));
-        vec![code(name), Field::Text(unit.clone()), Field::Text(text.clone()), code(expression)]
+        vec![code(name), Field::Text(unit.clone()), Field::Markup(markdown(text)), code(expression)]
     });
     let mut table = Table {
         caption: "How the metrics are computed from flows.csv".to_owned(),
@@ -161,6 +166,7 @@ fn definitions(out: &mut String, records: &Records) {
             Heading::long("Expression"),
         ],
         groups: vec![(None, rows.collect())],
+        ..Table::default()
     };
     if table.len() > 0 {
         table.drop_empty_columns();
@@ -259,7 +265,7 @@ fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
         total if total > shown => format!("Flows, {about}: the first {shown} of {total}; flows.csv has all"),
         _ => format!("Flows, {about}"),
     };
-    Table { caption, keys: 1, headings, groups: vec![(None, rows)] }
+    Table { caption, keys: 1, headings, groups: vec![(None, rows)], ..Table::default() }
 }
 
 /// A number of a row of `flows.csv`, if it is there.

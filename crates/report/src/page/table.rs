@@ -14,6 +14,8 @@ pub(crate) enum Field {
     Number(String),
     /// Markup made by this crate.
     Markup(String),
+    /// A number that is the best of its column.
+    Best(String),
     /// Text that stands out because something is wrong.
     Bad(String),
 }
@@ -24,6 +26,8 @@ pub(crate) struct Table {
     pub(crate) caption: String,
     pub(crate) keys: usize,
     pub(crate) headings: Vec<Heading>,
+    /// A row above the headings: texts, and over how many of them each stands; empty: no such row.
+    pub(crate) spans: Vec<(String, usize)>,
     /// Rows in groups; a group's name is a row of its own.
     pub(crate) groups: Vec<(Option<String>, Vec<Vec<Field>>)>,
 }
@@ -61,7 +65,9 @@ impl Table {
     /// Takes out columns in which no row says anything.
     pub(crate) fn drop_empty_columns(&mut self) {
         let empty = |field: &Field| match field {
-            Field::Text(t) | Field::Number(t) | Field::Markup(t) | Field::Bad(t) => t.is_empty() || t == "–",
+            Field::Text(t) | Field::Number(t) | Field::Best(t) | Field::Markup(t) | Field::Bad(t) => {
+                t.is_empty() || t == "–"
+            }
         };
         for column in (self.keys..self.headings.len()).rev() {
             let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
@@ -78,7 +84,20 @@ impl Table {
     pub(crate) fn write(&self, out: &mut String) {
         let label = escape(&self.caption);
         let _ = write!(out, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\"><table>");
-        let _ = write!(out, "<caption>{label}</caption>\n<thead><tr>");
+        let _ = write!(out, "<caption>{label}</caption>\n<thead>");
+        if !self.spans.is_empty() {
+            out.push_str("<tr>");
+            for (text, columns) in self.spans.iter().filter(|(_, columns)| *columns > 0) {
+                let _ = match text.as_str() {
+                    "" => write!(out, "<td colspan=\"{columns}\"></td>"),
+                    text => {
+                        write!(out, "<th scope=\"colgroup\" class=\"over\" colspan=\"{columns}\">{}</th>", escape(text))
+                    }
+                };
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("<tr>");
         for heading in &self.headings {
             let class = if heading.number { " class=\"n\"" } else { "" };
             let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&heading.text));
@@ -102,7 +121,7 @@ impl Table {
         out.push_str("<tr>");
         for (column, field) in row.iter().enumerate() {
             let heading = self.headings.get(column);
-            let number = heading.is_some_and(|h| h.number) || matches!(field, Field::Number(_));
+            let number = heading.is_some_and(|h| h.number) || matches!(field, Field::Number(_) | Field::Best(_));
             let class = match field {
                 Field::Bad(_) => " class=\"bad\"",
                 _ if number => " class=\"n\"",
@@ -111,6 +130,7 @@ impl Table {
             };
             let content = match field {
                 Field::Text(text) | Field::Number(text) | Field::Bad(text) => escape(text),
+                Field::Best(text) => format!("<strong>★\u{a0}{}</strong>", escape(text)),
                 Field::Markup(markup) => markup.clone(),
             };
             if column < self.keys {
@@ -129,13 +149,13 @@ fn aligned(rows: &[Vec<Field>]) -> Vec<Vec<Field>> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     for column in 0..columns {
         let text = |row: &Vec<Field>| match row.get(column) {
-            Some(Field::Number(text)) => text.clone(),
+            Some(Field::Number(text) | Field::Best(text)) => text.clone(),
             _ => String::new(),
         };
         let mut texts: Vec<String> = rows.iter().map(text).collect();
         align(&mut texts);
         for (row, text) in rows.iter_mut().zip(texts) {
-            if let Some(Field::Number(old)) = row.get_mut(column) {
+            if let Some(Field::Number(old) | Field::Best(old)) = row.get_mut(column) {
                 *old = text;
             }
         }
@@ -153,6 +173,7 @@ mod tests {
             caption: "a < b".to_owned(),
             keys: 1,
             headings: vec![Heading::text("name"), Heading::number("value"), Heading::text("nothing")],
+            spans: vec![(String::new(), 1), ("over < two".to_owned(), 2)],
             groups: vec![(
                 Some("g".to_owned()),
                 vec![vec![
@@ -167,6 +188,7 @@ mod tests {
         for piece in [
             "<caption>a &lt; b</caption>",
             "<th scope=\"col\" class=\"n\">value</th>",
+            "<td colspan=\"1\"></td><th scope=\"colgroup\" class=\"over\" colspan=\"2\">over &lt; two</th>",
             "<th scope=\"row\">&lt;script&gt;</th>",
             "<td class=\"n\">1.5</td>",
             "<th scope=\"rowgroup\" class=\"group\" colspan=\"3\">g</th>",

@@ -8,6 +8,7 @@ use crate::numbers::{fixed, trimmed};
 use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
+use crate::plot::frame::Extent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -114,11 +115,20 @@ fn seeds(records: &Records) -> String {
 fn warm_up(records: &Records) -> String {
     let told: BTreeSet<&str> = records.runs.iter().filter_map(|r| r.warm_up.as_deref()).collect();
     let seconds = |text: &str| if text.parse::<f64>().is_ok() { format!("{text} s") } else { text.to_owned() };
-    if told.is_empty() {
-        return "None is declared: counters cover each run from its first to its last packet.".to_owned();
-    }
-    let list: Vec<String> = told.into_iter().map(seconds).collect();
-    format!("{} cut from the beginning of each run.", list.join(", "))
+    let from = Extent::of(records.runs.iter().filter_map(|r| r.measured_from_s)).filter(|from| from.high > 0.0);
+    let links = from.map(|Extent { low, high }| {
+        let from = if low == high { trimmed(low, 9) } else { format!("{} to {}", trimmed(low, 9), trimmed(high, 9)) };
+        format!("Links are measured from {from} s on, and what is before is left out of links.csv.")
+    });
+    let counters = match (told.is_empty(), links.is_some()) {
+        (true, false) => "None is declared: counters cover each run from its first to its last packet.".to_owned(),
+        (true, true) => "Counters of flows cover each run from its first to its last packet.".to_owned(),
+        (false, _) => {
+            let list: Vec<String> = told.into_iter().map(seconds).collect();
+            format!("{} cut from the beginning of each run.", list.join(", "))
+        }
+    };
+    links.into_iter().chain([counters]).collect::<Vec<_>>().join(" ")
 }
 
 fn lateness(records: &Records) -> String {
@@ -172,7 +182,8 @@ fn run_table(out: &mut String, records: &Records) {
         points.entry(&row.key).or_insert_with(|| row.point.words());
     }
     let body = records.runs.iter().map(|run| run_row(run, &names, points.get(run.key.as_str())));
-    let mut table = Table { caption: "Runs".to_owned(), keys: 1, headings, groups: vec![(None, body.collect())] };
+    let mut table = Table { caption: "Runs".to_owned(), keys: 1, headings, ..Table::default() };
+    table.groups.push((None, body.collect()));
     table.drop_empty_columns();
     if table.len() > FOLD_ABOVE {
         let _ = writeln!(out, "<details><summary>Every run ({})</summary>", count(table.len(), "row"));

@@ -4,7 +4,7 @@
 use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
-use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Scale};
+use crate::plot::frame::{Axis, Entry, Frame, Key};
 use crate::plot::gather::{self, Side};
 use crate::plot::line::{in_words, remarks};
 use crate::plot::palette::style;
@@ -31,11 +31,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         places.iter().map(|p| crate::numbers::trimmed(*p, 6)).collect()
     });
     let (y_axis, unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
-    let x_axis = Axis {
-        title: spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)),
-        scale: Scale::Names(names),
-        extent: Extent { low: 0.0, high: 0.0 },
-    };
+    let x_axis = Axis::names(spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)), names);
     let mut legend = Vec::new();
     for (i, series) in data.series.iter().enumerate().filter(|(_, s)| !s.label.is_empty()) {
         legend.push(Entry { label: series.label.clone(), key: Key::Bar(style(i), i) });
@@ -63,7 +59,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             }
         }
     }
-    Drawing { picture: Some((frame, words)), remarks: remarks(&data.series, 0) }
+    Drawing::of(frame, words, remarks(&data.series, 0))
 }
 
 fn dark(index: usize) -> crate::plot::palette::Style {

@@ -52,6 +52,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         title: spec.y_label.clone().unwrap_or_else(|| format!("Share of {of}")),
         scale: Scale::Linear(Ends::OnStep),
         extent: Extent { low: 0.0, high: 1.0 },
+        reversed: false,
     };
     let legend = series
         .iter()
@@ -78,5 +79,5 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     }
     let counts: Vec<String> = series.iter().map(|(_, v)| v.len().to_string()).collect();
     let remarks = vec![format!("Cumulative distribution over {of}; n = {}.", counts.join(", "))];
-    Ok(Drawing { picture: Some((frame, words)), remarks })
+    Ok(Drawing::of(frame, words, remarks))
 }

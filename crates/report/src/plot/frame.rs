@@ -3,8 +3,11 @@
 //! titles carry the unit. A picture has no caption of its own: a paper and the report put it beside.
 
 use crate::markup::escape;
+use crate::plot::label::{Area, Label, SIZE, place};
 use crate::plot::palette::{Style, marker};
-use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, pixel, text, text_width};
+use crate::plot::shape::{
+    Anchor, FONT, TEXT, bar, curve, fit, interval, line, outline, pixel, small_text, text, text_width,
+};
 use crate::plot::ticks::{Ends, Tick, Ticks, linear, logarithmic};
 use fullpipe_units::math::log10;
 use std::fmt::Write;
@@ -36,6 +39,15 @@ pub(crate) struct Axis {
     pub(crate) scale: Scale,
     /// Smallest and largest value to be shown.
     pub(crate) extent: Extent,
+    /// Whether the smallest stands last.
+    pub(crate) reversed: bool,
+}
+
+impl Axis {
+    /// An axis of names.
+    pub(crate) fn names(title: String, names: Vec<String>) -> Self {
+        Self { title, scale: Scale::Names(names), extent: Extent { low: 0.0, high: 0.0 }, reversed: false }
+    }
 }
 
 /// Smallest and largest of some values.
@@ -104,6 +116,8 @@ pub(crate) struct Frame {
     y: Mapping,
     legend: Vec<Entry>,
     body: String,
+    /// Labels of points that wait for their places.
+    labels: Vec<Label>,
     /// Left, right, top and bottom of the plot area.
     left: f64,
     right: f64,
@@ -157,7 +171,9 @@ impl Frame {
         let widest = y_ticks.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0);
         let left = (TEXT + 10.0 + widest + 12.0).max(48.0);
         let (x_ticks, x_log, x_names) = range(x_axis, 6);
-        let last_label = x_ticks.ticks.iter().rev().find(|t| !t.label.is_empty()).map_or(0.0, |t| text_width(&t.label));
+        let mut labelled = x_ticks.ticks.iter().filter(|t| !t.label.is_empty());
+        let last_label = if x_axis.reversed { labelled.next() } else { labelled.next_back() };
+        let last_label = last_label.map_or(0.0, |t| text_width(&t.label));
         let right = if x_names { WIDTH - 10.0 } else { WIDTH - (last_label / 2.0).clamp(10.0, 40.0) };
         let rows = legend_rows(&legend, right - left);
         let top = 12.0 + rows.len() as f64 * LEGEND_ROW;
@@ -177,8 +193,8 @@ impl Frame {
                 log: x_log,
                 low: x_ticks.low,
                 high: x_ticks.high,
-                from: left,
-                to: right,
+                from: if x_axis.reversed { right } else { left },
+                to: if x_axis.reversed { left } else { right },
                 ticks: x_ticks.ticks,
                 names: x_names,
             },
@@ -193,6 +209,7 @@ impl Frame {
             },
             legend,
             body: String::new(),
+            labels: Vec::new(),
             left,
             right,
             top,
@@ -224,6 +241,43 @@ impl Frame {
         let points: Vec<_> =
             values.iter().filter(|(x, y)| self.shows(*x, *y)).map(|(x, y)| (self.x(*x), self.y(*y))).collect();
         curve(&mut self.body, &points, style.colour, style.dash, width);
+    }
+
+    /// A closed line through values, with a pale filling.
+    pub(crate) fn outline(&mut self, values: &[(f64, f64)], style: Style) {
+        let points: Vec<_> =
+            values.iter().filter(|(x, y)| self.shows(*x, *y)).map(|(x, y)| (self.x(*x), self.y(*y))).collect();
+        outline(&mut self.body, &points, style.colour, style.dash, 1.6);
+    }
+
+    /// A label of a value, which may stand off it if `far`; [`Frame::place_labels`] finds its place.
+    pub(crate) fn label(&mut self, x: f64, y: f64, words: &str, style: Style, far: bool) {
+        let at = (self.x(x), self.y(y));
+        // What lies on the edge may be a rounding error beyond it.
+        let inside = at.0 > self.left - 0.5 && at.0 < self.right + 0.5 && at.1 > self.top - 0.5;
+        let inside = inside && at.1 < self.bottom + 0.5;
+        if self.shows(x, y) && inside && !words.is_empty() {
+            self.labels.push(Label { at, text: fit(words, 150.0), ink: style.ink(), far });
+        }
+    }
+
+    /// Draws all labels, and says how many found no place.
+    pub(crate) fn place_labels(&mut self) -> usize {
+        let labels = std::mem::take(&mut self.labels);
+        let room = Area { left: self.left + 2.0, top: self.top, right: self.right, bottom: self.bottom - 2.0 };
+        let places = place(&labels, room);
+        let mut missing = 0;
+        for (label, place) in labels.iter().zip(places) {
+            let Some(area) = place else {
+                missing += 1;
+                continue;
+            };
+            if area.is_far_from(label.at) {
+                line(&mut self.body, label.at, area.nearest(label.at), INK, 0.5);
+            }
+            small_text(&mut self.body, area.start(), SIZE, label.ink, &label.text);
+        }
+        missing
     }
 
     /// A marker at a value.
@@ -266,8 +320,9 @@ impl Frame {
             return;
         }
         let low = x - half_width;
-        let left = if self.x.log && low < self.x.low { self.left } else { self.x(low).max(self.left) };
-        let (py, right) = (self.y(y), self.x(x + half_width).min(self.right));
+        let low = if self.x.log && low < self.x.low { self.x.from } else { self.x(low) };
+        let (py, high) = (self.y(y), self.x(x + half_width));
+        let (left, right) = (low.min(high).max(self.left), low.max(high).min(self.right));
         if right - left > 2.0 {
             line(&mut self.body, (left, py), (right, py), style.colour, 1.1);
             for end in [left, right] {
@@ -346,7 +401,11 @@ impl Frame {
         }
         // Labels that would touch their neighbour are left out; the tick stays.
         let mut free = f64::MIN;
-        for tick in &self.x.ticks {
+        let mut from_left: Vec<&Tick> = self.x.ticks.iter().collect();
+        if self.x.from > self.x.to {
+            from_left.reverse();
+        }
+        for tick in from_left {
             let x = self.x(tick.value);
             let length = if tick.label.is_empty() { 2.5 } else { 5.0 };
             line(out, (x, bottom), (x, bottom + length), INK, 1.0);
@@ -422,7 +481,7 @@ mod tests {
     use crate::plot::palette::style;
 
     fn axis(scale: Scale, low: f64, high: f64) -> Axis {
-        Axis { title: "t".to_owned(), scale, extent: Extent { low, high } }
+        Axis { title: "t".to_owned(), scale, extent: Extent { low, high }, reversed: false }
     }
 
     #[test]
@@ -435,6 +494,18 @@ mod tests {
         assert!((frame.x(100.0) - f64::midpoint(frame.left, frame.right)).abs() < 1e-9);
         assert!((frame.y(5.0) - f64::midpoint(frame.top, frame.bottom)).abs() < 1e-9);
         assert!(!frame.shows(0.0, 1.0) && frame.shows(1.0, 0.0));
+    }
+
+    #[test]
+    fn a_reversed_axis_has_small_values_on_the_right() {
+        let delay = Axis { reversed: true, ..axis(Scale::Linear(Ends::OnStep), 0.0, 10.0) };
+        let mut frame = Frame::new(&delay, &axis(Scale::Log, 1.0, 9.0), Vec::new());
+        assert_eq!((frame.x(0.0), frame.x(10.0)), (frame.right, frame.left));
+        assert!((frame.x(2.5) - (frame.left + 0.75 * (frame.right - frame.left))).abs() < 1e-9);
+        // An interval from 1 to 3 has its larger end on the left.
+        frame.interval_across(2.0, 3.0, 1.0, style(0));
+        let ends = format!("M{},", pixel(frame.x(3.0)));
+        assert!(frame.body.contains(&ends), "{ends} in {}", frame.body);
     }
 
     #[test]

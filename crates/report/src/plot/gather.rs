@@ -87,12 +87,40 @@ pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
     let part = |axis: &String| {
         let value = point.get(axis)?;
         let bare = parse_number(value).is_none() && value != "true" && value != "false" && !value.is_empty();
-        let number = parse_number(value).map(|v| crate::numbers::trimmed(v, 6));
-        let shown = number.unwrap_or_else(|| value.to_owned());
+        let shown = shown(value);
         // The axis' own name: its text may be long.
         Some(if bare { shown } else { format!("{} {shown}", axis.replace('_', " ")) })
     };
     axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// A value of an axis as a reader wants it: 1e5 is 100 000.
+pub(crate) fn shown(value: &str) -> String {
+    parse_number(value).map_or_else(|| value.to_owned(), |v| crate::numbers::trimmed(v, 6))
+}
+
+/// The order of an axis' values: numbers by size, others as the study lists them.
+pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &str) -> std::cmp::Ordering + use<'a> {
+    let listed = records.study.axes.iter().find(|(name, ..)| name == axis).map(|(_, values, _)| values.as_slice());
+    move |a, b| match (parse_number(a), parse_number(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => {
+            let place =
+                |value: &str| listed.and_then(|list| list.iter().position(|v| v == value)).unwrap_or(usize::MAX);
+            place(a).cmp(&place(b))
+        }
+    }
+}
+
+/// A name within a sentence.
+pub(crate) fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next();
+    // An abbreviation keeps its capitals.
+    if chars.clone().next().is_some_and(char::is_uppercase) {
+        return text.to_owned();
+    }
+    first.into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
 /// Series of a metric over an axis.
@@ -157,7 +185,10 @@ fn capitalized(text: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     X,
+    /// Upwards, where lengths are compared.
     Y,
+    /// Upwards, where places are: it need not begin at zero.
+    YFree,
 }
 
 /// Title, unit and scale of an axis of numbers. `unit` is what the records say; the study's own words go first.
@@ -171,7 +202,7 @@ pub(crate) fn number_axis(
 ) -> (Axis, Scaled) {
     let (label, asked_unit, log, low, high) = match side {
         Side::X => (&spec.x_label, &spec.x_unit, spec.x_log, spec.x_min, spec.x_max),
-        Side::Y => (&spec.y_label, &spec.y_unit, spec.y_log, spec.y_min, spec.y_max),
+        Side::Y | Side::YFree => (&spec.y_label, &spec.y_unit, spec.y_log, spec.y_min, spec.y_max),
     };
     let told = asked_unit.clone().or_else(|| records.study.words_of(name).and_then(|w| w.unit.clone()));
     let unit = match told {
@@ -188,7 +219,7 @@ pub(crate) fn number_axis(
     extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
     extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
     // A name that does not fit beside the axis gives way to the shorter one; what is cut is never the unit.
-    let room = if side == Side::Y { 190.0 } else { 330.0 };
+    let room = if side == Side::X { 330.0 } else { 190.0 };
     let own = Some(word_for(records, name)).filter(|words| text_width(words) <= room);
     let label = fit(&label.clone().or(own).unwrap_or_else(|| words(name)), room);
     // A text that names its unit is left alone, and so are the values.
@@ -200,7 +231,7 @@ pub(crate) fn number_axis(
     };
     let scale = if log { Scale::Log } else { Scale::Linear(Ends::OnStep) };
     let extent = Extent { low: scaled.value(extent.low), high: scaled.value(extent.high) };
-    (Axis { title, scale, extent }, scaled)
+    (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed }, scaled)
 }
 
 /// Whether the study set an end of an axis, so that data may lie outside.

@@ -6,7 +6,7 @@ use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
-use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
+use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers};
 use crate::plot::gather::{self, Gathered, Series, Side};
 use crate::plot::palette::{Style, style};
 use crate::unit::{Scaled, Unit};
@@ -17,9 +17,32 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
     };
     let data = gather::over_axis(records, spec, x, y);
-    let Some(plan) = plan(records, spec, &data, x, y) else {
-        return Drawing::nothing(format!("Not drawn: the summary has no value of {y} over {x} at these points."));
-    };
+    let across = spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x));
+    draw_gathered(records, spec, &data, Across { x, title: across, joined: false }, y).unwrap_or_else(|| {
+        Drawing::nothing(format!("Not drawn: the summary has no value of {y} over {x} at these points."))
+    })
+}
+
+/// What a plot over an axis must know of it.
+pub(crate) struct Across<'a> {
+    /// Its name.
+    pub(crate) x: &'a str,
+    /// What it is called if its values are names.
+    pub(crate) title: String,
+    /// Whether lines join points across names, whose order then means something.
+    pub(crate) joined: bool,
+}
+
+/// Draws series of the metric `y`; `None` if there is nothing to draw.
+pub(crate) fn draw_gathered(
+    records: &Records,
+    spec: &PlotSpec,
+    data: &Gathered,
+    across: Across<'_>,
+    y: &str,
+) -> Option<Drawing> {
+    let apart = data.names.is_some() && !across.joined;
+    let plan = plan(records, spec, data, across, y)?;
     let Plan { mut frame, x_unit, y_unit, styles, words } = plan;
     if gather::cut(spec) {
         frame.clip();
@@ -27,7 +50,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let mut hidden = 0;
     // Lines first, then intervals, then markers: what matters most lies on top.
     for (series, style) in data.series.iter().zip(&styles) {
-        if connects(series, data.names.is_some()) {
+        if connects(series, apart) {
             let values: Vec<_> =
                 series.values.iter().filter_map(|v| Some((x_unit.value(v.x), y_unit.value(v.mean?)))).collect();
             frame.curve(&values, *style, 1.7);
@@ -52,47 +75,41 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             }
         }
     }
-    Drawing { picture: Some((frame, words)), remarks: remarks(&data.series, hidden) }
+    Some(Drawing::of(frame, words, remarks(&data.series, hidden)))
 }
 
 /// Frame, units and styles of a plot over an axis.
-pub(crate) struct Plan {
-    pub(crate) frame: Frame,
-    pub(crate) x_unit: Scaled,
-    pub(crate) y_unit: Scaled,
-    pub(crate) styles: Vec<Style>,
-    pub(crate) words: String,
+struct Plan {
+    frame: Frame,
+    x_unit: Scaled,
+    y_unit: Scaled,
+    styles: Vec<Style>,
+    words: String,
 }
 
-fn plan(records: &Records, spec: &PlotSpec, data: &Gathered, x: &str, y: &str) -> Option<Plan> {
+fn plan(records: &Records, spec: &PlotSpec, data: &Gathered, across: Across<'_>, y: &str) -> Option<Plan> {
+    let apart = data.names.is_some() && !across.joined;
     let height = gather::height(&data.series, spec.y_log)?;
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
     let (x_axis, x_unit) = match &data.names {
-        Some(names) => (
-            Axis {
-                title: spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)),
-                scale: Scale::Names(names.clone()),
-                extent: Extent { low: 0.0, high: 0.0 },
-            },
-            Unit::new("%").unscaled(),
-        ),
+        Some(names) => (Axis::names(across.title, names.clone()), Unit::new("%").unscaled()),
         None => {
             let places = data.series.iter().flat_map(|s| &s.values).map(|v| v.x).filter(|v| !spec.x_log || *v > 0.0);
-            gather::number_axis(records, spec, Side::X, x, "", Extent::of(places)?)
+            gather::number_axis(records, spec, Side::X, across.x, "", Extent::of(places)?)
         }
     };
     let styles: Vec<_> = (0..data.series.len()).map(style).collect();
-    let legend = legend(&data.series, &styles, data.names.is_some());
+    let legend = legend(&data.series, &styles, apart);
     let words = in_words(&data.series, &x_axis.title, &y_axis.title, &y_unit);
     Some(Plan { frame: Frame::new(&x_axis, &y_axis, legend), x_unit, y_unit, styles, words })
 }
 
-/// Whether a line joins the points of a series: not across names, and not where two values share a place.
-fn connects(series: &Series, names: bool) -> bool {
-    !names && series.values.windows(2).all(|w| w[0].x < w[1].x)
+/// Whether a line joins the points of a series: not across names that stand apart, and not where two values share a place.
+fn connects(series: &Series, apart: bool) -> bool {
+    !apart && series.values.windows(2).all(|w| w[0].x < w[1].x)
 }
 
-fn legend(series: &[Series], styles: &[Style], names: bool) -> Vec<Entry> {
+fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<Entry> {
     let published = series.iter().flat_map(|s| &s.values).any(|v| v.published.is_some());
     let mut entries = Vec::new();
     for (one, style) in series.iter().zip(styles) {
@@ -101,7 +118,7 @@ fn legend(series: &[Series], styles: &[Style], names: bool) -> Vec<Entry> {
             label => label,
         };
         if series.len() > 1 || published || !one.label.is_empty() {
-            let markers = if connects(one, names) { Markers::OnLine } else { Markers::Alone };
+            let markers = if connects(one, apart) { Markers::OnLine } else { Markers::Alone };
             entries.push(Entry { label: label.to_owned(), key: Key::Curve(*style, markers) });
         }
     }

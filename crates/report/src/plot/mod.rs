@@ -4,14 +4,20 @@
 //! To add a kind: a file with a `draw` function, a variant and its name here.
 
 mod bars;
+mod curve;
 pub(crate) mod decimate;
 mod distribution;
+mod ellipse;
 pub(crate) mod frame;
 pub(crate) mod gather;
+mod label;
 mod line;
+mod moments;
 pub(crate) mod palette;
+mod profile;
 mod scatter;
 pub(crate) mod shape;
+mod table;
 pub(crate) mod ticks;
 mod time;
 
@@ -31,8 +37,10 @@ pub(crate) struct Figure {
     pub(crate) title: String,
     /// What a reader must know to read it: intervals, open markers, what was left out.
     pub(crate) caption: String,
-    /// The picture; `None` if there was nothing to draw, and the caption says why.
+    /// The picture; `None` if there was nothing to draw, and the caption says why; or if it is a table.
     pub(crate) svg: Option<String>,
+    /// A table in a picture's place, as markup.
+    pub(crate) table: Option<String>,
 }
 
 /// Kinds of plots.
@@ -48,15 +56,27 @@ pub(crate) enum Kind {
     Bars,
     /// A probe's samples over time.
     Time,
+    /// Two probes' samples against each other, an ellipse per series.
+    Ellipse,
+    /// One metric over another along an axis.
+    Curve,
+    /// Several metrics side by side, a line per series.
+    Profile,
+    /// Metrics in a table, an axis down and another across.
+    Table,
 }
 
 impl Kind {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 9] = [
         ("line", Self::Line),
         ("scatter", Self::Scatter),
         ("distribution", Self::Distribution),
         ("bars", Self::Bars),
         ("time", Self::Time),
+        ("ellipse", Self::Ellipse),
+        ("curve", Self::Curve),
+        ("profile", Self::Profile),
+        ("table", Self::Table),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -68,14 +88,21 @@ impl Kind {
 pub(crate) struct Drawing {
     /// The filled frame, and the picture in words for those who cannot see it.
     pub(crate) picture: Option<(frame::Frame, String)>,
+    /// A table in its place.
+    pub(crate) table: Option<crate::page::table::Table>,
     /// Sentences for the caption.
     pub(crate) remarks: Vec<String>,
 }
 
 impl Drawing {
+    /// A picture, its words, and sentences for the caption.
+    pub(crate) fn of(frame: frame::Frame, words: String, remarks: Vec<String>) -> Self {
+        Self { picture: Some((frame, words)), table: None, remarks }
+    }
+
     /// Nothing to draw, with the reason.
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
-        Self { picture: None, remarks: vec![why.into()] }
+        Self { picture: None, table: None, remarks: vec![why.into()] }
     }
 }
 
@@ -106,12 +133,16 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
         Kind::Distribution => distribution::draw(records, spec)?,
         Kind::Bars => bars::draw(records, spec),
         Kind::Time => time::draw(records, spec)?,
+        Kind::Ellipse => ellipse::draw(records, spec)?,
+        Kind::Curve => curve::draw(records, spec),
+        Kind::Profile => profile::draw(records, spec),
+        Kind::Table => table::draw(records, spec),
     };
     let title = spec.title.clone().unwrap_or_else(|| {
         let name = spec.y.as_deref().or(spec.x.as_deref()).unwrap_or(&spec.name);
         let word = gather::word_for(records, name);
         match (kind, &spec.x) {
-            (Kind::Line | Kind::Bars | Kind::Scatter, Some(x)) => {
+            (Kind::Line | Kind::Bars | Kind::Scatter | Kind::Curve | Kind::Ellipse, Some(x)) => {
                 format!("{word} over {}", gather::word_for(records, x).to_lowercase())
             }
             _ => word,
@@ -127,7 +158,13 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
     let remarks = drawing.remarks.into_iter().chain(doubts(records, spec));
     let caption = spec.caption.iter().cloned().chain(remarks).collect::<Vec<_>>().join(" ");
     let svg = drawing.picture.map(|(frame, words)| frame.finish(&name, &title, &words));
-    Ok(Figure { name, title, caption, svg })
+    let table = drawing.table.map(|mut table| {
+        table.caption.clone_from(&title);
+        let mut out = String::new();
+        table.write(&mut out);
+        out
+    });
+    Ok(Figure { name, title, caption, svg, table })
 }
 
 /// What the caption says of runs that are not to be trusted.
@@ -145,7 +182,7 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
 /// One plot per metric that a probe sampled.
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
-    let metrics = read_series(&run.folder, None)?.unwrap_or_default();
+    let metrics = read_series(&run.folder, None, None)?.unwrap_or_default();
     Ok(metrics
         .into_iter()
         .map(|m| PlotSpec {

@@ -29,6 +29,8 @@ pub(crate) enum Marker {
 }
 
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9"];
+/// The same, dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of 4.5 and more).
+const INKS: [&str; 7] = ["#005a8e", "#a84a00", "#00694c", "#9c3f74", "#000000", "#855a00", "#1b6a9c"];
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "5 2 1.5 2 1.5 2"];
 const MARKERS: [Marker; 7] = [
     Marker::Circle,
@@ -46,6 +48,18 @@ pub(crate) fn style(index: usize) -> Style {
         colour: COLOURS[index % COLOURS.len()],
         dash: DASHES[index % DASHES.len()],
         marker: MARKERS[(index + index / MARKERS.len()) % MARKERS.len()],
+    }
+}
+
+impl Style {
+    /// The colour of small text that belongs to the curve.
+    pub(crate) fn ink(self) -> &'static str {
+        COLOURS.iter().position(|c| *c == self.colour).map_or("#222", |i| INKS[i])
+    }
+
+    /// The same without dashes: for a line so dense that the gaps would hide peaks.
+    pub(crate) fn solid(self) -> Self {
+        Self { dash: "", ..self }
     }
 }
 
@@ -91,6 +105,23 @@ pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Relative luminance by WCAG 2.1.
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| {
+            let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if share <= 0.040_45 { share / 12.92 } else { fullpipe_units::math::pow((share + 0.055) / 1.055, 2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    #[test]
+    fn text_can_be_read() {
+        for i in 0..7 {
+            let contrast = 1.05 / (luminance(style(i).ink()) + 0.05);
+            assert!(contrast >= 4.5, "{} {contrast}", style(i).ink());
+        }
+    }
 
     #[test]
     fn styles_differ_beyond_colour() {

@@ -9,7 +9,9 @@ use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
 use crate::plot::gather::{self, Side};
 use crate::plot::palette::style;
 
-struct Mark {
+struct Mark<'a> {
+    /// Value on the axis along which points are joined.
+    along: &'a str,
     x: (f64, f64),
     y: (f64, f64),
     published: Option<(f64, f64)>,
@@ -17,14 +19,19 @@ struct Mark {
 
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
+    draw_means(records, spec, None)
+}
+
+/// Draws the means; with every run as a dot, or joined and labelled along an axis.
+pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>) -> Drawing {
     let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
         return Drawing::nothing("Not drawn: the plot needs `x` and `y` (metrics).");
     };
     let across = gather::rows(records, spec, x);
     let upwards = gather::rows(records, spec, y);
-    let axes = gather::series_axes(spec, upwards.iter().map(|r| &r.point), None);
+    let axes = gather::series_axes(spec, upwards.iter().map(|r| &r.point), along);
     let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
-    let mut series: Vec<(String, Vec<Mark>)> = Vec::new();
+    let mut series: Vec<(String, Vec<Mark<'_>>)> = Vec::new();
     for row in &upwards {
         let Some(other) = across.iter().find(|r| r.point == row.point) else { continue };
         let (Some(my), Some(mx)) = (row.mean, other.mean) else { continue };
@@ -35,15 +42,22 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             series.len() - 1
         });
         series[at].1.push(Mark {
+            along: along.and_then(|axis| row.point.get(axis)).unwrap_or_default(),
             x: (mx, other.half_width.unwrap_or(0.0)),
             y: (my, row.half_width.unwrap_or(0.0)),
             published: other.published.zip(row.published),
         });
     }
+    if let Some(axis) = along {
+        let order = gather::order_of(records, axis);
+        for (_, marks) in &mut series {
+            marks.sort_by(|a, b| order(a.along, b.along));
+        }
+    }
     // Every run, by series.
     let column = |name: &str| records.results.metrics.iter().position(|m| m == name);
     let mut dots: Vec<(usize, f64, f64)> = Vec::new();
-    if let (Some(cx), Some(cy)) = (column(x), column(y)) {
+    if let (Some(cx), Some(cy), None) = (column(x), column(y), along) {
         for row in records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)) {
             let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
             if let (Some(at), Some(vx), Some(vy)) =
@@ -71,8 +85,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     };
     let unit = |rows: &[&crate::input::summary::SummaryRow]| rows.first().map_or("", |r| &r.unit).to_owned();
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, x, &unit(&across), x_extent);
-    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &unit(&upwards), y_extent);
-    let path = gather::varying(upwards.iter().map(|r| &r.point)).len() == axes.len() + 1;
+    let side = if along.is_some() { Side::YFree } else { Side::Y };
+    let (y_axis, y_unit) = gather::number_axis(records, spec, side, y, &unit(&upwards), y_extent);
+    let path = along.is_some() || gather::varying(upwards.iter().map(|r| &r.point)).len() == axes.len() + 1;
     let has_published = marks().any(|m| m.published.is_some());
     let mut legend: Vec<Entry> = Vec::new();
     for (i, (label, _)) in series.iter().enumerate() {
@@ -96,7 +111,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let mut hidden = 0;
     for (i, (_, marks)) in series.iter().enumerate() {
         let style = style(i);
-        let place = |m: &Mark| (x_unit.value(m.x.0), y_unit.value(m.y.0));
+        let place = |m: &Mark<'_>| (x_unit.value(m.x.0), y_unit.value(m.y.0));
         if path {
             frame.curve(&marks.iter().map(place).collect::<Vec<_>>(), style, 1.7);
         }
@@ -109,9 +124,16 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
                 frame.marker(x_unit.value(px), y_unit.value(py), style, true);
             }
             frame.marker(at, height, style, false);
+            frame.label(at, height, &gather::shown(mark.along), style, false);
         }
     }
+    let unplaced = frame.place_labels();
     let mut remarks = Vec::new();
+    if let Some(axis) = along {
+        let left_out = if unplaced > 0 { format!("; {unplaced} more had no room") } else { String::new() };
+        let word = gather::lower_first(&gather::word_for(records, axis));
+        remarks.push(format!("Beside the points: {word}{left_out}."));
+    }
     if dots.len() > marks().count() {
         remarks.push(format!("Dots: every run, {} in all; markers: means.", dots.len()));
     }
@@ -121,5 +143,5 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     if hidden > 0 {
         remarks.push(format!("{hidden} points at or below zero cannot be shown on a logarithmic axis."));
     }
-    Drawing { picture: Some((frame, words)), remarks }
+    Drawing::of(frame, words, remarks)
 }

@@ -51,6 +51,25 @@ pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash:
     out.push_str("/>");
 }
 
+/// A closed line, dashed or solid, with a filling so pale that what lies below is seen.
+pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
+    if points.len() < 2 {
+        return;
+    }
+    out.push_str("<path d=\"M");
+    for (i, (x, y)) in points.iter().enumerate() {
+        if i > 0 {
+            out.push('L');
+        }
+        out.push_str(&point(*x, *y));
+    }
+    let _ = write!(out, "Z\" fill=\"{colour}\" fill-opacity=\"0.07\" stroke=\"{colour}\" stroke-width=\"{width}\"");
+    if !dash.is_empty() {
+        let _ = write!(out, " stroke-dasharray=\"{dash}\"");
+    }
+    out.push_str("/>");
+}
+
 /// An interval around a point: a bar with caps.
 pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &str) {
     let _ = write!(
@@ -128,6 +147,15 @@ pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, 
         let _ = write!(out, " transform=\"rotate({} {} {})\"", pixel(turn), pixel(at.0), pixel(at.1));
     }
     let _ = write!(out, ">{}</text>", escape(words));
+}
+
+/// A text of another size that begins at a place and is centred on its height, on a white ground of its own shape.
+pub(crate) fn small_text(out: &mut String, at: (f64, f64), size: f64, ink: &str, words: &str) {
+    let (x, y, words) = (pixel(at.0), pixel(at.1 + size * 0.35), escape(words));
+    // Twice, since not every program that reads SVG can paint a stroke below its filling.
+    let ground = "fill=\"#fff\" stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" aria-hidden=\"true\"";
+    let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" {ground}>{words}</text>");
+    let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{ink}\">{words}</text>");
 }
 
 /// About how wide a text is, by the wider of the common sans-serifs: enough to leave room.

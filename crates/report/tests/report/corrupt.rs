@@ -169,11 +169,11 @@ proptest! {
 
     #[test]
     fn damaged_records_never_panic_and_never_break_the_page(
-        single in any::<bool>(),
+        fixture in prop::sample::select(vec!["study", "run", "suite"]),
         which in any::<usize>(),
         damages in prop::collection::vec(damage(), 1..4),
     ) {
-        let folder = Folder::copy_of(if single { "run" } else { "study" });
+        let folder = Folder::copy_of(fixture);
         let records = folder.records();
         let file = &records[which % records.len()];
         let path = folder.0.join(file);

@@ -4,3 +4,4 @@ mod corrupt;
 mod page;
 mod plots;
 mod records;
+mod suite;

@@ -115,7 +115,7 @@ fn results_have_a_row_per_point_with_mean_and_interval() {
 
 #[test]
 fn the_page_loads_nothing_and_runs_nothing() {
-    for fixture in ["study", "run"] {
+    for fixture in ["study", "run", "suite"] {
         let page = Folder::copy_of(fixture).build();
         let document = parse(&page);
         for node in document.descendants().filter(|n| n.is_element()) {
@@ -320,7 +320,7 @@ fn limitations_are_told_if_given() {
 
 #[test]
 fn the_same_records_give_the_same_bytes_wherever_they_lie() {
-    for fixture in ["study", "run"] {
+    for fixture in ["study", "run", "suite"] {
         let (a, b) = (Folder::copy_of(fixture), Folder::copy_of(fixture));
         assert_eq!(a.build(), b.build());
         let once: Vec<_> = a.records().iter().map(|f| a.text(f)).collect();

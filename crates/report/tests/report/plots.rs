@@ -10,7 +10,7 @@ fn texts(svg: &str) -> Vec<String> {
 
 #[test]
 fn all_pictures_are_well_formed_and_on_the_canvas() {
-    for fixture in ["study", "run"] {
+    for fixture in ["study", "run", "suite"] {
         let folder = Folder::copy_of(fixture);
         let built = fullpipe_report::build(&folder.0).unwrap();
         let page = folder.text("report.html");

@@ -1,0 +1,100 @@
+//! What links carried, dropped, marked and delayed, as `links.csv` of the runs has it: means over the runs of each point.
+
+use crate::error::ReportError;
+use crate::input::Records;
+use crate::input::links::{LINK_COLUMNS, read_links};
+use crate::input::summary::{Point, ResultRow};
+use crate::numbers::{significant, trimmed};
+use crate::page::table::{Field, Heading, Table};
+use crate::plot::gather::{shown, varying, word_for};
+use crate::unit::Unit;
+
+/// So many rows are shown; the files have all.
+const MOST_ROWS: usize = 500;
+/// Digits of a mean.
+const DIGITS: usize = 4;
+/// Headings, in the order of the columns that are read.
+const HEADINGS: [&str; 6] = ["Throughput", "Utilisation", "Mean queue delay", "99 % queue delay", "Dropped", "Marked"];
+
+/// A direction of a link at a point.
+struct Row<'a> {
+    point: &'a Point,
+    link: String,
+    means: [Option<f64>; 6],
+    runs: usize,
+}
+
+/// The table; `None` if no run has measured a link.
+pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
+    let rows = rows(records)?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let axes = varying(rows.iter().map(|row| row.point));
+    let columns: Vec<(Heading, Vec<Field>)> = (0..LINK_COLUMNS.len()).map(|column| numbers(&rows, column)).collect();
+    let mut headings: Vec<Heading> = axes.iter().map(|axis| Heading::text(word_for(records, axis))).collect();
+    headings.push(Heading::text("Link"));
+    headings.extend(columns.iter().map(|(heading, _)| heading.clone()));
+    headings.push(Heading::number("Runs"));
+    let body = rows.iter().enumerate().take(MOST_ROWS).map(|(i, row)| {
+        let mut fields: Vec<Field> =
+            axes.iter().map(|axis| Field::Text(row.point.get(axis).map_or_else(String::new, shown))).collect();
+        fields.push(Field::Text(row.link.clone()));
+        fields.extend(columns.iter().map(|(_, fields)| fields[i].clone()));
+        fields.push(Field::Number(row.runs.to_string()));
+        fields
+    });
+    let all = rows.len();
+    let only = if all > MOST_ROWS { format!("; the first {MOST_ROWS} of {all}") } else { String::new() };
+    let caption =
+        format!("What measured links carried, means over runs; dropped and marked are shares of arrivals{only}");
+    let mut table = Table { caption, keys: axes.len() + 1, headings, ..Table::default() };
+    table.groups.push((None, body.collect()));
+    table.drop_empty_columns();
+    Ok(Some(table))
+}
+
+/// The rows of all points in their order.
+fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
+    let mut points: Vec<(&Point, Vec<&ResultRow>)> = Vec::new();
+    for row in &records.results.rows {
+        // Rows of a point stand together.
+        match points.last_mut() {
+            Some((point, rows)) if **point == row.point => rows.push(row),
+            _ => points.push((&row.point, vec![row])),
+        }
+    }
+    let mut out: Vec<Row<'_>> = Vec::new();
+    for (point, of_point) in points {
+        let first = out.len();
+        let mut values: Vec<[Vec<f64>; 6]> = Vec::new();
+        for run in records.counting(&of_point) {
+            for link in read_links(&run.folder)? {
+                let at = out[first..].iter().position(|row| row.link == link.link).unwrap_or_else(|| {
+                    out.push(Row { point, link: link.link.clone(), means: [None; 6], runs: 0 });
+                    values.push(Default::default());
+                    values.len() - 1
+                });
+                out[first + at].runs += 1;
+                for (all, value) in values[at].iter_mut().zip(link.values) {
+                    all.extend(value);
+                }
+            }
+        }
+        for (row, values) in out[first..].iter_mut().zip(&values) {
+            let mean = |all: &Vec<f64>| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+            row.means = values.each_ref().map(mean);
+        }
+    }
+    Ok(out)
+}
+
+/// A column with its heading: shares in per cent, others with the prefix that suits the largest.
+fn numbers(rows: &[Row<'_>], column: usize) -> (Heading, Vec<Field>) {
+    let share = !LINK_COLUMNS[column].ends_with("_s") && !LINK_COLUMNS[column].ends_with("_bps");
+    let largest = rows.iter().filter_map(|row| row.means[column]).fold(0.0, |a: f64, v| a.max(v.abs()));
+    let unit = if share { Unit::new("%").unscaled() } else { Unit::of_metric(LINK_COLUMNS[column]).scale_for(largest) };
+    let text = |value: f64| if share { trimmed(value * 100.0, DIGITS) } else { significant(unit.value(value), DIGITS) };
+    let fields = rows.iter().map(|row| Field::Number(row.means[column].map_or_else(|| "–".to_owned(), text)));
+    (Heading::number(unit.heading(HEADINGS[column])), fields.collect())
+}

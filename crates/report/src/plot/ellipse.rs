@@ -1,0 +1,217 @@
+//! Two metrics of `series.csv` against each other as ellipses, throughput against delay for instance (Winstein and
+//! Balakrishnan, "TCP ex Machina", SIGCOMM 2013; the common TCP evaluation suite). The samples of a run, from the
+//! beginning of its measurement on, are averaged over intervals of equal length; each interval gives a pair, and the
+//! pairs of all runs of a series have a mean (the ellipse's centre) and a sample covariance. The ellipse is the contour of
+//! one standard deviation of the normal distribution with these moments.
+//!
+//! The ns-3 evaluation suite multiplies the semi-axes by the population standard deviations of x and y, with times in
+//! seconds and rates in units of 2^20 bit/s; scaling `n3` repeats that. Unlike the contour it depends on the units.
+
+use crate::error::ReportError;
+use crate::input::Records;
+use crate::input::series::{Ends, averages, read_pair};
+use crate::input::study::{PlotSpec, Scaling};
+use crate::input::summary::ResultRow;
+use crate::numbers::trimmed;
+use crate::plot::Drawing;
+use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
+use crate::plot::gather::{self, Side};
+use crate::plot::moments::{Ellipse, Moments};
+use crate::plot::palette::style;
+use crate::unit::Scaled;
+use std::collections::BTreeMap;
+
+/// Over so long samples are averaged if the study does not say.
+const GROUP_NS: u64 = 100_000_000;
+
+/// One series.
+struct Cloud {
+    label: String,
+    moments: Moments,
+    /// In the units in which it was computed, and these units as multiples of the records'.
+    ellipse: Ellipse,
+    unit: (f64, f64),
+}
+
+impl Cloud {
+    /// The ellipse of some pairs; `None` if there are none.
+    fn of(label: String, pairs: &[(f64, f64)], metrics: [&str; 2], scaling: Scaling) -> Option<Self> {
+        let moments = Moments::of(pairs)?;
+        if scaling == Scaling::Sigma {
+            return Some(Self { label, moments, ellipse: moments.ellipse(), unit: (1.0, 1.0) });
+        }
+        let [ux, uy] = metrics.map(|metric| if metric.ends_with("_bps") { 1_048_576.0 } else { 1.0 });
+        let (vx, vy) = moments.variance;
+        let there = Moments {
+            mean: (moments.mean.0 / ux, moments.mean.1 / uy),
+            variance: (vx / (ux * ux), vy / (uy * uy)),
+            covariance: moments.covariance / (ux * uy),
+            ..moments
+        };
+        let ((sx, sy), plain) = (there.population_deviations(), there.ellipse());
+        let ellipse = Ellipse { semi_axes: (plain.semi_axes.0 * sx, plain.semi_axes.1 * sy), ..plain };
+        Some(Self { label, moments, ellipse, unit: (ux, uy) })
+    }
+
+    fn scaled(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (x * self.unit.0, y * self.unit.1)
+    }
+}
+
+/// Draws the plot.
+pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, ReportError> {
+    let (Some(x), Some(y), Some(subject)) = (&spec.x, &spec.y, &spec.subject) else {
+        let why = "Not drawn: the plot needs `x` and `y` (metrics of series.csv) and `subject` (whose).";
+        return Ok(Drawing::nothing(why));
+    };
+    let group_ns = spec.group_ns.unwrap_or(GROUP_NS);
+    let mut clouds: Vec<Cloud> = Vec::new();
+    let mut empty = 0;
+    for (label, rows) in series(records, spec) {
+        let pairs = pairs(records, &rows, subject, [x, y], group_ns)?;
+        match Cloud::of(label, &pairs, [x, y], spec.scaling) {
+            Some(cloud) => clouds.push(cloud),
+            None => empty += 1,
+        }
+    }
+    let ends = |along: fn((f64, f64)) -> f64, log: bool| {
+        let ends = clouds.iter().flat_map(|c| {
+            let (centre, reach) = (along(c.scaled(c.ellipse.centre)), along(c.scaled(c.ellipse.reach())));
+            [centre - reach, centre, centre + reach]
+        });
+        Extent::of(ends.filter(|v| !log || *v > 0.0))
+    };
+    let (Some(across), Some(upwards)) = (ends(|p| p.0, spec.x_log), ends(|p| p.1, spec.y_log)) else {
+        return Ok(Drawing::nothing(format!(
+            "Not drawn: no run at these points has samples of {x} and {y} of {subject}."
+        )));
+    };
+    let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, x, "", across);
+    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::YFree, y, "", upwards);
+    let named = clouds.iter().any(|c| !c.label.is_empty());
+    let legend = clouds
+        .iter()
+        .enumerate()
+        .filter(|_| named)
+        .map(|(i, c)| Entry { label: c.label.clone(), key: Key::Curve(style(i), Markers::OnLine) });
+    let mut words = format!("{} over {}.", y_axis.title, x_axis.title);
+    let mut frame = Frame::new(&x_axis, &y_axis, legend.collect());
+    if gather::cut(spec) {
+        frame.clip();
+    }
+    let place = |cloud: &Cloud, at: (f64, f64)| {
+        let (across, upwards) = cloud.scaled(at);
+        (x_unit.value(across), y_unit.value(upwards))
+    };
+    for (i, cloud) in clouds.iter().enumerate() {
+        let outline: Vec<_> = cloud.ellipse.outline().into_iter().map(|at| place(cloud, at)).collect();
+        frame.outline(&outline, style(i));
+        words.push_str(&in_words(cloud, &x_unit, &y_unit));
+    }
+    for (i, cloud) in clouds.iter().enumerate() {
+        let (at, height) = place(cloud, cloud.ellipse.centre);
+        frame.marker(at, height, style(i), false);
+        frame.label(at, height, &cloud.label, style(i), true);
+    }
+    frame.place_labels();
+    Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)))
+}
+
+/// The rows of each series, with its label.
+fn series<'a>(records: &'a Records, spec: &PlotSpec) -> Vec<(String, Vec<&'a ResultRow>)> {
+    let rows: Vec<_> = records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)).collect();
+    let axes = gather::series_axes(spec, rows.iter().map(|r| &r.point), None);
+    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
+    let mut series: Vec<(String, Vec<&ResultRow>)> = Vec::new();
+    for row in rows {
+        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
+        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            keys.push(key);
+            series.push((gather::series_label(&axes, &row.point), Vec::new()));
+            series.len() - 1
+        });
+        series[at].1.push(row);
+    }
+    series
+}
+
+/// The pairs of all intervals of the runs that count in which both metrics have samples.
+fn pairs(
+    records: &Records,
+    rows: &[&ResultRow],
+    subject: &str,
+    metrics: [&str; 2],
+    group_ns: u64,
+) -> Result<Vec<(f64, f64)>, ReportError> {
+    let mut pairs = Vec::new();
+    for run in records.counting(rows) {
+        let [x, y] = read_pair(&run.folder, subject, metrics, run.measured_from_s.unwrap_or(0.0))?;
+        let heights: BTreeMap<u64, f64> = averages(&y, group_ns, Ends::Next).into_iter().collect();
+        let of_run = averages(&x, group_ns, Ends::Next).into_iter();
+        pairs.extend(of_run.filter_map(|(interval, x)| Some((x, *heights.get(&interval)?))));
+    }
+    Ok(pairs)
+}
+
+/// Centre and deviations of a series in the units of the axes.
+fn in_words(cloud: &Cloud, x_unit: &Scaled, y_unit: &Scaled) -> String {
+    let Cloud { label, moments: Moments { n, mean, variance, .. }, .. } = cloud;
+    let told = |unit: &Scaled, mean: f64, variance: f64| {
+        let number = |value: f64| trimmed(unit.value(value), 4);
+        format!("{} with a standard deviation of {}", number(mean), number(variance.sqrt()))
+    };
+    let (x, y) = (told(x_unit, mean.0, variance.0), told(y_unit, mean.1, variance.1));
+    format!(" {label}: {n} intervals, centre at {x} to the right and {y} upwards.")
+}
+
+/// What the caption must say.
+fn remarks(spec: &PlotSpec, group_ns: u64, clouds: &[Cloud], empty: usize) -> Vec<String> {
+    let of = spec.subject.as_deref().unwrap_or_default();
+    let group = trimmed(group_ns as f64 / 1e6, 9);
+    let mut remarks = vec![match spec.scaling {
+        Scaling::Sigma => format!("Contours of one standard deviation of means over {group} ms ({of})."),
+        Scaling::N3 => format!(
+            "Means over {group} ms ({of}); semi-axes as the ns-3 evaluation suite draws them: multiplied by standard \
+             deviations in s and Mibit/s."
+        ),
+    }];
+    if spec.x_reversed {
+        remarks.push("The horizontal axis is reversed.".to_owned());
+    }
+    let (low, high) = clouds.iter().fold((usize::MAX, 0), |(l, h), c| (l.min(c.moments.n), h.max(c.moments.n)));
+    let counts = if low == high { format!("{low}") } else { format!("{low} to {high}") };
+    remarks.push(format!("n = {counts} intervals."));
+    if low < 2 {
+        remarks.push("One interval has no spread: a point.".to_owned());
+    }
+    if empty > 0 {
+        remarks.push(format!("{empty} series have no samples."));
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suite_stretches_its_axes_by_deviations_in_its_own_units() {
+        // 1, 2 and 3 s against 2, 6 and 4 Mibit/s: means 2 and 4; variances 1 and 4; covariance
+        // ((-1)(-2) + 0 + 1 * 0) / 2 = 1. The eigenvalues of [1 1; 1 4] are (5 + sqrt 13) / 2 and (5 - sqrt 13) / 2; the
+        // population deviations sqrt(2 / 3) and sqrt(8 / 3).
+        let mibit = 1_048_576.0;
+        let pairs = [(1.0, 2.0 * mibit), (2.0, 6.0 * mibit), (3.0, 4.0 * mibit)];
+        let cloud = |scaling| Cloud::of(String::new(), &pairs, ["queue_delay_s", "throughput_bps"], scaling).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let n3 = cloud(Scaling::N3);
+        let root = 13.0_f64.sqrt();
+        let (long, short) = n3.ellipse.semi_axes;
+        assert!(near(long, ((5.0 + root) / 2.0 * 2.0 / 3.0).sqrt()), "{long}");
+        assert!(near(short, ((5.0 - root) / 2.0 * 8.0 / 3.0).sqrt()), "{short}");
+        assert_eq!(n3.scaled(n3.ellipse.centre), (2.0, 4.0 * mibit));
+        // The contour itself reaches one sample deviation, in whatever unit: 1 s and 2 Mibit/s.
+        let sigma = cloud(Scaling::Sigma);
+        let (x, y) = sigma.scaled(sigma.ellipse.reach());
+        assert!(near(x, 1.0) && near(y / mibit, 2.0), "{x} {y}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Several metrics of one unit side by side, a line per series through their means: response times by size of the
+//! response, say. Where a metric stands is its place in the list; the study gives each a label.
+
+use crate::input::Records;
+use crate::input::study::PlotSpec;
+use crate::plot::Drawing;
+use crate::plot::gather::{self, Gathered, Series, Value};
+use crate::plot::line::{Across, draw_gathered};
+use crate::unit::words;
+
+/// Draws the plot.
+pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
+    if spec.metrics.is_empty() {
+        return Drawing::nothing("Not drawn: the plot needs `metrics`, and helps with `labels`.");
+    }
+    let data = match gathered(records, spec) {
+        Ok(data) => data,
+        Err(why) => return Drawing::nothing(why),
+    };
+    // The unit and the text of the axis are those of the metrics, of which the first stands for all.
+    let spec =
+        &PlotSpec { y_label: Some(spec.y_label.clone().unwrap_or_else(|| common(&spec.metrics))), ..spec.clone() };
+    let across = Across { x: "", title: spec.x_label.clone().unwrap_or_default(), joined: true };
+    draw_gathered(records, spec, &data, across, &spec.metrics[0]).unwrap_or_else(|| {
+        Drawing::nothing(format!("Not drawn: the summary has no value of {} at these points.", spec.metrics.join(", ")))
+    })
+}
+
+/// The series, each metric at its place; or why there are none.
+fn gathered(records: &Records, spec: &PlotSpec) -> Result<Gathered, String> {
+    let rows: Vec<Vec<_>> = spec.metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
+    let all = || rows.iter().flatten();
+    let mut units = all().map(|row| row.unit.as_str()).filter(|unit| !unit.is_empty());
+    let unit = units.next().unwrap_or_default();
+    if let Some(other) = units.find(|other| *other != unit) {
+        return Err(format!("Not drawn: the metrics have different units, {unit} and {other}."));
+    }
+    let axes = gather::series_axes(spec, all().map(|row| &row.point), None);
+    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
+    let mut series: Vec<Series> = Vec::new();
+    for (place, row) in rows.iter().enumerate().flat_map(|(place, rows)| rows.iter().map(move |row| (place, row))) {
+        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
+        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            keys.push(key);
+            series.push(Series { label: gather::series_label(&axes, &row.point), values: Vec::new() });
+            series.len() - 1
+        });
+        series[at].values.push(Value {
+            x: place as f64,
+            mean: row.mean,
+            half_width: row.half_width,
+            published: row.published,
+            n: row.n,
+        });
+    }
+    let label = |(place, metric): (usize, &String)| spec.labels.get(place).cloned().unwrap_or_else(|| words(metric));
+    let names = spec.metrics.iter().enumerate().map(label).collect();
+    Ok(Gathered { series, names: Some(names), unit: unit.to_owned() })
+}
+
+/// What the names of metrics begin with, in words: "Response" for `response_1kB_s` and `response_10kB_s`.
+fn common(metrics: &[String]) -> String {
+    let parts = |metric: &String| metric.split('_').map(str::to_owned).collect::<Vec<_>>();
+    let Some(first) = metrics.first().map(parts) else { return String::new() };
+    let shared = |n: &usize| metrics.iter().all(|metric| parts(metric).get(*n) == first.get(*n));
+    let count = (0..first.len()).take_while(shared).count();
+    match count {
+        0 => "Value".to_owned(),
+        all if all == first.len() => words(&metrics[0]),
+        some => words(&first[..some].join("_")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_share_is_what_they_are() {
+        let of = |names: &[&str]| common(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["response_time_1kB_s", "response_time_10kB_s"]), "Response time");
+        assert_eq!(of(&["srtt_s"]), "Smoothed round-trip time");
+        assert_eq!(of(&["a", "b"]), "Value");
+    }
+}
