@@ -187,6 +187,7 @@ pub(crate) fn records(
         "title": outcome.scenario().title,
         "clock": clock,
         "duration_s": outcome.ended().as_secs_f64(),
+        "measurement_from_s": outcome.scenario().measurement.from.as_secs_f64(),
         "packets": {
             "received": totals.packets,
             "received_with_data": totals.data_packets,

@@ -62,6 +62,11 @@ pub static STUDY: Table = Table {
         ),
         Field::optional("axis", Kind::Tables(&ALL_AXES), "none", "Written into records: all axes with their values."),
         Field::empty(
+            "left_out",
+            Kind::Tables(&LEFT_OUT),
+            "Written into records: values of axes that `--set` left out.",
+        ),
+        Field::empty(
             "scenario_setting",
             Kind::Tables(&SCENARIO_SETTING),
             "Written into records: `--set scenario.PATH`.",
@@ -163,7 +168,7 @@ static METRIC: Table = Table {
 };
 
 const SCALE: Kind = Kind::Choice(&[Choice::new("linear", "linear"), Choice::new("log", "logarithmic")]);
-const ANY: Kind = Kind::Number { min: f64::MIN, max: f64::MAX };
+const ANY: Kind = Kind::Number { min: f64::NEG_INFINITY, max: f64::INFINITY };
 
 static PLOT: Table = Table {
     name: "plot",
@@ -179,12 +184,58 @@ static PLOT: Table = Table {
                 Choice::new("scatter", "every run, one metric over another"),
                 Choice::new("distribution", "how a metric is distributed over runs"),
                 Choice::new("time", "samples of series.csv over time"),
+                Choice::new(
+                    "ellipse",
+                    "samples of series.csv, one metric over another: mean and one standard deviation",
+                ),
+                Choice::new("curve", "means, one metric over another, joined along an axis"),
+                Choice::new("profile", "means of several metrics side by side"),
+                Choice::new("table", "means in a table, an axis down and another across"),
             ]),
             "line",
             "How it is drawn.",
         ),
-        Field::optional("x", Kind::Text, "none", "An axis (`line`, `bars`) or a metric (`scatter`, `distribution`)."),
-        Field::optional("y", Kind::Text, "none", "A metric; with `time` one of series.csv."),
+        Field::optional(
+            "x",
+            Kind::Text,
+            "none",
+            "An axis (`line`, `bars`) or a metric (`scatter`, `distribution`, `curve`; `ellipse`: of series.csv).",
+        ),
+        Field::optional("y", Kind::Text, "none", "A metric; with `time` and `ellipse` one of series.csv."),
+        Field::optional(
+            "subject",
+            Kind::Text,
+            "all",
+            "Whose samples (`time`, `ellipse`, which needs it): a flow, a link, `LINK.reverse`.",
+        ),
+        Field::optional(
+            "group",
+            Kind::INTERVAL,
+            "100ms for `ellipse`, else none",
+            "Samples are averaged over such intervals (`time`, `ellipse`).",
+        ),
+        Field::default(
+            "scaling",
+            Kind::Choice(&[
+                Choice::new("sigma", "semi-axes of one standard deviation"),
+                Choice::new(
+                    "n3",
+                    "multiplied by standard deviations in s and Mibit/s, as in the ns-3 evaluation suite",
+                ),
+            ]),
+            "sigma",
+            "How large an `ellipse` is.",
+        ),
+        Field::optional("along", Kind::Text, "none", "The axis that joins the points of a `curve`."),
+        Field::default("metrics", NAMES, "[]", "The places of a `profile`; the cells of a `table`."),
+        Field::default("labels", TEXTS, "[]", "What the metrics of a `profile` are called."),
+        Field::optional("rows", Kind::Text, "none", "The axis whose values are the rows of a `table`."),
+        Field::optional("columns", Kind::Text, "none", "The axis, or `experiment`, whose values are its columns."),
+        Field::empty(
+            "best",
+            Kind::Map(&Kind::Choice(&[Choice::new("high", "the highest"), Choice::new("low", "the lowest")])),
+            "Metrics of a `table`, and which value of a column is marked.",
+        ),
         Field::optional("series", TEXTS, "all axes that vary, without x", "Axes that make one curve for each value."),
         Field::optional("where", Kind::Map(&Kind::Raw), "all points", "Axes and the values, one or a list, shown."),
         Field::optional("x_scale", SCALE, "linear", "Scale to the right."),
@@ -193,6 +244,7 @@ static PLOT: Table = Table {
         Field::optional("y_label", Kind::Text, "that of the metric", "Label upwards."),
         Field::optional("x_unit", Kind::Text, "that of the axis or metric", "Unit to the right."),
         Field::optional("y_unit", Kind::Text, "that of the metric", "Unit upwards."),
+        Field::default("x_reversed", Kind::Boolean, "false", "Small values to the right."),
         Field::optional("x_min", ANY, "from the data", "Where it begins to the right."),
         Field::optional("x_max", ANY, "from the data", "Where it ends to the right."),
         Field::optional("y_min", ANY, "from the data", "Where it begins upwards."),
@@ -222,11 +274,22 @@ static PUBLISHED: Table = Table {
         Field::optional("experiment", Kind::Name, "the only one", "The experiment."),
         Field::default("point", Kind::Text, "", "axis=value;axis=value."),
         Field::required("metric", Kind::Name, "The metric."),
-        Field::required("value", Kind::Number { min: f64::MIN, max: f64::MAX }, "The value."),
+        Field::required("value", ANY, "The value."),
         Field::default("tolerance", Kind::Text, "0", "`5%` of the value, or a number in its unit."),
         Field::default("source", Kind::Text, "", "Where it was published."),
         Field::default("note", Kind::Text, "", "What a reader should know."),
         Field::default("explained_by", Kind::Text, "", "The claim that explains a difference."),
+    ]],
+    ..Table::EMPTY
+};
+
+static LEFT_OUT: Table = Table {
+    name: "left out",
+    text: "Values of an axis that the user left out: claims that speak of them say so.",
+    fields: &[&[
+        Field::required("experiment", Kind::Name, "The experiment."),
+        Field::required("axis", Kind::Name, "The axis."),
+        Field::default("values", TEXTS, "[]", "The values."),
     ]],
     ..Table::EMPTY
 };

@@ -9,7 +9,7 @@ use crate::port::ScenarioSource;
 use crate::published;
 use crate::shelf::{Folder, Shelf};
 use crate::study::{
-    Axis, CLOCK, Claim, Experiment, Level, Metric, Parameter, Plot, Seeds, Setting, Study, clocks, label_of,
+    Axis, CLOCK, Claim, Experiment, LeftOut, Level, Metric, Parameter, Plot, Seeds, Setting, Study, clocks, label_of,
 };
 use fullpipe_scenario::schema::{self, Content, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
@@ -130,6 +130,7 @@ impl Loader<'_> {
             claims,
             published: Vec::new(),
             scenario_settings,
+            left_out: left_out(root),
         }
     }
 
@@ -503,12 +504,25 @@ impl Loader<'_> {
                     self.unknown(place, key, format!("there is no {what} {name}"), name, valid);
                 }
             };
-            if kind != "time" {
-                for (key, valid, what) in [("x", &both, "axis or metric"), ("y", &metrics, "metric")] {
-                    if let Some(value) = tree.get(key) {
-                        refer(value.place, key, value.text(), valid, what);
-                    }
+            let named = [
+                ("along", &axes, "axis"),
+                ("rows", &axes, "axis"),
+                ("columns", &axes, "axis"),
+                ("x", &both, "axis or metric"),
+                ("y", &metrics, "metric"),
+            ];
+            // Metrics of series.csv are the scenario's business.
+            let of_samples = matches!(kind, "time" | "ellipse");
+            for (key, valid, what) in named.into_iter().take(if of_samples { 3 } else { 5 }) {
+                if let Some(value) = tree.get(key) {
+                    refer(value.place, key, value.text(), valid, what);
                 }
+            }
+            for value in tree.list("metrics") {
+                refer(value.place, "metrics", value.text(), &metrics, "metric");
+            }
+            for entry in tree.map("best") {
+                refer(entry.name_place, "best", &entry.name, &texts_of(tree, "metrics"), "metric of this table");
             }
             for value in tree.get("series").map(Value::list).unwrap_or_default() {
                 refer(value.place, "series", value.text(), &axes, "axis");
@@ -516,6 +530,7 @@ impl Loader<'_> {
             for entry in tree.get("where").map(Value::map).unwrap_or_default() {
                 refer(entry.name_place, "where", &entry.name, &axes, "axis");
             }
+            self.plot_is_whole(tree, kind);
             let keys = tree.iter().filter(|(key, value)| *key != "name" && (value.given || *key == "kind"));
             plots.push(Plot {
                 name: tree.text("name").to_owned(),
@@ -523,6 +538,31 @@ impl Loader<'_> {
             });
         }
         plots
+    }
+
+    /// What a kind of plot needs beyond what all have.
+    fn plot_is_whole(&mut self, tree: &Tree, kind: &str) {
+        let needed: &[&str] = match kind {
+            "ellipse" => &["x", "y", "subject"],
+            "curve" => &["x", "y", "along"],
+            "profile" => &["metrics"],
+            "table" => &["rows", "columns", "metrics"],
+            _ => &[],
+        };
+        for key in needed.iter().filter(|key| tree.get(key).is_none_or(|value| !value.given)) {
+            let message = format!("a plot of the kind {kind} needs {key}");
+            self.wrong(tree.place_of("kind"), "kind", message, vec![(*key).to_owned()]);
+        }
+        let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
+        if labels > 0 && labels != metrics {
+            let message = format!("there are {labels} labels for {metrics} metrics");
+            self.wrong(
+                tree.place_of("labels"),
+                "labels",
+                message,
+                vec!["a label for each metric, in their order".into()],
+            );
+        }
     }
 
     fn scenario_settings(&mut self, root: &Tree) -> Vec<(String, Setting)> {
@@ -566,6 +606,19 @@ impl Loader<'_> {
     }
 }
 
+fn texts_of<'a>(tree: &'a Tree, key: &str) -> Vec<&'a str> {
+    tree.list(key).iter().map(Value::text).collect()
+}
+
+fn left_out(root: &Tree) -> Vec<LeftOut> {
+    let of = |tree: &Tree| LeftOut {
+        experiment: tree.text("experiment").to_owned(),
+        axis: tree.text("axis").to_owned(),
+        values: texts(tree, "values"),
+    };
+    root.tables("left_out").iter().map(of).collect()
+}
+
 fn texts(tree: &Tree, key: &str) -> Vec<String> {
     tree.list(key).iter().map(|value| value.text().to_owned()).collect()
 }
@@ -592,6 +645,7 @@ fn node_of(value: &Value) -> Node {
                 })
                 .collect(),
         ),
+        Data::Duration(duration) => Content::Text(duration.to_string()),
         Data::Raw(node) => return node.clone(),
         _ => Content::Table(Vec::new()),
     };

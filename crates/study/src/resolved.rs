@@ -49,6 +49,14 @@ pub fn resolved(study: &Study, build: &str) -> String {
             setting.value.to_toml()
         ));
     }
+    for left_out in &study.left_out {
+        text.push_str(&format!(
+            "\n[[left_out]]\nexperiment = {}\naxis = {}\nvalues = {}\n",
+            quote(&left_out.experiment),
+            quote(&left_out.axis),
+            list(&left_out.values)
+        ));
+    }
     for experiment in &study.experiments {
         write_experiment(experiment, &mut text);
     }

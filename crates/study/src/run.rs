@@ -186,5 +186,6 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         claims: Vec::new(),
         published: Vec::new(),
         scenario_settings: Vec::new(),
+        left_out: Vec::new(),
     }
 }

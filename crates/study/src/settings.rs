@@ -7,7 +7,7 @@
 use crate::error::StudyError;
 use crate::level::{level_of, wrong_for_fixed_name};
 use crate::port::Laboratory;
-use crate::study::{Axis, CLOCK, Experiment, Level, Seeds, Setting, Study, clocks, label_of};
+use crate::study::{Axis, CLOCK, Experiment, LeftOut, Level, Seeds, Setting, Study, clocks, label_of};
 use crate::words::list_of;
 use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
 
@@ -202,8 +202,10 @@ impl Applier<'_> {
                 let label = label_of(node);
                 axis.levels.iter().position(|level| level.label == label || level.value.as_ref() == Some(node))
             };
+            let kept: Vec<usize> = wanted.iter().filter_map(|node| known(node)).collect();
+            let gone = axis.levels.iter().enumerate().filter(|(level, _)| !kept.contains(level));
+            let gone: Vec<String> = gone.map(|(_, level)| level.label.clone()).collect();
             if let Some(points) = &experiment.points {
-                let kept: Vec<usize> = wanted.iter().filter_map(|node| known(node)).collect();
                 let points: Vec<Vec<usize>> = points
                     .iter()
                     .filter(|point| point.get(position).is_some_and(|level| kept.contains(level)))
@@ -260,6 +262,10 @@ impl Applier<'_> {
                 }
                 axis.levels = levels;
                 axis.quick = None;
+            }
+            if !gone.is_empty() {
+                let (experiment, axis) = (experiment.name.clone(), name.to_owned());
+                study.left_out.push(LeftOut { experiment, axis, values: gone });
             }
             left += 1;
         }

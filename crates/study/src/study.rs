@@ -38,6 +38,19 @@ pub struct Study {
     pub published: Vec<Published>,
     /// What the user set on top of the scenarios: scenario's name, path, value.
     pub scenario_settings: Vec<(String, Setting)>,
+    /// Values of axes that the user left out.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Values of an axis that the study has and the user left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of its axis.
+    pub axis: String,
+    /// How the values are written in tables.
+    pub values: Vec<String>,
 }
 
 /// The axis that says which clock runs.

@@ -11,13 +11,14 @@
 //! long as it is at least half of the point's runs and there is a value in it; otherwise the point supports no verdict,
 //! and its row shows the values of all runs, marked as such.
 
-use crate::check::point_passes;
+use crate::check::{passes, point_passes};
 use crate::evaluate::{self, Environment};
 use crate::expression::{Filter, Literal, Lookup};
 use crate::plan::Plan;
 use crate::statistics::{Summary, summarize};
-use crate::study::{Claim, Published, Study};
+use crate::study::{Claim, LeftOut, Level, Published, Study};
 use crate::sweep::RunResult;
+use crate::words::list_of;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -419,8 +420,36 @@ impl<'a> Measured<'a> {
         }
     }
 
+    /// What the user left out of the points that a claim speaks of.
+    fn left_out_of(&self, claim: &Claim) -> Option<String> {
+        let lookups = claim.expression.lookups();
+        let speaks_of = |left_out: &LeftOut, value: &str| {
+            let level = Level { label: value.to_owned(), value: None, set: Vec::new() };
+            let of_axis = |filter: &&Filter| filter.axis == left_out.axis;
+            lookups.iter().any(|lookup| {
+                lookup.experiment == left_out.experiment
+                    && lookup.filters.iter().filter(of_axis).all(|filter| passes(filter, &level))
+            })
+        };
+        let values = self.study.left_out.iter().flat_map(|left_out| {
+            let values = left_out.values.iter().filter(|value| speaks_of(left_out, value));
+            values.map(|value| format!("{}={value}", left_out.axis))
+        });
+        let mut without: Vec<String> = Vec::new();
+        for value in values {
+            if !without.contains(&value) {
+                without.push(value);
+            }
+        }
+        (!without.is_empty()).then(|| {
+            let list = list_of(without.iter().map(String::as_str));
+            format!("not all of the study's points were run, without {list}")
+        })
+    }
+
     fn claim_row(&self, claim: &Claim) -> SummaryRow {
         let mut notes = vec![claim.text.clone()];
+        notes.extend(self.left_out_of(claim));
         let doubts = self.doubts_of(claim);
         let (held, verdict) = match (doubts.thin, evaluate::truth(&claim.expression, self)) {
             (Some(point), _) => {

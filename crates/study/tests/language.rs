@@ -417,6 +417,83 @@ fn the_resolved_file_says_the_same_again() {
     assert_eq!((again.experiments.len(), again.published, again.claims), (2, study.published, study.claims));
 }
 
+const PLOTS: &str = r#"
+[[plot]]
+name = "cloud"
+kind = "ellipse"
+x = "srtt_s"
+y = "throughput_bps"
+subject = "bulk"
+group = "1.5s"
+scaling = "n3"
+x_reversed = true
+
+[[plot]]
+name = "trade"
+kind = "curve"
+x = "packets"
+y = "rate_bps"
+along = "size"
+
+[[plot]]
+name = "side-by-side"
+kind = "profile"
+metrics = ["packets", "per_size"]
+labels = ["all", "of each"]
+
+[[plot]]
+name = "summary"
+kind = "table"
+rows = "size"
+columns = "experiment"
+metrics = ["packets", "rate_bps"]
+best = { rate_bps = "high" }
+"#;
+
+#[test]
+fn plots_reach_the_records_as_they_are_asked_for() {
+    let study = common::study_of(&(STUDY.to_owned() + PLOTS));
+    let resolved = fullpipe_study::resolved::resolved(&study, "b");
+    for line in [
+        "subject = \"bulk\"",
+        "group = \"1500ms\"",
+        "scaling = \"n3\"",
+        "x_reversed = true",
+        "along = \"size\"",
+        "labels = [\"all\", \"of each\"]",
+        "columns = \"experiment\"",
+        "best = { rate_bps = \"high\" }",
+    ] {
+        assert!(resolved.lines().any(|found| found == line), "{line} in\n{resolved}");
+    }
+}
+
+#[test]
+fn what_a_plot_lacks_or_misnames_is_told() {
+    for (right, wrong, says) in [
+        ("subject = \"bulk\"\n", "", "a plot of the kind ellipse needs subject"),
+        ("along = \"size\"\n", "", "a plot of the kind curve needs along"),
+        (
+            "metrics = [\"packets\", \"per_size\"]\nlabels = [\"all\", \"of each\"]",
+            "",
+            "a plot of the kind profile needs metrics",
+        ),
+        ("rows = \"size\"\n", "", "a plot of the kind table needs rows"),
+        ("labels = [\"all\", \"of each\"]", "labels = [\"all\"]", "there are 1 labels for 2 metrics"),
+        ("along = \"size\"", "along = \"sise\"", "there is no axis sise"),
+        ("columns = \"experiment\"", "columns = \"packets\"", "there is no axis packets"),
+        ("[\"packets\", \"rate_bps\"]", "[\"packets\", \"rate\"]", "there is no metric rate"),
+        ("{ rate_bps = \"high\" }", "{ per_size = \"high\" }", "there is no metric of this table per_size"),
+        ("{ rate_bps = \"high\" }", "{ rate_bps = \"best\" }", "best"),
+        ("group = \"1.5s\"", "group = \"0s\"", "group"),
+        ("x = \"packets\"\ny", "x = \"srtt_s\"\ny", "there is no axis or metric srtt_s"),
+    ] {
+        assert!(PLOTS.contains(right), "{right}");
+        let errors = errors_of(&(STUDY.to_owned() + &PLOTS.replacen(right, wrong, 1)), PUBLISHED);
+        assert!(errors[0].to_string().contains(says), "{}", errors[0]);
+    }
+}
+
 #[test]
 fn the_reference_page_is_the_schema() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md");

@@ -51,6 +51,39 @@ fn an_axis_gets_other_values() {
 }
 
 #[test]
+fn a_claim_says_which_of_its_points_the_user_left_out() {
+    let claims = [
+        ("all", "all(metric(\"sizes\", \"packets\") > 5)"),
+        ("small", "all(metric(\"sizes\", \"packets\", size < 30) > 5)"),
+        ("shapes", "all(metric(\"shapes\", \"packets\") > 5)"),
+    ];
+    let claims = claims.map(|(name, expression)| {
+        format!("\n[[claim]]\nname = \"{name}\"\ntext = \"Enough.\"\nexpression = '{expression}'\n")
+    });
+    let folder = Temporary::new("left-out");
+    let notes = |study: &Study, out: &str| {
+        run_into(study, &Fake::new(), &folder.join(out), 1).unwrap();
+        let rows = table(&folder.join(out), "summary.csv");
+        ["all", "small", "shapes"].map(|name| {
+            let row = rows.iter().find(|row| row["metric"] == format!("claim:{name}")).unwrap();
+            assert_eq!(row["verdict"], "match");
+            row["note"].clone()
+        })
+    };
+    let mut study = common::study_of(&(common::STUDY.to_owned() + &claims.concat()));
+    assert_eq!(notes(&study, "whole"), ["Enough.", "Enough.", "Enough."]);
+    let set = vec![Override::parse("size=[10, 20, 30]").unwrap()];
+    study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
+    let without = "Enough.; not all of the study's points were run, without size=40";
+    assert_eq!(notes(&study, "part"), [without, "Enough.", "Enough."]);
+    // Whoever repeats the records is told so, too.
+    let text = std::fs::read_to_string(folder.join("part/study.toml")).unwrap();
+    let again = load(&text, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(again.left_out, study.left_out);
+    assert_eq!(notes(&again, "again"), [without, "Enough.", "Enough."]);
+}
+
+#[test]
 fn experiments_are_chosen_in_the_order_of_the_study() {
     assert_eq!(labels(&["experiments=[\"shapes\", \"sizes\"]"], false), labels(&[], false));
     // What is set in an experiment that is not run need not exist, whatever the order.
