@@ -154,6 +154,10 @@ mod tests {
         }
         filter.update(24, 1);
         assert_eq!(filter.get(), 5, "round 14 is just within");
+        let mut first = RecentMax::default();
+        first.update(0, 900);
+        first.update(11, 5);
+        assert_eq!(first.get(), 5, "round 0 is not");
     }
 
     #[test]

@@ -4,14 +4,21 @@
 //! is searched for by halves. Each step aims at the middle between the last window that proved good and the maximum,
 //! takes a round trip, and makes the window that it reached the new good one. A step is at most 32 segments (Smax:
 //! from far away the window grows linearly) and at least 0.01 (Smin); closer than that the maximum is reached. Beyond
-//! it a new one is looked for: steps of 1, 2, 4, ... segments, at most Smax. A loss takes an eighth; if it struck below the old maximum, the new
-//! maximum is the middle between the window before and after it (*fast convergence*). Windows below 14 segments behave
-//! as Reno's.
+//! it a new one is looked for: steps of 1, 2, 4, ... segments, at most Smax. A loss takes an eighth; if it struck below
+//! the old maximum, the new maximum is the middle between the window before and after it (*fast convergence*). Windows
+//! below 14 segments behave as Reno's.
 //!
 //! **Source.** Xu, Harfoush and Rhee, Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks, INFOCOM
-//! 2004, section IV with the constants of its section V (Smax 32, Smin 0.01, beta 0.125, low window 14). Linux 6.12
-//! `net/ipv4/tcp_bic.c` takes a fifth on loss, at most 16 segments and a quarter of the distance. Before the first loss,
-//! and after a time-out, there is no maximum.
+//! 2004, section IV with the constants of its section V (Smax 32, Smin 0.01, beta 0.125, low window 14). Before the first
+//! loss, and after a time-out, there is no maximum. It is the paper's text, from which its response function comes, that
+//! is followed. Its pseudo-code aims anew with every acknowledgement instead of every round trip, forgets a maximum that
+//! was passed, so that the next loss counts as one below it, and keeps the maximum of before where a loss strikes below
+//! the low window; here that loss sets it like any other, as in Linux.
+//!
+//! Linux 6.12 `net/ipv4/tcp_bic.c` has other constants: a loss takes a fifth (`beta` 819/1024), a step is a quarter of
+//! the distance (`BICTCP_B` 4) and at most 16 segments (`max_increment`), the last four segments up to the maximum and
+//! the first four beyond take 20 round trips (`smooth_part`), and before the first loss the window grows by a twentieth
+//! per round trip at least.
 
 use crate::control::{Ack, Control};
 use crate::law::{Cause, Law};

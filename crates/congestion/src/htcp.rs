@@ -12,11 +12,17 @@
 //! time since the last one, between 0.5 and 0.8: the queue runs empty but the link does not. If the throughput has
 //! changed by more than a fifth from one loss to the next, the load is changing and beta is 0.5.
 //!
-//! **Source.** Leith and Shorten, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths,
-//! draft-leith-tcp-htcp-06 (2008), section 2, without its scaling by the round-trip time, which is optional. The
-//! smallest round-trip time is that of the connection; the throughput is the largest of an epoch, from a moving average
-//! over its rounds with weight 1/4 as in Linux 6.12 `net/ipv4/tcp_htcp.c`. A time-out takes half. Time in which nothing is
-//! sent counts into D as well.
+//! **Source.** Leith, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths, draft-leith-tcp-htcp-06
+//! (April 2008), section 2; Leith and Shorten, H-TCP: TCP for High-speed and Long-distance Networks, PFLDnet 2004. Left
+//! out is their scaling of alpha by the round-trip time, which is optional. D counts from when the loss was found, and
+//! time in which nothing is sent counts too. A time-out takes half. The smallest round-trip time is that of the
+//! connection, the largest that of the epoch; the throughput is the largest of an epoch, from a moving average over its
+//! rounds with weight 1/4 as in Linux.
+//!
+//! Elsewhere Linux 6.12 `net/ipv4/tcp_htcp.c` differs: it scales alpha by the smallest round-trip time over 100 ms (0.1
+//! to 2), counts D from the end of the recovery, lets the largest round-trip time outlive the epoch (its distance to the
+//! smallest shrinks by a twentieth per loss, and grows by 20 ms per sample at most), and takes half on every loss where
+//! the smallest is below 10 ms.
 
 use crate::control::{Ack, Control};
 use crate::law::{Cause, Law};

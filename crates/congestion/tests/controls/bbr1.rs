@@ -3,6 +3,8 @@
 use crate::pipe::Pipe;
 use crate::script::{RTT, STEP, Script, Step};
 use crate::simulator::{MSS, instant};
+use fullpipe_congestion::Control;
+use fullpipe_congestion::catalogue::{Options, create};
 use fullpipe_units::{Duration, Instant};
 
 const STARTUP: u32 = 0;
@@ -38,6 +40,11 @@ fn the_first_rate_is_a_window_per_round_trip_times_two_over_ln_two() {
     assert!((2.885 - 2.0 / std::f64::consts::LN_2).abs() < 0.0005);
     // Above 1.2 Mbit/s two segments leave together.
     assert_eq!(script.control.send_quantum_bytes, 2 * MSS);
+    // Below, with a tenth of that rate, one.
+    let mut controller = create("bbr1", &Options::default()).expect("a known name");
+    let mut control = Control::new(MSS, 10 * MSS);
+    controller.on_established(&mut control, Instant::ZERO, Some(RTT * 10));
+    assert_eq!((control.pacing_bps, control.send_quantum_bytes), (334_198, MSS));
 }
 
 #[test]
@@ -516,6 +523,8 @@ fn a_policed_rate_is_believed_for_48_rounds() {
     while script.value("policed") > 0.0 && rounds < 100 {
         script.ack(clean);
         rounds += u32::from(script.state() == PROBE_BW);
+        // Neither faster nor slower than the policer, in whichever phase.
+        assert!(script.value("policed") == 0.0 || script.value("pacing_gain") == 1.0, "{rounds}");
     }
     assert_eq!(rounds, 48);
 }

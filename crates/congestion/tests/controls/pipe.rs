@@ -25,6 +25,11 @@ pub(crate) struct Bottleneck {
     /// Packets that find more than this waiting are marked.
     pub(crate) mark_above_bytes: u64,
     pub(crate) loss: f64,
+    /// The number, from 1, of a packet that is lost behind the queue; 0: none.
+    pub(crate) lose_number: u64,
+    /// What arrives from the first to the second is lost.
+    pub(crate) outage: (Instant, Instant),
+    arrivals: u64,
     random: Stream,
     free_at: Instant,
     // Integral of the queue over time, in byte-seconds, up to `counted_at`.
@@ -60,7 +65,9 @@ impl Bottleneck {
         self.most_queued_bytes = self.most_queued_bytes.max(queue + bytes);
         let took = Duration::from_nanos(bytes * 8_000_000_000 / self.rate_bps);
         self.free_at = self.free_at.max(now) + took;
-        let lost = self.loss > 0.0 && self.random.chance(self.loss);
+        self.arrivals += 1;
+        let scripted = self.arrivals == self.lose_number || now >= self.outage.0 && now < self.outage.1;
+        let lost = scripted || self.loss > 0.0 && self.random.chance(self.loss);
         (!lost).then_some((self.free_at, queue > self.mark_above_bytes))
     }
 }
@@ -98,6 +105,9 @@ pub(crate) struct Sender {
     pub(crate) in_flight_bytes: u64,
     recovery_end: Option<u64>,
     in_timeout: bool,
+    /// Losses of packets before this one have been answered.
+    reduced_for: u64,
+    /// Marks on packets before this one have been answered.
     reduced_until: u64,
     round_end_bytes: u64,
     round_count: u64,
@@ -218,12 +228,13 @@ impl Sender {
         let smoothed = (self.smoothed_rtt.as_nanos() * 7 + self.last_rtt.as_nanos()) / 8;
         self.smoothed_rtt = Duration::from_nanos(smoothed);
         self.sampler.on_delivered(now, &packet.state);
-        let lost_bytes = self.find_losses(now, packet.number);
+        let (lost_bytes, newly) = self.find_losses(now, packet.number);
         if self.recovery_end.is_some_and(|end| packet.number >= end) {
             self.leave_recovery(now, false);
         }
-        if lost_bytes > 0 && self.recovery_end.is_none() {
+        if newly && self.recovery_end.is_none() {
             self.recovery_end = Some(self.next_number);
+            self.reduced_for = self.next_number;
             self.reduce(now, lost_bytes, false);
         }
         if returning.marked && self.recovery_end.is_none() && packet.number >= self.reduced_until {
@@ -235,12 +246,16 @@ impl Sender {
         self.note_state(now);
     }
 
-    fn find_losses(&mut self, now: Instant, acked: u64) -> u64 {
+    /// Bytes newly lost, and whether some of them were sent after the last reduction (RFC 9002 section 7.3.2: the others
+    /// call for no other).
+    fn find_losses(&mut self, now: Instant, acked: u64) -> (u64, bool) {
         let before = self.sampler.lost_bytes();
-        while self.flight.front().is_some_and(|packet| packet.number + REORDERING <= acked) {
+        let mut newly = false;
+        while let Some(packet) = self.flight.front().filter(|packet| packet.number + REORDERING <= acked) {
+            newly |= packet.number >= self.reduced_for;
             self.lose_front(now);
         }
-        self.sampler.lost_bytes() - before
+        (self.sampler.lost_bytes() - before, newly)
     }
 
     fn lose_front(&mut self, now: Instant) {
@@ -343,6 +358,9 @@ impl Pipe {
             buffer_bytes,
             mark_above_bytes: u64::MAX,
             loss: 0.0,
+            lose_number: 0,
+            outage: (Instant::NEVER, Instant::NEVER),
+            arrivals: 0,
             random: Stream::new(seed, "bottleneck", "loss"),
             free_at: Instant::ZERO,
             area: 0.0,
@@ -373,6 +391,7 @@ impl Pipe {
             in_flight_bytes: 0,
             recovery_end: None,
             in_timeout: false,
+            reduced_for: 0,
             reduced_until: 0,
             round_end_bytes: 0,
             round_count: 0,
