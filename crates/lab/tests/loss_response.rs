@@ -192,6 +192,8 @@ fn window_laws_under_periodic_loss() {
         ("yeah", 10_000, 10_000.0 / 14.353),
         // rho = 4, 16 segments per round trip: N = 3 W^2 / 128 + W/2, W = 642.6; W/32 + 1 = 21.08 round trips.
         ("hybla", 10_000, 10_000.0 / 21.08),
+        // No queue, so alpha is 10 and beta 1/8: from 7/8 W by ten: N = 15/1280 W^2 + 7/8 W, W = 887.2; W/80 + 1 = 12.09.
+        ("illinois", 10_000, 10_000.0 / 12.09),
         // From 4/5 W by one: N = 0.18 W^2 + 0.8 W, W = 233.5; W/5 + 1 = 47.70 round trips.
         ("veno", 10_000, 10_000.0 / 47.70),
         // Losses every three seconds, 0.1 s of each in recovery: from 0.8 W by 0.4 alpha(D) per round trip, with A(D) = D +
