@@ -16,6 +16,12 @@ const WIRE_BITS: f64 = 1502.0 * 8.0;
 /// acknowledges every `ack_every`-th segment: with 1 as the laws of periodic loss assume (with 2, windows of an odd
 /// number of segments wait for the delayed acknowledgement once per round trip).
 fn segments_per_round_trip(congestion: &str, loss: &str, ack_every: u32, warm_up: u32, seconds: u32, seed: u32) -> f64 {
+    let link = format!("loss = {loss}");
+    segments_per_second(congestion, &link, ack_every, warm_up, seconds, seed) * ROUND_TRIP_S
+}
+
+/// The same per second, with these properties of the link.
+fn segments_per_second(congestion: &str, link: &str, ack_every: u32, warm_up: u32, seconds: u32, seed: u32) -> f64 {
     let end = warm_up + seconds;
     let text = format!(
         r#"
@@ -23,7 +29,7 @@ fn segments_per_round_trip(congestion: &str, loss: &str, ack_every: u32, warm_up
         seed = {seed}
         [topology]
         kind = "chain"
-        link = [{{ rate = "10Gbit/s", delay = "50ms", queue = "unlimited", loss = {loss} }}]
+        link = [{{ rate = "10Gbit/s", delay = "50ms", queue = "unlimited", {link} }}]
         [tcp]
         preset = "linux"
         mss = "1448B"
@@ -42,7 +48,7 @@ fn segments_per_round_trip(congestion: &str, loss: &str, ack_every: u32, warm_up
     );
     let outcome = outcome(&text);
     // The sample at second s is the mean over the second before it.
-    mean(&outcome, "throughput_bps", f64::from(warm_up) + 1.0) / WIRE_BITS * ROUND_TRIP_S
+    mean(&outcome, "throughput_bps", f64::from(warm_up) + 1.0) / WIRE_BITS
 }
 
 /// Frame `every`, and each `every`-th after it, is lost.
@@ -163,6 +169,17 @@ fn reno_under_periodic_loss_follows_the_sawtooth() {
 }
 
 #[test]
+fn newreno_under_periodic_loss_follows_the_sawtooth() {
+    // By its own rules: SMSS^2 / window per acknowledgement, of one segment each here, and half of what is in flight.
+    for (every, seconds) in [(300, 1000), (1000, 2000)] {
+        let measured = segments_per_round_trip("newreno", &periodic(every), 1, 200, seconds, 1);
+        let expected = exact_sawtooth(every);
+        println!("newreno 1/{every}: measured {measured:.3}, expected {expected:.3}");
+        assert!((measured / expected - 1.0).abs() < 0.10, "newreno 1/{every}: {measured}, expected {expected}");
+    }
+}
+
+#[test]
 fn cubic_under_periodic_loss_follows_its_response_function() {
     for (every, seconds) in [(100, 1000), (300, 1000), (1000, 2000), (3000, 3000), (10_000, 5000)] {
         let p = 1.0 / every as f64;
@@ -208,6 +225,23 @@ fn window_laws_under_periodic_loss() {
         println!("{control} 1/{every}: measured {measured:.3}, expected {expected:.3}");
         assert!((measured / expected - 1.0).abs() < 0.10, "{control}: {measured} measured, {expected} expected");
     }
+}
+
+#[test]
+fn westwood_under_periodic_loss_follows_its_law_and_the_papers_formula() {
+    // The way there becomes longer once its 100 ms are known: 110 ms, of which Tq = 10 ms are taken for a queue. A loss
+    // leaves the measured bandwidth times 100 ms. Bandwidth is W per round trip, less what two filters of weight 1/8 lag
+    // behind a ramp of one segment per round trip, 14 samples, less half a round trip that a sample's mean is old and half
+    // of one until the next: 10/11 (W - 15) are left. With W/11 + 13.64 round trips of growth from there,
+    //   N = (W/11 + 13.64) (21/22 W - 6.82) + 10/11 W - 13.64, the last two in recovery: W = 1443.8 for N = 200 000,
+    // 145.9 round trips. Grieco and Mascolo (2004), who leave out filters and the sawtooth's shape, have W = sqrt(N RTT /
+    // Tq) = 1483.2 for the mean: within a tenth as well.
+    let link =
+        r#"loss = { kind = "periodic", every = 200_000, offset = 1000 }, schedule = [{ at = "1s", delay = "60ms" }]"#;
+    let measured = segments_per_second("westwood", link, 1, 500, 1000, 1) * 0.110;
+    println!("westwood: measured {measured:.1}, law {:.1}, paper 1483.2", 200_000.0 / 145.9);
+    assert!((measured / (200_000.0 / 145.9) - 1.0).abs() < 0.05, "{measured}");
+    assert!((measured / 1483.2 - 1.0).abs() < 0.10, "{measured}");
 }
 
 /// Mean segments per round trip of Reno when each segment is lost with probability `p`, from the stationary chain of
