@@ -191,6 +191,16 @@ impl Applier<'_> {
             ));
         }
         let selected = study.selected.clone();
+        // What one experiment has, another need not have.
+        let is = |level: &Level, node: &Node| level.label == label_of(node) || level.value.as_ref() == Some(node);
+        let axes = study.experiments.iter().filter(|experiment| selected.contains(&experiment.name));
+        let axes: Vec<&Axis> = axes.flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name).collect();
+        let elsewhere: Vec<bool> = wanted
+            .iter()
+            .map(|node| {
+                axes.iter().any(|axis| !axis.paths.is_empty() || axis.levels.iter().any(|level| is(level, node)))
+            })
+            .collect();
         let mut left = 0;
         for experiment in study.experiments.iter_mut().filter(|experiment| selected.contains(&experiment.name)) {
             let Some(position) = experiment.axes.iter().position(|axis| axis.name == name) else {
@@ -198,10 +208,7 @@ impl Applier<'_> {
                 continue;
             };
             let axis = &mut experiment.axes[position];
-            let known = |node: &Node| {
-                let label = label_of(node);
-                axis.levels.iter().position(|level| level.label == label || level.value.as_ref() == Some(node))
-            };
+            let known = |node: &Node| axis.levels.iter().position(|level| is(level, node));
             let kept: Vec<usize> = wanted.iter().filter_map(|node| known(node)).collect();
             let gone = axis.levels.iter().enumerate().filter(|(level, _)| !kept.contains(level));
             let gone: Vec<String> = gone.map(|(_, level)| level.label.clone()).collect();
@@ -228,8 +235,9 @@ impl Applier<'_> {
                 experiment.points = Some(points);
             } else {
                 let mut levels: Vec<Level> = Vec::new();
-                for node in &wanted {
+                for (node, elsewhere) in wanted.iter().zip(&elsewhere) {
                     let level = match known(node) {
+                        None if axis.paths.is_empty() && *elsewhere => continue,
                         Some(known) => axis.levels[known].clone(),
                         None => {
                             let valid: Vec<String> = axis.levels.iter().map(|level| level.label.clone()).collect();
@@ -259,6 +267,13 @@ impl Applier<'_> {
                         ));
                     }
                     levels.push(level);
+                }
+                if levels.is_empty() {
+                    let labels = list_of(axis.levels.iter().map(|level| level.label.as_str()));
+                    let experiment = &experiment.name;
+                    self.messages.push(format!("the experiment {experiment} is left out: its values of {name} are {labels}"));
+                    study.selected.retain(|selected| selected != experiment);
+                    continue;
                 }
                 axis.levels = levels;
                 axis.quick = None;

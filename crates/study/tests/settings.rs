@@ -215,6 +215,41 @@ fn a_shortened_list_of_points() {
 }
 
 #[test]
+fn an_experiment_without_the_values_asked_for_is_left_out() {
+    let level = |label: u32| format!("{{ label = {label}, set = {{ corners = {label} }} }}");
+    let text = common::STUDY
+        .replace("paths = [\"size\"]\nvalues = [10, 20, 40]\nquick = [10, 40]", &format!("values = [{}, {}, {}]", level(10), level(20), level(40)))
+        .replace("name = \"shape\"\nvalues = [{ label = \"round\", set = { corners = 0 } }, { label = \"square\", set = { corners = 4 } }]", &format!("name = \"size\"\nvalues = [{}, {}]", level(20), level(30)));
+    let apply = |setting: &str| {
+        let mut study = load(&text, "study.toml", "x", &Embedded("fake", &[("plain.txt", common::SCENARIO)])).unwrap();
+        let set = vec![Override::parse(setting).unwrap()];
+        let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new())?;
+        let labels: Vec<String> = points(&study).into_iter().map(|(label, _)| label).collect();
+        Ok::<_, StudyError>((labels, messages))
+    };
+    let (labels, messages) = apply("size=20").unwrap();
+    assert_eq!(
+        (labels, messages.len()),
+        (vec!["experiment=sizes;size=20".to_owned(), "experiment=shapes;size=20".to_owned()], 0)
+    );
+    // One has 10, the other 30: each runs what it has.
+    let (labels, _) = apply("size=[10, 30, 20]").unwrap();
+    let both = [
+        "experiment=sizes;size=10",
+        "experiment=sizes;size=20",
+        "experiment=shapes;size=30",
+        "experiment=shapes;size=20",
+    ];
+    assert_eq!(labels, both);
+    let (labels, messages) = apply("size=30").unwrap();
+    assert_eq!(labels, ["experiment=shapes;size=30"]);
+    assert!(messages[0].contains("sizes is left out: its values of size are 10, 20, 40"), "{messages:?}");
+    // Nobody has 50.
+    let error = apply("size=50").unwrap_err().to_string();
+    assert!(error.contains("50 is not a value of size"), "{error}");
+}
+
+#[test]
 fn a_shortened_experiment_sets_what_axes_set_besides_their_values() {
     let text =
         common::STUDY.replace("set = { size = 20 }", "set = { size = 20 }\nquick_set = { size = 5, corners = 1 }");
