@@ -285,8 +285,7 @@ impl Outcome {
             let sum: &mut [(FlowCounters, u64); 2] = sums.entry(flow).or_default();
             for (end, (counters, again)) in sum.iter_mut().enumerate() {
                 counters.add(&self.witness.monitor.flow(FlowId((2 * conversation + end) as u32)));
-                *again +=
-                    self.world.statistics(conversation, end).map_or(0, |statistics| statistics.retransmitted_segments);
+                *again += self.world.retransmitted_segments(conversation, end).unwrap_or_default();
             }
         }
         sums
@@ -363,7 +362,7 @@ impl Outcome {
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
         let retransmitted_packets = match sender {
             Some(sender) => sender.retransmitted_segments,
-            None => self.world.statistics(conversation, end).map(|statistics| statistics.retransmitted_segments),
+            None => self.world.retransmitted_segments(conversation, end),
         };
         let with_ecn = matches!(&described.transport, Transport::Tcp(tcp) if tcp.connection.ecn == Ecn::Active);
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };

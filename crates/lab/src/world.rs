@@ -12,7 +12,7 @@ use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
 use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Notice, Packet, Reason, Side, TcpHeader};
 use fullpipe_scenario::Scenario;
-use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment, Statistics};
+use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment};
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
@@ -141,8 +141,9 @@ struct Conversation {
     number: u32,
     /// Endpoints of initiator and acceptor.
     endpoints: [u32; 2],
-    /// Statistics of endpoints that are gone.
-    gone: [Option<Box<Statistics>>; 2],
+    /// Segments that endpoints that are gone have sent again: all that is kept of them, for a run may have hundreds of
+    /// thousands.
+    gone: [Option<u32>; 2],
 }
 
 /// A flow of the scenario.
@@ -335,11 +336,11 @@ impl World {
         self.core.endpoints.get(endpoint as usize)?.as_ref().map(|endpoint| &endpoint.connection)
     }
 
-    /// Statistics of one end of a conversation (0: initiator), also after its end.
-    pub(crate) fn statistics(&self, conversation: usize, end: usize) -> Option<Statistics> {
+    /// Segments that one end of a conversation (0: initiator) has sent again, also after its end.
+    pub(crate) fn retransmitted_segments(&self, conversation: usize, end: usize) -> Option<u64> {
         match self.connection(conversation, end) {
-            Some(connection) => Some(connection.statistics()),
-            None => self.core.conversations[conversation].gone[end].as_deref().copied(),
+            Some(connection) => Some(connection.statistics().retransmitted_segments),
+            None => self.core.conversations[conversation].gone[end].map(u64::from),
         }
     }
 
@@ -549,7 +550,8 @@ impl Core {
         let end = usize::from(!endpoint.flow.is_forward());
         let conversation = &mut self.conversations[endpoint.flow.index() / 2];
         conversation.endpoints[end] = NONE;
-        conversation.gone[end] = Some(Box::new(endpoint.connection.statistics()));
+        let again = endpoint.connection.statistics().retransmitted_segments;
+        conversation.gone[end] = Some(u32::try_from(again).unwrap_or(u32::MAX));
         self.free_endpoints.push(number);
     }
 

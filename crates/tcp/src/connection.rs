@@ -523,6 +523,7 @@ impl Connection {
     fn enter_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.end_life();
+        self.sender.rest();
         self.sender.rto_at = now.saturating_add(self.config.time_wait);
         self.sender.probe_at = Instant::NEVER;
         self.sender.reorder_at = Instant::NEVER;

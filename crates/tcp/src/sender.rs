@@ -18,6 +18,7 @@ use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::rtt::RttEstimator;
 use fullpipe_congestion::{Codepoint, Control, Controller, PacketState, Timeout};
 use fullpipe_units::{Duration, Instant};
+use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
 /// Longest that a receiver is believed to hold back an acknowledgement (RFC 8985 section 7.2, TLP.max_ack_delay).
@@ -314,6 +315,15 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn deadline(&self) -> Instant {
         self.rto_at.min(self.probe_at)
+    }
+
+    /// TIME-WAIT: all that was sent has arrived, and for a minute nothing follows. What records of segments took is given
+    /// back, of which a busy server would have thousands.
+    #[cold]
+    pub(crate) fn rest(&mut self) {
+        debug_assert!(self.board.segments.is_empty(), "the peer has acknowledged the FIN");
+        self.board.segments = VecDeque::new();
+        self.bytes = None;
     }
 
     /// The connection is over: nothing is sent any more, nothing kept.
