@@ -178,8 +178,11 @@ fn run(name: &str) -> (Vec<f64>, u64) {
     (windows, pipe.senders[0].delivered_bytes() / MSS)
 }
 
+/// Name of a control, its windows, segments delivered.
+type Run = (&'static str, Vec<f64>, u64);
+
 fn table() -> String {
-    let runs: Vec<(&str, Vec<f64>, u64)> = ENTRIES
+    let runs: Vec<Run> = ENTRIES
         .iter()
         .map(|entry| {
             let (windows, delivered) = run(entry.name);
@@ -187,7 +190,7 @@ fn table() -> String {
         })
         .collect();
     let mut text = String::from("seconds");
-    let mut line = |first: String, value: &dyn Fn(&(&str, Vec<f64>, u64)) -> String| {
+    let mut line = |first: String, value: &dyn Fn(&Run) -> String| {
         text += &first;
         for run in &runs {
             write!(text, ",{}", value(run)).expect("memory takes it");

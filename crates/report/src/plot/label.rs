@@ -103,8 +103,8 @@ fn candidates(label: &Label) -> impl Iterator<Item = Area> {
             around(x - wide / 2.0, y + GAP + off + high / 2.0),
         ]
     };
-    let rings = if label.far { 1..=3 } else { 1..=0 };
-    near.into_iter().chain(rings.flat_map(ring))
+    let rings = if label.far { 3 } else { 0 };
+    near.into_iter().chain((1..=rings).flat_map(ring))
 }
 
 #[cfg(test)]
