@@ -1,9 +1,10 @@
 //! Slow start, sawtooth and reductions of both Renos.
 
 use crate::simulator::{Flow, MSS, full_window_ack};
+use fullpipe_congestion::dctcp::Dctcp;
 use fullpipe_congestion::linux_reno::LinuxReno;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_congestion::{Congestion, Controller, RecoveryExit, Timeout};
+use fullpipe_congestion::{Codepoint, Congestion, Controller, RecoveryExit, Timeout};
 use fullpipe_units::{Duration, Instant};
 
 const RTT: f64 = 0.1;
@@ -238,8 +239,13 @@ fn no_growth_during_recovery() {
     }
 }
 
-fn undo_cases() -> [(Box<dyn Controller>, u64); 2] {
-    [(Box::new(NewReno::default()), 15 * MSS), (Box::new(LinuxReno::default()), 15 * MSS)]
+/// Both Renos, and DCTCP, which does what Reno does on a loss, and at first, with an alpha of 1, on a mark.
+fn undo_cases() -> [(Box<dyn Controller>, u64); 3] {
+    [
+        (Box::new(NewReno::default()), 15 * MSS),
+        (Box::new(LinuxReno::default()), 15 * MSS),
+        (Box::new(Dctcp::new(Codepoint::Ect0)), 15 * MSS),
+    ]
 }
 
 #[test]
