@@ -271,7 +271,8 @@ impl Applier<'_> {
                 if levels.is_empty() {
                     let labels = list_of(axis.levels.iter().map(|level| level.label.as_str()));
                     let experiment = &experiment.name;
-                    self.messages.push(format!("the experiment {experiment} is left out: its values of {name} are {labels}"));
+                    self.messages
+                        .push(format!("the experiment {experiment} is left out: its values of {name} are {labels}"));
                     study.selected.retain(|selected| selected != experiment);
                     continue;
                 }
