@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked when it runs: several clones may share a target folder, and with it this program.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let workspace = Path::new(&package).join("../..");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let mut code = String::new();
     for (name, folder) in [("SCENARIO_FILES", "scenarios"), ("STUDY_FILES", "studies")] {
