@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 18] = [
+const FLOORS: [(&str, u32); 19] = [
     ("fullpipe-cli", 8),
     ("fullpipe", 7),
     ("fullpipe-study", 6),
@@ -13,6 +13,7 @@ const FLOORS: [(&str, u32); 18] = [
     ("fullpipe-scenario", 4),
     ("fullpipe-audit", 4),
     ("fullpipe-emulate", 4),
+    ("fullpipe-stack", 4),
     ("fullpipe-masque", 3),
     ("fullpipe-tcp", 3),
     ("fullpipe-workload", 3),

@@ -7,7 +7,7 @@ use crate::plugins::Plugins;
 use crate::probes::Sampler;
 use crate::settings;
 use crate::witness::Witness;
-use crate::world::{Flow, TcpMaker, World};
+use crate::world::{Flow, QuicMaker, TcpMaker, World};
 use crate::{Options, Prepared, RunError, Sabotage};
 use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network};
 use fullpipe_scenario::Scenario;
@@ -167,10 +167,19 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     // Flows of a group share their settings; so do their connections.
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
     for (index, described) in scenario.flows.iter().enumerate() {
-        let (tcp, closes) = match &described.transport {
-            Transport::Udp => (None, false),
+        let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
+        let (tcp, quic, closes) = match &described.transport {
+            Transport::Udp => (None, None, false),
+            Transport::Quic(settings) => {
+                let maker = match plugins.control_of(shared, index) {
+                    Some(control) => {
+                        QuicMaker::new(settings).and_then(|maker| maker.with_control(control)).map_err(refused)?
+                    }
+                    None => QuicMaker::new(settings).map_err(refused)?,
+                };
+                (None, Some(Box::new(maker)), true)
+            }
             Transport::Tcp(settings) => {
-                let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
                 let maker = match &last {
                     Some((same, maker)) if *same == Arc::as_ptr(settings) => maker.clone(),
                     _ => TcpMaker::new(settings).map_err(refused)?,
@@ -180,10 +189,10 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
                     Some(control) => maker.with_control(control).map_err(refused)?,
                     None => maker,
                 };
-                (Some(maker), settings.receiver_closes)
+                (Some(maker), None, settings.receiver_closes)
             }
         };
-        let over_stream = tcp.is_some();
+        let over_stream = described.transport.is_stream();
         let pair = match plugins.workload_of(scenario, described) {
             Some(pair) => pair,
             None => applications::pair(described, over_stream, closes, scenario)
@@ -191,7 +200,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
         };
         applications.extend(pair);
         let start = Instant::ZERO.saturating_add(described.start);
-        flows.push(Flow { from: described.from, to: described.to, start, version: described.ip, tcp });
+        flows.push(Flow { from: described.from, to: described.to, start, version: described.ip, tcp, quic });
     }
     Ok((flows, applications))
 }

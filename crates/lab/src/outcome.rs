@@ -28,9 +28,9 @@ pub struct FlowRow<'a> {
     pub source: &'a str,
     /// Where they go.
     pub destination: &'a str,
-    /// "tcp" or "udp".
+    /// "tcp", "udp" or "quic".
     pub protocol: &'static str,
-    /// Congestion control, for TCP.
+    /// Congestion control, for TCP and QUIC.
     pub congestion: Option<&'a str>,
     /// Packets, bytes, delays: the definitions of FlowMonitor.
     pub counters: FlowCounters,
@@ -39,7 +39,7 @@ pub struct FlowRow<'a> {
     pub goodput_bps: Option<f64>,
     /// From the flow's start until the receiver had everything.
     pub completion: Option<Duration>,
-    /// Segments sent again by this direction's sender.
+    /// Segments sent again by this direction's sender; over QUIC packets that it found lost, whose content it sent again.
     pub retransmitted_packets: Option<u64>,
     /// Packets received with a congestion mark; `None` where the flow does not use ECN.
     pub marked_packets: Option<u64>,
@@ -175,11 +175,12 @@ pub struct Outcome {
 impl Outcome {
     pub(crate) fn new(
         scenario: Arc<Scenario>,
-        world: World,
+        mut world: World,
         mut network: Network<Witness>,
         probes: Sampler,
         drained: bool,
     ) -> Self {
+        world.note_statistics();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining();
         let events = network.events();
@@ -350,6 +351,7 @@ impl Outcome {
         let (sender, receiver) = (self.played.get(&(flow, end)), self.played.get(&(flow, 1 - end)));
         let (protocol, congestion) = match &described.transport {
             Transport::Udp => ("udp", None),
+            Transport::Quic(_) => ("quic", self.world.control(flow)),
             Transport::Tcp(_) => {
                 ("tcp", sender.map_or_else(|| self.world.control(flow), |sender| sender.congestion.as_deref()))
             }
@@ -362,9 +364,14 @@ impl Outcome {
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
         let retransmitted_packets = match sender {
             Some(sender) => sender.retransmitted_segments,
+            None if protocol == "quic" => self.world.quic_statistics(conversation, end).map(|counts| counts.lost_packets),
             None => self.world.retransmitted_segments(conversation, end),
         };
-        let with_ecn = matches!(&described.transport, Transport::Tcp(tcp) if tcp.connection.ecn == Ecn::Active);
+        let with_ecn = match &described.transport {
+            Transport::Tcp(tcp) => tcp.connection.ecn == Ecn::Active,
+            Transport::Quic(_) => true,
+            Transport::Udp => false,
+        };
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
         let unlimited = match &described.workload {
             Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),

@@ -8,7 +8,7 @@ use fullpipe_congestion::Controller;
 use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Flow, Link, Transport};
+use fullpipe_scenario::description::{Flow, Link};
 use fullpipe_scenario::language::matches;
 use fullpipe_scenario::schema::nearest;
 use fullpipe_units::{LinkId, Stream};
@@ -24,7 +24,7 @@ use crate::RunError;
 pub struct ControlContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// The flow; its transport is TCP.
+    /// The flow; its transport is TCP or QUIC.
     pub flow: &'a Flow,
     /// Which of the flow's connections, counted from 0 in the order in which they are opened.
     pub connection: u32,
@@ -75,9 +75,9 @@ impl WorkloadContext<'_> {
         Stream::new(self.scenario.seed, &self.flow.name, purpose)
     }
 
-    /// Whether the flow runs over a stream (TCP) and not over datagrams.
+    /// Whether the flow runs over a stream (TCP, QUIC) and not over datagrams.
     pub fn over_stream(&self) -> bool {
-        matches!(self.flow.transport, Transport::Tcp(_))
+        self.flow.transport.is_stream()
     }
 }
 
@@ -185,8 +185,7 @@ impl Plugins {
         }
         for (chosen, _) in &self.controls {
             known("flow", chosen, &names, chooses_flow)?;
-            let tcp = |flow: &Flow| matches!(flow.transport, Transport::Tcp(_));
-            if !flows().any(|flow| tcp(flow) && chooses_flow(chosen, &flow.name)) {
+            if !flows().any(|flow| flow.transport.is_stream() && chooses_flow(chosen, &flow.name)) {
                 let reason = String::from("it runs over UDP, which has no congestion control to replace");
                 return Err(RunError::Control { flow: chosen.clone(), reason });
             }

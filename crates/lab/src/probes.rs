@@ -192,8 +192,12 @@ impl Sampler {
 fn named(controller: &dyn Controller, metric: &str) -> Option<f64> {
     let mut values = Vec::new();
     controller.inspect(&mut values);
+    of_name(&values, metric)
+}
+
+fn of_name(values: &[(&'static str, f64)], metric: &str) -> Option<f64> {
     let wanted = metric.strip_prefix(CONTROL)?;
-    values.into_iter().find(|(name, _)| *name == wanted).map(|(_, value)| value)
+    values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
 }
 
 impl Channel {
@@ -210,7 +214,10 @@ impl Channel {
                 if self.metric == Metric::Marks {
                     return Some(counters.marked_packets as f64);
                 }
-                let connection = world.connection(flow, 0)?;
+                let Some(connection) = world.connection(flow, 0) else {
+                    let (seen, smoothed_rtt_s) = world.quic_inspection(flow, 0)?;
+                    return self.of_quic(&seen, smoothed_rtt_s);
+                };
                 if self.metric == Metric::Control {
                     return named(connection.controller(), &self.name);
                 }
@@ -243,6 +250,21 @@ impl Channel {
                     _ => return None,
                 })
             }
+        }
+    }
+
+    /// The same metrics of a control that drives the real stack.
+    fn of_quic(&self, seen: &fullpipe_stack::Inspection, smoothed_rtt_s: f64) -> Option<f64> {
+        let positive = |value: f64| (value > 0.0).then_some(value);
+        match self.metric {
+            Metric::Cwnd => Some(seen.cwnd_bytes as f64),
+            Metric::SlowStartThreshold => Some(seen.ssthresh_bytes).filter(|b| *b < u64::MAX).map(|b| b as f64),
+            Metric::InFlight => Some(seen.in_flight_bytes as f64),
+            Metric::SmoothedRtt => positive(smoothed_rtt_s),
+            Metric::Pacing => positive(seen.pacing_bps as f64),
+            Metric::Delivery => positive(seen.delivery_rate_bps as f64),
+            Metric::Control => of_name(&seen.named, &self.name),
+            _ => None,
         }
     }
 

@@ -4,6 +4,10 @@
 //! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
 //! scenario's n-th flow has the numbers 2n and 2n + 1.
 
+mod quic;
+
+pub(crate) use quic::QuicMaker;
+
 use crate::plugins::ControlMaker;
 use crate::real_time::{Delivery, RealHosts};
 use crate::witness::Witness;
@@ -153,8 +157,10 @@ pub(crate) struct Flow {
     pub(crate) to: NodeId,
     pub(crate) start: Instant,
     pub(crate) version: IpVersion,
-    /// How its connections are made; `None` for UDP.
+    /// How its TCP connections are made; `None` for other transports.
     pub(crate) tcp: Option<TcpMaker>,
+    /// The same for QUIC.
+    pub(crate) quic: Option<Box<QuicMaker>>,
 }
 
 /// Everything but the applications themselves, which call into it.
@@ -162,6 +168,8 @@ pub(crate) struct Flow {
 struct Core {
     endpoints: Vec<Option<Endpoint>>,
     free_endpoints: Vec<u32>,
+    /// Ends of QUIC connections.
+    quic: quic::QuicEnds,
     /// By number of the conversation.
     conversations: Vec<Conversation>,
     flows: Vec<Flow>,
@@ -213,6 +221,7 @@ impl World {
                 // Exactly what is needed: doubling a vector of 200 000 endpoints costs more memory than they do.
                 endpoints: Vec::with_capacity(2 * streams),
                 free_endpoints: Vec::new(),
+                quic: quic::QuicEnds::default(),
                 conversations,
                 flows,
                 opened,
@@ -315,9 +324,10 @@ impl World {
         self.core.conversations[conversation].number
     }
 
-    /// Name of a flow's congestion control, for TCP.
+    /// Name of a flow's congestion control, for TCP and QUIC.
     pub(crate) fn control(&self, flow: usize) -> Option<&str> {
-        self.core.flows[flow].tcp.as_ref().map(|tcp| &*tcp.control)
+        let Flow { tcp, quic, .. } = &self.core.flows[flow];
+        tcp.as_ref().map(|tcp| &*tcp.control).or_else(|| quic.as_ref().map(|quic| &*quic.control))
     }
 
     /// What the application at one end of a flow (0: initiator) has achieved.
@@ -346,16 +356,25 @@ impl World {
 
     /// Endpoints that live.
     pub(crate) fn live_endpoints(&self) -> usize {
-        self.core.endpoints.len() - self.core.free_endpoints.len()
+        self.core.endpoints.len() - self.core.free_endpoints.len() + self.core.quic.live()
     }
 
     /// Tells applications what happened at an endpoint, sends what it has to send, arms its timers.
     #[inline]
     fn service(&mut self, network: &mut Network<Witness>, number: u32) {
         self.service_one(network, number);
-        // Applications may have called other streams than their own.
+        self.service_touched(network);
+    }
+
+    /// Applications may have called other streams than their own.
+    #[inline]
+    fn service_touched(&mut self, network: &mut Network<Witness>) {
         while let Some(other) = self.core.touched.pop() {
-            self.service_one(network, other);
+            if other >= quic::FIRST {
+                self.service_quic(network, other);
+            } else {
+                self.service_one(network, other);
+            }
         }
     }
 
@@ -595,6 +614,9 @@ impl Core {
             }
             conversation
         };
+        if self.flows[flow as usize].quic.is_some() {
+            return self.open_quic(network, conversation, options);
+        }
         let (initial_sequence, seed) = self.draw(conversation, "initiator");
         let Some(tcp) = &mut self.flows[flow as usize].tcp else { return NONE };
         let control = tcp.controller(seed, opened, true);
@@ -715,7 +737,7 @@ impl Hosts<Witness> for World {
     #[inline]
     fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
         let packet = network.arena.get(handle);
-        let flow = packet.flow;
+        let (flow, packet_payload) = (packet.flow, packet.payload);
         match &packet.content {
             Content::Tcp(header) => {
                 // The receiver of a forward packet is the acceptor.
@@ -732,14 +754,15 @@ impl Hosts<Witness> for World {
                 if self.core.real.is_some() && self.core.deliver(network, node, handle) {
                     return;
                 }
+                if !packet_payload.is_none() {
+                    return self.receive_datagram(network, handle);
+                }
                 network.arena.release(handle);
                 let flow_index = self.core.conversations[flow.index() / 2].flow;
                 let application = 2 * flow_index + u32::from(flow.is_forward());
                 let mut io = AtHost { core: &mut self.core, network, application, serviced: NONE };
                 self.applications[application as usize].on_datagram(payload_bytes, &mut io);
-                while let Some(other) = self.core.touched.pop() {
-                    self.service_one(network, other);
-                }
+                self.service_touched(network);
             }
             Content::Wire { .. } => {
                 if !self.core.deliver(network, node, handle) {
@@ -775,6 +798,9 @@ impl Hosts<Witness> for World {
             }
             return;
         }
+        if index >= quic::FIRST_TIMER {
+            return self.quic_timer(network, index - quic::FIRST_TIMER);
+        }
         let wake = &mut self.core.wakes[index as usize];
         if !wake.slot.fired(now) {
             return;
@@ -792,9 +818,7 @@ impl Hosts<Witness> for World {
         } else {
             application.on_wake(&mut io);
         }
-        while let Some(other) = self.core.touched.pop() {
-            self.service_one(network, other);
-        }
+        self.service_touched(network);
     }
 }
 
@@ -828,12 +852,19 @@ impl Io for AtHost<'_> {
         if stream.0 != self.serviced && !self.core.touched.contains(&stream.0) {
             self.core.touched.push(stream.0);
         }
-        let endpoint = self.core.endpoints.get_mut(stream.0 as usize)?.as_mut()?;
+        let Core { endpoints, quic, .. } = &mut *self.core;
+        let Some(endpoint) = endpoints.get_mut(stream.0 as usize) else {
+            return quic.stream(stream.0, self.application);
+        };
+        let endpoint = endpoint.as_mut()?;
         (endpoint.application == self.application).then_some(endpoint as &mut dyn Stream)
     }
 
     fn connection_number(&self, stream: StreamId) -> Option<u32> {
-        let endpoint = self.core.endpoints.get(stream.0 as usize)?.as_ref()?;
+        let Some(endpoint) = self.core.endpoints.get(stream.0 as usize) else {
+            return self.core.quic_connection_number(stream.0, self.application);
+        };
+        let endpoint = endpoint.as_ref()?;
         (endpoint.application == self.application).then(|| self.core.conversations[endpoint.flow.index() / 2].number)
     }
 

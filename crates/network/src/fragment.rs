@@ -104,6 +104,8 @@ impl<O: Observer> Network<O> {
         }
         let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
+            // Bytes of a real stack, which finds out what the path carries (RFC 9000 section 14: not to be fragmented).
+            Content::Udp { .. } if !packet.payload.is_none() => None,
             Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
                 cut(payload_bytes, mtu_bytes, header_bytes)
             }

@@ -513,6 +513,38 @@ pub enum Transport {
     Udp,
     /// TCP with these settings.
     Tcp(std::sync::Arc<Tcp>),
+    /// QUIC with these settings, played by a real stack.
+    Quic(std::sync::Arc<Quic>),
+}
+
+impl Transport {
+    /// Whether it carries streams.
+    pub fn is_stream(&self) -> bool {
+        !matches!(self, Transport::Udp)
+    }
+}
+
+/// QUIC settings of a flow (both ends).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quic {
+    /// Name of the congestion control.
+    pub congestion: String,
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    pub hystart: bool,
+    /// Initial window in packets.
+    pub initial_window_packets: u64,
+    /// UDP payload of a full packet before the path is known to carry more.
+    pub initial_mtu_bytes: u16,
+    /// Largest UDP payload that the path is probed for; `None`: it is not probed.
+    pub largest_mtu_bytes: Option<u16>,
+    /// What the stack keeps until it is acknowledged.
+    pub send_buffer_bytes: u64,
+    /// What of a stream may be on its way or unread.
+    pub receive_buffer_bytes: u64,
+    /// Silence after which the connection is over; zero: never.
+    pub idle_timeout: Duration,
+    /// Size of the server's certificate chain.
+    pub certificate_bytes: u64,
 }
 
 /// TCP settings of a flow (both ends).

@@ -185,7 +185,13 @@ fn udp_header(captured: &Captured<'_>, payload_bytes: u32) -> Result<Vec<u8>, Un
 fn ipv4_header(captured: &Captured<'_>, part: &Part, out: &mut Vec<u8>) -> Result<(), Unwritable> {
     let envelope = &captured.envelope;
     let length = u16::try_from(part.length + IPV4_HEADER_BYTES as usize).map_err(|_| Unwritable::TooLong)?;
-    let dont_fragment = if matches!(captured.whole.content, Content::Tcp(_)) { DONT_FRAGMENT } else { 0 };
+    let whole_only = match captured.whole.content {
+        Content::Tcp(_) => true,
+        // A real stack's.
+        Content::Udp { .. } => !captured.whole.payload.is_none(),
+        _ => false,
+    };
+    let dont_fragment = if whole_only { DONT_FRAGMENT } else { 0 };
     let more = if part.last { 0 } else { MORE_FRAGMENTS };
     let begin = out.len();
     // Version 4, five words.

@@ -2,7 +2,7 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{disciplines, identity, measurement, nat, probes, programs, real_time, tcp, topology, traffic};
+use super::{disciplines, identity, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
 
@@ -48,6 +48,12 @@ pub(crate) static SCENARIO: Table = Table {
         Field::optional("nat", Kind::Tables(&nat::NAT), "none", "Routers that translate addresses, in any network."),
         Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
         Field::optional(
+            "quic",
+            Kind::Table(&quic::QUIC),
+            "the defaults",
+            "QUIC settings of all flows with `protocol = \"quic\"` that do not say otherwise.",
+        ),
+        Field::optional(
             "flow",
             Kind::Tables(&traffic::FLOW),
             "none; there must be one, or a program",
@@ -63,7 +69,7 @@ pub(crate) static SCENARIO: Table = Table {
         ),
         Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
     ]],
-    later: &["clock", "channel", "lte", "quic", "proxy", "background", "import"],
+    later: &["clock", "channel", "lte", "proxy", "background", "import"],
     ..Table::EMPTY
 };
 

@@ -34,6 +34,7 @@ mod nat;
 mod network;
 mod probes;
 mod programs;
+mod quic;
 #[cfg(test)]
 mod random;
 mod reach;

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Most values that all probes of a run may write.
 const MOST_SAMPLES: u128 = 100_000_000;
 
-/// Metrics that a TCP flow has.
+/// Metrics that a TCP or QUIC flow has.
 pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
     "cwnd_bytes",
     "ssthresh_bytes",
@@ -38,12 +38,12 @@ pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "through
 pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
 
 const METRIC: Kind = Kind::Choice(&[
-    Choice::new("cwnd_bytes", "congestion window (TCP flows)."),
-    Choice::new("ssthresh_bytes", "slow-start threshold (TCP flows)."),
-    Choice::new("inflight_bytes", "bytes in flight (TCP flows)."),
-    Choice::new("srtt_s", "smoothed round-trip time (TCP flows)."),
-    Choice::new("pacing_bps", "pacing rate (TCP flows)."),
-    Choice::new("delivery_bps", "newest delivery-rate sample (TCP flows)."),
+    Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows)."),
+    Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows)."),
+    Choice::new("inflight_bytes", "bytes in flight (TCP and QUIC flows)."),
+    Choice::new("srtt_s", "smoothed round-trip time (TCP and QUIC flows)."),
+    Choice::new("pacing_bps", "pacing rate (TCP and QUIC flows)."),
+    Choice::new("delivery_bps", "newest delivery-rate sample (TCP and QUIC flows)."),
     Choice::new("queue_bytes", "bytes in the queue (links)."),
     Choice::new(
         "queue_delay_s",
@@ -130,9 +130,9 @@ pub(crate) fn probes(
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
         // A pattern may mean flows of both kinds: each is asked for what it has.
-        let some_tcp = is_pattern(tree.text(key)) && subjects.iter().any(|subject| is_tcp(subject, flows));
+        let some_stream = is_pattern(tree.text(key)) && subjects.iter().any(|subject| is_stream(subject, flows));
         for subject in subjects {
-            let lenient = some_tcp && !is_tcp(&subject, flows);
+            let lenient = some_stream && !is_stream(&subject, flows);
             let asked = |metric: &&Value| !lenient || METRICS_OF_UDP_FLOWS.contains(&metric.choice());
             let metrics: Vec<&Value> = metrics.iter().filter(asked).collect();
             if metrics.is_empty() {
@@ -198,8 +198,8 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
-fn is_tcp(subject: &Subject, flows: &Flows) -> bool {
-    matches!(subject, Subject::Flow(flow) if matches!(flows.list[*flow].transport, Transport::Tcp(_)))
+fn is_stream(subject: &Subject, flows: &Flows) -> bool {
+    matches!(subject, Subject::Flow(flow) if flows.list[*flow].transport.is_stream())
 }
 
 /// Whether each metric exists for the subject and is sampled only once.
@@ -214,6 +214,7 @@ fn fits(
     let (valid, what, key) = match subject {
         Subject::Flow(flow) => match flows.list[*flow].transport {
             Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
+            Transport::Quic(_) => (METRICS_OF_TCP_FLOWS, "a QUIC flow", (0, *flow)),
             Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
         },
         Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),

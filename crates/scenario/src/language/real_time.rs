@@ -121,6 +121,9 @@ pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
         let (message, expected) = if !PLAYED.contains(&workload) {
             let expected = PLAYED.iter().map(|name| format!("workload = \"{name}\"")).collect();
             (format!("a socket of the kernel does not play the workload {workload} in this version"), expected)
+        } else if flow.choice("protocol") == "quic" {
+            let message = "the kernel does not speak QUIC".to_string();
+            (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
         } else if tls {
             ("a socket of the kernel does not speak TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
         } else {

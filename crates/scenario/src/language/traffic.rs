@@ -3,7 +3,7 @@
 use super::fields::MOST;
 use super::network::{Network, known};
 use super::reach::Reach;
-use super::{Check, real_time, some_of, tcp, workloads};
+use super::{Check, quic, real_time, some_of, tcp, workloads};
 use crate::description::{Flow, Transport};
 use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
@@ -39,7 +39,7 @@ pub(crate) static FLOW: Table = Table {
             Kind::Choice(&[
                 Choice::new("tcp", ""),
                 Choice::new("udp", ""),
-                Choice::later("quic"),
+                Choice::new("quic", "played by a real stack, see `[quic]`."),
                 Choice::later("masque"),
             ]),
             "`\"tcp\"`, or `\"udp\"` where the workload needs it",
@@ -57,10 +57,11 @@ pub(crate) static FLOW: Table = Table {
         Field::optional(
             "congestion",
             Kind::Choice(tcp::CONGESTION),
-            "as `tcp.congestion`",
-            "Congestion control: short for `tcp.congestion`.",
+            "as `tcp.congestion`, or `quic.congestion`",
+            "Congestion control: short for `tcp.congestion`, or `quic.congestion` with `protocol = \"quic\"`.",
         ),
         Field::optional("tcp", Kind::Table(&tcp::TCP), "as `[tcp]`", "TCP settings of this flow."),
+        Field::optional("quic", Kind::Table(&quic::QUIC), "as `[quic]`", "QUIC settings of this flow."),
         Field::optional(
             "priority",
             Kind::Integer { min: 0, max: 63 },
@@ -96,47 +97,80 @@ pub(crate) static FLOW: Table = Table {
 
 // --- Defaults that depend on other keys.
 
-/// Fills in the flows' names, TCP settings and write sizes. `settings` is the filled `[tcp]`.
+/// Fills in the flows' names, transports' settings and write sizes. `settings` is the filled `[tcp]`.
 pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
+    let quic_settings = quic::common(root);
+    let mut over_quic = false;
     let Some(Data::Tables(flows)) = root.get_mut("flow").map(|value| &mut value.data) else { return };
     for (index, flow) in flows.iter_mut().enumerate() {
         flow.fill("name", Data::Text(format!("flow{}", index + 1)));
         let protocol = if workloads::transports(flow.choice("workload")).tcp { "tcp" } else { "udp" };
         flow.fill("protocol", Data::Choice(protocol));
-        if flow.choice("protocol") == "tcp" {
-            fill_tcp(flow, settings, index, check);
-        } else {
-            for key in ["congestion", "tcp"] {
-                if let Some(value) = flow.get(key) {
-                    let path = format!("flow.{index}.{key}");
-                    let message = format!("{path} belongs to TCP, and this flow has protocol = \"udp\"");
-                    check.error(value.place, &path, message, vec!["protocol = \"tcp\"".into()]);
-                }
+        let protocol = flow.choice("protocol");
+        for (key, owner) in [("tcp", &["tcp"][..]), ("quic", &["quic"]), ("congestion", &["tcp", "quic"])] {
+            if let Some(value) = flow.get(key).filter(|_| !owner.contains(&protocol)) {
+                let path = format!("flow.{index}.{key}");
+                let whose = owner.join(" and ").to_uppercase();
+                let message = format!("{path} belongs to {whose}, and this flow has protocol = \"{protocol}\"");
+                let expected = owner.iter().map(|owner| format!("protocol = \"{owner}\"")).collect();
+                check.error(value.place, &path, message, expected);
             }
         }
+        match protocol {
+            "tcp" => fill_tcp(flow, settings, index, check),
+            "quic" => {
+                over_quic = true;
+                fill_quic(flow, &quic_settings, index, check);
+            }
+            _ => {}
+        }
     }
+    // What no flow uses is not written out.
+    if over_quic || root.get("quic").is_some() {
+        let place = root.place_of("quic");
+        let given = root.is_given("quic");
+        root.set("quic", Value { data: Data::Table(quic_settings), place, given });
+    }
+}
+
+/// Takes the settings of a flow's transport of its own out of it, with the control that the short key names.
+fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Check) -> Option<Tree> {
+    let own = match flow.remove(key) {
+        Some(Value { data: Data::Table(tree), .. }) => Some(tree),
+        _ => None,
+    };
+    let Some(short) = flow.remove("congestion") else { return own };
+    let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
+    if tree.get("congestion").is_some() {
+        let path = format!("flow.{index}");
+        let message = format!("{path} has congestion and {key}.congestion");
+        check.error(short.place, &format!("{path}.congestion"), message, vec!["one of the two".into()]);
+    }
+    tree.set("congestion", short);
+    Some(tree)
+}
+
+fn fill_quic(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
+    if let Some(mut tree) = own_settings(flow, "quic", index, check) {
+        quic::fill(&mut tree, Some(settings));
+        if tree != *settings {
+            let place = tree.place;
+            flow.set("quic", Value { data: Data::Table(tree), place, given: false });
+        }
+    }
+    let send_buffer = flow.get("quic").map_or(settings, Value::table).size("send_buffer");
+    fit_writes(flow, "quic", send_buffer, index, check);
 }
 
 fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     let path = format!("flow.{index}");
-    let own = match flow.remove("tcp") {
-        Some(Value { data: Data::Table(tree), .. }) => Some(tree),
-        _ => None,
-    };
-    let short = flow.remove("congestion");
+    let own = own_settings(flow, "tcp", index, check);
     // The MSS of a preset fills IPv4 packets; an IPv6 header is 20 bytes longer.
     let preset_mss = !settings.is_given("mss") && own.as_ref().is_none_or(|tree| tree.get("mss").is_none());
     let shorter = flow.choice("ip") == "ipv6" && preset_mss;
     // Most flows say nothing of their own: they share the settings of `[tcp]`.
-    if own.is_some() || short.is_some() || shorter {
+    if own.is_some() || shorter {
         let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
-        if let Some(short) = short {
-            if tree.get("congestion").is_some() {
-                let message = format!("{path} has congestion and tcp.congestion");
-                check.error(short.place, &format!("{path}.congestion"), message, vec!["one of the two".into()]);
-            }
-            tree.set("congestion", short);
-        }
         tcp::fill(&mut tree, Some(settings));
         if shorter {
             let mss = Data::Size(tree.size("mss").saturating_sub(20).max(1));
@@ -149,6 +183,12 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
         }
     }
     let send_buffer = flow.get("tcp").map_or(settings, Value::table).size("send_buffer");
+    fit_writes(flow, "tcp", send_buffer, index, check);
+}
+
+/// Writes fit into the send buffer.
+fn fit_writes(flow: &mut Tree, protocol: &str, send_buffer: u64, index: usize, check: &mut Check) {
+    let path = format!("flow.{index}");
     if flow.choice("workload") == "bulk" {
         flow.fill("write_size", Data::Size(send_buffer.min(64 << 10)));
     }
@@ -156,7 +196,7 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     for key in ["write_size", "payload"] {
         if let Some(size) = flow.get(key).map(Value::size).filter(|size| *size > send_buffer) {
             let message = format!("{path}.{key} = {size}B is more than the send buffer ever holds");
-            let expected = format!("at most tcp.send_buffer = {send_buffer}B");
+            let expected = format!("at most {protocol}.send_buffer = {send_buffer}B");
             check.error(flow.place_of(key), &format!("{path}.{key}"), message, vec![expected]);
         }
     }
@@ -177,6 +217,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     let place = root.place;
     let programs = root.get("program").is_some_and(|programs| !programs.tables().is_empty());
     let common = Arc::new(tcp::settings(root.table("tcp")));
+    let common_quic = Arc::new(quic::settings(&quic::common(root)));
     let mut trees: &mut [Tree] = &mut [];
     if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
         trees = list;
@@ -211,8 +252,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             );
             continue;
         }
-        let udp = tree.choice("protocol") == "udp";
-        if !ports_suffice(&pairs, count, udp, &mut of_pair) {
+        let protocol = tree.choice("protocol");
+        if !ports_suffice(&pairs, count, protocol != "tcp", &mut of_pair) {
             let message = format!("{count} flows of {name} are too many for the ports of their hosts");
             let expected = vec![format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts")];
             check.error(tree.place_of("count"), &format!("{path}.count"), message, expected);
@@ -220,13 +261,16 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         }
         let Some(workload) = workload else { continue };
         tree.fill("port", Data::Integer(workload.default_port().into()));
-        let transport = if udp {
-            Transport::Udp
-        } else {
-            Transport::Tcp(match tree.get("tcp") {
+        let transport = match protocol {
+            "udp" => Transport::Udp,
+            "quic" => Transport::Quic(match tree.get("quic") {
+                Some(own) => Arc::new(quic::settings(own.table())),
+                None => Arc::clone(&common_quic),
+            }),
+            _ => Transport::Tcp(match tree.get("tcp") {
                 Some(own) => Arc::new(tcp::settings(own.table())),
                 None => Arc::clone(&common),
-            })
+            }),
         };
         let tls = matches!(&transport, Transport::Tcp(settings) if settings.tls.is_some());
         real_time::ends(tree, tls, &path, check);

@@ -354,34 +354,40 @@ static TRANSFER: Table = Table {
 };
 
 /// Over what a workload can run.
+#[derive(Clone, Copy)]
 pub(super) struct Transports {
     pub(super) tcp: bool,
     pub(super) udp: bool,
+    pub(super) quic: bool,
 }
 
 /// Over what the workload of this name can run.
 pub(super) fn transports(kind: &str) -> Transports {
     match kind {
-        "constant-rate" | "on-off" | "video-cbr" => Transports { tcp: true, udp: true },
-        "poisson-packets" | "gaming" | "voice" => Transports { tcp: false, udp: true },
-        _ => Transports { tcp: true, udp: false },
+        "constant-rate" | "on-off" | "video-cbr" => Transports { tcp: true, udp: true, quic: true },
+        "poisson-packets" | "gaming" | "voice" => Transports { tcp: false, udp: true, quic: false },
+        // A trace says of its connections what only TCP has: a segment size.
+        "tmix" => Transports { tcp: true, udp: false, quic: false },
+        _ => Transports { tcp: true, udp: false, quic: true },
     }
 }
 
 /// What a flow sends. `None` on an error.
 pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
     let kind = tree.choice("workload");
-    let udp = tree.choice("protocol") == "udp";
+    let has = tree.choice("protocol");
+    let udp = has == "udp";
     let over = transports(kind);
-    let (has, can) = if udp { ("udp", over.udp) } else { ("tcp", over.tcp) };
-    if !can {
+    let can = |over: Transports| match has {
+        "udp" => over.udp,
+        "quic" => over.quic,
+        _ => over.tcp,
+    };
+    if !can(over) {
         let at = if tree.is_given("workload") { "workload" } else { "protocol" };
-        let needed = if udp { "TCP" } else { "UDP" };
+        let needed = if over.tcp { "TCP" } else { "UDP" };
         let message = format!("workload = \"{kind}\" needs {needed}, and {path} has protocol = \"{has}\"");
-        let others = LIST.iter().map(|variant| variant.name).filter(|name| {
-            let over = transports(name);
-            if udp { over.udp } else { over.tcp }
-        });
+        let others = LIST.iter().map(|variant| variant.name).filter(|name| can(transports(name)));
         check.error(
             tree.place_of(at),
             &format!("{path}.{at}"),

@@ -1,0 +1,347 @@
+//! QUIC flows: ends of connections that the real stack plays, each with a UDP port of its own.
+//!
+//! Their numbers begin where no TCP endpoint's number is, so that neither pays for the other: a stream, and what an
+//! application has called, is a QUIC end's from [`FIRST`] on, and the timer of end n is event [`FIRST_TIMER`] + n of the
+//! class of applications.
+
+use super::{AtHost, Conversation, Core, NONE, World};
+use crate::plugins::ControlMaker;
+use crate::witness::Witness;
+use fullpipe_congestion::{Controller, catalogue};
+use fullpipe_engine::{EventClass, EventId, Slot};
+use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES};
+use fullpipe_network::{Content, Handle, Network, Packet};
+use fullpipe_scenario::description;
+use fullpipe_stack::{Connection, Datagram, Entropy, Inspection, Settings, Statistics};
+use fullpipe_transport::Stream;
+use fullpipe_units::{FlowId, NodeId};
+use fullpipe_workload::{OpenOptions, StreamId};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Number of the first QUIC end.
+pub(super) const FIRST: u32 = 1 << 31;
+/// Event of the first QUIC end's timer.
+pub(super) const FIRST_TIMER: u32 = 1 << 27;
+/// The first port that initiators use (RFC 6335 section 6), and how many there are.
+const FIRST_PORT: u16 = 49_152;
+const PORTS: usize = 16_384;
+
+/// How the connections of a flow are made.
+#[derive(Clone, Debug)]
+pub(crate) struct QuicMaker {
+    settings: Settings,
+    /// Name of the congestion control.
+    pub(super) control: Arc<str>,
+    options: catalogue::Options,
+    /// Who makes the control, if not the catalogue.
+    plugged: Option<ControlMaker>,
+}
+
+impl QuicMaker {
+    /// Settings of a flow's connections, or why they cannot be made.
+    pub(crate) fn new(described: &description::Quic) -> Result<QuicMaker, String> {
+        let options = catalogue::Options { hystart: described.hystart, paced: true, ..Default::default() };
+        let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
+        accept(&*control)?;
+        let settings = Settings {
+            initial_mtu_bytes: described.initial_mtu_bytes,
+            largest_mtu_bytes: described.largest_mtu_bytes,
+            initial_window_packets: described.initial_window_packets,
+            send_buffer_bytes: described.send_buffer_bytes,
+            receive_buffer_bytes: described.receive_buffer_bytes,
+            idle_timeout: described.idle_timeout,
+            certificate_bytes: described.certificate_bytes,
+            ..Settings::default()
+        };
+        Ok(QuicMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
+    }
+
+    /// The same with a plugged-in control, or why the stack cannot drive it.
+    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+        let control = maker.make(0, true);
+        accept(&*control)?;
+        Ok(QuicMaker { control: control.name().into(), plugged: Some(maker), ..self })
+    }
+
+    /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
+    /// make.
+    fn controls(&self, seed: u64, connection: u32, initiator: bool) -> fullpipe_stack::Maker {
+        if let Some(maker) = self.plugged.clone() {
+            return Arc::new(move || maker.make(connection, initiator));
+        }
+        let (name, options) = (self.control.clone(), catalogue::Options { seed, ..self.options });
+        Arc::new(move || catalogue::create(&name, &options).expect("it could be created when the world was built"))
+    }
+
+    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    fn settings(&self, options: &OpenOptions, end: usize) -> Settings {
+        let usual = self.settings.receive_buffer_bytes;
+        let receive_buffer_bytes = options.receive_buffer_bytes.map_or(usual, |bytes| bytes[end]);
+        Settings { receive_buffer_bytes, ..self.settings.clone() }
+    }
+}
+
+fn accept(control: &dyn Controller) -> Result<(), String> {
+    fullpipe_stack::refusal(control).map_or(Ok(()), Err)
+}
+
+/// One end of a connection at a host.
+#[derive(Debug)]
+struct QuicEnd {
+    connection: Connection,
+    /// Flow of the packets it sends.
+    flow: FlowId,
+    application: u32,
+    node: NodeId,
+    peer: NodeId,
+    version: IpVersion,
+    timer: Slot,
+}
+
+impl QuicEnd {
+    /// Its conversation, and which end of it (0: initiator) it is.
+    fn place(&self) -> (u32, usize) {
+        ((self.flow.index() / 2) as u32, usize::from(!self.flow.is_forward()))
+    }
+}
+
+/// All ends of QUIC connections.
+#[derive(Debug, Default)]
+pub(super) struct QuicEnds {
+    ends: Vec<Option<Box<QuicEnd>>>,
+    free: Vec<u32>,
+    /// Statistics of ends that are gone, by conversation and end.
+    gone: BTreeMap<(u32, usize), Statistics>,
+}
+
+impl QuicEnds {
+    fn get(&self, number: u32) -> Option<&QuicEnd> {
+        self.ends.get(number.checked_sub(FIRST)? as usize)?.as_deref()
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut QuicEnd> {
+        self.ends.get_mut(number.checked_sub(FIRST)? as usize)?.as_deref_mut()
+    }
+
+    /// A stream of an application that is none of TCP's.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stream(&mut self, number: u32, application: u32) -> Option<&mut dyn Stream> {
+        let end = self.get_mut(number)?;
+        (end.application == application).then_some(&mut end.connection as &mut dyn Stream)
+    }
+
+    /// Ends that live.
+    pub(super) fn live(&self) -> usize {
+        self.ends.len() - self.free.len()
+    }
+
+    fn insert(&mut self, end: QuicEnd) -> u32 {
+        let end = Some(Box::new(end));
+        if let Some(place) = self.free.pop() {
+            self.ends[place as usize] = end;
+            FIRST + place
+        } else {
+            self.ends.push(end);
+            FIRST + self.ends.len() as u32 - 1
+        }
+    }
+}
+
+impl World {
+    /// What the congestion control at one end of a conversation (0: initiator) shows, and the smoothed round-trip time,
+    /// while the connection lives; nothing if the flow does not run over QUIC.
+    pub(crate) fn quic_inspection(&self, conversation: usize, end: usize) -> Option<(Inspection, f64)> {
+        let connection = &self.core.quic.get(self.core.conversations[conversation].endpoints[end])?.connection;
+        let smoothed_rtt_s = connection.smoothed_rtt().map_or(0.0, |rtt| rtt.as_secs_f64());
+        Some((connection.inspect()?, smoothed_rtt_s))
+    }
+
+    /// Statistics of one end of a conversation (0: initiator) over QUIC that is gone, or of any after
+    /// [`World::note_statistics`].
+    pub(crate) fn quic_statistics(&self, conversation: usize, end: usize) -> Option<Statistics> {
+        self.core.quic.gone.get(&(conversation as u32, end)).copied()
+    }
+
+    /// The run is over: notes the statistics of the ends that live, which the stack tells only when it may change.
+    pub(crate) fn note_statistics(&mut self) {
+        let QuicEnds { ends, gone, .. } = &mut self.core.quic;
+        for end in ends.iter_mut().flatten() {
+            gone.insert(end.place(), end.connection.statistics());
+        }
+    }
+
+    /// A datagram with bytes has come to a host.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn receive_datagram(&mut self, network: &mut Network<Witness>, handle: Handle) {
+        let packet = *network.arena.get(handle);
+        let payload = network.arena.payload(packet.payload).cloned();
+        network.arena.release(handle);
+        let Some(payload) = payload else { return };
+        let conversation = packet.flow.index() / 2;
+        // The receiver of a forward packet is the acceptor.
+        let end = usize::from(packet.flow.is_forward());
+        let mut number = self.core.conversations[conversation].endpoints[end];
+        if number == NONE {
+            let Some(acceptor) = self.core.accept_quic(network, packet.flow) else { return };
+            number = acceptor;
+        }
+        let now = network.now();
+        let Some(end) = self.core.quic.get_mut(number) else { return };
+        end.connection.handle_datagram(now, Datagram { payload, codepoint: packet.codepoint });
+        self.service_quic(network, number);
+        self.service_touched(network);
+    }
+
+    /// The timer of an end has come up.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn quic_timer(&mut self, network: &mut Network<Witness>, place: u32) {
+        let now = network.now();
+        let number = FIRST + place;
+        let Some(end) = self.core.quic.get_mut(number) else { return };
+        if !end.timer.fired(now) {
+            return;
+        }
+        if end.connection.next_timeout() <= now {
+            end.connection.handle_timeout(now);
+        }
+        self.service_quic(network, number);
+        self.service_touched(network);
+    }
+
+    /// Tells the application what happened at an end, sends what it has to send, arms its timer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn service_quic(&mut self, network: &mut Network<Witness>, number: u32) {
+        loop {
+            let Some(end) = self.core.quic.get_mut(number) else { return };
+            let application = end.application;
+            if let Some(event) = end.connection.poll_event() {
+                let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
+                self.applications[application as usize].on_stream(StreamId(number), event, &mut io);
+            } else if !self.core.quic_output(network, number) {
+                // Sending may have brought the end of the connection, which the application hears of.
+                break;
+            }
+        }
+        let Some(end) = self.core.quic.get_mut(number) else { return };
+        if end.connection.is_drained() {
+            self.core.forget_quic(number);
+        } else {
+            let timer = EventId::new(EventClass::Application, FIRST_TIMER + (number - FIRST));
+            end.timer.arm(&mut network.calendar, timer, end.connection.next_timeout());
+        }
+    }
+}
+
+impl Core {
+    /// Sends all that an end has to send. Returns whether its application ought to know something afterwards.
+    fn quic_output(&mut self, network: &mut Network<Witness>, number: u32) -> bool {
+        let now = network.now();
+        let Some(end) = self.quic.get_mut(number) else { return false };
+        while let Some(Datagram { payload, codepoint }) = end.connection.poll_transmit(now) {
+            let payload_bytes = payload.len() as u32;
+            let ip_bytes = end.version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
+            let payload = network.arena.store_payload(Some(payload));
+            let packet = Packet::new(end.flow, end.peer, ip_bytes, Content::Udp { payload_bytes });
+            network.send(end.node, &Packet { version: end.version, codepoint, payload, ..packet });
+        }
+        end.connection.has_events()
+    }
+
+    fn forget_quic(&mut self, number: u32) {
+        let place = number - FIRST;
+        let Some(mut end) = self.quic.ends.get_mut(place as usize).and_then(Option::take) else { return };
+        let (conversation, side) = end.place();
+        self.conversations[conversation as usize].endpoints[side] = NONE;
+        self.quic.gone.insert((conversation, side), end.connection.statistics());
+        self.quic.free.push(place);
+    }
+
+    /// Which of its flow's connections a stream of an application is, if it is one over QUIC.
+    #[cold]
+    pub(super) fn quic_connection_number(&self, number: u32, application: u32) -> Option<u32> {
+        let end = self.quic.get(number)?;
+        (end.application == application).then(|| self.conversations[end.flow.index() / 2].number)
+    }
+
+    /// Addresses of the ends of a conversation over QUIC, initiator and acceptor. They are those of the hosts: the stack
+    /// sees no translator's.
+    fn quic_addresses(&self, network: &Network<Witness>, conversation: usize) -> [SocketAddr; 2] {
+        let flow = self.conversations[conversation].flow as usize;
+        let described = &self.flows[flow];
+        let address = |node| network.directory.address(node, described.version);
+        let port = FIRST_PORT + (conversation % PORTS) as u16;
+        let acceptor = self.scenario.flows[flow].port;
+        [SocketAddr::new(address(described.from), port), SocketAddr::new(address(described.to), acceptor)]
+    }
+
+    /// The active side of a new conversation of a flow; [`NONE`] if it cannot be opened.
+    #[cold]
+    pub(super) fn open_quic(&mut self, network: &mut Network<Witness>, conversation: usize, options: &OpenOptions) -> u32 {
+        let &Conversation { flow, number, .. } = &self.conversations[conversation];
+        let addresses = self.quic_addresses(network, conversation);
+        let (_, seed) = self.draw(conversation, "initiator");
+        let entropy = self.entropy(conversation, "initiator");
+        let described = &self.flows[flow as usize];
+        let Some(quic) = &described.quic else { return NONE };
+        let (settings, control) = (quic.settings(options, 0), quic.controls(seed, number, true));
+        let Ok(connection) = Connection::client(&settings, control, &entropy, network.now(), addresses) else {
+            return NONE;
+        };
+        let end = QuicEnd {
+            connection,
+            flow: FlowId(2 * conversation as u32),
+            application: 2 * flow,
+            node: described.from,
+            peer: described.to,
+            version: described.version,
+            timer: Slot::default(),
+        };
+        if *options != OpenOptions::default() {
+            self.options.insert(conversation as u32, *options);
+        }
+        let number = self.quic.insert(end);
+        self.conversations[conversation].endpoints[0] = number;
+        number
+    }
+
+    /// The passive side, when a datagram finds nobody: unless it was there and is gone.
+    fn accept_quic(&mut self, network: &Network<Witness>, flow: FlowId) -> Option<u32> {
+        let conversation = flow.index() / 2;
+        if !flow.is_forward() || self.quic.gone.contains_key(&(conversation as u32, 1)) {
+            return None;
+        }
+        let &Conversation { flow: described, number, .. } = self.conversations.get(conversation)?;
+        let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
+        let [initiator, acceptor] = self.quic_addresses(network, conversation);
+        let (_, seed) = self.draw(conversation, "acceptor");
+        let entropy = self.entropy(conversation, "acceptor");
+        let of_flow = self.flows.get(described as usize)?;
+        let quic = of_flow.quic.as_ref()?;
+        let (settings, control) = (quic.settings(&options, 1), quic.controls(seed, number, false));
+        let end = QuicEnd {
+            connection: Connection::server(&settings, control, &entropy, [acceptor, initiator]),
+            flow: flow.reverse(),
+            application: 2 * described + 1,
+            node: of_flow.to,
+            peer: of_flow.from,
+            version: of_flow.version,
+            timer: Slot::default(),
+        };
+        let number = self.quic.insert(end);
+        self.conversations[conversation].endpoints[1] = number;
+        Some(number)
+    }
+
+    /// The random streams of one end of a conversation's stack.
+    fn entropy(&self, conversation: usize, end: &str) -> Entropy {
+        let Conversation { flow, number, .. } = &self.conversations[conversation];
+        let name = &self.scenario.flows[*flow as usize].name;
+        Entropy::new(self.scenario.seed, &format!("{name} conversation {number} {end}"))
+    }
+}

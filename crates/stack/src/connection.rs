@@ -1,0 +1,530 @@
+//! One end of a QUIC connection with one stream, played by the real stack, as a state machine: time and datagrams in,
+//! datagrams and the next timer out.
+//!
+//! **Shape.** A program with a UDP socket of its own opens one connection and one bidirectional stream on it; the other end
+//! accepts them. To applications it is the same [`Stream`] as TCP's:
+//!
+//! * *connected* means that the client's handshake is complete, or that the client's stream has reached the server;
+//! * what is written waits here, in a buffer as large as the stack's own, until the stack takes it (flow control and its
+//!   limit on unacknowledged bytes). Bytes whose content does not matter are zeros on the wire;
+//! * what has arrived in order is taken off the stack up to 64 KiB ahead of the application: so the application hears of the
+//!   peer's end when it is there, as with TCP;
+//! * when both directions are finished and acknowledged, the client closes the connection (code 0), and the server hears
+//!   that it is finished. An abort closes with code 1, which the peer takes for a reset.
+//!
+//! **Instants.** Whatever the stack does takes no time. A timer that the stack has set for an instant that is not in the
+//! future, after it was served at that very instant, comes up a nanosecond later, so that time goes on (its pacer rounds
+//! waiting times down).
+
+use crate::clock::{from_std, to_std};
+use crate::control::{Adapter, Inspection, Maker};
+use crate::entropy::Entropy;
+use crate::settings::Settings;
+use bytes::{Bytes, BytesMut};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_units::{Codepoint, Duration, Instant};
+use noq_proto::{
+    ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, FourTuple, PathId,
+    StreamEvent, StreamId, Transmit, VarInt,
+};
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// How far the stream is read ahead of the application.
+const LOOK_AHEAD_BYTES: u64 = 64 << 10;
+/// What is written where only the length matters.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Codes of CONNECTION_CLOSE frames of the application (any meaning is the application's to give, RFC 9000 section 20.2).
+const FINISHED: VarInt = VarInt::from_u32(0);
+const ABORTED: VarInt = VarInt::from_u32(1);
+
+/// A UDP datagram's payload with the ECN bits of its packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Its bytes.
+    pub payload: Bytes,
+    /// Its ECN bits.
+    pub codepoint: Codepoint,
+}
+
+/// Counts of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// QUIC packets sent.
+    pub sent_packets: u64,
+    /// QUIC packets that were found to be lost; what they carried is sent again.
+    pub lost_packets: u64,
+    /// Times the congestion control was told of losses or marks.
+    pub congestion_events: u64,
+    /// Times it was told that this was for nothing.
+    pub spurious_congestion_events: u64,
+    /// Largest UDP payload that the path is known to carry.
+    pub mtu_bytes: u16,
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+}
+
+/// The stack's part of a connection.
+struct Inner {
+    handle: ConnectionHandle,
+    connection: noq_proto::Connection,
+}
+
+/// One end.
+pub struct Connection {
+    endpoint: Endpoint,
+    /// None at a server that nobody has asked yet.
+    inner: Option<Box<Inner>>,
+    client: bool,
+    path: FourTuple,
+    stream: Option<StreamId>,
+    events: VecDeque<Event>,
+    /// What the endpoint itself answers.
+    responses: VecDeque<Datagram>,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    ending: Ending,
+    /// When the stack's timers were served last.
+    served: Option<Instant>,
+}
+
+/// The sending direction.
+#[derive(Debug, Default)]
+struct Outgoing {
+    waiting: VecDeque<Payload>,
+    waiting_bytes: u64,
+    capacity_bytes: u64,
+    /// The application will write no more.
+    finish: bool,
+    /// The stack knows that.
+    finished: bool,
+    /// The peer has acknowledged all of it, or wants no more.
+    done: bool,
+}
+
+/// The receiving direction.
+#[derive(Debug, Default)]
+struct Incoming {
+    ready: VecDeque<Bytes>,
+    ready_bytes: u64,
+    /// The peer's end was reached.
+    ended: bool,
+}
+
+/// How the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// The application wants it to.
+    Abort,
+    Over,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Connection")
+            .field("client", &self.client)
+            .field("path", &self.path)
+            .field("stream", &self.stream)
+            .field("ending", &self.ending)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// The end that opens a connection from `local` to `remote`, now. What it writes leaves when the handshake is over.
+    ///
+    /// # Errors
+    /// If nobody can be reached at `remote` (port 0, or no address), in the stack's words.
+    pub fn client(
+        settings: &Settings,
+        control: Maker,
+        entropy: &Entropy,
+        now: Instant,
+        [local, remote]: [SocketAddr; 2],
+    ) -> Result<Connection, String> {
+        let mut endpoint = Endpoint::new(Arc::new(settings.endpoint(entropy)), None, true);
+        let config = settings.client(entropy, control);
+        let (handle, connection) =
+            endpoint.connect(to_std(now), config, remote, "server").map_err(|error| error.to_string())?;
+        let mut client = Connection::new(settings, endpoint, true, local, remote);
+        client.inner = Some(Box::new(Inner { handle, connection }));
+        Ok(client)
+    }
+
+    /// The end that waits at `local` for a connection from `remote`.
+    pub fn server(
+        settings: &Settings,
+        control: Maker,
+        entropy: &Entropy,
+        [local, remote]: [SocketAddr; 2],
+    ) -> Connection {
+        let config = Arc::new(settings.server(entropy, control));
+        let endpoint = Endpoint::new(Arc::new(settings.endpoint(entropy)), Some(config), true);
+        Connection::new(settings, endpoint, false, local, remote)
+    }
+
+    fn new(settings: &Settings, endpoint: Endpoint, client: bool, local: SocketAddr, remote: SocketAddr) -> Connection {
+        Connection {
+            endpoint,
+            inner: None,
+            client,
+            path: FourTuple::new(remote, Some(local.ip())),
+            stream: None,
+            events: VecDeque::new(),
+            responses: VecDeque::new(),
+            outgoing: Outgoing { capacity_bytes: settings.send_buffer_bytes, ..Outgoing::default() },
+            incoming: Incoming::default(),
+            ending: Ending::No,
+            served: None,
+        }
+    }
+
+    // Driven by the host ---------------------------------------------------------------------------------------------
+
+    /// A datagram has come from the peer.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+        let data = datagram.payload.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+        let mut answer = Vec::new();
+        let ecn = EcnCodepoint::from_bits(datagram.codepoint.bits());
+        let event = self.endpoint.handle(to_std(now), self.path, ecn, data, &mut answer);
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => self.hand(handle, event),
+            Some(DatagramEvent::NewConnection(incoming)) if self.inner.is_none() => {
+                match self.endpoint.accept(incoming, to_std(now), &mut answer, None) {
+                    Ok((handle, connection)) => self.inner = Some(Box::new(Inner { handle, connection })),
+                    Err(refused) => self.respond(refused.response, answer),
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
+            Some(DatagramEvent::Response(transmit)) => self.respond(Some(transmit), answer),
+            None => {}
+        }
+        self.settle();
+    }
+
+    /// Time has come to [`Connection::next_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.served = Some(now);
+        if let Some(inner) = &mut self.inner {
+            inner.connection.handle_timeout(to_std(now));
+        }
+        self.settle();
+    }
+
+    /// When [`Connection::handle_timeout`] wants to be called; [`Instant::NEVER`] if nothing is waited for. To be asked
+    /// after the output was taken.
+    pub fn next_timeout(&self) -> Instant {
+        let Some(at) = self.inner.as_ref().and_then(|inner| inner.connection.poll_timeout()) else {
+            return Instant::NEVER;
+        };
+        let at = from_std(at);
+        match self.served {
+            Some(served) if at <= served => served.saturating_add(Duration::from_nanos(1)),
+            _ => at,
+        }
+    }
+
+    /// The next datagram to send to the peer.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        if let Some(response) = self.responses.pop_front() {
+            return Some(response);
+        }
+        self.end(now);
+        self.flush();
+        let inner = self.inner.as_mut()?;
+        let mut buffer = Vec::with_capacity(2048);
+        let transmit = inner.connection.poll_transmit(to_std(now), NonZeroUsize::MIN, &mut buffer);
+        self.settle();
+        transmit.map(|transmit| datagram(&transmit, buffer))
+    }
+
+    /// The next thing the application ought to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Whether [`Connection::poll_event`] has something.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Whether nothing will ever happen here again.
+    pub fn is_drained(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.connection.is_drained())
+    }
+
+    /// Counts so far.
+    pub fn statistics(&mut self) -> Statistics {
+        let Some(inner) = &mut self.inner else { return Statistics::default() };
+        let all = inner.connection.stats();
+        let path = inner.connection.path_stats(PathId::ZERO).unwrap_or_default();
+        Statistics {
+            sent_packets: all.sent_packets,
+            lost_packets: all.lost_packets,
+            congestion_events: path.congestion_events,
+            spurious_congestion_events: path.spurious_congestion_events,
+            mtu_bytes: path.current_mtu,
+            smoothed_rtt: crate::clock::duration(path.rtt),
+        }
+    }
+
+    /// What the congestion control shows of itself; `None` before there is one, and when the connection is over.
+    pub fn inspect(&self) -> Option<Inspection> {
+        let control = self.inner.as_ref()?.connection.congestion_state(PathId::ZERO)?;
+        control.clone_box().into_any().downcast::<Adapter>().ok().map(|adapter| adapter.inspect())
+    }
+
+    /// Smoothed round-trip time; `None` before there is one.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        let connection = &self.inner.as_ref()?.connection;
+        if connection.is_handshaking() {
+            return None;
+        }
+        connection.rtt(PathId::ZERO).map(crate::clock::duration)
+    }
+
+    // Inside ---------------------------------------------------------------------------------------------------------
+
+    fn hand(&mut self, handle: ConnectionHandle, event: ConnectionEvent) {
+        if let Some(inner) = &mut self.inner
+            && inner.handle == handle
+        {
+            inner.connection.handle_event(event);
+        }
+    }
+
+    fn respond(&mut self, transmit: Option<Transmit>, answer: Vec<u8>) {
+        self.responses.extend(transmit.map(|transmit| datagram(&transmit, answer)));
+    }
+
+    /// Carries events between the stack's endpoint, its connection and the application, until there are none.
+    fn settle(&mut self) {
+        loop {
+            let Some(inner) = &mut self.inner else { return };
+            while let Some(event) = inner.connection.poll_endpoint_events() {
+                if let Some(answer) = self.endpoint.handle_event(inner.handle, event) {
+                    inner.connection.handle_event(answer);
+                }
+            }
+            let Some(event) = inner.connection.poll() else { return };
+            self.on_event(event);
+        }
+    }
+
+    fn on_event(&mut self, event: noq_proto::Event) {
+        match event {
+            noq_proto::Event::Connected if self.client => {
+                let inner = self.inner.as_mut().expect("it told so");
+                // A peer that allows no streams is none of ours.
+                self.stream = inner.connection.streams().open(Dir::Bi);
+                self.events.push_back(Event::Connected);
+                self.make_room();
+            }
+            noq_proto::Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) if self.stream.is_none() => {
+                let inner = self.inner.as_mut().expect("it told so");
+                self.stream = inner.connection.streams().accept(Dir::Bi);
+                self.events.push_back(Event::Connected);
+                self.make_room();
+                self.take_arrivals();
+            }
+            noq_proto::Event::Stream(StreamEvent::Readable { id }) if self.stream == Some(id) => self.take_arrivals(),
+            noq_proto::Event::Stream(StreamEvent::Writable { id }) if self.stream == Some(id) => self.make_room(),
+            noq_proto::Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. })
+                if self.stream == Some(id) =>
+            {
+                self.outgoing.done = true;
+            }
+            noq_proto::Event::ConnectionLost { reason } => {
+                let finished = self.outgoing.done && self.incoming.ended;
+                self.over(if finished { CloseReason::Finished } else { close_reason(&reason) });
+            }
+            _ => {}
+        }
+    }
+
+    fn over(&mut self, reason: CloseReason) {
+        if self.ending != Ending::Over {
+            self.ending = Ending::Over;
+            self.outgoing.waiting.clear();
+            self.outgoing.waiting_bytes = 0;
+            self.events.push_back(Event::Closed(reason));
+        }
+    }
+
+    /// Closes the connection if it is time.
+    fn end(&mut self, now: Instant) {
+        let finished =
+            self.client && self.outgoing.done && self.incoming.ended && self.incoming.ready_bytes == 0;
+        let (code, reason) = match self.ending {
+            Ending::Abort => (ABORTED, CloseReason::Aborted),
+            Ending::No if finished => (FINISHED, CloseReason::Finished),
+            Ending::No | Ending::Over => return,
+        };
+        if let Some(inner) = &mut self.inner {
+            inner.connection.close(to_std(now), code, Bytes::new());
+        }
+        self.over(reason);
+    }
+
+    /// The stack takes more again.
+    fn make_room(&mut self) {
+        let before = self.outgoing.waiting_bytes;
+        self.flush();
+        if self.outgoing.waiting_bytes < before {
+            self.events.push_back(Event::Writable);
+        }
+    }
+
+    /// Hands what waits to the stack, as much as it takes.
+    fn flush(&mut self) {
+        let (Some(inner), Some(id)) = (&mut self.inner, self.stream) else { return };
+        let Outgoing { waiting, waiting_bytes, finish, finished, done, .. } = &mut self.outgoing;
+        while let Some(first) = waiting.front_mut() {
+            let mut chunk = [match first {
+                Payload::Length(length) => {
+                    let most = usize::try_from(*length).unwrap_or(usize::MAX).min(ZEROS.len());
+                    Bytes::from_static(&ZEROS[..most])
+                }
+                Payload::Bytes(bytes) => bytes.clone(),
+            }];
+            let Ok(taken) = inner.connection.send_stream(id).write_chunks(&mut &mut chunk[..]) else { break };
+            let taken = taken as u64;
+            *waiting_bytes -= taken;
+            match first {
+                Payload::Length(length) => *length -= taken,
+                Payload::Bytes(bytes) => drop(bytes.split_to(taken as usize)),
+            }
+            if first.is_empty() {
+                waiting.pop_front();
+            }
+        }
+        if *finish && !*finished && waiting.is_empty() {
+            *finished = true;
+            // A peer that has asked to stop will not hear the end.
+            *done |= inner.connection.send_stream(id).finish().is_err();
+        }
+    }
+
+    /// Takes off the stack what has arrived, and tells the application.
+    fn take_arrivals(&mut self) {
+        let (before, ended) = (self.incoming.ready_bytes, self.incoming.ended);
+        let reset = self.read_ahead();
+        if self.incoming.ready_bytes > before {
+            self.events.push_back(Event::Readable);
+        }
+        if self.incoming.ended && !ended && !reset {
+            self.events.push_back(Event::PeerFinished);
+        }
+        if reset {
+            self.ending = if self.ending == Ending::Over { Ending::Over } else { Ending::Abort };
+        }
+    }
+
+    /// Fills the look-ahead. Returns whether the peer has reset its direction.
+    fn read_ahead(&mut self) -> bool {
+        let (Some(inner), Some(id)) = (&mut self.inner, self.stream) else { return false };
+        let Incoming { ready, ready_bytes, ended } = &mut self.incoming;
+        if *ended || *ready_bytes >= LOOK_AHEAD_BYTES {
+            return false;
+        }
+        let mut stream = inner.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return false };
+        let mut reset = false;
+        while *ready_bytes < LOOK_AHEAD_BYTES {
+            match chunks.next((LOOK_AHEAD_BYTES - *ready_bytes) as usize) {
+                Ok(Some(chunk)) => {
+                    *ready_bytes += chunk.bytes.len() as u64;
+                    ready.push_back(chunk.bytes);
+                }
+                Ok(None) => {
+                    *ended = true;
+                    break;
+                }
+                Err(noq_proto::ReadError::Reset(_)) => {
+                    (*ended, reset) = (true, true);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        // Whoever calls asks for output next.
+        let _ = chunks.finalize();
+        reset
+    }
+}
+
+impl Stream for Connection {
+    fn writable_bytes(&self) -> u64 {
+        if self.outgoing.finish || self.ending != Ending::No {
+            return 0;
+        }
+        self.outgoing.capacity_bytes.saturating_sub(self.outgoing.waiting_bytes)
+    }
+
+    fn write(&mut self, payload: Payload) -> u64 {
+        let taken = payload.len().min(self.writable_bytes());
+        if taken > 0 {
+            self.outgoing.waiting_bytes += taken;
+            self.outgoing.waiting.push_back(match payload {
+                Payload::Length(_) => Payload::Length(taken),
+                Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..taken as usize)),
+            });
+            self.flush();
+        }
+        taken
+    }
+
+    fn readable_bytes(&self) -> u64 {
+        self.incoming.ready_bytes
+    }
+
+    fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        let first = self.incoming.ready.front_mut().filter(|_| max_bytes > 0)?;
+        let taken = (first.len() as u64).min(max_bytes);
+        let piece = first.split_to(taken as usize);
+        if first.is_empty() {
+            self.incoming.ready.pop_front();
+        }
+        self.incoming.ready_bytes -= taken;
+        // What follows can be read by the same reader; of the peer's end it hears by an event.
+        let ended = self.incoming.ended;
+        let reset = self.read_ahead();
+        if self.incoming.ended && !ended && !reset {
+            self.events.push_back(Event::PeerFinished);
+        }
+        Some(Payload::Bytes(piece))
+    }
+
+    fn finish(&mut self) {
+        self.outgoing.finish = true;
+        self.flush();
+    }
+
+    fn abort(&mut self) {
+        if self.ending == Ending::No {
+            self.ending = Ending::Abort;
+        }
+    }
+}
+
+fn datagram(transmit: &Transmit, mut buffer: Vec<u8>) -> Datagram {
+    buffer.truncate(transmit.size);
+    let codepoint = transmit.ecn.map_or(Codepoint::NotEct, |ecn| Codepoint::from_bits(ecn as u8));
+    Datagram { payload: Bytes::from(buffer), codepoint }
+}
+
+fn close_reason(reason: &ConnectionError) -> CloseReason {
+    match reason {
+        ConnectionError::ApplicationClosed(close) if close.error_code == FINISHED => CloseReason::Finished,
+        ConnectionError::TimedOut => CloseReason::TimedOut,
+        ConnectionError::LocallyClosed => CloseReason::Aborted,
+        ConnectionError::VersionMismatch => CloseReason::Refused,
+        _ => CloseReason::Reset,
+    }
+}

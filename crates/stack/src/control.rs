@@ -1,0 +1,709 @@
+//! Our congestion controls in the stack's place for one.
+//!
+//! **What the stack tells**, and what becomes of it:
+//!
+//! * each packet that left, was acknowledged or lost, with its number: the state that our controls are told of
+//!   ([`PacketState`]), delivery-rate samples, rounds and the round-trip time of the newest packet of a batch come from
+//!   here, as in our TCP;
+//! * the end of an acknowledgement's packets, *before* the losses that the same acknowledgement shows. Our controls hear
+//!   of losses first, so the batch waits until the stack asks for the window or tells something new;
+//! * a congestion event with the time when the newest packet of it had left. It begins a recovery if that was after the
+//!   present one began (RFC 9002 section 7.3.2), and the window falls to the threshold at once, as that section allows. The
+//!   recovery ends with the first acknowledgement of a packet sent after its beginning;
+//! * persistent congestion, and that a congestion event was for nothing;
+//! * whether the application had nothing to send. If it had, window or pacer were the limit; RFC 9002 section 7.8 counts
+//!   both as using the window.
+//!
+//! **What it does not tell**, so that controls which need it are refused ([`refusal`]): how many packets were marked (only
+//! that there are new marks), and one-way delays. It always sends ECT(0). Nor does it tell of its probe time-outs, which
+//! reduce nothing in QUIC, nor the delay that the peer added to an acknowledgement, which our round-trip samples therefore
+//! contain (at most 25 ms, for an acknowledgement of a single packet).
+//!
+//! **What it does with the answer**: packets leave while fewer bytes than the window are in flight, and no window is below two
+//! packets (RFC 9002 section 7.2). A pacing rate is kept with the stack's own bursts (2 ms worth, 10 to 256 packets, at most
+//! 10 ms worth); the send quantum bounds only how many datagrams one call yields. Without a rate the stack paces with 1.25
+//! windows per smoothed round-trip time. It has no unpaced mode.
+//!
+//! Bytes are those of whole QUIC packets; the segment size that a control hears of is the largest UDP payload of the path.
+
+use crate::clock::{duration, from_std};
+use fullpipe_congestion::rate::RateSampler;
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals};
+use fullpipe_units::{Duration, Instant};
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{self, ControllerMetrics};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Makes the congestion control of a connection: when it is made, and anew when its path becomes another.
+pub type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
+
+/// Why the stack cannot drive a control, as a sentence; `None`: it can.
+pub fn refusal(control: &dyn Controller) -> Option<String> {
+    let Signals { ecn_counts, one_way_delay, .. } = control.signals();
+    let missing = if ecn_counts {
+        "counts of congestion marks, and the QUIC stack tells only that there are new ones"
+    } else if one_way_delay {
+        "one-way delays, which the QUIC stack does not measure"
+    } else {
+        return None;
+    };
+    Some(format!("congestion control `{}` needs {missing}", control.name()))
+}
+
+/// What a control shows of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// Congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold in bytes; `u64::MAX` until the first reduction.
+    pub ssthresh_bytes: u64,
+    /// Bytes in flight, as the control counts them.
+    pub in_flight_bytes: u64,
+    /// Pacing rate that the control asks for; 0: none.
+    pub pacing_bps: u64,
+    /// The last delivery-rate sample; 0 before the first.
+    pub delivery_rate_bps: u64,
+    /// The control's own named values.
+    pub named: Vec<(&'static str, f64)>,
+}
+
+/// Makes adapters for the stack.
+pub(crate) struct Factory {
+    pub(crate) maker: Maker,
+    /// Initial window in packets.
+    pub(crate) initial_window: u64,
+}
+
+impl congestion::ControllerFactory for Factory {
+    fn build(self: Arc<Self>, _now: std::time::Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
+        Box::new(Adapter::new((self.maker)(), u64::from(current_mtu), self.initial_window))
+    }
+}
+
+/// One of our controls, as the stack sees it. A clone (the stack makes one when the peer's port changes) drives the same
+/// control, for it is the same path then.
+#[derive(Clone)]
+pub(crate) struct Adapter(Arc<Mutex<Driver>>);
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Adapter").field(&self.driver().controller).finish()
+    }
+}
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    number: u64,
+    state: PacketState,
+}
+
+/// What an acknowledgement has brought so far.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    now: Instant,
+    acked_bytes: u64,
+    lost_bytes: u64,
+    /// When the packet sent last of those acknowledged left, and its number.
+    newest: (Instant, u64),
+    /// Most that had been delivered when one of them was sent.
+    prior_delivered_bytes: u64,
+    prior_in_flight_bytes: u64,
+    /// The stack's smoothed and smallest round-trip time, before this acknowledgement.
+    smoothed_rtt: Duration,
+    min_rtt: Duration,
+    app_limited: bool,
+    rtt: Option<Duration>,
+    /// All packets of it were told.
+    complete: bool,
+}
+
+#[derive(Debug)]
+struct Driver {
+    controller: Box<dyn Controller>,
+    signals: Signals,
+    control: Control,
+    initial_window_bytes: u64,
+    rate: RateSampler,
+    /// Packets on their way, in the order in which they left.
+    sent: VecDeque<Sent>,
+    in_flight_bytes: u64,
+    batch: Option<Batch>,
+    /// When the present recovery began.
+    recovery_since: Option<Instant>,
+    round_count: u64,
+    round_end_bytes: u64,
+    smoothed_rtt: Duration,
+    min_rtt: Option<Duration>,
+    delivery_rate_bps: u64,
+    /// When anything was told last.
+    now: Instant,
+}
+
+impl Adapter {
+    pub(crate) fn new(controller: Box<dyn Controller>, mtu_bytes: u64, initial_window: u64) -> Adapter {
+        let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
+        let signals = controller.signals();
+        Adapter(Arc::new(Mutex::new(Driver {
+            controller,
+            signals,
+            control: Control::new(mtu_bytes, initial_window_bytes),
+            initial_window_bytes,
+            rate: RateSampler::new(),
+            sent: VecDeque::new(),
+            in_flight_bytes: 0,
+            batch: None,
+            recovery_since: None,
+            round_count: 0,
+            round_end_bytes: 0,
+            smoothed_rtt: Duration::ZERO,
+            min_rtt: None,
+            delivery_rate_bps: 0,
+            now: Instant::ZERO,
+        })))
+    }
+
+    /// One thread drives a connection: nobody else holds the lock.
+    fn driver(&self) -> MutexGuard<'_, Driver> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the control shows of itself.
+    pub(crate) fn inspect(&self) -> Inspection {
+        let mut driver = self.driver();
+        driver.finish_batch();
+        let mut named = Vec::new();
+        driver.controller.inspect(&mut named);
+        Inspection {
+            cwnd_bytes: driver.control.cwnd_bytes,
+            ssthresh_bytes: driver.control.ssthresh_bytes,
+            in_flight_bytes: driver.in_flight_bytes,
+            pacing_bps: driver.control.pacing_bps,
+            delivery_rate_bps: driver.delivery_rate_bps,
+            named,
+        }
+    }
+}
+
+impl Driver {
+    /// Takes a packet out of those on their way. Numbers of the handshake's packet spaces repeat each other, so the
+    /// size must be right, too.
+    fn take(&mut self, number: u64, bytes: u64) -> Option<PacketState> {
+        let place = self.sent.iter().position(|sent| sent.number == number && sent.state.bytes == bytes)?;
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+        self.sent.remove(place).map(|sent| sent.state)
+    }
+
+    fn on_packet_sent(&mut self, now: Instant, bytes: u64, number: u64) {
+        self.finish_batch();
+        if self.in_flight_bytes == 0 && self.signals.pacing && self.min_rtt.is_some() {
+            self.controller.on_idle_restart(&mut self.control, now);
+        }
+        let state = self.rate.on_sent(now, bytes, self.in_flight_bytes);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_add(bytes);
+        self.sent.push_back(Sent { number, state });
+        if self.signals.on_sent {
+            self.controller.on_sent(&mut self.control, &state);
+        }
+    }
+
+    /// `estimates`: the stack's smoothed and smallest round-trip time.
+    fn on_ack(&mut self, now: Instant, sent_at: Instant, bytes: u64, number: u64, estimates: [Duration; 2]) {
+        if self.batch.is_some_and(|batch| batch.complete) {
+            self.finish_batch();
+        }
+        let prior_in_flight_bytes = self.in_flight_bytes;
+        let state = self.take(number, bytes);
+        let batch = self.batch.get_or_insert(Batch {
+            now,
+            acked_bytes: 0,
+            lost_bytes: 0,
+            newest: (sent_at, number),
+            prior_delivered_bytes: 0,
+            prior_in_flight_bytes,
+            smoothed_rtt: estimates[0],
+            min_rtt: estimates[1],
+            app_limited: false,
+            rtt: None,
+            complete: false,
+        });
+        batch.acked_bytes = batch.acked_bytes.saturating_add(bytes);
+        batch.newest = batch.newest.max((sent_at, number));
+        if let Some(state) = state {
+            batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(state.delivered_bytes);
+            self.rate.on_delivered(now, &state);
+        }
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight_bytes: u64, app_limited: bool, largest: Option<u64>) {
+        // What the stack counts is right: packets whose keys were discarded and lost probes of the path's MTU leave its count
+        // without a word.
+        self.in_flight_bytes = in_flight_bytes;
+        if in_flight_bytes == 0 {
+            self.sent.clear();
+        }
+        if app_limited {
+            self.rate.mark_app_limited(in_flight_bytes);
+        }
+        if let Some(batch) = &mut self.batch {
+            batch.complete = true;
+            batch.app_limited = app_limited;
+            // RFC 9002 section 5.1: a sample is that of the largest packet, if it is newly acknowledged.
+            batch.rtt = (Some(batch.newest.1) == largest).then(|| now.saturating_since(batch.newest.0));
+        }
+    }
+
+    fn on_packet_lost(&mut self, now: Instant, bytes: u64, number: u64) {
+        let Some(state) = self.take(number, bytes) else { return };
+        self.rate.on_lost(bytes);
+        if let Some(batch) = &mut self.batch {
+            batch.lost_bytes = batch.lost_bytes.saturating_add(bytes);
+        }
+        self.controller.on_packet_lost(&mut self.control, now, &state);
+    }
+
+    fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
+        let known = self.recovery_since.is_some_and(|since| sent_at <= since);
+        if known && !persistent {
+            return;
+        }
+        if self.recovery_since.is_some() && !known {
+            self.leave_recovery(now, false);
+        }
+        self.recovery_since = Some(now);
+        // Lost packets were taken out before.
+        let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
+        let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent };
+        self.controller.on_congestion(&mut self.control, &congestion);
+        if !self.signals.own_recovery {
+            self.control.cwnd_bytes = self.control.cwnd_bytes.min(self.control.ssthresh_bytes);
+        }
+    }
+
+    fn leave_recovery(&mut self, now: Instant, undone: bool) {
+        self.recovery_since = None;
+        let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
+        self.controller.on_recovery_exit(&mut self.control, &exit);
+    }
+
+    /// Hands a complete batch to the control.
+    fn finish_batch(&mut self) {
+        let Some(batch) = self.batch.take_if(|batch| batch.complete) else { return };
+        self.note_rtt(&batch);
+        if self.recovery_since.is_some_and(|since| batch.newest.0 > since) {
+            self.leave_recovery(batch.now, false);
+        }
+        let rate = self.rate.finish(self.min_rtt.unwrap_or_default());
+        if let Some(rate) = &rate {
+            self.delivery_rate_bps = rate.bits_per_second();
+        }
+        let delivered_bytes = self.rate.delivered_bytes();
+        let round_start = batch.prior_delivered_bytes >= self.round_end_bytes;
+        if round_start {
+            self.round_count += 1;
+            self.round_end_bytes = delivered_bytes;
+        }
+        let ack = Ack {
+            now: batch.now,
+            acked_bytes: batch.acked_bytes,
+            cumulative_bytes: batch.acked_bytes,
+            lost_bytes: batch.lost_bytes,
+            rtt: batch.rtt,
+            smoothed_rtt: self.smoothed_rtt,
+            min_rtt: self.min_rtt.unwrap_or_default(),
+            ack_delay: Duration::ZERO,
+            one_way_delay: None,
+            prior_in_flight_bytes: batch.prior_in_flight_bytes,
+            in_flight_bytes: self.in_flight_bytes,
+            delivered_bytes,
+            round_count: self.round_count,
+            round_start,
+            rate,
+            app_limited: self.rate.app_limited(),
+            cwnd_limited: !batch.app_limited,
+            in_recovery: self.recovery_since.is_some(),
+            ce_packets: 0,
+            ce_bytes: 0,
+        };
+        self.controller.on_ack(&mut self.control, &ack);
+    }
+
+    /// The stack's estimates are those from before this batch: its first one has none yet.
+    fn note_rtt(&mut self, batch: &Batch) {
+        let Some(sample) = batch.rtt else { return };
+        match self.min_rtt {
+            None => {
+                (self.min_rtt, self.smoothed_rtt) = (Some(sample), sample);
+                self.controller.on_established(&mut self.control, batch.now, Some(sample));
+            }
+            Some(least) => {
+                self.min_rtt = Some(least.min(sample).min(batch.min_rtt));
+                self.smoothed_rtt = batch.smoothed_rtt;
+            }
+        }
+    }
+
+    fn window_bytes(&self) -> u64 {
+        self.control.cwnd_bytes.max(self.control.mss_bytes.saturating_mul(2))
+    }
+}
+
+impl congestion::Controller for Adapter {
+    fn on_packet_sent(&mut self, now: std::time::Instant, bytes: u16, pn: u64) {
+        let mut driver = self.driver();
+        driver.now = from_std(now);
+        let now = driver.now;
+        driver.on_packet_sent(now, u64::from(bytes), pn);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: std::time::Instant,
+        sent: std::time::Instant,
+        bytes: u64,
+        pn: u64,
+        _app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        let mut driver = self.driver();
+        driver.now = from_std(now);
+        let now = driver.now;
+        driver.on_ack(now, from_std(sent), bytes, pn, [duration(rtt.get()), duration(rtt.min())]);
+    }
+
+    fn on_end_acks(&mut self, now: std::time::Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+        self.driver().on_end_acks(from_std(now), in_flight, app_limited, largest);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: std::time::Instant,
+        sent: std::time::Instant,
+        is_persistent_congestion: bool,
+        is_ecn: bool,
+        lost_bytes: u64,
+        _largest_lost_pn: u64,
+    ) {
+        self.driver().on_congestion(from_std(now), from_std(sent), lost_bytes, is_ecn, is_persistent_congestion);
+    }
+
+    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: std::time::Instant) {
+        self.driver().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
+    }
+
+    /// The stack does not say when; it was at the latest told event or shortly after.
+    fn on_spurious_congestion_event(&mut self) {
+        let mut driver = self.driver();
+        driver.finish_batch();
+        let now = driver.now;
+        driver.leave_recovery(now, true);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        let mut driver = self.driver();
+        driver.control.mss_bytes = u64::from(new_mtu);
+        let Driver { controller, control, now, .. } = &mut *driver;
+        controller.on_path_change(control, *now);
+    }
+
+    fn window(&self) -> u64 {
+        let mut driver = self.driver();
+        driver.finish_batch();
+        driver.window_bytes()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut driver = self.driver();
+        driver.finish_batch();
+        let positive = |value: u64| (value > 0).then_some(value);
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = driver.window_bytes();
+        metrics.ssthresh = Some(driver.control.ssthresh_bytes).filter(|bytes| *bytes < u64::MAX);
+        metrics.pacing_rate = positive(driver.control.pacing_bps / 8);
+        metrics.send_quantum = positive(driver.control.send_quantum_bytes);
+        metrics.bandwidth_estimate = positive(driver.delivery_rate_bps);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn congestion::Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.driver().initial_window_bytes
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_congestion::Timeout;
+    use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
+    use noq_proto::congestion::Controller as _;
+
+    const MTU: u64 = 1000;
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(milliseconds)
+    }
+
+    /// Writes down what it is told; halves the window when asked.
+    #[derive(Debug, Default)]
+    struct Scribe {
+        told: Arc<Mutex<Vec<String>>>,
+        needs: Signals,
+    }
+
+    impl Scribe {
+        fn note(&self, line: String) {
+            self.told.lock().unwrap().push(line);
+        }
+    }
+
+    impl Controller for Scribe {
+        fn name(&self) -> &'static str {
+            "scribe"
+        }
+
+        fn signals(&self) -> Signals {
+            self.needs
+        }
+
+        fn on_established(&mut self, _control: &mut Control, _now: Instant, rtt: Option<Duration>) {
+            self.note(format!("established {}", rtt.map_or(0, |rtt| rtt.as_nanos() / 1_000_000)));
+        }
+
+        fn on_sent(&mut self, _control: &mut Control, packet: &PacketState) {
+            self.note(format!("sent {} in flight {}", packet.bytes, packet.in_flight_bytes));
+        }
+
+        fn on_ack(&mut self, _control: &mut Control, ack: &Ack) {
+            let rtt = ack.rtt.map_or(0, |rtt| rtt.as_nanos() / 1_000_000);
+            let Ack { acked_bytes, lost_bytes, in_flight_bytes, round_count, in_recovery, cwnd_limited, .. } = ack;
+            self.note(format!(
+                "ack {acked_bytes} lost {lost_bytes} flight {} to {in_flight_bytes} rtt {rtt} round {round_count} recovery \
+                 {in_recovery} limited {cwnd_limited}",
+                ack.prior_in_flight_bytes
+            ));
+        }
+
+        fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, packet: &PacketState) {
+            self.note(format!("lost {}", packet.sent_at.as_nanos() / 1_000_000));
+        }
+
+        fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
+            control.ssthresh_bytes = control.cwnd_bytes / 2;
+            let Congestion { in_flight_bytes, lost_bytes, ecn, persistent, .. } = congestion;
+            self.note(format!("congestion flight {in_flight_bytes} lost {lost_bytes} ecn {ecn} persistent {persistent}"));
+        }
+
+        fn on_recovery_exit(&mut self, _control: &mut Control, exit: &RecoveryExit) {
+            self.note(format!("exit undone {}", exit.undone));
+        }
+
+        fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {
+            self.note("timeout".into());
+        }
+    }
+
+    struct Play {
+        adapter: Adapter,
+        told: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Play {
+        fn new(needs: Signals) -> Play {
+            let told = Arc::default();
+            let scribe = Scribe { told: Arc::clone(&told), needs };
+            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10), told }
+        }
+
+        fn send(&mut self, now: u64, number: u64) {
+            self.adapter.driver().on_packet_sent(at(now), MTU, number);
+        }
+
+        fn ack(&mut self, now: u64, packets: &[(u64, u64)], in_flight: u64) {
+            for (number, sent) in packets {
+                self.adapter.driver().on_ack(at(now), at(*sent), MTU, *number, [RTT, RTT]);
+            }
+            let largest = packets.last().map(|(number, _)| *number);
+            self.adapter.driver().on_end_acks(at(now), in_flight, false, largest);
+        }
+
+        /// What was told since the last call.
+        fn told(&self) -> Vec<String> {
+            std::mem::take(&mut *self.told.lock().unwrap())
+        }
+    }
+
+    #[test]
+    fn losses_of_an_acknowledgement_are_told_before_it() {
+        let mut play = Play::new(Signals::default());
+        (0..5).for_each(|number| play.send(number, number));
+        play.ack(24, &[(0, 0), (4, 4)], 3_000);
+        // Nothing is told while losses may follow.
+        assert_eq!(play.told(), [""; 0]);
+        play.adapter.driver().on_packet_lost(at(24), MTU, 1);
+        play.adapter.driver().on_congestion(at(24), at(1), MTU, false, false);
+        assert_eq!(play.adapter.window(), 5_000);
+        assert_eq!(
+            play.told(),
+            [
+                "lost 1",
+                "congestion flight 3000 lost 1000 ecn false persistent false",
+                "established 20",
+                "ack 2000 lost 1000 flight 5000 to 2000 rtt 20 round 1 recovery true limited true",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_recovery_reduces_once_and_ends_with_what_was_sent_in_it() {
+        let mut play = Play::new(Signals::default());
+        (0..6).for_each(|number| play.send(number, number));
+        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
+        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        // Sent before the recovery began: no further reduction (RFC 9002 section 7.3.1).
+        play.adapter.driver().on_packet_lost(at(31), MTU, 5);
+        play.adapter.driver().on_congestion(at(31), at(5), MTU, false, false);
+        assert_eq!(play.adapter.window(), 5_000);
+        play.send(32, 6);
+        play.ack(33, &[(1, 1)], 4_000);
+        assert_eq!(play.adapter.window(), 5_000);
+        play.told();
+        play.ack(52, &[(6, 32)], 3_000);
+        play.adapter.window();
+        assert_eq!(
+            play.told(),
+            ["exit undone false", "ack 1000 lost 0 flight 4000 to 3000 rtt 20 round 2 recovery false limited true"]
+        );
+        // A loss of a later packet is a reduction of its own.
+        play.send(53, 7);
+        play.adapter.driver().on_packet_lost(at(80), MTU, 7);
+        play.adapter.driver().on_congestion(at(80), at(53), MTU, false, false);
+        assert_eq!(play.adapter.window(), 2_500);
+    }
+
+    #[test]
+    fn a_reduction_that_was_for_nothing_is_undone() {
+        let mut play = Play::new(Signals::default());
+        (0..2).for_each(|number| play.send(number, number));
+        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
+        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.told();
+        play.adapter.on_spurious_congestion_event();
+        assert_eq!(play.told(), ["exit undone true"]);
+        // No recovery is left that an acknowledgement could end.
+        play.send(40, 2);
+        play.ack(60, &[(2, 40)], 1_000);
+        play.adapter.window();
+        assert_eq!(play.told().len(), 2, "the round-trip time and the acknowledgement");
+    }
+
+    #[test]
+    fn marks_and_persistent_congestion_are_told_as_such() {
+        let mut play = Play::new(Signals::default());
+        play.send(0, 0);
+        play.adapter.driver().on_congestion(at(20), at(0), 0, true, false);
+        assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn true persistent false"]);
+        // Persistent congestion is one, in recovery or not.
+        play.adapter.driver().on_congestion(at(21), at(0), 0, false, true);
+        assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn false persistent true"]);
+        assert_eq!(play.adapter.window(), 2_500);
+    }
+
+    #[test]
+    fn no_window_is_below_two_packets() {
+        let play = Play::new(Signals::default());
+        play.adapter.driver().control.cwnd_bytes = 1;
+        assert_eq!(play.adapter.window(), 2_000);
+        assert_eq!(play.adapter.metrics().congestion_window, 2_000);
+        assert_eq!(play.adapter.initial_window(), 10_000);
+    }
+
+    #[test]
+    fn what_the_stack_takes_out_without_a_word_is_no_longer_in_flight() {
+        let mut play = Play::new(Signals { on_sent: true, ..Signals::default() });
+        // Packet 0 of two packet spaces; the keys of the first are discarded.
+        play.send(0, 0);
+        play.send(0, 0);
+        play.send(1, 1);
+        assert_eq!(play.told().last().map(String::as_str), Some("sent 1000 in flight 3000"));
+        play.ack(20, &[(0, 0)], 1_000);
+        play.send(21, 2);
+        assert_eq!(play.told().last().map(String::as_str), Some("sent 1000 in flight 2000"));
+        play.ack(41, &[(1, 1), (2, 21)], 0);
+        play.send(42, 3);
+        assert_eq!(play.told().last().map(String::as_str), Some("sent 1000 in flight 1000"));
+        assert_eq!(play.adapter.driver().sent.len(), 1, "what nobody will ask for is forgotten");
+    }
+
+    #[test]
+    fn an_acknowledgement_without_the_largest_packet_is_no_round_trip() {
+        let mut play = Play::new(Signals::default());
+        (0..3).for_each(|number| play.send(number, number));
+        play.adapter.driver().on_ack(at(20), at(0), MTU, 0, [RTT, RTT]);
+        play.adapter.driver().on_end_acks(at(20), 2_000, false, Some(2));
+        play.adapter.window();
+        assert_eq!(play.told(), ["ack 1000 lost 0 flight 3000 to 2000 rtt 0 round 1 recovery false limited true"]);
+    }
+
+    #[test]
+    fn a_constant_stream_gives_its_rate() {
+        // 1000 bytes each millisecond are 8 Mbit/s; the round trip takes 20 ms.
+        let mut play = Play::new(Signals::default());
+        for now in 0..100u64 {
+            if now >= 20 {
+                play.ack(now, &[(now - 20, now - 20)], 19_000);
+            }
+            play.send(now, now);
+        }
+        let seen = play.adapter.inspect();
+        assert_eq!((seen.delivery_rate_bps, seen.in_flight_bytes), (8_000_000, 20_000));
+    }
+
+    #[test]
+    fn a_rate_paces_and_a_new_path_size_is_heard_of() {
+        let mut play = Play::new(Signals::default());
+        let metrics = play.adapter.metrics();
+        assert_eq!((metrics.pacing_rate, metrics.send_quantum, metrics.ssthresh), (None, None, None));
+        {
+            let mut driver = play.adapter.driver();
+            (driver.control.pacing_bps, driver.control.send_quantum_bytes) = (8_000_000, 3_000);
+            driver.control.ssthresh_bytes = 7_000;
+        }
+        let metrics = play.adapter.metrics();
+        assert_eq!((metrics.pacing_rate, metrics.send_quantum), (Some(1_000_000), Some(3_000)));
+        assert_eq!(metrics.ssthresh, Some(7_000));
+        play.adapter.on_mtu_update(1_452);
+        assert_eq!(play.adapter.driver().control.mss_bytes, 1_452);
+        // A clone drives the same control.
+        let clone = play.adapter.clone_box();
+        play.adapter.driver().control.cwnd_bytes = 77_000;
+        assert_eq!(clone.window(), 77_000);
+    }
+
+    #[test]
+    fn controls_that_need_what_the_stack_does_not_tell_are_refused() {
+        let refused: Vec<&str> = ENTRIES
+            .iter()
+            .filter(|entry| refusal(&*create(entry.name, &Options::default()).unwrap()).is_some())
+            .map(|entry| entry.name)
+            .collect();
+        assert_eq!(refused, ["dctcp"]);
+        let needy = Scribe { needs: Signals { one_way_delay: true, ..Signals::default() }, ..Scribe::default() };
+        let reason = refusal(&needy).expect("refused");
+        assert_eq!(
+            reason,
+            "congestion control `scribe` needs one-way delays, which the QUIC stack does not measure"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Everything random of an endpoint, from one seed: connection identifiers, skipped packet numbers, the order and size of
+//! reserved transport parameters, keys of tokens. Nothing of the machine's entropy and no clock of it is left, so that the
+//! same seed gives the same bytes.
+
+use crate::null::TokenKey;
+use fullpipe_units::Stream;
+use noq_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Bytes of a connection identifier.
+const CONNECTION_ID_BYTES: usize = 8;
+
+/// Named random streams of one endpoint.
+#[derive(Clone, Debug)]
+pub struct Entropy {
+    seed: u64,
+    name: String,
+}
+
+impl Entropy {
+    /// The streams of the endpoint of this name in the run with this seed.
+    pub fn new(seed: u64, name: &str) -> Entropy {
+        Entropy { seed, name: name.to_owned() }
+    }
+
+    /// The stream for one purpose, from its beginning.
+    pub(crate) fn stream(&self, purpose: &str) -> Stream {
+        Stream::new(self.seed, &self.name, purpose)
+    }
+
+    /// The key of this endpoint's tokens.
+    pub(crate) fn token_key(&self) -> Arc<TokenKey> {
+        Arc::new(TokenKey(self.stream("tokens").bits()))
+    }
+
+    /// The part of an endpoint's configuration that is random.
+    pub(crate) fn endpoint_config(&self) -> EndpointConfig {
+        let mut config = EndpointConfig::new(self.token_key());
+        let mut seed = [0; 32];
+        fill(&mut self.stream("endpoint"), &mut seed);
+        config.rng_seed(Some(seed));
+        let streams = self.clone();
+        config.cid_generator(Arc::new(move || Box::new(Identifiers(streams.stream("connection identifiers")))));
+        config
+    }
+
+    /// What clients call servers before they know how these want to be called.
+    pub(crate) fn first_identifiers(&self) -> Arc<dyn Fn() -> ConnectionId + Send + Sync> {
+        let stream = Mutex::new(self.stream("first identifiers"));
+        Arc::new(move || identifier(&mut stream.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Fills a buffer with random bytes.
+pub(crate) fn fill(stream: &mut Stream, buffer: &mut [u8]) {
+    for piece in buffer.chunks_mut(8) {
+        piece.copy_from_slice(&stream.bits().to_le_bytes()[..piece.len()]);
+    }
+}
+
+fn identifier(stream: &mut Stream) -> ConnectionId {
+    ConnectionId::new(&stream.bits().to_le_bytes())
+}
+
+/// Random connection identifiers.
+struct Identifiers(Stream);
+
+impl ConnectionIdGenerator for Identifiers {
+    fn generate_cid(&mut self) -> ConnectionId {
+        identifier(&mut self.0)
+    }
+
+    fn cid_len(&self) -> usize {
+        CONNECTION_ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The date of the simulation: always the first second of 2026.
+pub(crate) struct FixedDate;
+
+/// Seconds from 1970 to 2026: 56 years with 14 leap days (1972 to 2024).
+const DATE: Duration = Duration::from_secs((56 * 365 + 14) * 86_400);
+
+impl TimeSource for FixedDate {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + DATE
+    }
+}

@@ -1,0 +1,404 @@
+//! A host on which asynchronous programs run: tasks, timers and UDP sockets, as a state machine.
+//!
+//! From outside it is driven like any endpoint: a datagram or a timer goes in with the present instant, datagrams and the
+//! next timer come out. Inside, programs see an ordinary asynchronous world, which is also the stack's own
+//! ([`noq::Runtime`]).
+//!
+//! A socket is bound to an address of the host or to all of them. What arrives waits in a receive buffer until the program
+//! takes it; what does not fit is dropped and counted. Sending never waits: the queue in front of the network is the first
+//! link's.
+
+use crate::clock::{from_std, to_std};
+use crate::connection::Datagram;
+use crate::control::Maker;
+use crate::entropy::Entropy;
+use crate::executor::{Executor, Timer, locked};
+use crate::settings::Settings;
+use bytes::Bytes;
+use fullpipe_units::{Codepoint, Instant};
+use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
+use noq::{AsyncTimer, AsyncUdpSocket, Runtime, UdpSender};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::future::Future;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+/// First port of those that are given to whoever does not care (RFC 6335 section 6).
+const FIRST_PORT: u16 = 49_152;
+
+/// A datagram with where it comes from and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Whom it is for.
+    pub destination: SocketAddr,
+    /// What it carries.
+    pub datagram: Datagram,
+}
+
+/// Where a host stands, and how large its sockets' buffers are.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// Its addresses; the first of each version is the one that it sends from by default.
+    pub addresses: Vec<IpAddr>,
+    /// Payload bytes that may wait at one socket.
+    pub receive_buffer_bytes: u64,
+}
+
+/// Counts of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostStatistics {
+    /// Datagrams that found a socket's receive buffer full.
+    pub overflowed_datagrams: u64,
+    /// Datagrams for a port at which nobody listens.
+    pub unexpected_datagrams: u64,
+}
+
+/// A bound socket.
+#[derive(Debug, Default)]
+struct Bound {
+    received: VecDeque<(SocketAddr, Datagram)>,
+    received_bytes: u64,
+    waker: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Sockets {
+    settings: HostSettings,
+    bound: BTreeMap<SocketAddr, Bound>,
+    next_port: u16,
+    output: VecDeque<Addressed>,
+    statistics: HostStatistics,
+}
+
+struct Shared {
+    executor: Arc<Executor>,
+    sockets: Mutex<Sockets>,
+}
+
+/// A host. Dropping it ends its programs.
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses = locked(&self.shared.sockets).settings.addresses.clone();
+        formatter.debug_struct("Host").field("addresses", &addresses).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// A host on which nothing runs yet.
+    pub fn new(settings: HostSettings) -> Host {
+        let sockets = Sockets {
+            settings,
+            bound: BTreeMap::new(),
+            next_port: FIRST_PORT,
+            output: VecDeque::new(),
+            statistics: HostStatistics::default(),
+        };
+        Host { shared: Arc::new(Shared { executor: Arc::default(), sockets: Mutex::new(sockets) }) }
+    }
+
+    /// What its programs see of it.
+    pub fn runtime(&self) -> VirtualRuntime {
+        VirtualRuntime { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Starts a program, which runs with the next call of a `handle` function.
+    pub fn spawn(&self, program: impl Future<Output = ()> + Send + 'static) {
+        self.shared.executor.spawn(Box::pin(program));
+    }
+
+    /// A datagram has come.
+    pub fn handle_datagram(&mut self, now: Instant, arrived: Addressed) {
+        self.shared.executor.set_now(now);
+        let waker = locked(&self.shared.sockets).receive(arrived);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.handle_timeout(now);
+    }
+
+    /// Time has come to [`Host::next_timeout`], or a program was started.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.shared.executor.set_now(now);
+        self.shared.executor.fire();
+        self.shared.executor.run();
+    }
+
+    /// When [`Host::handle_timeout`] wants to be called; [`Instant::NEVER`] if nothing is waited for.
+    pub fn next_timeout(&self) -> Instant {
+        self.shared.executor.next_timer()
+    }
+
+    /// The next datagram that leaves.
+    pub fn poll_transmit(&mut self) -> Option<Addressed> {
+        locked(&self.shared.sockets).output.pop_front()
+    }
+
+    /// Programs and tasks of theirs that have not ended.
+    pub fn tasks(&self) -> usize {
+        self.shared.executor.tasks()
+    }
+
+    /// Counts so far.
+    pub fn statistics(&self) -> HostStatistics {
+        locked(&self.shared.sockets).statistics
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.shared.executor.close();
+    }
+}
+
+impl Sockets {
+    /// An arrived datagram goes to its socket; whom to wake.
+    fn receive(&mut self, Addressed { source, destination, datagram }: Addressed) -> Option<Waker> {
+        let any: IpAddr = match destination {
+            SocketAddr::V4(_) => IpAddr::from([0; 4]),
+            SocketAddr::V6(_) => IpAddr::from([0; 16]),
+        };
+        let everywhere = SocketAddr::new(any, destination.port());
+        let place = if self.bound.contains_key(&destination) { destination } else { everywhere };
+        let Some(bound) = self.bound.get_mut(&place) else {
+            self.statistics.unexpected_datagrams += 1;
+            return None;
+        };
+        let bytes = datagram.payload.len() as u64;
+        if bound.received_bytes.saturating_add(bytes) > self.settings.receive_buffer_bytes {
+            self.statistics.overflowed_datagrams += 1;
+            return None;
+        }
+        bound.received_bytes += bytes;
+        bound.received.push_back((source, datagram));
+        bound.waker.take()
+    }
+
+    fn bind(&mut self, local: SocketAddr) -> io::Result<SocketAddr> {
+        if !local.ip().is_unspecified() && !self.settings.addresses.contains(&local.ip()) {
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "not an address of this host"));
+        }
+        let local = if local.port() == 0 { SocketAddr::new(local.ip(), self.free_port()?) } else { local };
+        if self.is_taken(local) {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another socket has this port"));
+        }
+        self.bound.insert(local, Bound::default());
+        Ok(local)
+    }
+
+    /// A socket for all addresses has its port everywhere.
+    fn is_taken(&self, local: SocketAddr) -> bool {
+        self.bound.keys().any(|other| {
+            let same = other.ip() == local.ip() || other.ip().is_unspecified() || local.ip().is_unspecified();
+            other.port() == local.port() && other.is_ipv4() == local.is_ipv4() && same
+        })
+    }
+
+    /// The next port, in turn, that no socket has.
+    fn free_port(&mut self) -> io::Result<u16> {
+        for _ in FIRST_PORT..=u16::MAX {
+            let port = self.next_port;
+            self.next_port = if port == u16::MAX { FIRST_PORT } else { port + 1 };
+            if !self.bound.keys().any(|other| other.port() == port) {
+                return Ok(port);
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AddrInUse, "all ports are taken"))
+    }
+
+    /// The address that a socket sends from.
+    fn source(&self, local: SocketAddr, wanted: Option<IpAddr>) -> SocketAddr {
+        let own = |ip: &&IpAddr| ip.is_ipv4() == local.is_ipv4();
+        let ip = match wanted.filter(|ip| self.settings.addresses.contains(ip)) {
+            Some(ip) => ip,
+            None if local.ip().is_unspecified() => {
+                self.settings.addresses.iter().find(own).copied().unwrap_or(local.ip())
+            }
+            None => local.ip(),
+        };
+        SocketAddr::new(ip, local.port())
+    }
+}
+
+/// The host as its programs see it: clock, timers, tasks and sockets.
+#[derive(Clone)]
+pub struct VirtualRuntime {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for VirtualRuntime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("VirtualRuntime")
+    }
+}
+
+impl VirtualRuntime {
+    /// A UDP socket at `local`; port 0: one that is free.
+    ///
+    /// # Errors
+    /// If the address is none of the host's, or the port is taken.
+    pub fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>> {
+        let local = locked(&self.shared.sockets).bind(local)?;
+        let binding = Binding { shared: Arc::clone(&self.shared), local };
+        Ok(Box::new(VirtualSocket { binding: Arc::new(binding) }))
+    }
+
+    /// The present instant.
+    pub fn instant(&self) -> Instant {
+        self.shared.executor.now()
+    }
+
+    /// A QUIC endpoint at `local` whose packets nothing protects: it connects to others of its kind, and accepts them if
+    /// `serves` says so.
+    ///
+    /// # Errors
+    /// As [`VirtualRuntime::bind`].
+    pub fn endpoint(
+        &self,
+        settings: &Settings,
+        control: &Maker,
+        entropy: &Entropy,
+        local: SocketAddr,
+        serves: bool,
+    ) -> io::Result<noq::Endpoint> {
+        let server = serves.then(|| settings.server(entropy, Arc::clone(control)));
+        let socket = self.bind(local)?;
+        let runtime = Arc::new(self.clone());
+        let endpoint = noq::Endpoint::new_with_abstract_socket(settings.endpoint(entropy), server, socket, runtime)?;
+        endpoint.set_default_client_config(settings.client(entropy, Arc::clone(control)));
+        Ok(endpoint)
+    }
+}
+
+impl Runtime for VirtualRuntime {
+    fn new_timer(&self, at: std::time::Instant) -> Pin<Box<dyn AsyncTimer>> {
+        Box::pin(VirtualTimer(self.shared.executor.timer(from_std(at))))
+    }
+
+    fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.shared.executor.spawn(future);
+    }
+
+    fn wrap_udp_socket(&self, _socket: std::net::UdpSocket) -> io::Result<Box<dyn AsyncUdpSocket>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a host of the simulated network has no sockets of the machine"))
+    }
+
+    fn now(&self) -> std::time::Instant {
+        to_std(self.shared.executor.now())
+    }
+}
+
+struct VirtualTimer(Timer);
+
+impl fmt::Debug for VirtualTimer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("VirtualTimer")
+    }
+}
+
+impl AsyncTimer for VirtualTimer {
+    fn reset(mut self: Pin<&mut Self>, at: std::time::Instant) {
+        self.0.reset(from_std(at));
+    }
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.poll(context)
+    }
+}
+
+/// Holds a port as long as anybody can send from it.
+struct Binding {
+    shared: Arc<Shared>,
+    local: SocketAddr,
+}
+
+impl Drop for Binding {
+    fn drop(&mut self) {
+        let bound = locked(&self.shared.sockets).bound.remove(&self.local);
+        drop(bound);
+    }
+}
+
+struct VirtualSocket {
+    binding: Arc<Binding>,
+}
+
+impl fmt::Debug for VirtualSocket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("VirtualSocket").field(&self.binding.local).finish()
+    }
+}
+
+impl AsyncUdpSocket for VirtualSocket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(VirtualSocket { binding: Arc::clone(&self.binding) })
+    }
+
+    fn poll_recv(
+        &mut self,
+        context: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let Binding { shared, local } = &*self.binding;
+        let mut sockets = locked(&shared.sockets);
+        let Some(bound) = sockets.bound.get_mut(local) else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let mut count = 0;
+        for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
+            let Some((source, Datagram { payload, codepoint })) = bound.received.pop_front() else { break };
+            bound.received_bytes -= payload.len() as u64;
+            let length = payload.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&payload[..length]);
+            *meta = RecvMeta::default();
+            meta.addr = source;
+            meta.len = length;
+            meta.stride = length;
+            meta.ecn = EcnCodepoint::from_bits(codepoint.bits());
+            meta.dst_ip = (!local.ip().is_unspecified()).then_some(local.ip());
+            count += 1;
+        }
+        if count > 0 {
+            return Poll::Ready(Ok(count));
+        }
+        bound.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.binding.local)
+    }
+
+    fn may_fragment(&self) -> bool {
+        false
+    }
+}
+
+impl UdpSender for VirtualSocket {
+    fn poll_send(
+        self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        _context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Binding { shared, local } = &*self.binding;
+        let mut sockets = locked(&shared.sockets);
+        let source = sockets.source(*local, transmit.src_ip);
+        let codepoint = transmit.ecn.map_or(Codepoint::NotEct, |ecn| Codepoint::from_bits(ecn as u8));
+        let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
+        for piece in transmit.contents.chunks(segment) {
+            let datagram = Datagram { payload: Bytes::copy_from_slice(piece), codepoint };
+            sockets.output.push_back(Addressed { source, destination: transmit.destination, datagram });
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,28 @@
+//! The real QUIC stack (noq) under virtual time.
+//!
+//! The stack is a released crate, unmodified. Its state machine takes time as an argument, so that an end of a connection
+//! ([`Connection`]) is driven like any of our models: datagrams and time in, datagrams and the next timer out. Whatever is
+//! random in it comes from a seed ([`Entropy`]), and packets are protected by nothing, in the sizes of TLS, so that the
+//! same seed gives the same bytes ([`Settings`]). Our congestion controls take the place of its own ([`Maker`],
+//! [`refusal`]). Asynchronous programs, with the stack's asynchronous form below them, run on a [`Host`], which is driven in
+//! the same way.
+//!
+//! **What is not as in a real host.** The stack and its cryptography take no time. There is no send queue between the
+//! stack and the first link, and datagrams leave one by one, without segmentation offload.
+//!
+//! No configuration without cryptography is handed out: what is made here has no socket and can have none.
+
+mod clock;
+mod connection;
+mod control;
+mod entropy;
+mod executor;
+mod host;
+mod null;
+mod settings;
+
+pub use connection::{Connection, Datagram, Statistics};
+pub use control::{Inspection, Maker, refusal};
+pub use entropy::Entropy;
+pub use host::{Addressed, Host, HostSettings, HostStatistics, VirtualRuntime};
+pub use settings::{Cryptography, Settings};

@@ -1,0 +1,113 @@
+//! How an endpoint is configured, and the stack's own forms of it.
+
+use crate::control::{Factory, Maker};
+use crate::clock::std_duration;
+use crate::entropy::{Entropy, FixedDate};
+use crate::null::Null;
+use fullpipe_units::Duration;
+use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
+use std::sync::Arc;
+
+/// What the QUIC packets of a flow are protected with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cryptography {
+    /// Nothing; sizes and round trips are TLS's.
+    #[default]
+    None,
+}
+
+/// Settings of one connection's end.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// UDP payload that a packet may fill before the path is known to carry more, in bytes: 1200 to 65 527.
+    pub initial_mtu_bytes: u16,
+    /// Largest UDP payload that the path is probed for (RFC 8899), in bytes; `None`: it is not probed.
+    pub largest_mtu_bytes: Option<u16>,
+    /// Initial window in packets of the initial MTU.
+    pub initial_window_packets: u64,
+    /// Bytes that the stack keeps for retransmission before it takes no more.
+    pub send_buffer_bytes: u64,
+    /// Bytes of a stream that may be on their way or unread.
+    pub receive_buffer_bytes: u64,
+    /// The connection is given up after so long without a sign of the peer; zero: never.
+    pub idle_timeout: Duration,
+    /// Protection of the packets.
+    pub cryptography: Cryptography,
+    /// Bytes of the server's certificate.
+    pub certificate_bytes: u64,
+}
+
+impl Default for Settings {
+    /// RFC 9000 section 14.1 (1200 bytes), the stack's own upper bound of probing, RFC 9002 section 7.2 (ten packets), RFC
+    /// 9308 section 3.2 (30 s), and a chain as in our model of TLS.
+    fn default() -> Settings {
+        Settings {
+            initial_mtu_bytes: 1200,
+            largest_mtu_bytes: Some(1452),
+            initial_window_packets: 10,
+            send_buffer_bytes: 8 << 20,
+            receive_buffer_bytes: 8 << 20,
+            idle_timeout: Duration::from_secs(30),
+            cryptography: Cryptography::None,
+            certificate_bytes: 3000,
+        }
+    }
+}
+
+impl Settings {
+    fn transport(&self, control: Maker) -> Arc<TransportConfig> {
+        let mut config = TransportConfig::default();
+        let factory = Factory { maker: control, initial_window: self.initial_window_packets };
+        config
+            .initial_mtu(self.initial_mtu_bytes)
+            .mtu_discovery_config(self.largest_mtu_bytes.map(|bytes| {
+                let mut discovery = MtuDiscoveryConfig::default();
+                discovery.upper_bound(bytes);
+                discovery
+            }))
+            .stream_receive_window(variable(self.receive_buffer_bytes))
+            .receive_window(variable(self.receive_buffer_bytes))
+            .send_window(self.send_buffer_bytes)
+            .max_idle_timeout(self.idle())
+            .enable_segmentation_offload(false)
+            .congestion_controller_factory(Arc::new(factory));
+        Arc::new(config)
+    }
+
+    fn idle(&self) -> Option<IdleTimeout> {
+        if self.idle_timeout.is_zero() { None } else { IdleTimeout::try_from(std_duration(self.idle_timeout)).ok() }
+    }
+
+    fn null(&self) -> Arc<Null> {
+        Arc::new(Null { certificate_bytes: usize::try_from(self.certificate_bytes).unwrap_or(usize::MAX) })
+    }
+
+    /// What both kinds of endpoints have.
+    pub(crate) fn endpoint(&self, entropy: &Entropy) -> EndpointConfig {
+        let mut config = entropy.endpoint_config();
+        let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
+        // Refused only below 1200 bytes.
+        let _ = config.max_udp_payload_size(largest);
+        config
+    }
+
+    pub(crate) fn client(&self, entropy: &Entropy, control: Maker) -> ClientConfig {
+        let mut config = match self.cryptography {
+            Cryptography::None => ClientConfig::new(self.null()),
+        };
+        config.transport_config(self.transport(control)).initial_dst_cid_provider(entropy.first_identifiers());
+        config
+    }
+
+    pub(crate) fn server(&self, entropy: &Entropy, control: Maker) -> ServerConfig {
+        let mut config = match self.cryptography {
+            Cryptography::None => ServerConfig::new(self.null(), entropy.token_key()),
+        };
+        config.transport_config(self.transport(control)).time_source(Arc::new(FixedDate));
+        config
+    }
+}
+
+fn variable(bytes: u64) -> VarInt {
+    VarInt::from_u64(bytes).unwrap_or(VarInt::MAX)
+}

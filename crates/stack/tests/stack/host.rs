@@ -1,0 +1,211 @@
+//! Asynchronous programs with the stack's asynchronous form, on two hosts and a path between them.
+
+use crate::path::control;
+use bytes::Bytes;
+use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Settings, VirtualRuntime};
+use fullpipe_units::{Codepoint, Duration, Instant};
+use noq::Runtime;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+const DELAY: Duration = Duration::from_millis(5);
+
+fn address(host: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, host])
+}
+
+fn socket(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::new(address(host), port)
+}
+
+fn host(number: u8) -> Host {
+    Host::new(HostSettings { addresses: vec![address(number)], receive_buffer_bytes: 100_000 })
+}
+
+/// Carries datagrams between hosts 1 and 2 until nothing is left to happen; when that was, and a digest of all datagrams.
+fn run(hosts: &mut [Host; 2], from: Instant) -> (Instant, String) {
+    let mut arrivals: BTreeMap<(Instant, u64), Addressed> = BTreeMap::new();
+    let (mut now, mut number, mut hash) = (from, 0, Sha256::new());
+    for host in hosts.iter_mut() {
+        host.handle_timeout(now);
+    }
+    loop {
+        for host in hosts.iter_mut() {
+            while let Some(left) = host.poll_transmit() {
+                number += 1;
+                hash.update(now.as_nanos().to_le_bytes());
+                hash.update(format!("{} {}", left.source, left.destination));
+                hash.update(&left.datagram.payload);
+                // A microsecond each, so that order shows.
+                arrivals.insert((now + DELAY + Duration::from_micros(number), number), left);
+            }
+        }
+        let arrival = arrivals.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
+        let timers = [hosts[0].next_timeout(), hosts[1].next_timeout()];
+        let next = arrival.min(timers[0]).min(timers[1]);
+        if next.is_never() {
+            return (now, hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        assert!(next >= now);
+        now = next;
+        if arrival == next {
+            let (_, arrived) = arrivals.pop_first().expect("it is there");
+            let to = usize::from(arrived.destination.ip() == address(2));
+            hosts[to].handle_datagram(now, arrived);
+        } else {
+            hosts[usize::from(timers[0] != next)].handle_timeout(now);
+        }
+    }
+}
+
+async fn sleep(runtime: &VirtualRuntime, duration: Duration) {
+    let mut timer = runtime.new_timer(runtime.now() + std::time::Duration::from_nanos(duration.as_nanos()));
+    poll_fn(|context| timer.as_mut().poll(context)).await;
+}
+
+type Log = Arc<Mutex<Vec<(u64, String)>>>;
+
+fn note(log: &Log, runtime: &VirtualRuntime, text: String) {
+    log.lock().unwrap().push((runtime.instant().as_nanos(), text));
+}
+
+/// Ten requests in a row on one connection, each answered with 100 kB.
+fn exchange(seed: u64) -> (Instant, String, Log, [usize; 2]) {
+    let mut hosts = [host(1), host(2)];
+    let log = Log::default();
+    let endpoint = |host: &Host, number: u8, name: &str, serves: bool| {
+        let entropy = Entropy::new(seed, name);
+        let runtime = host.runtime();
+        runtime.endpoint(&Settings::default(), &control("cubic"), &entropy, socket(number, 443), serves).unwrap()
+    };
+    let (client, server) = (endpoint(&hosts[0], 1, "client", false), endpoint(&hosts[1], 2, "server", true));
+    hosts[1].spawn(async move {
+        let connection = server.accept().await.expect("one comes").await.expect("it stands");
+        while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+            let request = receive.read_to_end(100).await.expect("a request");
+            send.write_all(&vec![request[0]; 100_000]).await.expect("there is room");
+            send.finish().expect("once");
+        }
+        server.wait_idle().await;
+    });
+    let (runtime, its_log) = (hosts[0].runtime(), Arc::clone(&log));
+    hosts[0].spawn(async move {
+        let connection = client.connect(socket(2, 443), "server").expect("an address").await.expect("it stands");
+        note(&its_log, &runtime, "connected".into());
+        for number in 0..10u8 {
+            let (mut send, mut receive) = connection.open_bi().await.expect("a stream");
+            send.write_all(&[number]).await.expect("there is room");
+            send.finish().expect("once");
+            let answer = receive.read_to_end(200_000).await.expect("an answer");
+            assert!(answer.len() == 100_000 && answer.iter().all(|byte| *byte == number));
+            note(&its_log, &runtime, format!("answer {number}"));
+        }
+        connection.close(0u32.into(), b"");
+        client.wait_idle().await;
+        note(&its_log, &runtime, "idle".into());
+    });
+    let (end, digest) = run(&mut hosts, Instant::ZERO);
+    let tasks = [hosts[0].tasks(), hosts[1].tasks()];
+    (end, digest, log, tasks)
+}
+
+#[test]
+fn requests_are_answered_and_no_task_is_left() {
+    let (_, digest, log, tasks) = exchange(1);
+    assert_eq!(tasks, [0, 0]);
+    let log = log.lock().unwrap().clone();
+    assert_eq!(log.len(), 12);
+    // One round trip of 10 ms for the handshake; less than a millisecond for what each datagram takes.
+    assert!((10_000_000..11_000_000).contains(&log[0].0), "{:?}", log[0]);
+    // 100 kB begin with ten packets of 1200 bytes or more: four round trips at most for the first (12, 24, 48, 96 kB), one once
+    // the window has grown.
+    assert!(log[1].0 < 10_000_000 + 50_000_000, "{:?}", log[1]);
+    let last = log[10].0 - log[9].0;
+    assert!((10_000_000..25_000_000).contains(&last), "{last}");
+    assert_eq!(digest, exchange(1).1, "the same bytes again");
+    assert_ne!(digest, exchange(2).1);
+}
+
+#[test]
+fn programs_sleep_to_the_nanosecond() {
+    let mut hosts = [host(1), host(2)];
+    let log = Log::default();
+    let (runtime, its_log) = (hosts[0].runtime(), Arc::clone(&log));
+    hosts[0].spawn(async move {
+        sleep(&runtime, Duration::from_nanos(1_234_567_891)).await;
+        note(&its_log, &runtime, "first".into());
+        sleep(&runtime, Duration::from_nanos(1)).await;
+        note(&its_log, &runtime, "second".into());
+    });
+    let (end, _) = run(&mut hosts, Instant::from_nanos(9));
+    assert_eq!(end.as_nanos(), 1_234_567_901);
+    let log = log.lock().unwrap();
+    assert_eq!(*log, [(1_234_567_900, "first".to_owned()), (1_234_567_901, "second".to_owned())]);
+}
+
+fn datagram(from: SocketAddr, to: SocketAddr, bytes: usize) -> Addressed {
+    let datagram = Datagram { payload: Bytes::from(vec![7; bytes]), codepoint: Codepoint::Ect0 };
+    Addressed { source: from, destination: to, datagram }
+}
+
+#[test]
+fn a_receive_buffer_is_limited_in_bytes() {
+    let mut host = host(1);
+    let runtime = host.runtime();
+    let mut bound = runtime.bind(socket(1, 443)).expect("it is free");
+    for number in 0..100 {
+        host.handle_datagram(Instant::from_nanos(number), datagram(socket(2, 9), socket(1, 443), 1_500));
+    }
+    // 100 000 bytes hold 66 of 1500.
+    assert_eq!(host.statistics().overflowed_datagrams, 34);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let its = Arc::clone(&received);
+    host.spawn(async move {
+        let mut buffer = [0; 2_000];
+        for _ in 0..66 {
+            let mut meta = [noq::udp::RecvMeta::default()];
+            let count = poll_fn(|context| {
+                bound.poll_recv(context, &mut [std::io::IoSliceMut::new(&mut buffer)], &mut meta)
+            });
+            assert_eq!(count.await.expect("it is bound"), 1);
+            its.lock().unwrap().push((meta[0].addr, meta[0].len, meta[0].ecn));
+        }
+    });
+    host.handle_timeout(Instant::from_nanos(200));
+    let received = received.lock().unwrap();
+    assert_eq!((received.len(), host.tasks()), (66, 0));
+    assert_eq!(received[65], (socket(2, 9), 1_500, Some(noq::udp::EcnCodepoint::Ect0)));
+    // The socket went with the program.
+    host.handle_datagram(Instant::from_nanos(300), datagram(socket(2, 9), socket(1, 443), 1));
+    assert_eq!(host.statistics().unexpected_datagrams, 1);
+}
+
+#[test]
+fn ports_belong_to_one_socket() {
+    let host = host(1);
+    let runtime = host.runtime();
+    let kind = |local| runtime.bind(local).err().map(|error| error.kind());
+    let everywhere = SocketAddr::from(([0, 0, 0, 0], 443));
+    let first = runtime.bind(socket(1, 443)).expect("it is free");
+    assert_eq!(kind(socket(1, 443)), Some(std::io::ErrorKind::AddrInUse));
+    assert_eq!(kind(everywhere), Some(std::io::ErrorKind::AddrInUse));
+    assert_eq!(kind(socket(2, 443)), Some(std::io::ErrorKind::AddrNotAvailable));
+    let sender = first.create_sender();
+    drop(first);
+    // Who can send still has it.
+    assert_eq!(kind(everywhere), Some(std::io::ErrorKind::AddrInUse));
+    drop(sender);
+    assert_eq!(kind(everywhere), None);
+    let ports: Vec<u16> = (0..3)
+        .map(|_| {
+            let bound = runtime.bind(socket(1, 0)).expect("one is free");
+            bound.local_addr().expect("bound").port()
+        })
+        .collect();
+    assert_eq!(ports, [49_152, 49_153, 49_154]);
+    let real = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket of this machine");
+    assert!(runtime.wrap_udp_socket(real).is_err());
+}

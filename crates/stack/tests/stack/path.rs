@@ -1,0 +1,192 @@
+//! A path between two ends: one rate and one delay each way, an unlimited queue, and a say in what becomes of each datagram.
+
+use fullpipe_congestion::catalogue;
+use fullpipe_stack::{Connection, Datagram, Entropy, Maker, Settings};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_units::{Duration, Instant};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// IPv4 and UDP headers.
+pub(crate) const HEADER_BYTES: u64 = 28;
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// What becomes of a datagram: dropped, or delivered so much later than it would be.
+pub(crate) type Fate = Option<Duration>;
+
+pub(crate) fn addresses() -> [SocketAddr; 2] {
+    [SocketAddr::from(([10, 0, 0, 1], 50_000)), SocketAddr::from(([10, 0, 0, 2], 443))]
+}
+
+pub(crate) fn control(name: &'static str) -> Maker {
+    Arc::new(move || catalogue::create(name, &catalogue::Options::default()).expect("a known control"))
+}
+
+/// One direction's link, and what is on its way.
+pub(crate) struct Path {
+    pub(crate) rate_bps: u64,
+    pub(crate) delay: Duration,
+    free_at: [Instant; 2],
+    arrivals: BTreeMap<(Instant, u64), (usize, Datagram)>,
+    numbers: [u64; 2],
+    /// All datagrams that left, with instant, sender and bytes.
+    pub(crate) hash: Sha256,
+    /// Bytes that left, with headers, by sender.
+    pub(crate) bytes: [u64; 2],
+    /// Payload sizes in order, by sender.
+    pub(crate) sizes: [Vec<usize>; 2],
+}
+
+impl Path {
+    pub(crate) fn new(rate_bps: u64, delay: Duration) -> Path {
+        Path {
+            rate_bps,
+            delay,
+            free_at: [Instant::ZERO; 2],
+            arrivals: BTreeMap::new(),
+            numbers: [0; 2],
+            hash: Sha256::new(),
+            bytes: [0; 2],
+            sizes: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// A datagram leaves one end; the n-th of it, from 1.
+    fn send(&mut self, now: Instant, from: usize, datagram: Datagram, fate: &mut dyn FnMut(usize, u64) -> Fate) {
+        self.numbers[from] += 1;
+        let bytes = datagram.payload.len() as u64 + HEADER_BYTES;
+        self.hash.update(now.as_nanos().to_le_bytes());
+        self.hash.update([from as u8, datagram.codepoint.bits()]);
+        self.hash.update(&datagram.payload);
+        self.bytes[from] += bytes;
+        self.sizes[from].push(datagram.payload.len());
+        let takes = Duration::from_nanos(bytes * 8_000_000_000 / self.rate_bps);
+        self.free_at[from] = self.free_at[from].max(now) + takes;
+        if let Some(later) = fate(from, self.numbers[from]) {
+            let order = self.numbers[CLIENT] + self.numbers[SERVER];
+            self.arrivals.insert((self.free_at[from] + self.delay + later, order), (1 - from, datagram));
+        }
+    }
+
+    pub(crate) fn digest(&self) -> String {
+        self.hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// A transfer from the client to the server, which reads at once and finishes when the client has.
+pub(crate) struct Transfer {
+    pub(crate) ends: [Connection; 2],
+    pub(crate) path: Path,
+    pub(crate) now: Instant,
+    left: Payload,
+    pub(crate) received: Vec<u8>,
+    pub(crate) received_bytes: u64,
+    pub(crate) completed: Option<Instant>,
+    pub(crate) closed: [Option<CloseReason>; 2],
+    /// Whether the server leaves what has come unread.
+    pub(crate) reads: bool,
+}
+
+impl Transfer {
+    pub(crate) fn new(settings: &Settings, name: &'static str, seed: u64, path: Path, payload: Payload) -> Transfer {
+        let [client, server] = addresses();
+        let entropy = |end: &str| Entropy::new(seed, end);
+        let first =
+            Connection::client(settings, control(name), &entropy("client"), Instant::ZERO, [client, server]).unwrap();
+        let second = Connection::server(settings, control(name), &entropy("server"), [server, client]);
+        Transfer {
+            ends: [first, second],
+            path,
+            now: Instant::ZERO,
+            left: payload,
+            received: Vec::new(),
+            received_bytes: 0,
+            completed: None,
+            closed: [None, None],
+            reads: true,
+        }
+    }
+
+    /// Runs until nothing is left to happen, or an instant.
+    pub(crate) fn run(&mut self, until: Instant, fate: &mut dyn FnMut(usize, u64) -> Fate) {
+        self.write();
+        loop {
+            self.output(fate);
+            let arrival = self.path.arrivals.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
+            let timers = [CLIENT, SERVER].map(|end| self.ends[end].next_timeout());
+            let next = arrival.min(timers[0]).min(timers[1]);
+            if next > until || next.is_never() {
+                self.now = until.min(next);
+                return;
+            }
+            assert!(next >= self.now, "time went back from {} to {}", self.now.as_nanos(), next.as_nanos());
+            self.now = next;
+            if arrival == next {
+                let (_, (to, datagram)) = self.path.arrivals.pop_first().expect("it is there");
+                self.ends[to].handle_datagram(next, datagram);
+            } else {
+                let end = usize::from(timers[CLIENT] != next);
+                self.ends[end].handle_timeout(next);
+            }
+        }
+    }
+
+    fn output(&mut self, fate: &mut dyn FnMut(usize, u64) -> Fate) {
+        for end in [CLIENT, SERVER] {
+            loop {
+                while let Some(event) = self.ends[end].poll_event() {
+                    self.on_event(end, event);
+                }
+                while let Some(datagram) = self.ends[end].poll_transmit(self.now) {
+                    self.path.send(self.now, end, datagram, fate);
+                }
+                if !self.ends[end].has_events() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, end: usize, event: Event) {
+        match (end, event) {
+            (CLIENT, Event::Connected | Event::Writable) => self.write(),
+            (SERVER, Event::Readable) if self.reads => self.read(),
+            (SERVER, Event::PeerFinished) => {
+                self.completed = Some(self.now);
+                self.ends[SERVER].finish();
+            }
+            (_, Event::Closed(reason)) => self.closed[end] = Some(reason),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn read(&mut self) {
+        while let Some(payload) = self.ends[SERVER].read(u64::MAX) {
+            self.received_bytes += payload.len();
+            if let Payload::Bytes(bytes) = payload
+                && self.received.len() < 1 << 20
+            {
+                self.received.extend_from_slice(&bytes);
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        let taken = self.ends[CLIENT].write(self.left.clone());
+        self.left = match std::mem::replace(&mut self.left, Payload::Length(0)) {
+            Payload::Length(length) => Payload::Length(length - taken),
+            Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(taken as usize..)),
+        };
+        if self.left.is_empty() {
+            self.ends[CLIENT].finish();
+        }
+    }
+}
+
+/// Nothing happens to datagrams.
+pub(crate) fn clean(_from: usize, _number: u64) -> Fate {
+    Some(Duration::ZERO)
+}

@@ -1,0 +1,208 @@
+//! Connections driven by hand: closed forms, losses, reordering, the same bytes again.
+
+use crate::path::{CLIENT, Fate, HEADER_BYTES, Path, SERVER, Transfer, clean};
+use bytes::Bytes;
+use fullpipe_congestion::catalogue::ENTRIES;
+use fullpipe_stack::Settings;
+use fullpipe_transport::{CloseReason, Payload, Stream};
+use fullpipe_units::{Duration, Instant};
+use proptest::prelude::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + MS * milliseconds
+}
+
+/// Packets of 1200 bytes all the time.
+fn fixed() -> Settings {
+    Settings { largest_mtu_bytes: None, ..Settings::default() }
+}
+
+fn ten_megabits() -> Path {
+    Path::new(10_000_000, MS * 5)
+}
+
+fn transfer(settings: &Settings, control: &'static str, seed: u64, bytes: u64) -> Transfer {
+    Transfer::new(settings, control, seed, ten_megabits(), Payload::Length(bytes))
+}
+
+#[test]
+fn the_bytes_on_the_wire_are_those_of_the_packet_formats() {
+    let bytes = 10_000_000;
+    let mut run = transfer(&fixed(), "cubic", 1, bytes);
+    run.run(Instant::NEVER, &mut clean);
+    assert_eq!(run.received_bytes, bytes);
+    assert_eq!(run.closed, [Some(CloseReason::Finished); 2]);
+    assert!(run.ends.iter().all(fullpipe_stack::Connection::is_drained));
+    // RFC 9000: flags 1, connection identifier 8, packet number 2 (at 10 Mbit/s and 10 ms more than 64 packets are
+    // unacknowledged: sections 17.1 and A.2), tag 16; STREAM frame that fills its packet: type 1, stream 1, offset 4 (from 16 KiB on),
+    // no length. So 1200 - 33 = 1167 bytes of the stream in each, 8569 packets; with a packet number of one byte (1168) seven fewer.
+    let full = run.path.sizes[CLIENT].iter().filter(|size| **size == 1200).count() as u64;
+    let (least, most) = (bytes.div_ceil(1168), bytes.div_ceil(1167));
+    assert_eq!((least, most), (8562, 8569));
+    // Besides: the client's first two datagrams are padded to 1200 bytes, and the last packet may be full.
+    assert!((least..=most + 3).contains(&full), "{full} full packets");
+    let others = run.path.sizes[CLIENT].len() as u64 - full;
+    assert!(others < 20, "{others} others: handshake, flow control, acknowledgements, end");
+    // The queue is unlimited, so that the link is busy from the first flight on: what left at 10 Mbit/s, and less than three round
+    // trips (20 ms when the queue is empty) besides.
+    let busy = Duration::from_nanos(run.path.bytes[CLIENT] * 800);
+    let over = run.completed.expect("completed").saturating_since(Instant::ZERO);
+    assert!(over > busy && over < busy + MS * 45, "{over} and {busy}");
+    assert!(run.path.bytes[CLIENT] >= full * (1200 + HEADER_BYTES));
+}
+
+#[test]
+fn the_handshake_has_the_sizes_and_round_trips_of_tls() {
+    // A link so fast that only the delay counts.
+    let path = Path::new(1_000_000_000_000, MS * 5);
+    let mut run = Transfer::new(&fixed(), "cubic", 1, path, Payload::Length(1));
+    run.run(at(4_000), &mut clean);
+    // Client's hello at 0, server's flight at 5, client's Finished and its byte at 10 ms: it is there at 15 ms.
+    let arrived = run.completed.expect("completed").saturating_since(Instant::ZERO);
+    assert!(arrived >= MS * 15 && arrived < MS * 15 + Duration::from_micros(10), "{arrived}");
+    // RFC 9000 section 14.1: the client's Initial fills 1200 bytes. The server's flight is 3000 bytes of certificate and less
+    // than 700 of the rest: three packets of 1200 (section 8.1: no more than three times what came), and one when the client has
+    // answered.
+    assert_eq!(run.path.sizes[CLIENT][0], 1200);
+    assert_eq!(run.path.sizes[SERVER][..3], [1200; 3]);
+    let flight: usize = run.path.sizes[SERVER].iter().take(4).sum();
+    assert!((3_700..4_500).contains(&flight), "{flight}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
+    let digest = |seed| {
+        let mut run = transfer(&Settings::default(), "bbr3", seed, 3_000_000);
+        run.run(Instant::NEVER, &mut |from, number| {
+            (!(from == CLIENT && number % 100 == 50)).then_some(Duration::ZERO)
+        });
+        assert_eq!(run.received_bytes, 3_000_000);
+        run.path.digest()
+    };
+    let first = digest(7);
+    println!("digest={first}");
+    assert_eq!(first, digest(7));
+    assert_ne!(first, digest(8));
+}
+
+#[test]
+fn another_process_gives_the_same_bytes() {
+    let output = || {
+        let program = std::env::current_exe().expect("this program");
+        let name = "transfer::the_same_seed_gives_the_same_bytes_and_another_does_not";
+        let run = std::process::Command::new(program).args(["--exact", name, "--nocapture"]).output().expect("it runs");
+        let text = String::from_utf8(run.stdout).expect("text");
+        text.lines().find(|line| line.starts_with("digest=")).map(str::to_owned).expect("the digest")
+    };
+    assert_eq!(output(), output());
+}
+
+#[test]
+fn every_control_that_is_not_refused_carries_a_transfer_over_losses() {
+    for entry in ENTRIES.iter().filter(|entry| entry.name != "dctcp") {
+        let mut run = transfer(&Settings::default(), entry.name, 3, 1_000_000);
+        run.run(at(60_000), &mut |_, number| (number % 37 != 5).then_some(Duration::ZERO));
+        assert_eq!(run.received_bytes, 1_000_000, "{}", entry.name);
+        let [client, _] = &mut run.ends;
+        let statistics = client.statistics();
+        assert!(statistics.lost_packets > 5 && statistics.congestion_events > 0, "{} {statistics:?}", entry.name);
+    }
+}
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    let content: Bytes = (0..200_000u32).map(|n| (n * n / 7) as u8).collect();
+    let mut run =
+        Transfer::new(&Settings::default(), "cubic", 1, ten_megabits(), Payload::Bytes(content.clone()));
+    run.run(Instant::NEVER, &mut |from, number| match (from, number % 10) {
+        (_, 3) => None,
+        (_, 6) => Some(MS * 20),
+        _ => Some(Duration::ZERO),
+    });
+    assert!(run.received == content);
+}
+
+#[test]
+fn a_receiver_that_does_not_read_bounds_what_is_sent_and_kept() {
+    let settings = Settings { receive_buffer_bytes: 100_000, ..fixed() };
+    let mut run = transfer(&settings, "cubic", 1, 5_000_000);
+    run.reads = false;
+    run.run(at(10_000), &mut clean);
+    // Flow control, and 64 KiB read ahead of the application.
+    let kept = run.ends[SERVER].readable_bytes();
+    assert!(kept <= 65_536, "{kept}");
+    assert!(run.path.bytes[CLIENT] < 200_000, "{}", run.path.bytes[CLIENT]);
+    run.read();
+    assert!(run.received_bytes <= 165_536);
+    // It goes on when it reads.
+    run.reads = true;
+    run.run(Instant::NEVER, &mut clean);
+    assert_eq!(run.received_bytes, 5_000_000);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_given_up_after_the_idle_time() {
+    let mut run = transfer(&fixed(), "cubic", 1, 5_000_000);
+    // Nothing arrives after the first second.
+    let mut passed = 0;
+    run.run(at(1_000), &mut clean);
+    run.run(Instant::NEVER, &mut |_, _| {
+        passed += 1;
+        None
+    });
+    assert_eq!(run.closed, [Some(CloseReason::TimedOut); 2]);
+    let end = run.now.saturating_since(at(1_000));
+    assert!(end >= Duration::from_secs(29) && end <= Duration::from_secs(65), "{end}");
+    assert!(passed < 2_000, "{passed} probes");
+}
+
+#[test]
+fn an_abort_resets_the_peer() {
+    let mut run = transfer(&fixed(), "cubic", 1, 5_000_000);
+    run.run(at(500), &mut clean);
+    run.ends[CLIENT].abort();
+    assert_eq!(run.ends[CLIENT].writable_bytes(), 0);
+    run.run(Instant::NEVER, &mut clean);
+    assert_eq!(run.closed, [Some(CloseReason::Aborted), Some(CloseReason::Reset)]);
+    assert!(run.now < at(2_000));
+}
+
+#[test]
+fn the_path_is_probed_for_larger_packets() {
+    let mut run = transfer(&Settings::default(), "cubic", 1, 2_000_000);
+    run.run(Instant::NEVER, &mut clean);
+    let largest = run.path.sizes[CLIENT].iter().max().copied();
+    assert_eq!(largest, Some(1452));
+    assert_eq!(run.ends[CLIENT].statistics().mtu_bytes, 1452);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever is lost, late or both, all arrives, once and in order, and nothing is left over.
+    #[test]
+    fn everything_arrives_over_any_path(
+        seed: u64,
+        control in prop::sample::select(vec!["newreno", "cubic", "bbr1", "bbr3", "vegas"]),
+        loss_percent in 0..20u64,
+        late_percent in 0..30u64,
+        late_ms in 0..60u64,
+        receive_buffer_bytes in 5_000..500_000u64,
+    ) {
+        let settings = Settings { receive_buffer_bytes, ..Settings::default() };
+        let content: Bytes = (0..120_000u32).map(|n| (n / 3 ^ seed as u32) as u8).collect();
+        let mut run = Transfer::new(&settings, control, seed, ten_megabits(), Payload::Bytes(content.clone()));
+        let mut random = fullpipe_units::Stream::new(seed, "path", "fate");
+        let mut fate = |_: usize, _: u64| -> Fate {
+            let lost = random.below(100) < loss_percent;
+            let late = random.below(100) < late_percent;
+            (!lost).then_some(if late { MS * late_ms } else { Duration::ZERO })
+        };
+        run.run(Instant::NEVER, &mut fate);
+        prop_assert!(run.received == content, "{} of {} bytes", run.received.len(), content.len());
+        prop_assert_eq!(run.closed[CLIENT], Some(CloseReason::Finished));
+        prop_assert!(run.closed[SERVER].is_some());
+    }
+}
