@@ -364,7 +364,9 @@ impl Outcome {
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
         let retransmitted_packets = match sender {
             Some(sender) => sender.retransmitted_segments,
-            None if protocol == "quic" => self.world.quic_statistics(conversation, end).map(|counts| counts.lost_packets),
+            None if protocol == "quic" => {
+                self.world.quic_statistics(conversation, end).map(|counts| counts.lost_packets)
+            }
             None => self.world.retransmitted_segments(conversation, end),
         };
         let with_ecn = match &described.transport {

@@ -8,7 +8,10 @@
 use fullpipe_units::{Duration, Instant};
 use std::sync::LazyLock;
 
-#[allow(clippy::disallowed_methods, reason = "there is no other way to get an instant; only differences to it are used")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "there is no other way to get an instant; only differences to it are used"
+)]
 static BASE: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
 /// The stack's form of a virtual instant.

@@ -12,9 +12,9 @@
 //! * when both directions are finished and acknowledged, the client closes the connection (code 0), and the server hears
 //!   that it is finished. An abort closes with code 1, which the peer takes for a reset.
 //!
-//! **Instants.** Whatever the stack does takes no time. A timer that the stack has set for an instant that is not in the
-//! future, after it was served at that very instant, comes up a nanosecond later, so that time goes on (its pacer rounds
-//! waiting times down).
+//! **Instants.** Whatever the stack does takes no time. A timer that the stack has set for an instant that is past (a probe
+//! may be due since before the acknowledgement that moved it) comes up at once. After it was served at that very instant,
+//! it comes up a nanosecond later, so that time goes on (its pacer rounds waiting times down).
 
 use crate::clock::{from_std, to_std};
 use crate::control::{Adapter, Inspection, Maker};
@@ -88,6 +88,8 @@ pub struct Connection {
     outgoing: Outgoing,
     incoming: Incoming,
     ending: Ending,
+    /// When it was called last.
+    now: Instant,
     /// When the stack's timers were served last.
     served: Option<Instant>,
 }
@@ -148,12 +150,14 @@ impl Connection {
         now: Instant,
         [local, remote]: [SocketAddr; 2],
     ) -> Result<Connection, String> {
-        let mut endpoint = Endpoint::new(Arc::new(settings.endpoint(entropy)), None, true);
-        let config = settings.client(entropy, control);
+        let made = settings.endpoint(control);
+        let mut endpoint = Endpoint::new(Arc::new(made.endpoint(entropy)), None, true);
+        let config = made.client(entropy);
         let (handle, connection) =
             endpoint.connect(to_std(now), config, remote, "server").map_err(|error| error.to_string())?;
         let mut client = Connection::new(settings, endpoint, true, local, remote);
         client.inner = Some(Box::new(Inner { handle, connection }));
+        client.now = now;
         Ok(client)
     }
 
@@ -164,8 +168,9 @@ impl Connection {
         entropy: &Entropy,
         [local, remote]: [SocketAddr; 2],
     ) -> Connection {
-        let config = Arc::new(settings.server(entropy, control));
-        let endpoint = Endpoint::new(Arc::new(settings.endpoint(entropy)), Some(config), true);
+        let made = settings.endpoint(control);
+        let config = Arc::new(made.server(entropy));
+        let endpoint = Endpoint::new(Arc::new(made.endpoint(entropy)), Some(config), true);
         Connection::new(settings, endpoint, false, local, remote)
     }
 
@@ -181,6 +186,7 @@ impl Connection {
             outgoing: Outgoing { capacity_bytes: settings.send_buffer_bytes, ..Outgoing::default() },
             incoming: Incoming::default(),
             ending: Ending::No,
+            now: Instant::ZERO,
             served: None,
         }
     }
@@ -189,6 +195,7 @@ impl Connection {
 
     /// A datagram has come from the peer.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+        self.now = now;
         let data = datagram.payload.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let mut answer = Vec::new();
         let ecn = EcnCodepoint::from_bits(datagram.codepoint.bits());
@@ -210,7 +217,7 @@ impl Connection {
 
     /// Time has come to [`Connection::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.served = Some(now);
+        (self.now, self.served) = (now, Some(now));
         if let Some(inner) = &mut self.inner {
             inner.connection.handle_timeout(to_std(now));
         }
@@ -223,15 +230,13 @@ impl Connection {
         let Some(at) = self.inner.as_ref().and_then(|inner| inner.connection.poll_timeout()) else {
             return Instant::NEVER;
         };
-        let at = from_std(at);
-        match self.served {
-            Some(served) if at <= served => served.saturating_add(Duration::from_nanos(1)),
-            _ => at,
-        }
+        let at = from_std(at).max(self.now);
+        if self.served == Some(at) { at.saturating_add(Duration::from_nanos(1)) } else { at }
     }
 
     /// The next datagram to send to the peer.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        self.now = now;
         if let Some(response) = self.responses.pop_front() {
             return Some(response);
         }
@@ -359,8 +364,7 @@ impl Connection {
 
     /// Closes the connection if it is time.
     fn end(&mut self, now: Instant) {
-        let finished =
-            self.client && self.outgoing.done && self.incoming.ended && self.incoming.ready_bytes == 0;
+        let finished = self.client && self.outgoing.done && self.incoming.ended && self.incoming.ready_bytes == 0;
         let (code, reason) = match self.ending {
             Ending::Abort => (ABORTED, CloseReason::Aborted),
             Ending::No if finished => (FINISHED, CloseReason::Finished),

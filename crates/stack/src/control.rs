@@ -502,7 +502,9 @@ mod tests {
         fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
             control.ssthresh_bytes = control.cwnd_bytes / 2;
             let Congestion { in_flight_bytes, lost_bytes, ecn, persistent, .. } = congestion;
-            self.note(format!("congestion flight {in_flight_bytes} lost {lost_bytes} ecn {ecn} persistent {persistent}"));
+            self.note(format!(
+                "congestion flight {in_flight_bytes} lost {lost_bytes} ecn {ecn} persistent {persistent}"
+            ));
         }
 
         fn on_recovery_exit(&mut self, _control: &mut Control, exit: &RecoveryExit) {
@@ -583,7 +585,7 @@ mod tests {
         play.adapter.window();
         assert_eq!(
             play.told(),
-            ["exit undone false", "ack 1000 lost 0 flight 4000 to 3000 rtt 20 round 2 recovery false limited true"]
+            ["exit undone false", "ack 1000 lost 0 flight 4000 to 3000 rtt 20 round 1 recovery false limited true"]
         );
         // A loss of a later packet is a reduction of its own.
         play.send(53, 7);
@@ -701,9 +703,6 @@ mod tests {
         assert_eq!(refused, ["dctcp"]);
         let needy = Scribe { needs: Signals { one_way_delay: true, ..Signals::default() }, ..Scribe::default() };
         let reason = refusal(&needy).expect("refused");
-        assert_eq!(
-            reason,
-            "congestion control `scribe` needs one-way delays, which the QUIC stack does not measure"
-        );
+        assert_eq!(reason, "congestion control `scribe` needs one-way delays, which the QUIC stack does not measure");
     }
 }

@@ -179,7 +179,7 @@ impl Timer {
         let mut state = locked(&self.executor.state);
         let waker = if self.waits { state.timers.remove(&(self.at, self.number)) } else { None };
         let again = at <= state.now && self.fired_at == Some(state.now);
-        self.at = if again { state.now.saturating_add(Duration::from_nanos(1)) } else { at };
+        self.at = if again { state.now.saturating_add(Duration::from_nanos(1)) } else { at.max(state.now) };
         self.waits = waker.is_some();
         if let Some(waker) = waker {
             state.timers.insert((self.at, self.number), waker);
@@ -225,14 +225,13 @@ mod tests {
     type Log = Arc<Mutex<Vec<(u64, &'static str)>>>;
 
     fn sleeper(executor: &Arc<Executor>, log: &Log, name: &'static str, instants: &'static [u64]) {
-        let (executor, log) = (Arc::clone(executor), Arc::clone(log));
+        let (its, log) = (Arc::clone(executor), Arc::clone(log));
         let mut timer = executor.timer(Instant::ZERO);
-        let task_executor = Arc::clone(&executor);
         executor.spawn(Box::pin(async move {
             for instant in instants {
                 timer.reset(at(*instant));
                 poll_fn(|context| timer.poll(context)).await;
-                locked(&log).push((task_executor.now().as_nanos(), name));
+                locked(&log).push((its.now().as_nanos(), name));
             }
         }));
     }

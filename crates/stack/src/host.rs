@@ -10,10 +10,9 @@
 
 use crate::clock::{from_std, to_std};
 use crate::connection::Datagram;
-use crate::control::Maker;
 use crate::entropy::Entropy;
 use crate::executor::{Executor, Timer, locked};
-use crate::settings::Settings;
+use crate::settings::EndpointSettings;
 use bytes::Bytes;
 use fullpipe_units::{Codepoint, Instant};
 use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
@@ -62,6 +61,8 @@ pub struct HostStatistics {
 /// A bound socket.
 #[derive(Debug, Default)]
 struct Bound {
+    /// The only one who is heard, if there is one.
+    peer: Option<SocketAddr>,
     received: VecDeque<(SocketAddr, Datagram)>,
     received_bytes: u64,
     waker: Option<Waker>,
@@ -169,7 +170,8 @@ impl Sockets {
         };
         let everywhere = SocketAddr::new(any, destination.port());
         let place = if self.bound.contains_key(&destination) { destination } else { everywhere };
-        let Some(bound) = self.bound.get_mut(&place) else {
+        let heard = |bound: &&mut Bound| bound.peer.is_none_or(|peer| peer == source);
+        let Some(bound) = self.bound.get_mut(&place).filter(heard) else {
             self.statistics.unexpected_datagrams += 1;
             return None;
         };
@@ -183,7 +185,7 @@ impl Sockets {
         bound.waker.take()
     }
 
-    fn bind(&mut self, local: SocketAddr) -> io::Result<SocketAddr> {
+    fn bind(&mut self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<SocketAddr> {
         if !local.ip().is_unspecified() && !self.settings.addresses.contains(&local.ip()) {
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "not an address of this host"));
         }
@@ -191,7 +193,7 @@ impl Sockets {
         if self.is_taken(local) {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another socket has this port"));
         }
-        self.bound.insert(local, Bound::default());
+        self.bound.insert(local, Bound { peer, ..Bound::default() });
         Ok(local)
     }
 
@@ -247,9 +249,13 @@ impl VirtualRuntime {
     /// # Errors
     /// If the address is none of the host's, or the port is taken.
     pub fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>> {
-        let local = locked(&self.shared.sockets).bind(local)?;
-        let binding = Binding { shared: Arc::clone(&self.shared), local };
-        Ok(Box::new(VirtualSocket { binding: Arc::new(binding) }))
+        Ok(Box::new(VirtualSocket { binding: Arc::new(self.bound(local, None)?) }))
+    }
+
+    /// A port, for one peer alone if one is given.
+    pub(crate) fn bound(&self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<Binding> {
+        let local = locked(&self.shared.sockets).bind(local, peer)?;
+        Ok(Binding { shared: Arc::clone(&self.shared), local })
     }
 
     /// The present instant.
@@ -257,24 +263,22 @@ impl VirtualRuntime {
         self.shared.executor.now()
     }
 
-    /// A QUIC endpoint at `local` whose packets nothing protects: it connects to others of its kind, and accepts them if
-    /// `serves` says so.
+    /// A QUIC endpoint on a socket of this host, or on one whose datagrams such sockets carry. Nothing protects its packets: it
+    /// connects to others of its kind, and accepts them if `serves` says so.
     ///
     /// # Errors
-    /// As [`VirtualRuntime::bind`].
+    /// If the socket has no address.
     pub fn endpoint(
         &self,
-        settings: &Settings,
-        control: &Maker,
+        settings: &EndpointSettings,
         entropy: &Entropy,
-        local: SocketAddr,
+        socket: Box<dyn AsyncUdpSocket>,
         serves: bool,
     ) -> io::Result<noq::Endpoint> {
-        let server = serves.then(|| settings.server(entropy, Arc::clone(control)));
-        let socket = self.bind(local)?;
+        let server = serves.then(|| settings.server(entropy));
         let runtime = Arc::new(self.clone());
         let endpoint = noq::Endpoint::new_with_abstract_socket(settings.endpoint(entropy), server, socket, runtime)?;
-        endpoint.set_default_client_config(settings.client(entropy, Arc::clone(control)));
+        endpoint.set_default_client_config(settings.client(entropy));
         Ok(endpoint)
     }
 }
@@ -316,9 +320,50 @@ impl AsyncTimer for VirtualTimer {
 }
 
 /// Holds a port as long as anybody can send from it.
-struct Binding {
+pub(crate) struct Binding {
     shared: Arc<Shared>,
     local: SocketAddr,
+}
+
+impl fmt::Debug for Binding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Binding").field(&self.local).finish()
+    }
+}
+
+impl Binding {
+    /// Hands on what has come, until `take` wants no more or nothing is left; waits if nothing has come.
+    pub(crate) fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        mut take: impl FnMut(SocketAddr, Datagram) -> bool,
+    ) -> Poll<io::Result<()>> {
+        let mut sockets = locked(&self.shared.sockets);
+        let Some(bound) = sockets.bound.get_mut(&self.local) else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        if bound.received.is_empty() {
+            bound.waker = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        while let Some((source, datagram)) = bound.received.pop_front() {
+            bound.received_bytes -= datagram.payload.len() as u64;
+            if !take(source, datagram) {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The address that datagrams leave with: the wanted one if the host has it.
+    pub(crate) fn source(&self, wanted: Option<IpAddr>) -> SocketAddr {
+        locked(&self.shared.sockets).source(self.local, wanted)
+    }
+
+    /// A datagram leaves.
+    pub(crate) fn send(&self, datagram: Addressed) {
+        locked(&self.shared.sockets).output.push_back(datagram);
+    }
 }
 
 impl Drop for Binding {
@@ -349,15 +394,14 @@ impl AsyncUdpSocket for VirtualSocket {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        let Binding { shared, local } = &*self.binding;
-        let mut sockets = locked(&shared.sockets);
-        let Some(bound) = sockets.bound.get_mut(local) else {
-            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
-        };
+        let local = self.binding.local.ip();
+        let most = bufs.len().min(meta.len());
+        if most == 0 {
+            return Poll::Ready(Ok(0));
+        }
         let mut count = 0;
-        for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
-            let Some((source, Datagram { payload, codepoint })) = bound.received.pop_front() else { break };
-            bound.received_bytes -= payload.len() as u64;
+        let polled = self.binding.poll_receive(context, |source, Datagram { payload, codepoint }| {
+            let (buffer, meta) = (&mut bufs[count], &mut meta[count]);
             let length = payload.len().min(buffer.len());
             buffer[..length].copy_from_slice(&payload[..length]);
             *meta = RecvMeta::default();
@@ -365,14 +409,11 @@ impl AsyncUdpSocket for VirtualSocket {
             meta.len = length;
             meta.stride = length;
             meta.ecn = EcnCodepoint::from_bits(codepoint.bits());
-            meta.dst_ip = (!local.ip().is_unspecified()).then_some(local.ip());
+            meta.dst_ip = (!local.is_unspecified()).then_some(local);
             count += 1;
-        }
-        if count > 0 {
-            return Poll::Ready(Ok(count));
-        }
-        bound.waker = Some(context.waker().clone());
-        Poll::Pending
+            count < most
+        });
+        polled.map_ok(|()| count)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -385,19 +426,13 @@ impl AsyncUdpSocket for VirtualSocket {
 }
 
 impl UdpSender for VirtualSocket {
-    fn poll_send(
-        self: Pin<&mut Self>,
-        transmit: &Transmit<'_>,
-        _context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let Binding { shared, local } = &*self.binding;
-        let mut sockets = locked(&shared.sockets);
-        let source = sockets.source(*local, transmit.src_ip);
+    fn poll_send(self: Pin<&mut Self>, transmit: &Transmit<'_>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let source = self.binding.source(transmit.src_ip);
         let codepoint = transmit.ecn.map_or(Codepoint::NotEct, |ecn| Codepoint::from_bits(ecn as u8));
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for piece in transmit.contents.chunks(segment) {
             let datagram = Datagram { payload: Bytes::copy_from_slice(piece), codepoint };
-            sockets.output.push_back(Addressed { source, destination: transmit.destination, datagram });
+            self.binding.send(Addressed { source, destination: transmit.destination, datagram });
         }
         Poll::Ready(Ok(()))
     }

@@ -1,20 +1,12 @@
 //! How an endpoint is configured, and the stack's own forms of it.
 
-use crate::control::{Factory, Maker};
 use crate::clock::std_duration;
+use crate::control::{Factory, Maker};
 use crate::entropy::{Entropy, FixedDate};
 use crate::null::Null;
 use fullpipe_units::Duration;
 use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::sync::Arc;
-
-/// What the QUIC packets of a flow are protected with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cryptography {
-    /// Nothing; sizes and round trips are TLS's.
-    #[default]
-    None,
-}
 
 /// Settings of one connection's end.
 #[derive(Clone, Debug)]
@@ -31,8 +23,6 @@ pub struct Settings {
     pub receive_buffer_bytes: u64,
     /// The connection is given up after so long without a sign of the peer; zero: never.
     pub idle_timeout: Duration,
-    /// Protection of the packets.
-    pub cryptography: Cryptography,
     /// Bytes of the server's certificate.
     pub certificate_bytes: u64,
 }
@@ -48,7 +38,6 @@ impl Default for Settings {
             send_buffer_bytes: 8 << 20,
             receive_buffer_bytes: 8 << 20,
             idle_timeout: Duration::from_secs(30),
-            cryptography: Cryptography::None,
             certificate_bytes: 3000,
         }
     }
@@ -78,6 +67,29 @@ impl Settings {
         if self.idle_timeout.is_zero() { None } else { IdleTimeout::try_from(std_duration(self.idle_timeout)).ok() }
     }
 
+    /// These settings for endpoints of asynchronous programs, with this congestion control.
+    pub fn endpoint(&self, control: Maker) -> EndpointSettings {
+        let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
+        EndpointSettings {
+            transport: self.transport(control),
+            largest_payload_bytes: largest,
+            certificate_bytes: self.certificate_bytes,
+        }
+    }
+}
+
+/// What an endpoint is made with.
+#[derive(Clone, Debug)]
+pub struct EndpointSettings {
+    /// The stack's own settings of connections.
+    pub transport: Arc<TransportConfig>,
+    /// Largest UDP payload that it takes: at least 1200.
+    pub largest_payload_bytes: u16,
+    /// Bytes of the server's certificate.
+    pub certificate_bytes: u64,
+}
+
+impl EndpointSettings {
     fn null(&self) -> Arc<Null> {
         Arc::new(Null { certificate_bytes: usize::try_from(self.certificate_bytes).unwrap_or(usize::MAX) })
     }
@@ -85,25 +97,20 @@ impl Settings {
     /// What both kinds of endpoints have.
     pub(crate) fn endpoint(&self, entropy: &Entropy) -> EndpointConfig {
         let mut config = entropy.endpoint_config();
-        let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
         // Refused only below 1200 bytes.
-        let _ = config.max_udp_payload_size(largest);
+        let _ = config.max_udp_payload_size(self.largest_payload_bytes.max(1200));
         config
     }
 
-    pub(crate) fn client(&self, entropy: &Entropy, control: Maker) -> ClientConfig {
-        let mut config = match self.cryptography {
-            Cryptography::None => ClientConfig::new(self.null()),
-        };
-        config.transport_config(self.transport(control)).initial_dst_cid_provider(entropy.first_identifiers());
+    pub(crate) fn client(&self, entropy: &Entropy) -> ClientConfig {
+        let mut config = ClientConfig::new(self.null());
+        config.transport_config(Arc::clone(&self.transport)).initial_dst_cid_provider(entropy.first_identifiers());
         config
     }
 
-    pub(crate) fn server(&self, entropy: &Entropy, control: Maker) -> ServerConfig {
-        let mut config = match self.cryptography {
-            Cryptography::None => ServerConfig::new(self.null(), entropy.token_key()),
-        };
-        config.transport_config(self.transport(control)).time_source(Arc::new(FixedDate));
+    pub(crate) fn server(&self, entropy: &Entropy) -> ServerConfig {
+        let mut config = ServerConfig::new(self.null(), entropy.token_key());
+        config.transport_config(Arc::clone(&self.transport)).time_source(Arc::new(FixedDate));
         config
     }
 }

@@ -53,7 +53,6 @@ impl QuicMaker {
             receive_buffer_bytes: described.receive_buffer_bytes,
             idle_timeout: described.idle_timeout,
             certificate_bytes: described.certificate_bytes,
-            ..Settings::default()
         };
         Ok(QuicMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
     }
@@ -217,6 +216,7 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn service_quic(&mut self, network: &mut Network<Witness>, number: u32) {
+        // Sending may bring the end of the connection, which the application hears of, too.
         loop {
             let Some(end) = self.core.quic.get_mut(number) else { return };
             let application = end.application;
@@ -224,7 +224,6 @@ impl World {
                 let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
                 self.applications[application as usize].on_stream(StreamId(number), event, &mut io);
             } else if !self.core.quic_output(network, number) {
-                // Sending may have brought the end of the connection, which the application hears of.
                 break;
             }
         }
@@ -282,7 +281,12 @@ impl Core {
 
     /// The active side of a new conversation of a flow; [`NONE`] if it cannot be opened.
     #[cold]
-    pub(super) fn open_quic(&mut self, network: &mut Network<Witness>, conversation: usize, options: &OpenOptions) -> u32 {
+    pub(super) fn open_quic(
+        &mut self,
+        network: &mut Network<Witness>,
+        conversation: usize,
+        options: &OpenOptions,
+    ) -> u32 {
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
         let addresses = self.quic_addresses(network, conversation);
         let (_, seed) = self.draw(conversation, "initiator");

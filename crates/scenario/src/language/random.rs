@@ -156,6 +156,11 @@ impl Writer {
                 pairs.extend(scheduled.then(|| "schedule_repeat = '100s'".to_string()));
                 continue;
             }
+            // Settings of another transport than the flow's are refused.
+            let quic = pairs.iter().any(|pair| pair == "protocol = 'quic'");
+            if table.name == "flow" && (field.key == "quic" && !quic || field.key == "tcp" && quic) {
+                continue;
+            }
             if table.name == "nat" && field.key.ends_with("_port") && self.random.chance(0.5) {
                 continue;
             }

@@ -116,6 +116,17 @@ pub(super) fn player(tree: &Tree, key: &str) -> Player {
 /// That the kernel's sockets can play a flow's ends where they should. `tls`: whether something protects its stream.
 pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
     const PLAYED: [&str; 2] = ["bulk", "constant-rate"];
+    let by_program = |key: &str| player(flow, key) == Player::Program;
+    if flow.choice("protocol") == "quic" && by_program("from_by") != by_program("to_by") {
+        let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
+        let message = "a program understands no QUIC packet of the model, which nothing protects".to_string();
+        check.error(
+            flow.place_of(program),
+            &format!("{path}.{program}"),
+            message,
+            vec![format!("{other} = \"program\"")],
+        );
+    }
     let workload = flow.choice("workload");
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {
         let (message, expected) = if !PLAYED.contains(&workload) {

@@ -110,7 +110,7 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
         for (key, owner) in [("tcp", &["tcp"][..]), ("quic", &["quic"]), ("congestion", &["tcp", "quic"])] {
             if let Some(value) = flow.get(key).filter(|_| !owner.contains(&protocol)) {
                 let path = format!("flow.{index}.{key}");
-                let whose = owner.join(" and ").to_uppercase();
+                let whose = owner.join("+").to_uppercase().replace('+', " and ");
                 let message = format!("{path} belongs to {whose}, and this flow has protocol = \"{protocol}\"");
                 let expected = owner.iter().map(|owner| format!("protocol = \"{owner}\"")).collect();
                 check.error(value.place, &path, message, expected);

@@ -118,8 +118,11 @@ impl Transfer {
             let arrival = self.path.arrivals.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
             let timers = [CLIENT, SERVER].map(|end| self.ends[end].next_timeout());
             let next = arrival.min(timers[0]).min(timers[1]);
-            if next > until || next.is_never() {
-                self.now = until.min(next);
+            if next.is_never() {
+                return;
+            }
+            if next > until {
+                self.now = until;
                 return;
             }
             assert!(next >= self.now, "time went back from {} to {}", self.now.as_nanos(), next.as_nanos());

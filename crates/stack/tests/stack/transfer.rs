@@ -41,8 +41,9 @@ fn the_bytes_on_the_wire_are_those_of_the_packet_formats() {
     let full = run.path.sizes[CLIENT].iter().filter(|size| **size == 1200).count() as u64;
     let (least, most) = (bytes.div_ceil(1168), bytes.div_ceil(1167));
     assert_eq!((least, most), (8562, 8569));
-    // Besides: the client's first two datagrams are padded to 1200 bytes, and the last packet may be full.
-    assert!((least..=most + 3).contains(&full), "{full} full packets");
+    // Besides: two datagrams of the handshake are padded to 1200 bytes, and some data packets carry less for an acknowledgement of
+    // the server's flow control (5 bytes each, every few of its packets): five packets' worth at most.
+    assert!((least..=most + 7).contains(&full), "{full} full packets");
     let others = run.path.sizes[CLIENT].len() as u64 - full;
     assert!(others < 20, "{others} others: handshake, flow control, acknowledgements, end");
     // The queue is unlimited, so that the link is busy from the first flight on: what left at 10 Mbit/s, and less than three round
@@ -59,16 +60,18 @@ fn the_handshake_has_the_sizes_and_round_trips_of_tls() {
     let path = Path::new(1_000_000_000_000, MS * 5);
     let mut run = Transfer::new(&fixed(), "cubic", 1, path, Payload::Length(1));
     run.run(at(4_000), &mut clean);
-    // Client's hello at 0, server's flight at 5, client's Finished and its byte at 10 ms: it is there at 15 ms.
+    // The client's hello leaves at 0 and is answered at 5 ms. Before it knows a round-trip time the stack paces a window of ten
+    // packets over the 333 ms of RFC 9002 section 6.2.2, in bursts of one packet: so the first datagram goes alone, and the rest of the
+    // server's flight when the client has answered it, at 15 ms. The client's Finished and its byte leave at 20 ms.
     let arrived = run.completed.expect("completed").saturating_since(Instant::ZERO);
-    assert!(arrived >= MS * 15 && arrived < MS * 15 + Duration::from_micros(10), "{arrived}");
-    // RFC 9000 section 14.1: the client's Initial fills 1200 bytes. The server's flight is 3000 bytes of certificate and less
-    // than 700 of the rest: three packets of 1200 (section 8.1: no more than three times what came), and one when the client has
-    // answered.
+    assert!(arrived >= MS * 25 && arrived < MS * 25 + Duration::from_micros(10), "{arrived}");
+    // RFC 9000 section 14.1: the client's Initial fills 1200 bytes, and so does the server's. The server's messages are 90 bytes of
+    // hello and 3131 of the rest with a certificate of 3000, and transport parameters, of which there are 60 to 200 bytes; with
+    // headers of packets (30 and three times 26), of CRYPTO frames (4 each), tags and acknowledgements that makes 3470 to 3620.
     assert_eq!(run.path.sizes[CLIENT][0], 1200);
-    assert_eq!(run.path.sizes[SERVER][..3], [1200; 3]);
-    let flight: usize = run.path.sizes[SERVER].iter().take(4).sum();
-    assert!((3_700..4_500).contains(&flight), "{flight}");
+    assert_eq!(run.path.sizes[SERVER][..2], [1200; 2]);
+    let flight: usize = run.path.sizes[SERVER].iter().take(3).sum();
+    assert!((3_450..=3_650).contains(&flight), "{flight}");
 }
 
 #[test]
@@ -113,9 +116,8 @@ fn every_control_that_is_not_refused_carries_a_transfer_over_losses() {
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    let content: Bytes = (0..200_000u32).map(|n| (n * n / 7) as u8).collect();
-    let mut run =
-        Transfer::new(&Settings::default(), "cubic", 1, ten_megabits(), Payload::Bytes(content.clone()));
+    let content: Bytes = (0..200_000u32).map(|n| ((n % 251) ^ (n >> 8)) as u8).collect();
+    let mut run = Transfer::new(&Settings::default(), "cubic", 1, ten_megabits(), Payload::Bytes(content.clone()));
     run.run(Instant::NEVER, &mut |from, number| match (from, number % 10) {
         (_, 3) => None,
         (_, 6) => Some(MS * 20),
@@ -166,7 +168,8 @@ fn an_abort_resets_the_peer() {
     assert_eq!(run.ends[CLIENT].writable_bytes(), 0);
     run.run(Instant::NEVER, &mut clean);
     assert_eq!(run.closed, [Some(CloseReason::Aborted), Some(CloseReason::Reset)]);
-    assert!(run.now < at(2_000));
+    // Closing lasts three probe time-outs (RFC 9000 section 10.2): 0.5 s of queue, with four times half of that at most.
+    assert!(run.now < at(6_000), "{}", run.now.as_nanos());
 }
 
 #[test]
@@ -192,7 +195,7 @@ proptest! {
         receive_buffer_bytes in 5_000..500_000u64,
     ) {
         let settings = Settings { receive_buffer_bytes, ..Settings::default() };
-        let content: Bytes = (0..120_000u32).map(|n| (n / 3 ^ seed as u32) as u8).collect();
+        let content: Bytes = (0..120_000u32).map(|n| ((n / 3) ^ seed as u32) as u8).collect();
         let mut run = Transfer::new(&settings, control, seed, ten_megabits(), Payload::Bytes(content.clone()));
         let mut random = fullpipe_units::Stream::new(seed, "path", "fate");
         let mut fate = |_: usize, _: u64| -> Fate {

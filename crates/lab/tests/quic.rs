@@ -1,0 +1,268 @@
+//! QUIC flows, which the real stack plays, on the same network as all others.
+
+mod common;
+
+use common::{flows_csv, mean, outcome, outcome_with};
+use fullpipe_congestion::cubic::Cubic;
+use fullpipe_lab::{Options, Outcome, Plugins, RunError, prepare_with, run, write_series};
+use fullpipe_units::Duration;
+use std::sync::Arc;
+
+/// 10 Mbit/s and 10 ms, packets of 1200 bytes all the time.
+const TRANSFER: &str = r#"
+    duration = "60s"
+    [topology]
+    kind = "chain"
+    link = [{ rate = "10Mbit/s", delay = "5ms", queue = "30kB", framing = "0B" }]
+    [quic]
+    largest_mtu = "1200B"
+    [[flow]]
+    name = "bulk"
+    from = "source"
+    to = "sink"
+    protocol = "quic"
+    size = "10MB"
+    [[probe]]
+    flow = "bulk"
+    metrics = ["cwnd_bytes", "ssthresh_bytes", "inflight_bytes", "srtt_s", "delivery_bps", "throughput_bps"]
+"#;
+
+fn seconds(outcome: &Outcome, flow: &str) -> f64 {
+    outcome.flow(flow).expect("the flow").completion.unwrap_or_else(|| panic!("{flow} is not over")).as_secs_f64()
+}
+
+fn series_csv(outcome: &Outcome) -> String {
+    let mut bytes = Vec::new();
+    write_series(outcome, &mut bytes).expect("memory takes it");
+    String::from_utf8(bytes).expect("it is text")
+}
+
+/// What the real stack sends can be derived from the packet formats (the stack's own tests do): 8562 to 8569 packets of
+/// 1228 bytes at the IP layer for 10 MB, as long as nothing is lost. What is lost comes again and takes its time, too.
+#[test]
+fn ten_megabytes_take_the_time_of_their_packets() {
+    let outcome = outcome(TRANSFER);
+    let row = outcome.flow("bulk").expect("the flow");
+    assert_eq!((row.protocol, row.congestion), ("quic", Some("cubic")));
+    let arrived = row.counters.rx_packets;
+    // Full packets; handshake and its end; at most a few that came twice.
+    assert!((8562..8620).contains(&arrived), "{arrived}");
+    assert_eq!(row.counters.tx_packets, arrived + row.counters.lost_packets);
+    let again = row.retransmitted_packets.expect("the stack counts");
+    // All that the queue dropped was found lost; nothing else was.
+    assert_eq!(again, row.counters.lost_packets);
+    // The link is busy with what arrives from the end of the first flights on: one round trip of the handshake and two of
+    // slow start of 10 ms each, and the way of the last packet, 5 ms.
+    let busy = row.counters.rx_bytes as f64 * 8.0 / 10e6;
+    let over = seconds(&outcome, "bulk");
+    assert!(over > busy && over < busy + 0.045, "{over} and {busy}");
+    assert!((over - 8.45).abs() < 0.06, "{over}: 8566 packets of 1228 bytes and 30 ms");
+    assert_eq!(outcome.totals().live_endpoints, 0);
+    assert!(outcome.ended().as_secs_f64() < over + 1.0, "nothing is left to happen: {}", outcome.ended().as_secs_f64());
+}
+
+#[test]
+fn series_show_the_control_in_the_stack() {
+    let outcome = outcome(TRANSFER);
+    // The queue of 30 kB is never full for long: between 10 and 34 ms, and the window fills pipe (12.5 kB) and queue.
+    let srtt = mean(&outcome, "srtt_s", 1.0);
+    assert!((0.011..0.035).contains(&srtt), "{srtt}");
+    let window = mean(&outcome, "cwnd_bytes", 1.0);
+    assert!((20_000.0..60_000.0).contains(&window), "{window}");
+    let in_flight = mean(&outcome, "inflight_bytes", 1.0);
+    assert!(in_flight <= window + 1_200.0 && in_flight > 12_500.0, "{in_flight}");
+    // The link is busy until the transfer ends.
+    let busy = |row: &fullpipe_lab::SeriesRow<'_>| (1.0..8.0).contains(&row.time.as_secs_f64());
+    let rates = outcome.series_rows().filter(|row| row.metric == "throughput_bps" && busy(row)).map(|row| row.value);
+    let throughput = rates.sum::<f64>() / 700.0;
+    assert!((9.9e6..10.05e6).contains(&throughput), "{throughput}");
+    // The share of QUIC packets in the rate: 1200 of 1228 bytes.
+    let delivery = mean(&outcome, "delivery_bps", 1.0);
+    assert!((9.0e6..10.2e6).contains(&delivery), "{delivery}");
+    // No threshold before the first loss.
+    let first = outcome.series_rows().find(|row| row.metric == "ssthresh_bytes").expect("there was a loss");
+    assert!(first.time.as_secs_f64() > 0.02);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_however_it_is_computed() {
+    let mixed = format!(
+        "{}\n[[flow]]\nname = \"model\"\nfrom = \"source\"\nto = \"sink\"\nsize = \"2MB\"\n",
+        TRANSFER.replace("10MB", "2MB")
+    );
+    let text = |seed: &str, options: &Options| {
+        let set = [fullpipe_scenario::Override { path: "seed".into(), value: seed.into() }];
+        let loaded = fullpipe_scenario::load(&mixed, "test.toml", &set).unwrap_or_else(|errors| panic!("{errors}"));
+        let outcome = run(&loaded.scenario, options).unwrap_or_else(|error| panic!("{error}"));
+        assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+        flows_csv(&outcome) + &series_csv(&outcome)
+    };
+    let usual = text("1", &Options::default());
+    assert_eq!(usual, text("1", &Options::default()));
+    assert_eq!(usual, text("1", &Options { audit_packets: true, fusion: false, ..Options::default() }));
+    assert_ne!(usual, text("2", &Options::default()));
+}
+
+#[test]
+fn the_real_stack_shares_a_bottleneck_with_the_model() {
+    let text = r#"
+        duration = "30s"
+        [topology]
+        kind = "dumbbell"
+        pairs = 2
+        access = { rate = "100Mbit/s", delay = "1ms" }
+        bottleneck = { rate = "10Mbit/s", delay = "10ms", queue = "40kB" }
+        [tcp]
+        mss = "1400B"
+        [[flow]]
+        name = "model"
+        from = "left1"
+        to = "right1"
+        [[flow]]
+        name = "real"
+        from = "left2"
+        to = "right2"
+        protocol = "quic"
+    "#;
+    let outcome = outcome(text);
+    let goodput = |flow: &str| outcome.flow(flow).expect("the flow").goodput_bps.expect("it has one");
+    let (model, real) = (goodput("model"), goodput("real"));
+    assert!(model + real > 9.0e6 && model + real < 10e6, "{model} and {real}");
+    // The same control over the same path: neither starves.
+    assert!(model > 2.0e6 && real > 2.0e6, "{model} and {real}");
+}
+
+#[test]
+fn requests_are_answered_over_a_connection_each_or_one_for_all() {
+    for connection in ["per-exchange", "kept"] {
+        let text = format!(
+            r#"
+            duration = "60s"
+            [topology]
+            kind = "chain"
+            link = [{{ rate = "10Mbit/s", delay = "5ms", framing = "0B" }}]
+            [[flow]]
+            name = "web"
+            from = "source"
+            to = "sink"
+            protocol = "quic"
+            workload = "request-response"
+            exchanges = 5
+            request = "100B"
+            response = "20kB"
+            connection = "{connection}"
+            "#
+        );
+        let outcome = outcome(&text);
+        let times: Vec<f64> = outcome
+            .completion_rows()
+            .map(|row| row.completion.completed.saturating_since(row.completion.started).as_secs_f64())
+            .collect();
+        assert_eq!(times.len(), 5, "{connection}");
+        // 20 kB at 10 Mbit/s: 16.8 ms, and a round trip; of a new connection two, and the server's flight.
+        let least = if connection == "per-exchange" { 0.036 } else { 0.026 };
+        assert!(times[4] > least && times[4] < least + 0.025, "{connection}: {times:?}");
+        assert_eq!(outcome.totals().live_endpoints, 0, "{connection}");
+    }
+}
+
+#[test]
+fn a_path_with_a_smaller_mtu_is_found_and_not_fragmented() {
+    let outcome = outcome_with(
+        &TRANSFER.replace("largest_mtu = \"1200B\"", "").replace("10MB", "1MB"),
+        &[("topology.link.0.mtu", "\"1300B\""), ("topology.link.0.queue", "\"unlimited\"")],
+    );
+    let row = outcome.flow("bulk").expect("the flow");
+    assert!(row.completion.is_some());
+    // The largest probe that fits has 1272 bytes; what does not fit is dropped, not cut.
+    let mean_bytes = row.counters.rx_bytes as f64 / row.counters.rx_packets as f64;
+    assert!((1200.0..=1300.0).contains(&mean_bytes), "{mean_bytes}");
+    assert!((1..20).contains(&row.counters.lost_packets), "{}", row.counters.lost_packets);
+}
+
+#[test]
+fn queues_that_mark_are_answered_by_the_stack() {
+    let outcome = outcome(
+        r#"
+        duration = "20s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "10Mbit/s", delay = "5ms", queue = "2packets", discipline = { kind = "step", limit = "200kB", threshold = "20kB" } }]
+        [[flow]]
+        name = "bulk"
+        from = "source"
+        to = "sink"
+        protocol = "quic"
+        size = "10MB"
+        "#,
+    );
+    let row = outcome.flow("bulk").expect("the flow");
+    assert!(row.marked_packets.expect("it is told") > 10, "{row:?}");
+    assert_eq!(row.counters.lost_packets, 0);
+    assert!(seconds(&outcome, "bulk") < 9.5);
+}
+
+#[test]
+fn an_idle_connection_ends_after_the_idle_time() {
+    let outcome = outcome(
+        r#"
+        duration = "60s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "10Mbit/s", delay = "5ms" }]
+        [[flow]]
+        name = "silent"
+        from = "source"
+        to = "sink"
+        protocol = "quic"
+        workload = "idle"
+        quic = { idle_timeout = "5s" }
+        "#,
+    );
+    assert_eq!(outcome.totals().live_endpoints, 0);
+    // RFC 9000 section 10.1: in silence.
+    let last = outcome.flow("silent").expect("the flow").counters.last_tx;
+    assert!(last.as_secs_f64() < 1.0, "{}", last.as_secs_f64());
+}
+
+#[test]
+fn controls_that_need_what_the_stack_does_not_tell_are_refused() {
+    let loaded =
+        fullpipe_scenario::load(&TRANSFER.replace("size =", "congestion = \"dctcp\"\nsize ="), "test.toml", &[])
+            .unwrap_or_else(|errors| panic!("{errors}"));
+    let error = run(&loaded.scenario, &Options::default()).expect_err("refused");
+    assert!(matches!(error, RunError::Control { .. }));
+    assert_eq!(
+        error.to_string(),
+        "flow \"bulk\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack tells only that \
+         there are new ones"
+    );
+}
+
+#[test]
+fn a_built_in_control_that_is_plugged_in_changes_nothing() {
+    let text = TRANSFER.replace("10MB", "1MB").replace("[quic]", "[quic]\nhystart = false");
+    let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let shared = Arc::new(loaded.scenario);
+    let csv = |plugins| {
+        let prepared = prepare_with(Arc::clone(&shared), &Options::default(), plugins);
+        flows_csv(&prepared.unwrap_or_else(|error| panic!("{error}")).run())
+    };
+    let plugged = Plugins::new().control("bulk", |_| Box::new(Cubic::default()));
+    assert_eq!(csv(plugged), csv(Plugins::new()));
+}
+
+#[test]
+fn an_outage_is_survived_or_ends_the_connection() {
+    let text = TRANSFER.replace(
+        "framing = \"0B\"",
+        "framing = \"0B\", schedule = [{ at = \"2s\", outage = true }, { at = \"4s\", rate = \"10Mbit/s\" }]",
+    );
+    let over = seconds(&outcome(&text), "bulk");
+    assert!(over > 10.4 && over < 13.0, "{over}: two seconds more than without");
+    let ended = outcome(&text.replace("at = \"4s\"", "at = \"50s\""));
+    assert!(ended.flow("bulk").expect("the flow").completion.is_none());
+    // Thirty seconds without a sign of the peer; what waits in the queue of the link is delivered afterwards.
+    assert_eq!(ended.totals().live_endpoints, 0);
+    assert!(ended.ended().saturating_since(fullpipe_units::Instant::ZERO) < Duration::from_secs(60));
+}

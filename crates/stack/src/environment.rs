@@ -1,0 +1,95 @@
+//! The environment of CONNECT-UDP and HTTP/3 on a host of the simulated network.
+
+use crate::clock::from_std;
+use crate::connection::Datagram;
+use crate::host::{Addressed, Binding, VirtualRuntime};
+use bytes::Bytes;
+use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, Sent};
+use fullpipe_units::{Codepoint, Instant};
+use noq::{AsyncUdpSocket, Runtime};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Largest payload of a UDP datagram over IPv4.
+const MOST_BYTES: usize = 65_507;
+
+/// A host's sockets, timers and tasks, and the names that it knows.
+#[derive(Clone, Debug)]
+pub struct VirtualEnvironment {
+    runtime: VirtualRuntime,
+    names: Arc<BTreeMap<String, Vec<IpAddr>>>,
+}
+
+impl VirtualEnvironment {
+    /// The environment of a host that knows these names. Asking for one takes no time.
+    pub fn new(runtime: VirtualRuntime, names: BTreeMap<String, Vec<IpAddr>>) -> VirtualEnvironment {
+        VirtualEnvironment { runtime, names: Arc::new(names) }
+    }
+
+    /// The virtual instant of an instant of this environment's clock.
+    pub fn instant(&self, at: std::time::Instant) -> Instant {
+        from_std(at)
+    }
+}
+
+impl Environment for VirtualEnvironment {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(self.runtime.clone())
+    }
+
+    fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>> {
+        self.runtime.bind(local)
+    }
+
+    /// The network tells nothing of this peer: what cannot be delivered is lost.
+    fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
+        let any = if peer.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+        let binding = self.runtime.bound(SocketAddr::new(any, 0), Some(peer))?;
+        Ok(Arc::new(VirtualConnected { binding, peer }))
+    }
+
+    fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        let found = match (name.parse(), self.names.get(name)) {
+            (Ok(address), _) => Ok(vec![address]),
+            (_, Some(addresses)) if !addresses.is_empty() => Ok(addresses.clone()),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {name:?}"))),
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
+
+#[derive(Debug)]
+struct VirtualConnected {
+    binding: Binding,
+    peer: SocketAddr,
+}
+
+impl ConnectedSocket for VirtualConnected {
+    fn poll_receive(&self, context: &mut Context<'_>, into: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+        self.binding.poll_receive(context, |_, datagram| {
+            into.push(datagram.payload);
+            true
+        })
+    }
+
+    fn poll_send(&self, _context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<Sent>> {
+        let mut sent = Sent { consumed: payloads.len(), too_large: 0 };
+        for payload in payloads {
+            if payload.len() > MOST_BYTES {
+                sent.too_large += 1;
+                continue;
+            }
+            let datagram = Datagram { payload: payload.clone(), codepoint: Codepoint::NotEct };
+            let source = self.binding.source(None);
+            self.binding.send(Addressed { source, destination: self.peer, datagram });
+        }
+        Poll::Ready(Ok(sent))
+    }
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        Ok(self.binding.source(None))
+    }
+}
