@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 19] = [
+const FLOORS: [(&str, u32); 20] = [
     ("fullpipe-cli", 8),
     ("fullpipe", 7),
     ("fullpipe-study", 6),
@@ -14,6 +14,7 @@ const FLOORS: [(&str, u32); 19] = [
     ("fullpipe-audit", 4),
     ("fullpipe-emulate", 4),
     ("fullpipe-stack", 4),
+    ("fullpipe-sockets", 4),
     ("fullpipe-masque", 3),
     ("fullpipe-tcp", 3),
     ("fullpipe-workload", 3),

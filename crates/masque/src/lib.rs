@@ -6,15 +6,21 @@
 //! QUIC stack (noq) and HTTP/3 (h3, by the adapter in [`transport`]).
 
 pub mod capsule;
+pub mod client;
 pub mod configuration;
 pub mod datagram;
 pub mod environment;
+mod halves;
+pub mod http3;
 pub mod log;
 pub mod metrics;
+mod outbox;
 pub mod percent;
 pub mod policy;
+pub mod proxy;
 pub mod proxy_status;
 pub mod queue;
+mod session;
 pub mod target;
 pub mod template;
 pub mod transport;

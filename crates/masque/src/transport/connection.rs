@@ -33,8 +33,7 @@ pub struct Handle {
 pub struct Handles(Arc<Mutex<BTreeMap<u64, Handle>>>);
 
 impl Handles {
-    /// The handle of a stream; every stream's has to be taken.
-    #[must_use]
+    /// The handle of a stream; every stream's has to be taken, if only to be dropped.
     pub fn take(&self, stream: h3::quic::StreamId) -> Option<Handle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&stream.into_inner())
     }

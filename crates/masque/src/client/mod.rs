@@ -1,0 +1,215 @@
+//! The client: one connection to a proxy, and tunnels through it.
+
+mod forward;
+mod socket;
+mod tunnel;
+
+pub use forward::{Limits, forward};
+pub use socket::TunnelSocket;
+pub use tunnel::{Ended, Tunnel};
+
+use crate::configuration::{self, Mode};
+use crate::environment::Environment;
+use crate::metrics::Metrics;
+use crate::proxy_status;
+use crate::session::Session;
+use crate::target::Target;
+use crate::template::Template;
+use crate::transport::{self, Handles, Opener, code};
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use h3::client::{RequestStream, SendRequest};
+use h3::error::{ConnectionError, StreamError};
+use h3::ext::Protocol;
+use h3::{ConnectionState, SharedState};
+use http::{Request, Response, header};
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// The largest frame other than DATA that a proxy may send.
+const MAX_FRAME_BYTES: u64 = 64 << 10;
+
+/// Why there is no tunnel.
+#[derive(Debug)]
+pub enum Error {
+    /// The connection to the proxy is lost.
+    Connection(ConnectionError),
+    /// The proxy's settings do not offer what is needed.
+    NotOffered(&'static str),
+    /// The proxy did not answer in time.
+    TimedOut,
+    /// The proxy's answer, and its Proxy-Status.
+    Refused {
+        /// The answer's status code.
+        status: u16,
+        /// The field, empty if there is none.
+        proxy_status: String,
+    },
+    /// The request's stream was aborted.
+    Stream(StreamError),
+    /// The request cannot be written.
+    Request(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Connection(error) => write!(formatter, "the connection to the proxy is lost: {error}"),
+            Error::NotOffered(what) => write!(formatter, "the proxy does not offer {what}"),
+            Error::TimedOut => formatter.write_str("the proxy did not answer in time"),
+            Error::Refused { status, proxy_status } => {
+                write!(formatter, "the proxy refused the target: {status} {proxy_status}")
+            }
+            Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
+            Error::Request(error) => write!(formatter, "the request cannot be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A connection to a proxy.
+#[derive(Clone)]
+pub struct Client(Arc<Shared>);
+
+struct Shared {
+    session: Arc<Session>,
+    settings: configuration::Client,
+    template: Template,
+    send: Mutex<SendRequest<Opener, Bytes>>,
+    http: Arc<SharedState>,
+    handles: Handles,
+    /// Who waits for the proxy's settings.
+    waiting: Arc<Mutex<Vec<Waker>>>,
+}
+
+impl Client {
+    /// Speaks HTTP/3 on a connection, which needs [`configuration::Client::transport`] and the protocol name `h3`.
+    ///
+    /// # Errors
+    /// If the connection is lost.
+    pub async fn new(
+        environment: Arc<dyn Environment>,
+        connection: noq::Connection,
+        template: Template,
+        settings: configuration::Client,
+        metrics: Arc<Metrics>,
+    ) -> Result<Client, Error> {
+        let handles = Handles::default();
+        let adapter = transport::Connection::new(connection.clone(), MAX_FRAME_BYTES, handles.clone());
+        let (mut http, send) = h3::client::builder()
+            .send_grease(false)
+            .enable_datagram(settings.mode == Mode::Datagram)
+            .max_field_section_size(MAX_FRAME_BYTES)
+            .build(adapter)
+            .await
+            .map_err(Error::Connection)?;
+        let session = Session::new(connection, Arc::clone(&environment), metrics, settings.tunnel.clone());
+        session.start();
+        let waiting = Arc::<Mutex<Vec<Waker>>>::default();
+        let shared = Shared {
+            session,
+            settings,
+            template,
+            send: Mutex::new(send),
+            http: Arc::clone(&http.inner.shared),
+            handles,
+            waiting: Arc::clone(&waiting),
+        };
+        environment.spawn(Box::pin(async move {
+            poll_fn(|context| {
+                let closed = http.poll_close(context).map(drop);
+                // Whatever came may have been the settings.
+                let wakers = std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner));
+                wakers.into_iter().for_each(Waker::wake);
+                closed
+            })
+            .await;
+        }));
+        Ok(Client(Arc::new(shared)))
+    }
+
+    /// Opens a tunnel to `target`: any number may be open at a time.
+    ///
+    /// # Errors
+    /// If the proxy refuses, does not answer, or cannot be asked.
+    pub async fn open(&self, target: &Target) -> Result<Tunnel, Error> {
+        let environment = &self.0.session.environment;
+        let deadline = environment.now() + self.0.settings.response_timeout;
+        match select(pin!(self.request(target)), environment.sleep_until(deadline)).await {
+            Either::Left((tunnel, _)) => tunnel,
+            Either::Right(_) => Err(Error::TimedOut),
+        }
+    }
+
+    /// The connection beneath.
+    #[must_use]
+    pub fn connection(&self) -> &noq::Connection {
+        &self.0.session.connection
+    }
+
+    /// Ends the connection and every tunnel in it.
+    pub fn close(&self) {
+        self.0.session.connection.close(code::NO_ERROR.into(), b"");
+    }
+
+    async fn request(&self, target: &Target) -> Result<Tunnel, Error> {
+        self.offered().await?;
+        let request = self.headers(target)?;
+        let mut send = self.0.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
+        let handle = self.0.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is gone".into()))?;
+        let response = stream.recv_response().await.map_err(Error::Stream)?;
+        check(&response).inspect_err(|_| cancel(&mut stream))?;
+        Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), &self.0.settings, stream, handle))
+    }
+
+    /// Waits for the proxy's settings: extended CONNECT may not be used before they allow it (RFC 9220 section 3).
+    async fn offered(&self) -> Result<(), Error> {
+        let (http, session) = (&self.0.http, &self.0.session);
+        poll_fn(|context| {
+            self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+            let arrived = matches!(http.settings(), std::borrow::Cow::Borrowed(_));
+            if arrived || session.connection.close_reason().is_some() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let settings = http.settings();
+        if !settings.enable_extended_connect() {
+            return Err(Error::NotOffered("extended CONNECT"));
+        }
+        let datagrams = settings.enable_datagram() && session.connection.max_datagram_size().is_some();
+        if self.0.settings.mode == Mode::Datagram && !datagrams {
+            return Err(Error::NotOffered("HTTP datagrams"));
+        }
+        Ok(())
+    }
+
+    fn headers(&self, target: &Target) -> Result<Request<()>, Error> {
+        let template = &self.0.template;
+        let uri = format!("https://{}{}", template.authority(), template.expand(target));
+        let mut request = Request::connect(uri).extension(Protocol::CONNECT_UDP).header("capsule-protocol", "?1");
+        if let Some(token) = &self.0.settings.token {
+            request = request.header(header::PROXY_AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request.body(()).map_err(|error| Error::Request(error.to_string()))
+    }
+}
+
+fn check(response: &Response<()>) -> Result<(), Error> {
+    let status = response.status();
+    // 204, 205 and 206 cannot be answers of the capsule protocol (RFC 9297 section 3.4).
+    if status.is_success() && !matches!(status.as_u16(), 204..=206) {
+        return Ok(());
+    }
+    let field = response.headers().get(proxy_status::FIELD);
+    let proxy_status = field.map_or_else(String::new, |value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    Err(Error::Refused { status: status.as_u16(), proxy_status })
+}
+
+fn cancel(stream: &mut RequestStream<transport::BidiStream, Bytes>) {
+    stream.stop_sending(h3::error::Code::H3_REQUEST_CANCELLED);
+    stream.stop_stream(h3::error::Code::H3_REQUEST_CANCELLED);
+}

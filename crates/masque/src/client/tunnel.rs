@@ -1,0 +1,261 @@
+//! One tunnel as a client sees it: UDP payloads in, UDP payloads out.
+
+use super::Client;
+use crate::configuration::{self, Mode};
+use crate::datagram::MAX_UDP_PAYLOAD;
+use crate::environment::BoxFuture;
+use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_capsules};
+use crate::outbox::Outbox;
+use crate::session::{Receiver, Session};
+use crate::transport::{BidiStream, Handle, code};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use futures_util::task::AtomicWaker;
+use h3::client::RequestStream;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+/// A tunnel is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended(pub String);
+
+impl fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the tunnel has ended: {}", self.0)
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// An open tunnel. Dropped, it is closed.
+pub struct Tunnel {
+    shared: Arc<Shared>,
+    /// Keeps the connection.
+    _client: Client,
+}
+
+struct Shared {
+    session: Arc<Session>,
+    id: u64,
+    /// Stream mode's queue.
+    outbox: Option<Outbox>,
+    coalesce: bool,
+    receive_limit: u64,
+    incoming: Mutex<Incoming>,
+    arrived: AtomicWaker,
+    closing: AtomicWaker,
+}
+
+#[derive(Default)]
+struct Incoming {
+    payloads: VecDeque<Bytes>,
+    bytes: u64,
+    ended: Option<Ended>,
+    closing: bool,
+}
+
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Tunnel({})", self.shared.id)
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.shared.incoming().closing = true;
+        self.shared.closing.wake();
+    }
+}
+
+impl Tunnel {
+    pub(super) fn start(
+        session: Arc<Session>,
+        client: Client,
+        settings: &configuration::Client,
+        stream: RequestStream<BidiStream, Bytes>,
+        handle: Handle,
+    ) -> Tunnel {
+        let outbox = match settings.mode {
+            Mode::Datagram => None,
+            Mode::Stream => Some(Outbox::new(settings.tunnel.clone(), Arc::clone(&session.metrics))),
+        };
+        let shared = Arc::new(Shared {
+            id: stream.id().into_inner() / 4,
+            outbox,
+            coalesce: settings.tunnel.coalesce,
+            receive_limit: settings.receive_queue,
+            incoming: Mutex::default(),
+            arrived: AtomicWaker::new(),
+            closing: AtomicWaker::new(),
+            session,
+        });
+        shared.session.register(shared.id, Arc::clone(&shared) as Arc<dyn Receiver>);
+        shared.session.environment.spawn(Box::pin(run(Arc::clone(&shared), stream, handle)));
+        Tunnel { shared, _client: client }
+    }
+
+    /// Sends payloads to the target; none is left. What does not fit, or finds the queue full, is dropped and counted.
+    pub fn send(&self, payloads: &mut Vec<Bytes>) {
+        let (session, id) = (&self.shared.session, self.shared.id);
+        session.metrics.payloads_to_target_total.add(payloads.len() as u64);
+        session.metrics.bytes_to_target_total.add(payloads.iter().map(|payload| payload.len() as u64).sum());
+        match &self.shared.outbox {
+            None => session.send(id, payloads),
+            Some(outbox) => {
+                let now = session.environment.now();
+                for payload in payloads.drain(..) {
+                    if payload.len() > MAX_UDP_PAYLOAD {
+                        session.metrics.dropped_too_large_total.add(1);
+                    } else {
+                        outbox.push(0, now, payload);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends what the target has sent to `into`, one payload at least and `count` at most, or waits.
+    ///
+    /// # Errors
+    /// When the tunnel is over and everything was read.
+    pub fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        count: usize,
+        into: &mut Vec<Bytes>,
+    ) -> Poll<Result<(), Ended>> {
+        self.shared.arrived.register(context.waker());
+        let mut incoming = self.shared.incoming();
+        if incoming.payloads.is_empty() {
+            return incoming.ended.clone().map_or(Poll::Pending, |ended| Poll::Ready(Err(ended)));
+        }
+        let count = count.min(incoming.payloads.len());
+        let before = into.len();
+        into.extend(incoming.payloads.drain(..count));
+        incoming.bytes -= into[before..].iter().map(|payload| payload.len() as u64).sum::<u64>();
+        Poll::Ready(Ok(()))
+    }
+
+    /// As [`Tunnel::poll_receive`].
+    ///
+    /// # Errors
+    /// When the tunnel is over and everything was read.
+    pub async fn receive(&self, into: &mut Vec<Bytes>) -> Result<(), Ended> {
+        poll_fn(|context| self.poll_receive(context, usize::MAX, into)).await
+    }
+
+    /// The largest UDP payload that passes now; it may change with the path.
+    #[must_use]
+    pub fn max_payload(&self) -> usize {
+        match self.shared.outbox {
+            None => self.shared.session.max_payload(self.shared.id).unwrap_or(0),
+            Some(_) => MAX_UDP_PAYLOAD,
+        }
+    }
+}
+
+impl Shared {
+    fn incoming(&self) -> MutexGuard<'_, Incoming> {
+        self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, payloads: &mut Vec<Bytes>) {
+        let metrics = &self.session.metrics;
+        metrics.payloads_from_target_total.add(payloads.len() as u64);
+        let mut incoming = self.incoming();
+        for payload in payloads.drain(..) {
+            metrics.bytes_from_target_total.add(payload.len() as u64);
+            if incoming.bytes + payload.len() as u64 > self.receive_limit {
+                metrics.dropped_queue_total.add(1);
+                continue;
+            }
+            incoming.bytes += payload.len() as u64;
+            incoming.payloads.push_back(payload);
+        }
+        drop(incoming);
+        self.arrived.wake();
+    }
+
+    fn end(&self, reason: String) {
+        self.incoming().ended.get_or_insert(Ended(reason));
+        self.arrived.wake();
+        self.closing.wake();
+    }
+}
+
+impl Receiver for Shared {
+    fn receive(&self, payloads: &mut Vec<Bytes>) {
+        self.push(payloads);
+    }
+
+    fn abort(&self) {
+        self.end("the proxy sent a UDP payload longer than UDP has".into());
+    }
+}
+
+impl Sink for Shared {
+    fn poll_take(&self, _: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+        self.push(payloads);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Serves the request stream until the tunnel ends.
+async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, handle: Handle) {
+    let (send, receive) = stream.split();
+    let mut parts: FuturesUnordered<BoxFuture<(Option<u32>, String)>> = FuturesUnordered::new();
+    parts.push(Box::pin(read(Arc::clone(&shared), receive)));
+    parts.push(Box::pin(write(Arc::clone(&shared), send)));
+    parts.push(Box::pin(closing(Arc::clone(&shared))));
+    parts.push(Box::pin(async move {
+        let _ = handle.stopped.await;
+        (None, "the proxy wants no more".into())
+    }));
+    if let Some((code, reason)) = parts.next().await {
+        if let Some(code) = code {
+            handle.ending.abort(code);
+        }
+        shared.end(reason);
+    }
+    shared.session.forget(shared.id);
+}
+
+/// The proxy's capsules; in datagram mode they are rare, but may come (RFC 9298 section 5).
+async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf) -> (Option<u32>, String) {
+    match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
+        ReadEnd::Finished => (None, "the proxy has finished".into()),
+        ReadEnd::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
+        ReadEnd::TooLong => (Some(code::DATAGRAM_ERROR), "a UDP payload longer than UDP has".into()),
+        ReadEnd::Lost(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
+        ReadEnd::Sink(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
+    }
+}
+
+async fn write(shared: Arc<Shared>, mut send: impl WriteHalf) -> (Option<u32>, String) {
+    let Some(outbox) = &shared.outbox else {
+        // Datagrams need the stream open.
+        pending::<()>().await;
+        return (None, String::new());
+    };
+    let error = write_capsules(&mut send, outbox, shared.coalesce, &*shared.session.environment).await;
+    (Some(code::REQUEST_CANCELLED), error.to_string())
+}
+
+/// Completes when the tunnel is dropped, or has failed outside of its task.
+async fn closing(shared: Arc<Shared>) -> (Option<u32>, String) {
+    poll_fn(|context| {
+        shared.closing.register(context.waker());
+        let incoming = shared.incoming();
+        match &incoming.ended {
+            Some(ended) => Poll::Ready((Some(code::DATAGRAM_ERROR), ended.0.clone())),
+            None if incoming.closing => Poll::Ready((None, "closed".into())),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}

@@ -1,0 +1,129 @@
+//! The two halves of a request stream after the headers, alike for client and server, and the capsules on them.
+
+use crate::capsule;
+use crate::datagram::{self, Content};
+use crate::environment::Environment;
+use crate::metrics::Metrics;
+use crate::outbox::Outbox;
+use crate::transport::{RecvStream, SendStream};
+use bytes::{Buf, Bytes, BytesMut};
+use h3::error::StreamError;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::task::{Context, Poll};
+
+/// Bytes of capsules that share a DATA frame at most.
+const COALESCED_BYTES: u64 = 32 << 10;
+
+/// Payloads taken from the queue at a time.
+const BATCH: usize = 64;
+
+/// The payload of DATA frames, as it arrives.
+pub(crate) trait ReadHalf: Send {
+    /// The next piece, or `None` at the end of the stream.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
+}
+
+/// DATA frames, as they leave.
+pub(crate) trait WriteHalf: Send {
+    /// Completes when the QUIC connection has taken the frame.
+    fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send;
+}
+
+fn whole(piece: Option<impl Buf>) -> Option<Bytes> {
+    piece.map(|mut piece| piece.copy_to_bytes(piece.remaining()))
+}
+
+impl ReadHalf for h3::server::RequestStream<RecvStream, Bytes> {
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
+        self.poll_recv_data(context).map_ok(whole)
+    }
+}
+
+impl ReadHalf for h3::client::RequestStream<RecvStream, Bytes> {
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
+        self.poll_recv_data(context).map_ok(whole)
+    }
+}
+
+impl WriteHalf for h3::server::RequestStream<SendStream, Bytes> {
+    fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.send_data(data)
+    }
+}
+
+impl WriteHalf for h3::client::RequestStream<SendStream, Bytes> {
+    fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.send_data(data)
+    }
+}
+
+/// Where UDP payloads go that came in capsules.
+pub(crate) trait Sink: Send + Sync {
+    /// Takes all of them, or as many as it can and waits.
+    fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
+}
+
+/// How reading a stream came to its end.
+#[derive(Debug)]
+pub(crate) enum ReadEnd {
+    /// The peer has finished, between two capsules.
+    Finished,
+    /// The peer has finished within a capsule.
+    Truncated,
+    /// A UDP payload longer than UDP has.
+    TooLong,
+    /// The stream or the connection is gone.
+    Lost(StreamError),
+    /// The sink takes no more.
+    Sink(io::Error),
+}
+
+/// Reads capsules and hands the UDP payloads on until there are no more.
+pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, metrics: &Metrics) -> ReadEnd {
+    let mut decoder = capsule::Decoder::default();
+    let mut payloads = Vec::new();
+    loop {
+        let mut piece = match poll_fn(|context| half.poll_read(context)).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) if decoder.may_end() => return ReadEnd::Finished,
+            Ok(None) => return ReadEnd::Truncated,
+            Err(error) => return ReadEnd::Lost(error),
+        };
+        loop {
+            match decoder.next(&mut piece).map(|payload| payload.map(datagram::content)) {
+                Ok(Some(Content::Udp(payload))) => payloads.push(payload),
+                Ok(Some(Content::Unknown)) => metrics.datagrams_unknown_total.add(1),
+                Ok(Some(Content::TooLong)) | Err(capsule::PayloadTooLong) => return ReadEnd::TooLong,
+                Ok(None) => break,
+            }
+        }
+        if !payloads.is_empty()
+            && let Err(error) = poll_fn(|context| sink.poll_take(context, &mut payloads)).await
+        {
+            return ReadEnd::Sink(error);
+        }
+    }
+}
+
+/// Writes what waits in `outbox` as capsules until the stream takes no more.
+pub(crate) async fn write_capsules(
+    half: &mut impl WriteHalf,
+    outbox: &Outbox,
+    coalesce: bool,
+    environment: &dyn Environment,
+) -> StreamError {
+    let mut payloads = Vec::with_capacity(BATCH);
+    let count = if coalesce { BATCH } else { 1 };
+    loop {
+        poll_fn(|context| outbox.poll_take(context, environment.now(), COALESCED_BYTES, count, &mut payloads)).await;
+        let length = payloads.iter().map(|payload| payload.len() + capsule::overhead(payload.len())).sum();
+        let mut data = BytesMut::with_capacity(length);
+        for payload in payloads.drain(..) {
+            capsule::encode(&payload, &mut data);
+        }
+        if let Err(error) = half.write(data.freeze()).await {
+            return error;
+        }
+    }
+}

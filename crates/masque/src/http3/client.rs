@@ -1,0 +1,92 @@
+//! GET over one connection.
+
+use super::MAX_HEADER_BYTES;
+use crate::environment::Environment;
+use crate::halves::ReadHalf;
+use crate::transport::{self, Handles};
+use bytes::Bytes;
+use h3::error::{ConnectionError, StreamError};
+use http::{Request, Uri};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+
+/// Why nothing was got.
+#[derive(Debug)]
+pub enum Error {
+    /// The connection was lost.
+    Connection(ConnectionError),
+    /// The stream was aborted.
+    Stream(StreamError),
+    /// The request cannot be written.
+    Request(String),
+    /// What came could not be stored.
+    Store(io::Error),
+    /// The body is not as long as the server said.
+    Length {
+        /// What the server said.
+        announced: u64,
+        /// What came.
+        received: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Connection(error) => write!(formatter, "the connection was lost: {error}"),
+            Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
+            Error::Request(error) => write!(formatter, "the request cannot be written: {error}"),
+            Error::Store(error) => write!(formatter, "what came cannot be stored: {error}"),
+            Error::Length { announced, received } => {
+                write!(formatter, "the server announced {announced} bytes and sent {received}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// The answer's status code.
+    pub status: u16,
+    /// Bytes of its body.
+    pub bytes: u64,
+}
+
+/// Gets `uri` over a connection of the protocol name `h3` and hands the body to `store` piece by piece.
+///
+/// # Errors
+/// If the connection or the stream fails, or `store` does.
+pub async fn get(
+    environment: &Arc<dyn Environment>,
+    connection: noq::Connection,
+    uri: &Uri,
+    mut store: impl FnMut(&Bytes) -> io::Result<()> + Send,
+) -> Result<Fetched, Error> {
+    let adapter = transport::Connection::new(connection, MAX_HEADER_BYTES, Handles::default());
+    let (mut http, mut send) =
+        h3::client::builder().send_grease(false).build(adapter).await.map_err(Error::Connection)?;
+    environment.spawn(Box::pin(async move {
+        http.wait_idle().await;
+    }));
+    let request = Request::get(uri).body(()).map_err(|error| Error::Request(error.to_string()))?;
+    let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
+    stream.finish().await.map_err(Error::Stream)?;
+    let response = stream.recv_response().await.map_err(Error::Stream)?;
+    let length = response.headers().get(http::header::CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
+    let (_, mut body) = stream.split();
+    let mut bytes = 0;
+    while let Some(piece) = poll_fn(|context| body.poll_read(context)).await.map_err(Error::Stream)? {
+        bytes += piece.len() as u64;
+        store(&piece).map_err(Error::Store)?;
+    }
+    match length {
+        Some(announced) if announced != bytes => Err(Error::Length { announced, received: bytes }),
+        _ => Ok(Fetched { status: response.status().as_u16(), bytes }),
+    }
+}

@@ -1,0 +1,178 @@
+//! A server that answers GET and HEAD.
+
+use super::MAX_HEADER_BYTES;
+use crate::environment::Environment;
+use crate::percent;
+use crate::transport::{self, BidiStream, Handles, code};
+use bytes::Bytes;
+use h3::error::{ConnectionError, StreamError};
+use h3::server::{RequestResolver, RequestStream};
+use http::{Method, Request, Response, StatusCode, header};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What a server serves.
+pub trait Content: Send + Sync + 'static {
+    /// The body at a path: percent-decoded, beginning with a slash, without `.`, `..` and empty segments.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    fn open(&self, path: &str) -> Result<Box<dyn Body>, ContentError>;
+}
+
+/// Why there is no body.
+#[derive(Debug)]
+pub enum ContentError {
+    /// Nothing is there.
+    NotFound,
+    /// It is there, and cannot be read.
+    Unreadable(io::Error),
+}
+
+/// A body on its way.
+pub trait Body: Send {
+    /// Bytes from beginning to end.
+    fn length(&self) -> u64;
+
+    /// The next piece; empty at the end.
+    ///
+    /// # Errors
+    /// If reading fails.
+    fn next(&mut self) -> io::Result<Bytes>;
+}
+
+type Stream = RequestStream<BidiStream, Bytes>;
+type Refused = dyn Fn(SocketAddr, u16, &str) + Send + Sync;
+
+/// The server.
+#[derive(Clone)]
+pub struct Server {
+    environment: Arc<dyn Environment>,
+    content: Arc<dyn Content>,
+    refused: Arc<Refused>,
+}
+
+impl Server {
+    /// A server of this content; `refused` hears of each request that was not answered with it: from whom, the status
+    /// (0 if the stream was reset) and why.
+    pub fn new(
+        environment: Arc<dyn Environment>,
+        content: Arc<dyn Content>,
+        refused: impl Fn(SocketAddr, u16, &str) + Send + Sync + 'static,
+    ) -> Server {
+        Server { environment, content, refused: Arc::new(refused) }
+    }
+
+    /// Serves an endpoint until that is closed.
+    pub async fn serve(&self, endpoint: noq::Endpoint) {
+        while let Some(incoming) = endpoint.accept().await {
+            let server = self.clone();
+            self.environment.spawn(Box::pin(async move {
+                let client = incoming.remote_address();
+                if let Ok(connection) = incoming.await {
+                    // A connection that ends in an error ends all the same.
+                    let _ = server.serve_connection(client, connection).await;
+                }
+            }));
+        }
+    }
+
+    async fn serve_connection(&self, client: SocketAddr, connection: noq::Connection) -> Result<(), ConnectionError> {
+        let handles = Handles::default();
+        let adapter = transport::Connection::new(connection, MAX_HEADER_BYTES * 8, handles.clone());
+        let mut http =
+            h3::server::builder().send_grease(false).max_field_section_size(MAX_HEADER_BYTES).build(adapter).await?;
+        while let Some(resolver) = http.accept().await? {
+            handles.take(resolver.frame_stream.id());
+            let server = self.clone();
+            self.environment.spawn(Box::pin(async move { server.serve_request(client, resolver).await }));
+        }
+        Ok(())
+    }
+
+    async fn serve_request(&self, client: SocketAddr, resolver: RequestResolver<transport::Connection, Bytes>) {
+        match resolver.resolve_request().await {
+            Ok((request, mut stream)) => {
+                if let Err(error) = self.answer(client, &request, &mut stream).await {
+                    (self.refused)(client, 0, &error.to_string());
+                }
+            }
+            Err(StreamError::HeaderTooBig { .. }) => (self.refused)(client, 431, "the header section is too large"),
+            Err(error) => (self.refused)(client, 0, &error.to_string()),
+        }
+    }
+
+    async fn answer(&self, client: SocketAddr, request: &Request<()>, stream: &mut Stream) -> Result<(), StreamError> {
+        let opened = match request.method() {
+            &Method::GET | &Method::HEAD => path(request)
+                .ok_or((StatusCode::BAD_REQUEST, "the path is not well spelt".into()))
+                .and_then(|path| self.content.open(&path).map_err(status)),
+            method => Err((StatusCode::METHOD_NOT_ALLOWED, format!("the method is {method}"))),
+        };
+        let body = match opened {
+            Ok(body) => body,
+            Err((status, reason)) => {
+                (self.refused)(client, status.as_u16(), &reason);
+                respond(stream, status, 0).await?;
+                return stream.finish().await;
+            }
+        };
+        respond(stream, StatusCode::OK, body.length()).await?;
+        if request.method() == Method::GET {
+            send(body, stream).await?;
+        }
+        stream.finish().await
+    }
+}
+
+async fn respond(stream: &mut Stream, status: StatusCode, length: u64) -> Result<(), StreamError> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    stream.send_response(response).await
+}
+
+async fn send(mut body: Box<dyn Body>, stream: &mut Stream) -> Result<(), StreamError> {
+    loop {
+        match body.next() {
+            Ok(piece) if piece.is_empty() => return Ok(()),
+            Ok(piece) => stream.send_data(piece).await?,
+            Err(_) => {
+                stream.stop_stream(u64::from(code::REQUEST_CANCELLED).into());
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn status(error: ContentError) -> (StatusCode, String) {
+    match error {
+        ContentError::NotFound => (StatusCode::NOT_FOUND, "not found".into()),
+        ContentError::Unreadable(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+/// The path that a request asks for, if it stays below the root.
+fn path(request: &Request<()>) -> Option<String> {
+    let path = percent::decode(request.uri().path())?;
+    let segments = path.strip_prefix('/')?;
+    let good = |segment: &str| !matches!(segment, "" | "." | "..") && !segment.contains(['\0', '\\']);
+    segments.split('/').all(good).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_root() {
+        let read = |text: &str| path(&Request::get(format!("https://a{text}")).body(()).unwrap());
+        assert_eq!(read("/a%20b/c?x").as_deref(), Some("/a b/c"));
+        for bad in
+            ["/", "//", "/a/../b", "/a/%2e%2e/b", "/a/%2E./b", "/./a", "/a/", "/a%2f..%2fb", "/a%00", "/a%5cb", "/%zz"]
+        {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

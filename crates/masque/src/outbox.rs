@@ -1,0 +1,212 @@
+//! Payloads on their way into the tunnel: one queue for each request, and the order in which they take turns. One
+//! task takes them out; it is woken when there is something.
+
+use crate::configuration::{Scheduler, Tunnel};
+use crate::metrics::Metrics;
+use crate::queue::Queue;
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// The queues of one connection, or of one request where it has a stream of its own.
+pub(crate) struct Outbox {
+    settings: Tunnel,
+    metrics: Arc<Metrics>,
+    waiting: Mutex<Waiting>,
+    waker: AtomicWaker,
+}
+
+#[derive(Default)]
+struct Waiting {
+    queues: BTreeMap<u64, Queue>,
+    /// Whose turn comes when: requests with something to send once each, or once for each payload.
+    turns: VecDeque<u64>,
+}
+
+impl Outbox {
+    pub(crate) fn new(settings: Tunnel, metrics: Arc<Metrics>) -> Outbox {
+        Outbox { settings, metrics, waiting: Mutex::default(), waker: AtomicWaker::new() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a payload of a request, unless limits say otherwise.
+    pub(crate) fn push(&self, request: u64, now: Instant, payload: Bytes) {
+        let length = payload.len() as u64;
+        if self.metrics.queued_bytes.get().saturating_add(length) > self.settings.queue_limit_total {
+            self.metrics.dropped_memory_total.add(1);
+            return;
+        }
+        let mut waiting = self.waiting();
+        let Waiting { queues, turns } = &mut *waiting;
+        let queue =
+            queues.entry(request).or_insert_with(|| Queue::new(self.settings.queue_limit, self.settings.drop_policy));
+        let (before, was_empty) = (queue.bytes(), queue.is_empty());
+        let dropped = queue.push(now, payload);
+        if was_empty || self.settings.scheduler == Scheduler::Fifo {
+            turns.push_back(request);
+        }
+        self.account(before, queue.bytes());
+        drop(waiting);
+        self.metrics.dropped_queue_total.add(dropped);
+        self.waker.wake();
+    }
+
+    fn account(&self, before: u64, after: u64) {
+        if after >= before {
+            self.metrics.queued_bytes.add(after - before);
+        } else {
+            self.metrics.queued_bytes.subtract(before - after);
+        }
+    }
+
+    /// Moves payloads to `into`, in the order of their turns: one at least, no more than `count`, and no more than
+    /// `bytes` of them unless the first alone is larger. Waits while there is none.
+    pub(crate) fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        now: Instant,
+        bytes: u64,
+        count: usize,
+        into: &mut Vec<Bytes>,
+    ) -> Poll<()> {
+        self.waker.register(context.waker());
+        let mut waiting = self.waiting();
+        let mut taken = 0;
+        while into.len() < count {
+            let Some(payload) = self.take_one(&mut waiting, now) else { break };
+            taken += payload.len() as u64;
+            into.push(payload);
+            if taken >= bytes {
+                break;
+            }
+        }
+        if into.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    fn take_one(&self, waiting: &mut Waiting, now: Instant) -> Option<Bytes> {
+        while let Some(request) = waiting.turns.pop_front() {
+            // A request may be gone, or its payload dropped in favour of a later one.
+            let Some(queue) = waiting.queues.get_mut(&request) else { continue };
+            let before = queue.bytes();
+            let (payload, dropped) = queue.pop(now);
+            self.metrics.dropped_queue_total.add(dropped);
+            self.account(before, queue.bytes());
+            if self.settings.scheduler == Scheduler::RoundRobin && !queue.is_empty() {
+                waiting.turns.push_back(request);
+            }
+            if payload.is_some() {
+                return payload;
+            }
+        }
+        None
+    }
+
+    /// Forgets what waits for a request.
+    pub(crate) fn remove(&self, request: u64) {
+        if let Some(queue) = self.waiting().queues.remove(&request) {
+            self.metrics.queued_bytes.subtract(queue.bytes());
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        let left: u64 = self.waiting().queues.values().map(Queue::bytes).sum();
+        self.metrics.queued_bytes.subtract(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{DropPolicy, QueueLimit};
+    use proptest::prelude::*;
+    use std::task::Waker;
+
+    #[expect(clippy::disallowed_methods, reason = "an instant cannot be made from nothing")]
+    fn begin() -> Instant {
+        Instant::now()
+    }
+
+    fn outbox(settings: Tunnel) -> Outbox {
+        Outbox::new(settings, Arc::default())
+    }
+
+    /// What comes out, as (request, number).
+    fn take(outbox: &Outbox, now: Instant, count: usize) -> Vec<(u8, u8)> {
+        let mut taken = Vec::new();
+        let _ = outbox.poll_take(&mut Context::from_waker(Waker::noop()), now, u64::MAX, count, &mut taken);
+        taken.iter().map(|payload| (payload[0], payload[1])).collect()
+    }
+
+    fn fill(outbox: &Outbox, now: Instant, payloads: &[(u8, u8)]) {
+        for (request, number) in payloads {
+            outbox.push((*request).into(), now, vec![*request, *number].into());
+        }
+    }
+
+    #[test]
+    fn requests_take_turns_or_stand_in_line() {
+        let now = begin();
+        let arrivals = [(1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (2, 1)];
+        let fair = outbox(Tunnel { scheduler: Scheduler::RoundRobin, ..Tunnel::default() });
+        fill(&fair, now, &arrivals);
+        assert_eq!(take(&fair, now, 9), [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (1, 2)]);
+        let line = outbox(Tunnel { scheduler: Scheduler::Fifo, ..Tunnel::default() });
+        fill(&line, now, &arrivals);
+        assert_eq!(take(&line, now, 2), arrivals[..2]);
+        assert_eq!(take(&line, now, 9), arrivals[2..]);
+        assert_eq!(take(&line, now, 9), []);
+    }
+
+    #[test]
+    fn all_queues_together_are_limited() {
+        let now = begin();
+        let settings = Tunnel { queue_limit: QueueLimit::None, queue_limit_total: 5, ..Tunnel::default() };
+        let outbox = outbox(settings);
+        fill(&outbox, now, &[(1, 0), (2, 0), (3, 0)]);
+        assert_eq!(outbox.metrics.queued_bytes.get(), 4);
+        assert_eq!(outbox.metrics.dropped_memory_total.get(), 1);
+        outbox.remove(1);
+        assert_eq!(outbox.metrics.queued_bytes.get(), 2);
+        assert_eq!(take(&outbox, now, 9), [(2, 0)]);
+        let metrics = Arc::clone(&outbox.metrics);
+        fill(&outbox, now, &[(4, 0)]);
+        drop(outbox);
+        assert_eq!(metrics.queued_bytes.get(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn payloads_of_a_request_keep_their_order_and_none_is_lost_uncounted(
+            fifo in any::<bool>(), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (2u64..12).prop_map(QueueLimit::Bytes)],
+            steps in prop::collection::vec((0u8..4, 0usize..4), 1..60),
+        ) {
+            let now = begin();
+            let outbox = outbox(Tunnel {
+                scheduler: if fifo { Scheduler::Fifo } else { Scheduler::RoundRobin },
+                drop_policy: if oldest { DropPolicy::Oldest } else { DropPolicy::Newest },
+                queue_limit: limit,
+                ..Tunnel::default()
+            });
+            let mut out = Vec::new();
+            for (number, (request, count)) in steps.iter().enumerate() {
+                fill(&outbox, now, &[(*request, number as u8)]);
+                out.extend(take(&outbox, now, *count));
+            }
+            out.extend(take(&outbox, now, usize::MAX));
+            prop_assert_eq!(outbox.metrics.queued_bytes.get(), 0);
+            prop_assert_eq!(out.len() as u64 + outbox.metrics.dropped_queue_total.get(), steps.len() as u64);
+            for request in 0..4 {
+                let numbers: Vec<u8> = out.iter().filter(|(of, _)| *of == request).map(|(_, number)| *number).collect();
+                prop_assert!(numbers.is_sorted());
+            }
+        }
+    }
+}

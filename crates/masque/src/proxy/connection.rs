@@ -1,0 +1,205 @@
+//! One client's connection: HTTP/3 is established, requests are read, each is judged and answered by a task of its own.
+
+use super::relay::{self, Relay};
+use super::request::{self, Refused};
+use super::{Permit, Shared};
+use crate::log::Event;
+use crate::proxy_status::{FIELD, ProxyError, ProxyStatus};
+use crate::session::Session;
+use crate::target::{Host, Target};
+use crate::transport::{self, BidiStream, Handle, Handles, code};
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use h3::error::{ConnectionError, StreamError};
+use h3::server::{RequestResolver, RequestStream};
+use h3::{ConnectionState, SharedState};
+use http::{Request, Response, StatusCode, header};
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+
+type Resolver = RequestResolver<transport::Connection, Bytes>;
+type Stream = RequestStream<BidiStream, Bytes>;
+
+/// How many bytes of one frame h3 may be given to keep, as a multiple of what a header section may have: some more, so
+/// that a client learns by a status that its headers are too large.
+const FRAME_FACTOR: u64 = 8;
+
+/// What the requests of a connection share.
+pub(super) struct Client {
+    pub(super) shared: Arc<Shared>,
+    pub(super) session: Arc<Session>,
+    pub(super) address: SocketAddr,
+    http: Arc<SharedState>,
+    handles: Handles,
+}
+
+impl Client {
+    /// Whether the client takes HTTP datagrams (RFC 9297 section 2.1.1).
+    pub(super) fn takes_datagrams(&self) -> bool {
+        self.http.settings().enable_datagram() && self.session.connection.max_datagram_size().is_some()
+    }
+
+    fn has_settings(&self) -> bool {
+        matches!(self.http.settings(), std::borrow::Cow::Borrowed(_))
+    }
+}
+
+/// Serves one connection until its end.
+pub(super) async fn serve(shared: Arc<Shared>, incoming: noq::Incoming, _permit: Permit) {
+    let address = incoming.remote_address();
+    let Ok(connection) = incoming.await else { return };
+    shared.metrics.connections_total.add(1);
+    shared.log.event(&Event::ConnectionOpened { client: address });
+    let reason = match serve_http(&shared, connection.clone(), address).await {
+        Ok(()) => "done".into(),
+        Err(error) if error.is_h3_no_error() => "closed by the client".into(),
+        Err(error) => error.to_string(),
+    };
+    connection.close(code::NO_ERROR.into(), b"");
+    shared.log.event(&Event::ConnectionClosed { client: address, reason: &reason });
+}
+
+async fn serve_http(
+    shared: &Arc<Shared>,
+    connection: noq::Connection,
+    address: SocketAddr,
+) -> Result<(), ConnectionError> {
+    let handles = Handles::default();
+    let settings = &shared.settings;
+    let adapter =
+        transport::Connection::new(connection.clone(), settings.max_header_bytes * FRAME_FACTOR, handles.clone());
+    let mut http = h3::server::builder()
+        .send_grease(false)
+        .enable_extended_connect(true)
+        .enable_datagram(true)
+        .max_field_section_size(settings.max_header_bytes)
+        .build(adapter)
+        .await?;
+    let session =
+        Session::new(connection, Arc::clone(&shared.environment), Arc::clone(&shared.metrics), settings.tunnel.clone());
+    session.set_id_limit(settings.max_requests_per_connection.into());
+    session.start();
+    let client = Arc::new(Client {
+        shared: Arc::clone(shared),
+        session,
+        address,
+        http: Arc::clone(&http.inner.shared),
+        handles,
+    });
+    let mut accepted = 0;
+    let mut early = Vec::new();
+    loop {
+        let resolver = {
+            let mut accept = pin!(http.accept());
+            poll_fn(|context| {
+                let accepted = accept.as_mut().poll(context);
+                // What the client offers decides how it is answered, so requests wait for it.
+                if client.has_settings() {
+                    early.drain(..).for_each(|resolver| start(&client, resolver));
+                }
+                accepted
+            })
+            .await?
+        };
+        let Some(resolver) = resolver else { return Ok(()) };
+        accepted += 1;
+        client.session.set_id_limit(accepted + u64::from(settings.max_requests_per_connection));
+        if client.has_settings() {
+            start(&client, resolver);
+        } else {
+            early.push(resolver);
+        }
+    }
+}
+
+fn start(client: &Arc<Client>, resolver: Resolver) {
+    let task = serve_request(Arc::clone(client), resolver);
+    client.shared.environment.spawn(Box::pin(task));
+}
+
+async fn serve_request(client: Arc<Client>, resolver: Resolver) {
+    let Some(handle) = client.handles.take(resolver.frame_stream.id()) else { return };
+    let shared = &client.shared;
+    shared.metrics.requests_total.add(1);
+    let deadline = shared.environment.now() + shared.settings.header_timeout;
+    let headers = pin!(resolver.resolve_request());
+    let refuse = |status, reason: &str| {
+        shared.metrics.requests_refused_total.add(1);
+        shared.log.event(&Event::Refused { client: client.address, status, target: "", reason });
+    };
+    match select(headers, shared.environment.sleep_until(deadline)).await {
+        Either::Left((Ok((request, stream)), _)) => answer(&client, &request, stream, handle).await,
+        Either::Left((Err(StreamError::HeaderTooBig { .. }), _)) => refuse(431, "the header section is too large"),
+        Either::Left((Err(error), _)) => {
+            shared.metrics.errors_protocol_total.add(1);
+            refuse(0, &error.to_string());
+        }
+        Either::Right(_) => {
+            handle.ending.abort(code::REQUEST_REJECTED);
+            refuse(0, "the headers did not come in time");
+        }
+    }
+}
+
+async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, handle: Handle) {
+    match admit(client, request).await {
+        Ok((target, admitted)) => relay::serve(client, &target, admitted, stream, handle).await,
+        Err(refused) => {
+            client.shared.metrics.requests_refused_total.add(1);
+            client.shared.log.event(&Event::Refused {
+                client: client.address,
+                status: refused.status.as_u16(),
+                target: request.uri().path(),
+                reason: &refused.details,
+            });
+            refuse(client, stream, &refused).await;
+        }
+    }
+}
+
+async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, Relay), Refused> {
+    let shared = &client.shared;
+    let limit = shared.settings.max_requests;
+    let target = request::read(request, &shared.settings)?;
+    let Some(permit) = Permit::take(&shared.metrics, limit, |metrics| &metrics.requests_open) else {
+        return Err(Refused::by(ProxyError::ConnectionLimitReached, "too many tunnels are open"));
+    };
+    let addresses = resolve(shared, &target.host).await?;
+    let mut refused = Refused::by(ProxyError::Dns { rcode: None }, "the name has no addresses");
+    for address in addresses {
+        if let Err(reason) = shared.settings.policy.judge(&target, address) {
+            refused = Refused::by(reason.into(), reason.to_string());
+            continue;
+        }
+        match shared.environment.connect(SocketAddr::new(address.to_canonical(), target.port)) {
+            Ok(socket) => return Ok((target, Relay { socket, permit })),
+            Err(error) => refused = Refused::by(ProxyError::from_socket(&error), error.to_string()),
+        }
+    }
+    Err(refused)
+}
+
+async fn resolve(shared: &Shared, host: &Host) -> Result<Vec<IpAddr>, Refused> {
+    match host {
+        Host::Address(address) => Ok(vec![*address]),
+        Host::Name(name) => shared.environment.resolve(name).await.map_err(|error| {
+            Refused::by(ProxyError::from_resolver(&error), format!("{name} does not resolve: {error}"))
+        }),
+    }
+}
+
+async fn refuse(client: &Client, mut stream: Stream, refused: &Refused) {
+    let name = client.shared.settings.name.as_str();
+    let status = ProxyStatus { proxy: name, error: &refused.error, details: &refused.details };
+    let mut response = Response::builder().status(refused.status).header(FIELD, status.to_string());
+    if refused.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        response = response.header(header::PROXY_AUTHENTICATE, "Bearer");
+    }
+    let Ok(response) = response.body(()) else { return };
+    // Whether the client hears it is its affair.
+    if stream.send_response(response).await.is_ok() {
+        let _ = stream.finish().await;
+    }
+}

@@ -1,0 +1,267 @@
+//! One tunnel: what the client sends goes to the target, what the target sends goes to the client, until the client,
+//! the target's host, silence or an error ends it (RFC 9298 section 3.1).
+
+use super::Permit;
+use super::connection::Client;
+use crate::environment::{BoxFuture, ConnectedSocket};
+use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_capsules};
+use crate::log::Event;
+use crate::outbox::Outbox;
+use crate::session::{Receiver, Session};
+use crate::target::Target;
+use crate::transport::{BidiStream, Handle, code};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use futures_util::task::AtomicWaker;
+use h3::server::RequestStream;
+use http::Response;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// What an admitted request has.
+pub(super) struct Relay {
+    pub(super) socket: Arc<dyn ConnectedSocket>,
+    pub(super) permit: Permit,
+}
+
+/// Why a tunnel ended, and with which error code; none: in order.
+struct End {
+    code: Option<u32>,
+    reason: String,
+}
+
+impl End {
+    fn new(code: impl Into<Option<u32>>, reason: impl Into<String>) -> End {
+        End { code: code.into(), reason: reason.into() }
+    }
+
+    fn socket(error: &io::Error) -> End {
+        End::new(code::CONNECT_ERROR, format!("the target cannot be reached: {error}"))
+    }
+}
+
+/// What the tasks of a tunnel share.
+struct Tunnel {
+    session: Arc<Session>,
+    socket: Arc<dyn ConnectedSocket>,
+    id: u64,
+    begin: Instant,
+    /// Milliseconds after `begin` at which a payload last passed.
+    active: AtomicU64,
+    /// What a datagram ran into, outside of the tunnel's own tasks.
+    failure: Mutex<Option<End>>,
+    failed: AtomicWaker,
+    half_closed: AtomicBool,
+}
+
+impl Tunnel {
+    fn note_activity(&self) {
+        let elapsed = self.session.environment.now().saturating_duration_since(self.begin);
+        self.active.store(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn fail(&self, end: End) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(end);
+        self.failed.wake();
+    }
+
+    async fn failure(&self) -> End {
+        poll_fn(|context| {
+            self.failed.register(context.waker());
+            match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(end) => Poll::Ready(end),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn idle(&self, limit: Duration) -> End {
+        loop {
+            let active = self.begin + Duration::from_millis(self.active.load(Ordering::Relaxed));
+            let deadline = active + limit;
+            if self.session.environment.now() >= deadline {
+                return End::new(None, "idle");
+            }
+            self.session.environment.sleep_until(deadline).await;
+        }
+    }
+
+    /// Sends payloads to the target as far as the host takes them; those sent leave the vector.
+    fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+        while !payloads.is_empty() {
+            let sent = match self.socket.poll_send(context, payloads) {
+                Poll::Ready(sent) => sent?,
+                Poll::Pending => return Poll::Pending,
+            };
+            let metrics = &self.session.metrics;
+            let bytes: usize = payloads.drain(..sent.consumed).map(|payload| payload.len()).sum();
+            metrics.payloads_to_target_total.add((sent.consumed - sent.too_large) as u64);
+            metrics.bytes_to_target_total.add(bytes as u64);
+            metrics.dropped_too_large_total.add(sent.too_large as u64);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// From capsules: the stream waits until the host takes more.
+impl Sink for Tunnel {
+    fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+        self.note_activity();
+        self.poll_send(context, payloads)
+    }
+}
+
+/// From datagrams: what the host does not take at once is dropped, or one target would hold up all.
+impl Receiver for Tunnel {
+    fn receive(&self, payloads: &mut Vec<Bytes>) {
+        if self.half_closed.load(Ordering::Relaxed) {
+            return;
+        }
+        self.note_activity();
+        match self.poll_send(&mut Context::from_waker(Waker::noop()), payloads) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => self.fail(End::socket(&error)),
+            Poll::Pending => self.session.metrics.dropped_busy_total.add(payloads.len() as u64),
+        }
+    }
+
+    fn abort(&self) {
+        self.fail(End::new(code::DATAGRAM_ERROR, "a UDP payload longer than UDP has"));
+    }
+}
+
+/// Answers the request and serves its tunnel until the end.
+pub(super) async fn serve(
+    client: &Arc<Client>,
+    target: &Target,
+    relay: Relay,
+    mut stream: RequestStream<BidiStream, Bytes>,
+    handle: Handle,
+) {
+    let shared = &client.shared;
+    let target = target.to_string();
+    let Ok(response) = Response::builder().header("capsule-protocol", "?1").body(()) else { return };
+    let id = stream.id().into_inner() / 4;
+    let tunnel = Arc::new(Tunnel {
+        session: Arc::clone(&client.session),
+        socket: relay.socket,
+        id,
+        begin: shared.environment.now(),
+        active: AtomicU64::new(0),
+        failure: Mutex::new(None),
+        failed: AtomicWaker::new(),
+        half_closed: AtomicBool::new(false),
+    });
+    // Datagrams may follow the request at once, before its answer.
+    client.session.register(id, Arc::clone(&tunnel) as Arc<dyn Receiver>);
+    let end = match stream.send_response(response).await {
+        Ok(()) => {
+            shared.log.event(&Event::TunnelOpened { client: client.address, target: &target });
+            run(client, &tunnel, stream, handle.stopped, &handle.ending).await
+        }
+        Err(error) => End::new(code::REQUEST_CANCELLED, error.to_string()),
+    };
+    client.session.forget(id);
+    shared.log.event(&Event::TunnelClosed { client: client.address, target: &target, reason: &end.reason });
+    drop(relay.permit);
+}
+
+async fn run(
+    client: &Arc<Client>,
+    tunnel: &Arc<Tunnel>,
+    stream: RequestStream<BidiStream, Bytes>,
+    stopped: noq::Stopped,
+    ending: &crate::transport::Ending,
+) -> End {
+    let (send, receive) = stream.split();
+    let mut parts: FuturesUnordered<BoxFuture<End>> = FuturesUnordered::new();
+    parts.push(Box::pin(upwards(Arc::clone(tunnel), receive)));
+    if client.takes_datagrams() {
+        parts.push(Box::pin(down_to_datagrams(Arc::clone(tunnel), send)));
+    } else {
+        let settings = client.shared.settings.tunnel.clone();
+        let coalesce = settings.coalesce;
+        let outbox = Arc::new(Outbox::new(settings, Arc::clone(&tunnel.session.metrics)));
+        parts.push(Box::pin(down_to_outbox(Arc::clone(tunnel), Arc::clone(&outbox))));
+        parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, coalesce)));
+    }
+    let idle_timeout = client.shared.settings.idle_timeout;
+    let watched = Arc::clone(tunnel);
+    parts.push(Box::pin(async move { watched.idle(idle_timeout).await }));
+    let watched = Arc::clone(tunnel);
+    parts.push(Box::pin(async move { watched.failure().await }));
+    parts.push(Box::pin(async move {
+        let _ = stopped.await;
+        End::new(None, "the client wants no more")
+    }));
+    let end = parts.next().await.unwrap_or_else(|| End::new(None, "nothing to do"));
+    if let Some(code) = end.code {
+        ending.abort(code);
+    }
+    end
+}
+
+/// Capsules of the client.
+async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf) -> End {
+    let metrics = &tunnel.session.metrics;
+    let end = match read_capsules(&mut receive, &*tunnel, metrics).await {
+        // The client sends nothing more, and may go on to listen. The half is kept: dropping it says something.
+        ReadEnd::Finished => {
+            tunnel.half_closed.store(true, Ordering::Relaxed);
+            pending::<()>().await;
+            End::new(None, "finished")
+        }
+        ReadEnd::Truncated => End::new(code::MESSAGE_ERROR, "the stream ended within a capsule"),
+        ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "a UDP payload longer than UDP has"),
+        ReadEnd::Lost(error) => return End::new(code::REQUEST_CANCELLED, error.to_string()),
+        ReadEnd::Sink(error) => return End::socket(&error),
+    };
+    metrics.errors_protocol_total.add(1);
+    end
+}
+
+impl Tunnel {
+    async fn receive(&self, payloads: &mut Vec<Bytes>) -> io::Result<()> {
+        poll_fn(|context| self.socket.poll_receive(context, payloads)).await?;
+        self.note_activity();
+        let bytes: usize = payloads.iter().map(Bytes::len).sum();
+        self.session.metrics.payloads_from_target_total.add(payloads.len() as u64);
+        self.session.metrics.bytes_from_target_total.add(bytes as u64);
+        Ok(())
+    }
+}
+
+/// The target's payloads, as datagrams. The stream's half is kept open: datagrams need it.
+async fn down_to_datagrams(tunnel: Arc<Tunnel>, _send: impl WriteHalf) -> End {
+    let mut payloads = Vec::new();
+    loop {
+        if let Err(error) = tunnel.receive(&mut payloads).await {
+            return End::socket(&error);
+        }
+        tunnel.session.send(tunnel.id, &mut payloads);
+    }
+}
+
+/// The target's payloads, to wait for the stream.
+async fn down_to_outbox(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
+    let mut payloads = Vec::new();
+    loop {
+        if let Err(error) = tunnel.receive(&mut payloads).await {
+            return End::socket(&error);
+        }
+        let now = tunnel.session.environment.now();
+        payloads.drain(..).for_each(|payload| outbox.push(0, now, payload));
+    }
+}
+
+/// What waits, as capsules.
+async fn down_to_stream(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>, mut send: impl WriteHalf, coalesce: bool) -> End {
+    let error = write_capsules(&mut send, &outbox, coalesce, &*tunnel.session.environment).await;
+    End::new(code::REQUEST_CANCELLED, error.to_string())
+}

@@ -1,0 +1,166 @@
+//! What a request asks for, and whether it is one that this proxy answers: everything that can be judged by its
+//! headers alone.
+
+use crate::configuration;
+use crate::proxy_status::ProxyError;
+use crate::target::Target;
+use crate::template::NoTarget;
+use h3::ext::Protocol;
+use http::{Method, Request, StatusCode, header};
+
+/// Why a request gets no tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The answer's status.
+    pub(crate) status: StatusCode,
+    /// What Proxy-Status says.
+    pub(crate) error: ProxyError,
+    /// A sentence.
+    pub(crate) details: String,
+}
+
+impl Refused {
+    pub(crate) fn new(status: StatusCode, error: ProxyError, details: impl Into<String>) -> Refused {
+        Refused { status, error, details: details.into() }
+    }
+
+    /// With the status that goes with the error.
+    pub(crate) fn by(error: ProxyError, details: impl Into<String>) -> Refused {
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Refused::new(status, error, details)
+    }
+
+    fn request(status: StatusCode, details: impl Into<String>) -> Refused {
+        Refused::new(status, ProxyError::RequestError, details)
+    }
+}
+
+/// Reads a request's target.
+///
+/// # Errors
+/// If it is no CONNECT-UDP request of this proxy's template (RFC 9298 section 3.4), or not from whom may ask.
+pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<Target, Refused> {
+    check_method(request)?;
+    check_form(request)?;
+    check_token(request, settings.token.as_deref())?;
+    let path = request.uri().path_and_query().map_or("", |path| path.as_str());
+    settings.template.read(path).map_err(|error| match error {
+        NoTarget::OtherPath => Refused::request(StatusCode::NOT_FOUND, "the path is not of this proxy's template"),
+        NoTarget::Bad(reason) => Refused::request(StatusCode::BAD_REQUEST, reason.to_string()),
+    })
+}
+
+fn check_method(request: &Request<()>) -> Result<(), Refused> {
+    if request.method() != Method::CONNECT {
+        return Err(Refused::request(StatusCode::METHOD_NOT_ALLOWED, "the method is not CONNECT"));
+    }
+    if request.extensions().get::<Protocol>() != Some(&Protocol::CONNECT_UDP) {
+        return Err(Refused::request(StatusCode::NOT_IMPLEMENTED, "the protocol is not connect-udp"));
+    }
+    Ok(())
+}
+
+/// The headers that messages of the capsule protocol cannot have (RFC 9297 section 3.4), and the scheme.
+fn check_form(request: &Request<()>) -> Result<(), Refused> {
+    for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING] {
+        if request.headers().contains_key(&name) {
+            return Err(Refused::request(StatusCode::BAD_REQUEST, format!("the request has {name}")));
+        }
+    }
+    if request.uri().scheme_str() != Some("https") {
+        return Err(Refused::request(StatusCode::BAD_REQUEST, "the scheme is not https"));
+    }
+    if request.uri().authority().is_none() {
+        return Err(Refused::request(StatusCode::BAD_REQUEST, "the request has no authority"));
+    }
+    Ok(())
+}
+
+fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), Refused> {
+    let Some(token) = token else { return Ok(()) };
+    let given = request.headers().get(header::PROXY_AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
+    let given = given.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case(b"bearer ")).map(|_| &given[7..]);
+    if given.is_some_and(|given| equal(given, token.as_bytes())) {
+        return Ok(());
+    }
+    Err(Refused::new(
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+        ProxyError::RequestDenied,
+        "a token is needed, and this is not it",
+    ))
+}
+
+/// Compares in a time that does not tell where the first difference is.
+fn equal(given: &[u8], secret: &[u8]) -> bool {
+    let differences = given.iter().zip(secret).fold(0, |differences, (a, b)| differences | (a ^ b));
+    given.len() == secret.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::Template;
+
+    fn settings(token: Option<&str>) -> configuration::Proxy {
+        let template = Template::well_known("proxy.example").unwrap();
+        configuration::Proxy { token: token.map(String::from), ..configuration::Proxy::new(template) }
+    }
+
+    fn request(path: &str, headers: &[(&str, &str)]) -> Request<()> {
+        let mut builder = Request::connect(format!("https://proxy.example{path}")).extension(Protocol::CONNECT_UDP);
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        builder.body(()).unwrap()
+    }
+
+    const GOOD: &str = "/.well-known/masque/udp/192.0.2.1/443/";
+
+    fn status(request: &Request<()>, settings: &configuration::Proxy) -> u16 {
+        read(request, settings).map_or_else(|refused| refused.status.as_u16(), |_| 200)
+    }
+
+    #[test]
+    fn requests_are_judged_by_their_headers() {
+        let settings = settings(None);
+        assert_eq!(read(&request(GOOD, &[]), &settings).unwrap().to_string(), "192.0.2.1:443");
+        assert_eq!(status(&request(GOOD, &[("capsule-protocol", "?1")]), &settings), 200);
+        for (path, expected) in [
+            ("/", 404),
+            ("/.well-known/masque/udp/192.0.2.1/443", 404),
+            ("/.well-known/masque/udp/192.0.2.1/0/", 400),
+            ("/.well-known/masque/udp/192.0.2.1/+53/", 400),
+            ("/.well-known/masque/udp/192.0.2.1/99999/", 400),
+            ("/.well-known/masque/udp/fe80%3A%3A1%25eth0/443/", 400),
+            ("/.well-known/masque/udp//443/", 400),
+        ] {
+            assert_eq!(status(&request(path, &[]), &settings), expected, "{path}");
+        }
+        for header in ["content-length", "content-type", "transfer-encoding"] {
+            assert_eq!(status(&request(GOOD, &[(header, "1")]), &settings), 400);
+        }
+        let mut other = request(GOOD, &[]);
+        *other.method_mut() = Method::GET;
+        assert_eq!(status(&other, &settings), 405);
+        let mut other = request(GOOD, &[]);
+        other.extensions_mut().insert(Protocol::WEB_TRANSPORT);
+        assert_eq!(status(&other, &settings), 501);
+        other.extensions_mut().clear();
+        assert_eq!(status(&other, &settings), 501);
+        let mut other = request(GOOD, &[]);
+        *other.uri_mut() = format!("http://proxy.example{GOOD}").parse().unwrap();
+        assert_eq!(status(&other, &settings), 400);
+    }
+
+    #[test]
+    fn a_token_has_to_be_known() {
+        let settings = settings(Some("s3cret"));
+        let with = |value: &str| status(&request(GOOD, &[("proxy-authorization", value)]), &settings);
+        assert_eq!(with("Bearer s3cret"), 200);
+        assert_eq!(with("bearer s3cret"), 200);
+        for wrong in ["Bearer s3cre", "Bearer s3crets", "Bearer ", "Bearer", "Basic s3cret", ""] {
+            assert_eq!(with(wrong), 407, "{wrong}");
+        }
+        assert_eq!(status(&request(GOOD, &[]), &settings), 407);
+    }
+}

@@ -1,0 +1,59 @@
+//! The environment on tokio. It has to be used within a tokio runtime with sockets and timers enabled.
+
+use crate::connected::Connected;
+use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment};
+use noq::Runtime;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a resolver may take.
+const RESOLVER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Sockets, timers and tasks of the tokio runtime that is current where it is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tokio;
+
+impl Environment for Tokio {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(noq::TokioRuntime)
+    }
+
+    fn now(&self) -> Instant {
+        noq::TokioRuntime.now()
+    }
+
+    fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn noq::AsyncUdpSocket>> {
+        noq::TokioRuntime.wrap_udp_socket(UdpSocket::bind(local)?)
+    }
+
+    fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
+        Ok(Arc::new(Connected::new(peer)?))
+    }
+
+    fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let lookup = tokio::time::timeout(RESOLVER_TIMEOUT, tokio::net::lookup_host((name, 0)));
+            let found = lookup.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map_err(classify)?;
+            let mut addresses: Vec<IpAddr> = Vec::new();
+            for address in found.map(|address| address.ip()) {
+                if !addresses.contains(&address) {
+                    addresses.push(address);
+                }
+            }
+            if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
+        })
+    }
+}
+
+/// The standard library gives the resolver's answer as a sentence only.
+fn classify(error: io::Error) -> io::Error {
+    let sentence = error.to_string();
+    let unknown = ["not known", "No address associated", "nodename nor servname", "No such host"];
+    if unknown.iter().any(|words| sentence.contains(words)) {
+        return io::Error::new(io::ErrorKind::NotFound, sentence);
+    }
+    error
+}

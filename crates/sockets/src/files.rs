@@ -1,0 +1,65 @@
+//! The files below a directory, as what an HTTP/3 server serves.
+
+use bytes::Bytes;
+use fullpipe_masque::http3::{Body, Content, ContentError};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes read at a time.
+const PIECE: usize = 64 << 10;
+
+/// A directory. Links that lead out of it are not followed.
+#[derive(Clone, Debug)]
+pub struct Directory(PathBuf);
+
+impl Directory {
+    /// The files below `root`.
+    ///
+    /// # Errors
+    /// If it is no directory, or cannot be read.
+    pub fn new(root: &Path) -> io::Result<Directory> {
+        let root = root.canonicalize()?;
+        root.read_dir()?;
+        Ok(Directory(root))
+    }
+}
+
+impl Content for Directory {
+    fn open(&self, path: &str) -> Result<Box<dyn Body>, ContentError> {
+        let open = || {
+            let path = self.0.join(path.trim_start_matches('/')).canonicalize()?;
+            let file = File::open(&path)?;
+            let metadata = file.metadata()?;
+            if path.starts_with(&self.0) && metadata.is_file() {
+                Ok(OpenFile { file, length: metadata.len(), left: metadata.len() })
+            } else {
+                Err(io::Error::from(io::ErrorKind::NotFound))
+            }
+        };
+        match open() {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ContentError::NotFound),
+            Err(error) => Err(ContentError::Unreadable(error)),
+        }
+    }
+}
+
+struct OpenFile {
+    file: File,
+    length: u64,
+    left: u64,
+}
+
+impl Body for OpenFile {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn next(&mut self) -> io::Result<Bytes> {
+        let mut piece = vec![0; PIECE.min(usize::try_from(self.left).unwrap_or(PIECE))];
+        self.file.read_exact(&mut piece)?;
+        self.left -= piece.len() as u64;
+        Ok(piece.into())
+    }
+}

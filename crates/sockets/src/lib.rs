@@ -1,0 +1,12 @@
+//! Real sockets for the code of `fullpipe-masque`: its environment on tokio, certificates, endpoints and files.
+//!
+//! This is the only crate, beside the command, that knows tokio and reads the machine's clock.
+
+mod connected;
+pub mod endpoint;
+mod environment;
+mod files;
+pub mod tls;
+
+pub use environment::Tokio;
+pub use files::Directory;

@@ -1,0 +1,294 @@
+//! What a proxy refuses and whom it ends; the others go on all the while.
+
+use crate::house::*;
+use crate::raw::*;
+use bytes::{Bytes, BytesMut};
+use fullpipe_masque::client::Error;
+use fullpipe_masque::{capsule, datagram, varint};
+use http::{Method, Request, StatusCode};
+use std::net::SocketAddr;
+
+/// A tunnel of somebody else that has to go on, whatever happens beside it.
+struct Bystander {
+    tunnel: fullpipe_masque::client::Tunnel,
+    count: u8,
+}
+
+impl Bystander {
+    async fn new(certificate: &Certificate, proxy: &RunningProxy, echo: SocketAddr) -> Bystander {
+        let client = datagram_client(certificate, proxy).await;
+        Bystander { tunnel: client.open(&target(echo)).await.unwrap(), count: 0 }
+    }
+
+    async fn is_served(&mut self) {
+        self.count += 1;
+        assert_eq!(exchange(&self.tunnel, &[self.count; 9]).await, [self.count; 9][..]);
+    }
+}
+
+#[test]
+fn bad_requests_get_their_status_and_others_are_served() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
+        let mut raw = Raw::new(&certificate, proxy.address, true).await;
+        for (path, expected) in [
+            ("/", 404),
+            ("/.well-known/masque/udp/127.0.0.1/0/", 400),
+            ("/.well-known/masque/udp/127.0.0.1/+53/", 400),
+            ("/.well-known/masque/udp/127.0.0.1/99999/", 400),
+            ("/.well-known/masque/udp/127.0.0.1//", 400),
+            ("/.well-known/masque/udp/127.1/53/", 400),
+            ("/.well-known/masque/udp/0x7f000001/53/", 400),
+            ("/.well-known/masque/udp/fe80%3A%3A1%25eth0/53/", 400),
+            ("/.well-known/masque/udp/%00/53/", 400),
+            ("/.well-known/masque/udp/224.0.0.1/53/", 403),
+            ("/.well-known/masque/udp/169.254.169.254/80/", 403),
+            ("/.well-known/masque/udp/%3A%3Affff%3A169.254.169.254/80/", 403),
+        ] {
+            assert_eq!(raw.status(path).await, expected, "{path}");
+        }
+        let good = path_of(echo.address);
+        let mut post = tunnel(&good);
+        *post.method_mut() = Method::POST;
+        post.extensions_mut().clear();
+        let mut plain = Request::connect("localhost:443").body(()).unwrap();
+        *plain.uri_mut() = format!("https://localhost{good}").parse().unwrap();
+        let mut length = tunnel(&good);
+        length.headers_mut().insert("content-length", 0.into());
+        for (request, expected) in [(post, 405), (plain, 501), (length, 400)] {
+            let mut stream = raw.request(request).await.unwrap();
+            assert_eq!(stream.recv_response().await.unwrap().status().as_u16(), expected);
+        }
+        bystander.is_served().await;
+        // Header sections that are too large, a little and by far, of a client that does not care what it was told.
+        for (number, bytes) in [20_000, 100_000].into_iter().enumerate() {
+            let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
+            send.write_all(&headers_frame(&good, bytes)).await.unwrap();
+            proxy.log.wait_for("status=431", number + 1).await;
+        }
+        bystander.is_served().await;
+        assert_eq!(raw.status(&good).await, 200);
+        assert_eq!(proxy.log.matching("event=refused").len() as u64, proxy.metrics.requests_refused_total.get());
+    });
+}
+
+/// A HEADERS frame as QPACK writes it without tables (RFC 9204 section 4.5.6), with a field of so many bytes.
+fn headers_frame(path: &str, filler: usize) -> Vec<u8> {
+    let filler = "a".repeat(filler);
+    let fields = [
+        (":method", "CONNECT"),
+        (":scheme", "https"),
+        (":authority", "localhost"),
+        (":path", path),
+        (":protocol", "connect-udp"),
+        ("x", &filler),
+    ];
+    let mut section = vec![0, 0];
+    for (name, value) in fields {
+        prefixed(0x20, 3, name.len(), &mut section);
+        section.extend_from_slice(name.as_bytes());
+        prefixed(0, 7, value.len(), &mut section);
+        section.extend_from_slice(value.as_bytes());
+    }
+    let mut frame = Vec::new();
+    varint::encode(1, &mut frame);
+    varint::encode(section.len() as u64, &mut frame);
+    frame.extend_from_slice(&section);
+    frame
+}
+
+/// An integer behind some bits of flags (RFC 7541 section 5.1).
+fn prefixed(flags: u8, bits: u32, value: usize, into: &mut Vec<u8>) {
+    let most = (1usize << bits) - 1;
+    if value < most {
+        into.push(flags | value as u8);
+        return;
+    }
+    into.push(flags | most as u8);
+    let mut rest = value - most;
+    while rest >= 128 {
+        into.push((rest % 128) as u8 | 128);
+        rest /= 128;
+    }
+    into.push(rest as u8);
+}
+
+#[test]
+fn a_name_is_judged_by_its_addresses() {
+    run(async {
+        let certificate = certificate();
+        let proxy = proxy_with_names(&certificate, |settings| settings.policy.allow_private = false);
+        let client = datagram_client(&certificate, &proxy).await;
+        for (name, status, words) in [
+            ("inside.example:53", 403, "error=destination_ip_prohibited"),
+            ("nowhere.example:53", 502, "error=dns_error; rcode=\"NXDOMAIN\""),
+            ("broken.example:53", 502, "error=dns_error"),
+            ("slow.example:53", 504, "error=dns_timeout"),
+            ("[::ffff:127.0.0.1]:53", 403, "error=destination_ip_prohibited"),
+            ("10.0.0.1:53", 403, "error=destination_ip_prohibited"),
+        ] {
+            let target = fullpipe_masque::target::Target::parse(name).unwrap();
+            match client.open(&target).await {
+                Err(Error::Refused { status: given, proxy_status }) => {
+                    assert_eq!(given, status, "{name}");
+                    assert!(proxy_status.contains(words), "{name}: {proxy_status}");
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        assert_eq!(proxy.log.matching("event=refused").len(), 6);
+    });
+}
+
+#[test]
+fn limits_and_tokens() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |settings| {
+            settings.max_requests = 2;
+            settings.token = Some("s3cret".into());
+        });
+        let stranger = datagram_client(&certificate, &proxy).await;
+        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Refused { status: 407, .. })));
+        let known = client(&certificate, &proxy, |settings| settings.token = Some("s3cret".into())).await;
+        let first = known.open(&target(echo.address)).await.unwrap();
+        let second = known.open(&target(echo.address)).await.unwrap();
+        match known.open(&target(echo.address)).await {
+            Err(Error::Refused { status: 503, proxy_status }) => {
+                assert!(proxy_status.contains("connection_limit_reached"))
+            }
+            other => panic!("{other:?}"),
+        }
+        drop(second);
+        // The place is free again as soon as the proxy has heard of it.
+        let third = loop {
+            match known.open(&target(echo.address)).await {
+                Err(Error::Refused { status: 503, .. }) => {}
+                other => break other.unwrap(),
+            }
+        };
+        assert_eq!(exchange(&first, b"one").await, b"one"[..]);
+        assert_eq!(exchange(&third, b"three").await, b"three"[..]);
+    });
+}
+
+#[test]
+fn bad_datagrams_end_the_connection_and_stray_ones_do_not() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
+        let mut beyond = Vec::new();
+        varint::encode(1 << 40, &mut beyond);
+        let mut impossible = Vec::new();
+        varint::encode(datagram::MAX_QUARTER_STREAM_ID + 1, &mut impossible);
+        for (bytes, code) in [(Vec::new(), 0x33), (vec![0x40], 0x33), (impossible, 0x33), (beyond, 0x108)] {
+            let mut raw = Raw::new(&certificate, proxy.address, true).await;
+            // No request of this number yet, no context of this number, no whole context: dropped.
+            for stray in [&[5, 0, 1][..], &[0, 2, 9], &[0], &[0, 0xc0]] {
+                raw.connection.send_datagram(Bytes::copy_from_slice(stray)).unwrap();
+            }
+            assert_eq!(raw.status(&path_of(echo.address)).await, 200);
+            raw.connection.send_datagram(bytes.into()).unwrap();
+            assert_eq!(raw.closing_code().await, code);
+            bystander.is_served().await;
+        }
+        assert_eq!(proxy.metrics.errors_protocol_total.get(), 4);
+    });
+}
+
+#[test]
+fn malformed_capsules_end_their_stream_alone() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let mut raw = Raw::new(&certificate, proxy.address, true).await;
+        let path = path_of(echo.address);
+        let (mut steady, _) = raw.ask(&path).await.unwrap();
+        // Within a capsule the stream may not end.
+        let (mut stream, response) = raw.ask(&path).await.unwrap();
+        assert_eq!(response.headers()["capsule-protocol"], "?1");
+        stream.send_data(Bytes::from_static(&[0, 5, 0, 1])).await.unwrap();
+        stream.finish().await.unwrap();
+        assert_eq!(code(&stream.recv_data().await.err().unwrap()), 0x10e);
+        // A UDP payload that is too long.
+        let (mut stream, _) = raw.ask(&path).await.unwrap();
+        let mut long = BytesMut::new();
+        capsule::encode(&vec![0; datagram::MAX_UDP_PAYLOAD + 1], &mut long);
+        stream.send_data(long.freeze()).await.unwrap();
+        assert_eq!(code(&stream.recv_data().await.err().unwrap()), 0x33);
+        // Unknown capsules, empty ones and a long one are skipped; what comes then counts, in datagram mode too.
+        let mut good = BytesMut::from(&[0x17, 3, 1, 2, 3, 0x29, 0][..]);
+        varint::encode(77, &mut good);
+        varint::encode(300_000, &mut good);
+        good.resize(good.len() + 300_000, 7);
+        capsule::encode(b"hello", &mut good);
+        steady.send_data(good.freeze()).await.unwrap();
+        let back = raw.connection.read_datagram().await.unwrap();
+        assert_eq!(back, datagram::frame(steady.id().into_inner() / 4, b"hello"));
+    });
+}
+
+#[test]
+fn a_client_that_has_finished_may_go_on_to_listen() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let mut raw = Raw::new(&certificate, proxy.address, true).await;
+        let (mut stream, _) = raw.ask(&path_of(echo.address)).await.unwrap();
+        let id = stream.id().into_inner() / 4;
+        raw.connection.send_datagram(datagram::frame(id, b"one")).unwrap();
+        assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::frame(id, b"one"));
+        stream.finish().await.unwrap();
+        // The target speaks first now.
+        while echo.send_again(b"two").await.is_err() {}
+        assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::frame(id, b"two"));
+        // And with the end of the stream among the headers there is a tunnel for listening alone.
+        let mut stream = raw.request(tunnel(&path_of(echo.address))).await.unwrap();
+        stream.finish().await.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn a_frame_that_would_have_to_be_kept_is_not() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
+        let raw = Raw::new(&certificate, proxy.address, true).await;
+        // A HEADERS frame that announces a gigabyte, and a reserved frame that does.
+        for kind in [1, 0x21] {
+            let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
+            let mut frame = Vec::new();
+            varint::encode(kind, &mut frame);
+            varint::encode(1 << 30, &mut frame);
+            send.write_all(&frame).await.unwrap();
+            let refused = send.stopped().await.unwrap();
+            assert_eq!(refused.map(noq::VarInt::into_inner), Some(0x107));
+        }
+        bystander.is_served().await;
+    });
+}
+
+#[test]
+fn a_request_has_to_come_in_time() {
+    run(async {
+        let certificate = certificate();
+        let proxy = proxy(&certificate, |settings| settings.header_timeout = std::time::Duration::from_millis(100));
+        let raw = Raw::new(&certificate, proxy.address, true).await;
+        let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
+        // Two bytes of a HEADERS frame, and silence.
+        send.write_all(&[1, 9]).await.unwrap();
+        let refused = send.stopped().await.unwrap();
+        assert_eq!(refused.map(noq::VarInt::into_inner), Some(0x10b));
+    });
+}

@@ -1,0 +1,7 @@
+//! Client, proxy and server on this machine's loopback.
+
+mod abuse;
+mod house;
+mod raw;
+mod transfers;
+mod tunnels;
