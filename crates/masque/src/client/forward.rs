@@ -39,6 +39,9 @@ impl Default for Limits {
     }
 }
 
+/// Hears of a sender whose tunnel could not be opened or was ended, and why.
+pub type Refused = Arc<dyn Fn(SocketAddr, &str) + Send + Sync>;
+
 /// Forwards what arrives at `socket` to `target`, and what comes back to whom it is for, until the socket or the
 /// connection to the proxy fails. `refused` hears of each tunnel that could not be opened or that was ended.
 ///
@@ -50,7 +53,7 @@ pub async fn forward(
     target: Target,
     mut socket: Box<dyn AsyncUdpSocket>,
     limits: Limits,
-    refused: Arc<dyn Fn(SocketAddr, &str) + Send + Sync>,
+    refused: Refused,
 ) -> io::Result<()> {
     let mut senders: BTreeMap<SocketAddr, Arc<Sender>> = BTreeMap::new();
     let mut room = vec![0; BATCH * MESSAGE_BYTES];
@@ -179,7 +182,7 @@ async fn serve(
     from: SocketAddr,
     sender: Arc<Sender>,
     mut back: Pin<Box<dyn UdpSender>>,
-    refused: Arc<dyn Fn(SocketAddr, &str) + Send + Sync>,
+    refused: Refused,
 ) {
     match client.open(&target).await {
         Ok(tunnel) => {

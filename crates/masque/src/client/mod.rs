@@ -4,7 +4,7 @@ mod forward;
 mod socket;
 mod tunnel;
 
-pub use forward::{Limits, forward};
+pub use forward::{Limits, Refused, forward};
 pub use socket::TunnelSocket;
 pub use tunnel::{Ended, Tunnel};
 
