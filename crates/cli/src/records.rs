@@ -177,7 +177,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
-    let options = study::Options { jobs, audit: common.audit, ..study::Options::default() };
+    let options = study::Options { jobs, audit: common.audit, resume: common.resume, ..study::Options::default() };
     make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
 }
 
