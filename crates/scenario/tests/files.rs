@@ -602,6 +602,18 @@ fn overrides_reach_every_kind_of_place() {
     let scenario =
         set(&["flow.0.payload=99", "flow.0.interval=1ms", "flow.0.workload=constant-rate", "flow.0.tcp.nagle=true"]);
     assert!(matches!(scenario.flows[0].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
+    // Unless a later one has replaced all of it.
+    let scenario = set(&[
+        "link.0.loss.every=4",
+        "link.0.loss={ kind = 'periodic', every = 7 }",
+        "link.1.loss={ kind = 'periodic', every = 7 }",
+        "link.1.loss.every=5",
+    ]);
+    let every = |link: usize| match scenario.links[2 * link].loss {
+        Some(Loss::Periodic { every, .. }) => every,
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!((every(0), every(1)), (7, 5));
     // The later of two wins.
     assert_eq!(set(&["duration=5s", "duration=6s"]).duration, Duration::from_secs(6));
 }

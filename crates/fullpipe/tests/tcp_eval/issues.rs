@@ -15,13 +15,12 @@ fn network(name: &str) -> Simulation {
 
 /// The access link at 60 %: what the study says.
 pub(crate) fn access_link() -> Simulation {
-    network("access-link")
-        .set("flow.*.workload", "tmix")
-        .set("flow.*.scale", 5.155271722093067)
-        .set("flow.*.prefill", "36.72s")
-        .set("flow.*.prefill_interval", "26.789513333s")
-        .set("flow.*.prefill_share", "280788bit/s")
-        .set("flow.*.shuffle_seed", 1)
+    let study = open(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
+    let experiment = study.experiment("access-link").expect("the study has it");
+    let (_, axis) = experiment.axis("load").expect("so is this");
+    let level = axis.levels.iter().find(|level| level.label == "0.6").expect("and this");
+    let set = |simulation: Simulation, path: &str, value: String| simulation.set(path, value);
+    level.set.iter().fold(network("access-link"), |so_far, one| set(so_far, &one.path, one.value.to_toml()))
 }
 
 fn measured(outcome: &Outcome, link: &str) -> fullpipe::record::LinkSummary {
@@ -166,8 +165,8 @@ fn issue_5_equilibrium() {
         all.filter(|(at, _)| at.as_secs_f64() > from_s).map(|(_, value)| value).collect()
     };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let outcome = access_link().set("duration", "320s").set("measurement.from", "55s").run().expect("it runs");
-    let values = samples(&outcome, 55.0);
+    let outcome = access_link().run().expect("it runs");
+    let values = samples(&outcome, outcome.scenario().measurement.from.as_secs_f64());
     let whole = mean(&values);
     let third = values.len() / 3;
     let thirds: Vec<f64> = values.chunks(third).take(3).map(mean).collect();
@@ -229,7 +228,11 @@ fn issue_6_all_experiments() {
 #[test]
 fn issue_7_repeatable_traffic() {
     let run = |shuffle: u64, seed: u64| {
-        let run = access_link().set("flow.*.shuffle_seed", shuffle).set("seed", seed).set("duration", "50s");
+        let run = access_link()
+            .set("flow.*.shuffle_seed", shuffle)
+            .set("seed", seed)
+            .set("duration", "50s")
+            .set("measurement", "{}");
         let outcome = run.set("probe", "[]").run().expect("it runs");
         let begun = outcome.figure_rows().filter(|row| row.figure.name == "connections_begun");
         let begun: Vec<f64> = begun.map(|row| row.figure.value).collect();
@@ -249,6 +252,7 @@ fn issue_9_a_control_for_each_flow() {
         .set("flow.r4s1.congestion", "westwood")
         .set("flow.r5s*.congestion", "vegas")
         .set("duration", "45s")
+        .set("measurement", "{}")
         .set("probe", "[]")
         .run()
         .expect("it runs");

@@ -21,8 +21,11 @@ fn a_folder_of_written_traces_gives_the_same_run() {
         std::fs::write(folder.join(format!("{name}.{ending}")), text).expect("a file");
     }
     let rows = |from_folder: bool| {
-        let run =
-            access_link().set("flow.*.trace_length", format!("{SECONDS}s")).set("duration", "60s").set("probe", "[]");
+        let run = access_link()
+            .set("flow.*.trace_length", format!("{SECONDS}s"))
+            .set("duration", "60s")
+            .set("measurement", "{}")
+            .set("probe", "[]");
         let run = if from_folder { run.set("flow.*.folder", format!("'{}'", folder.display())) } else { run };
         let outcome = run.run().expect("it runs");
         let figures: Vec<String> = outcome.figure_rows().map(|row| format!("{:?}", row)).collect();

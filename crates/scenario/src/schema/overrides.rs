@@ -7,25 +7,31 @@ use super::{Kind, Table, Variant};
 use crate::pattern;
 
 /// Applies the overrides in order and gives back what is wrong with their paths. A key that another override's value
-/// decides about may be set before that one: what finds no place is tried again after the others.
+/// decides about may be set before that one: what finds no place is tried again after the others. Where a later one has
+/// replaced all that an earlier one would have changed, the later one holds.
 pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, overrides: &[Override]) -> Vec<Error> {
     let mut waiting: Vec<usize> = (0..overrides.len()).collect();
+    let mut applied: Vec<usize> = Vec::new();
     loop {
         let mut errors = Vec::new();
         let before = waiting.len();
         waiting.retain(|&index| {
             let (set, place) = (&overrides[index], Place::Set(index as u32));
             let setter = Setter { sources, place, path: &set.path, value: Node::from_override(&set.value, place) };
+            let own = segments(&set.path);
+            let replaced =
+                applied.iter().any(|&later| later > index && own.starts_with(&segments(&overrides[later].path)));
             // What finds no place must leave nothing behind.
             let mut changed = root.clone();
-            let outcome = setter.in_table(schema, &mut changed, &segments(&set.path));
-            match outcome {
+            match setter.in_table(schema, &mut changed, &own) {
+                Ok(()) if replaced => {}
                 Ok(()) => *root = changed,
                 Err(error) => {
                     errors.push(*error);
                     return true;
                 }
             }
+            applied.push(index);
             false
         });
         if waiting.is_empty() || waiting.len() == before {
