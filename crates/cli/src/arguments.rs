@@ -1,5 +1,6 @@
 //! What the command takes.
 
+pub(crate) use crate::masque::arguments::{Http3Command, MasqueCommand};
 pub(crate) use crate::tmix::arguments::TmixCommand;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -71,7 +72,17 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TmixCommand,
     },
-    /// Commands of the contract that are not in this version, and slips of the finger
+    /// A CONNECT-UDP proxy, and a client of one
+    Masque {
+        #[command(subcommand)]
+        command: MasqueCommand,
+    },
+    /// A server of files over HTTP/3, and a client
+    Http3 {
+        #[command(subcommand)]
+        command: Http3Command,
+    },
+    /// Slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
 }

@@ -6,6 +6,7 @@ mod bench;
 mod doctor;
 mod exit;
 mod list;
+mod masque;
 mod progress;
 #[cfg(target_os = "linux")]
 mod real_time;
@@ -69,23 +70,30 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         #[cfg(not(target_os = "linux"))]
         Command::Doctor { .. } | Command::Shell(_) => Err(exit::Failure::usage("real time needs Linux")),
         Command::Tmix { command } => tmix::tmix(&command),
+        Command::Masque { command } => masque::masque(&command),
+        Command::Http3 { command } => masque::http3(&command),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-            Err(match word.as_str() {
-                "masque" | "http3" => exit::Failure::usage(format!(
-                    "`fullpipe {word}` is not in this version; there are: run, study, report, check, list, bench, tmix, shell, doctor, simulator"
-                )),
-                _ => {
-                    let known =
-                        ["run", "study", "report", "check", "list", "bench", "tmix", "shell", "doctor", "simulator"];
-                    let hint = fullpipe::scenario::schema::nearest(&word, known)
-                        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                    exit::Failure::usage(format!(
-                        "unknown command `{word}`{hint} (there are: {}; see `fullpipe --help`)",
-                        known.join(", ")
-                    ))
-                }
-            })
+            let known = [
+                "run",
+                "study",
+                "report",
+                "check",
+                "list",
+                "bench",
+                "tmix",
+                "shell",
+                "doctor",
+                "simulator",
+                "masque",
+                "http3",
+            ];
+            let hint = fullpipe::scenario::schema::nearest(&word, known)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            Err(exit::Failure::usage(format!(
+                "unknown command `{word}`{hint} (there are: {}; see `fullpipe --help`)",
+                known.join(", ")
+            )))
         }
     }
 }

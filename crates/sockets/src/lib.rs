@@ -6,6 +6,7 @@ mod connected;
 pub mod endpoint;
 mod environment;
 mod files;
+pub mod programs;
 pub mod tls;
 
 pub use environment::Tokio;

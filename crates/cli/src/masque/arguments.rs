@@ -1,0 +1,182 @@
+//! What the real programs take.
+
+use super::words;
+use clap::{Args, Subcommand};
+use fullpipe_masque::configuration::Mode;
+use fullpipe_masque::policy::Rule;
+use fullpipe_masque::queue::QueueLimit;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MasqueCommand {
+    /// Serve CONNECT-UDP over HTTP/3
+    Proxy(Box<ProxyArguments>),
+    /// A local UDP port that leads to a target behind a proxy
+    Connect(ConnectArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Http3Command {
+    /// Serve the files of a folder over HTTP/3
+    Serve(ServeArguments),
+    /// Get a URL over HTTP/3, directly or through a proxy
+    Get(Box<GetArguments>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyArguments {
+    /// Where to listen
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// Certificate chain
+    #[arg(long, value_name = "PEM")]
+    pub(crate) cert: PathBuf,
+    /// Private key
+    #[arg(long, value_name = "PEM")]
+    pub(crate) key: PathBuf,
+    /// The path of requests [default: https://IP:PORT/.well-known/masque/udp/{target_host}/{target_port}/]
+    #[arg(long, value_name = "URI_TEMPLATE")]
+    pub(crate) template: Option<String>,
+    /// Serve these targets although they are private, or denied by a wider rule
+    #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
+    pub(crate) allow: Vec<Rule>,
+    /// Do not serve these targets
+    #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
+    pub(crate) deny: Vec<Rule>,
+    /// Serve private, loopback and link-local targets
+    #[arg(long)]
+    pub(crate) allow_private: bool,
+    /// What clients have to send as `Proxy-Authorization: Bearer SECRET`
+    #[arg(long, value_name = "SECRET")]
+    pub(crate) token: Option<String>,
+    /// Connections at a time
+    #[arg(long, value_name = "N")]
+    pub(crate) max_connections: Option<u64>,
+    /// Tunnels at a time
+    #[arg(long, value_name = "N")]
+    pub(crate) max_requests: Option<u64>,
+    /// What may wait for one tunnel: 250kB, 100ms or none
+    #[arg(long, value_name = "BYTES|TIME|none", value_parser = words::queue_limit)]
+    pub(crate) queue_limit: Option<QueueLimit>,
+    /// Congestion control of the tunnel: newreno, cubic or bbr3
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
+    #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
+    pub(crate) tunnel_mtu: Option<u16>,
+    /// Close a tunnel that is silent for so long [default: 120s]
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Tell metrics for Prometheus here
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Log connections and tunnels too, not only what was refused
+    #[arg(long)]
+    pub(crate) verbose: bool,
+}
+
+/// Whom a client trusts.
+#[derive(Debug, Args)]
+pub(crate) struct Trusted {
+    /// Authorities, or the server's very certificate [default: the system's]
+    #[arg(long, value_name = "PEM")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Trust anybody
+    #[arg(long, conflicts_with = "ca")]
+    pub(crate) insecure: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectArguments {
+    /// The proxy
+    #[arg(long, value_name = "URI_TEMPLATE")]
+    pub(crate) template: String,
+    /// Whom to reach
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) target: String,
+    /// Where local programs send to
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// How payloads travel: datagram (lost ones stay lost) or stream
+    #[arg(long, default_value = "datagram", value_parser = words::mode)]
+    pub(crate) mode: Mode,
+    #[command(flatten)]
+    pub(crate) trusted: Trusted,
+    /// The name in the proxy's certificate [default: the template's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+    /// What the proxy wants to know
+    #[arg(long, value_name = "SECRET")]
+    pub(crate) token: Option<String>,
+    /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
+    #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
+    pub(crate) tunnel_mtu: Option<u16>,
+    /// Congestion control of the tunnel: newreno, cubic or bbr3
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Where to listen
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// Certificate chain
+    #[arg(long, value_name = "PEM")]
+    pub(crate) cert: PathBuf,
+    /// Private key
+    #[arg(long, value_name = "PEM")]
+    pub(crate) key: PathBuf,
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: PathBuf,
+    /// UDP payload of packets [default: 1280, and what the path is found to carry]
+    #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
+    pub(crate) mtu: Option<u16>,
+    /// Congestion control: newreno, cubic or bbr3
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArguments {
+    /// What to get
+    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) trusted: Trusted,
+    /// The name in the server's certificate [default: the URL's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+    /// Where the server is [default: where the URL says]
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) connect: Option<SocketAddr>,
+    /// Through this proxy
+    #[arg(long, value_name = "URI_TEMPLATE")]
+    pub(crate) via: Option<String>,
+    /// Authorities for the proxy's certificate [default: as for the server]
+    #[arg(long, value_name = "PEM", requires = "via")]
+    pub(crate) via_ca: Option<PathBuf>,
+    /// What the proxy wants to know
+    #[arg(long, value_name = "SECRET", requires = "via")]
+    pub(crate) token: Option<String>,
+    /// How payloads travel through the proxy: datagram or stream
+    #[arg(long, default_value = "datagram", value_parser = words::mode)]
+    pub(crate) mode: Mode,
+    /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
+    #[arg(long, value_name = "BYTES", value_parser = words::mtu, requires = "via")]
+    pub(crate) tunnel_mtu: Option<u16>,
+    /// UDP payload of packets to the server [default: 1280, or 1200 through a proxy, and what the path is found to carry]
+    #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
+    pub(crate) mtu: Option<u16>,
+    /// Store the body here [default: nowhere]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Congestion control: newreno, cubic or bbr3
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// Print what came as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

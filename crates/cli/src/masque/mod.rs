@@ -1,0 +1,153 @@
+//! The real programs: `masque proxy|connect` and `http3 serve|get`. Reads what the user gave; the work is done by
+//! `fullpipe_sockets::programs`.
+
+pub(crate) mod arguments;
+mod get;
+mod words;
+
+use crate::exit::Failure;
+use arguments::{ConnectArguments, Http3Command, MasqueCommand, ProxyArguments, ServeArguments, Trusted};
+use fullpipe_masque::configuration;
+use fullpipe_masque::log::{Event, Log};
+use fullpipe_masque::target::Target;
+use fullpipe_masque::template::Template;
+use fullpipe_sockets::programs;
+use fullpipe_sockets::tls::Trust;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// `fullpipe masque`.
+pub(crate) fn masque(command: &MasqueCommand) -> Result<(), Failure> {
+    match command {
+        MasqueCommand::Proxy(arguments) => proxy(arguments),
+        MasqueCommand::Connect(arguments) => connect(arguments),
+    }
+}
+
+/// `fullpipe http3`.
+pub(crate) fn http3(command: &Http3Command) -> Result<(), Failure> {
+    match command {
+        Http3Command::Serve(arguments) => serve(arguments),
+        Http3Command::Get(arguments) => get::get(arguments),
+    }
+}
+
+fn failure(failure: programs::Failure) -> Failure {
+    match failure {
+        programs::Failure::Usage(text) => Failure::usage(text),
+        programs::Failure::Run(text) => Failure::run(text),
+    }
+}
+
+/// The line by which scripts know that a server is ready.
+fn listening(address: SocketAddr) {
+    eprintln!("listening on {address}");
+}
+
+fn trust(trusted: &Trusted) -> Trust {
+    match (&trusted.ca, trusted.insecure) {
+        (_, true) => Trust::Anybody,
+        (Some(path), false) => Trust::Authorities(path.clone()),
+        (None, false) => Trust::System,
+    }
+}
+
+fn template(text: &str) -> Result<Template, Failure> {
+    Template::parse(text).map_err(|error| Failure::usage(format!("{text}: {error}")))
+}
+
+/// Lines on standard error; connections and tunnels that came and went in order only with `--verbose`.
+struct Lines {
+    verbose: bool,
+}
+
+impl Log for Lines {
+    fn event(&self, event: &Event<'_>) {
+        if self.verbose || matches!(event, Event::Refused { .. }) {
+            eprintln!("{event}");
+        }
+    }
+}
+
+fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
+    let template = match &arguments.template {
+        Some(text) => template(text)?,
+        None => {
+            template(&format!("https://{}/.well-known/masque/udp/{{target_host}}/{{target_port}}/", arguments.listen))?
+        }
+    };
+    template.check_readable().map_err(|error| Failure::usage(format!("{template}: {error}")))?;
+    let defaults = configuration::Proxy::new(template);
+    let mut settings = configuration::Proxy {
+        token: arguments.token.clone(),
+        max_connections: arguments.max_connections.unwrap_or(defaults.max_connections),
+        max_requests: arguments.max_requests.unwrap_or(defaults.max_requests),
+        idle_timeout: arguments.idle_timeout.unwrap_or(defaults.idle_timeout),
+        tunnel: words::tunnel(arguments.tunnel_mtu, arguments.congestion.as_deref(), defaults.tunnel.clone())?,
+        ..defaults
+    };
+    if let Some(limit) = arguments.queue_limit {
+        settings.tunnel.queue_limit = limit;
+    }
+    settings.tunnel.connection_idle = settings.tunnel.connection_idle.max(settings.idle_timeout);
+    settings.policy.allow.clone_from(&arguments.allow);
+    settings.policy.deny.clone_from(&arguments.deny);
+    settings.policy.allow_private = arguments.allow_private;
+    words::warn_of_mtu(settings.tunnel.mtu);
+    let options = programs::Proxy {
+        listen: arguments.listen,
+        certificate: arguments.cert.clone(),
+        key: arguments.key.clone(),
+        metrics: arguments.metrics,
+        settings,
+    };
+    let ready = |address, metrics: Option<SocketAddr>| {
+        if let Some(metrics) = metrics {
+            eprintln!("metrics on {metrics}");
+        }
+        listening(address);
+    };
+    programs::run(programs::proxy(options, Arc::new(Lines { verbose: arguments.verbose }), ready)).map_err(failure)
+}
+
+fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
+    let target =
+        Target::parse(&arguments.target).map_err(|error| Failure::usage(format!("{}: {error}", arguments.target)))?;
+    let defaults = configuration::Client::default();
+    let settings = configuration::Client {
+        mode: arguments.mode,
+        token: arguments.token.clone(),
+        tunnel: words::tunnel(arguments.tunnel_mtu, arguments.congestion.as_deref(), defaults.tunnel.clone())?,
+        ..defaults
+    };
+    words::warn_of_mtu(settings.tunnel.mtu);
+    let options = programs::Connect {
+        template: template(&arguments.template)?,
+        target,
+        listen: arguments.listen,
+        trust: trust(&arguments.trusted),
+        server_name: arguments.server_name.clone(),
+        settings,
+    };
+    let ready = |address, max_payload| {
+        eprintln!("payloads of up to {max_payload} bytes pass");
+        listening(address);
+    };
+    let refused =
+        Arc::new(|from: SocketAddr, reason: &str| eprintln!("event=tunnel-failed from={from} reason={reason:?}"));
+    programs::run(programs::connect(options, ready, refused)).map_err(failure)
+}
+
+fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
+    let options = programs::Serve {
+        listen: arguments.listen,
+        certificate: arguments.cert.clone(),
+        key: arguments.key.clone(),
+        root: arguments.root.clone(),
+        connection: words::tunnel(arguments.mtu, arguments.congestion.as_deref(), configuration::Tunnel::default())?,
+    };
+    let refused = |client: SocketAddr, status: u16, reason: &str| {
+        eprintln!("event=refused client={client} status={status} reason={reason:?}");
+    };
+    programs::run(programs::serve(options, listening, refused)).map_err(failure)
+}

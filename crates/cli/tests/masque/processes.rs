@@ -1,0 +1,71 @@
+//! Our programs as processes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+    command.args(arguments);
+    command
+}
+
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("masque-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into(), "127.0.0.1".into()]).expect("a certificate");
+    std::fs::write(folder.join("cert.pem"), made.cert.pem()).expect("a file");
+    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("a file");
+    folder
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
+}
+
+/// A server of ours in the background.
+pub(crate) struct Server {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    pub(crate) address: String,
+}
+
+impl Server {
+    /// Starts it and waits until it says where it listens.
+    pub(crate) fn start(arguments: &[&str]) -> Server {
+        let mut child = command(arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        let mut errors = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(errors.read_line(&mut line).expect("text") > 0, "{arguments:?} ended: {said}");
+            if let Some(address) = line.strip_prefix("listening on ") {
+                return Server { child, errors, address: address.trim().into() };
+            }
+            said.push_str(&line);
+        }
+    }
+
+    /// Asks it to end; returns what it said.
+    pub(crate) fn stop(mut self) -> String {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
+        let mut said = String::new();
+        self.errors.read_to_string(&mut said).expect("text");
+        let status = self.child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0), "{said}");
+        said
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // After a failure; one that has been stopped is gone.
+        let _ = self.child.kill();
+    }
+}
+
+pub(crate) fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

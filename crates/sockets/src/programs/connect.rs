@@ -1,0 +1,103 @@
+//! `masque connect`.
+
+use super::{Failure, asked_to_end, farewell, run_error};
+use crate::tls::Trust;
+use crate::{Tokio, endpoint, tls};
+use fullpipe_masque::client::{Client, Limits, forward};
+use fullpipe_masque::configuration;
+use fullpipe_masque::environment::Environment;
+use fullpipe_masque::metrics::Metrics;
+use fullpipe_masque::target::{Host, Target};
+use fullpipe_masque::template::Template;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What the user gave.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    /// The proxy.
+    pub template: Template,
+    /// Whom to reach.
+    pub target: Target,
+    /// Where local programs send to.
+    pub listen: SocketAddr,
+    /// Whom to trust.
+    pub trust: Trust,
+    /// The name that the proxy's certificate has to have, if not the template's.
+    pub server_name: Option<String>,
+    /// Everything else.
+    pub settings: configuration::Client,
+}
+
+/// The address of a host, the first that it has.
+pub(super) async fn address_of(target: &Target) -> Result<SocketAddr, Failure> {
+    let address = match &target.host {
+        Host::Address(address) => *address,
+        Host::Name(name) => {
+            let found = Tokio.resolve(name).await.map_err(run_error(&format!("{name} does not resolve")))?;
+            *found.first().ok_or_else(|| Failure::Run(format!("{name} has no address")))?
+        }
+    };
+    Ok(SocketAddr::new(address, target.port))
+}
+
+/// A connection to the proxy of a template.
+pub(super) async fn to_proxy(
+    template: &Template,
+    trust: &Trust,
+    server_name: Option<&str>,
+    settings: configuration::Client,
+    metrics: Arc<Metrics>,
+) -> Result<(noq::Endpoint, Client), Failure> {
+    let proxy = template.proxy().map_err(|error| Failure::Usage(error.to_string()))?;
+    let address = address_of(&proxy).await?;
+    let mut tls = tls::client(trust).map_err(|error| Failure::Usage(error.to_string()))?;
+    tls.transport_config(Arc::new(settings.transport()));
+    let endpoint = endpoint::client(&Tokio, address).map_err(run_error("no socket"))?;
+    let name = server_name.map_or_else(|| proxy.host.to_string(), String::from);
+    let connecting =
+        endpoint.connect_with(tls, address, &name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    let connection = connecting.await.map_err(|error| Failure::Run(format!("the proxy at {address}: {error}")))?;
+    let client = Client::new(Arc::new(Tokio), connection, template.clone(), settings, metrics)
+        .await
+        .map_err(|error| Failure::Run(error.to_string()))?;
+    Ok((endpoint, client))
+}
+
+/// Forwards until the process is asked to end. A tunnel is opened first, so that a refusal is known at once; then
+/// `ready` hears where the port is, and the largest payload that passes. `refused` hears of tunnels that fail later.
+///
+/// # Errors
+/// If the proxy is not to be had, refuses the target, or is lost.
+pub async fn connect(
+    options: Connect,
+    ready: impl FnOnce(SocketAddr, usize),
+    refused: Arc<dyn Fn(SocketAddr, &str) + Send + Sync>,
+) -> Result<(), Failure> {
+    let name = options.server_name.as_deref();
+    let (endpoint, client) =
+        to_proxy(&options.template, &options.trust, name, options.settings, Arc::default()).await?;
+    let tried = client.open(&options.target).await.map_err(|error| Failure::Run(error.to_string()))?;
+    let socket = Tokio.bind(options.listen).map_err(run_error("cannot listen"))?;
+    ready(socket.local_addr().map_err(run_error("cannot listen"))?, tried.max_payload());
+    drop(tried);
+    let forwarding = forward(Arc::new(Tokio), client, options.target, socket, Limits::default(), refused);
+    let mut task = tokio::spawn(forwarding);
+    let lost = {
+        let mut end = std::pin::pin!(asked_to_end());
+        std::future::poll_fn(|context| {
+            if end.as_mut().poll(context).is_ready() {
+                return std::task::Poll::Ready(None);
+            }
+            std::pin::Pin::new(&mut task).poll(context).map(Some)
+        })
+        .await
+    };
+    farewell(&endpoint).await;
+    task.abort();
+    match lost {
+        Some(Ok(Err(error))) => Err(Failure::Run(error.to_string())),
+        Some(Err(error)) => Err(Failure::Run(error.to_string())),
+        Some(Ok(Ok(()))) | None => Ok(()),
+    }
+}

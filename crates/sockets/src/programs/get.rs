@@ -1,0 +1,166 @@
+//! `http3 get`.
+
+use super::connect::{address_of, to_proxy};
+use super::{Failure, farewell, run_error};
+use crate::tls::Trust;
+use crate::{Tokio, endpoint, tls};
+use bytes::Bytes;
+use fullpipe_masque::client::{Client, TunnelSocket};
+use fullpipe_masque::configuration::{self, Tunnel};
+use fullpipe_masque::environment::Environment;
+use fullpipe_masque::http3;
+use fullpipe_masque::metrics::Metrics;
+use fullpipe_masque::target::Target;
+use fullpipe_masque::template::Template;
+use http::Uri;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a request reaches its server through a proxy.
+#[derive(Clone, Debug)]
+pub struct Via {
+    /// The proxy.
+    pub template: Template,
+    /// Whom to trust as the proxy.
+    pub trust: Trust,
+    /// The tunnel.
+    pub settings: configuration::Client,
+}
+
+/// What the user gave.
+#[derive(Clone, Debug)]
+pub struct Get {
+    /// What to get.
+    pub url: String,
+    /// Whom to trust as the server.
+    pub trust: Trust,
+    /// The name that the server's certificate has to have, if not the URL's.
+    pub server_name: Option<String>,
+    /// Where the server is, if not where the URL says.
+    pub connect: Option<SocketAddr>,
+    /// The proxy, if any.
+    pub via: Option<Via>,
+    /// The QUIC connection to the server.
+    pub connection: Tunnel,
+}
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Got {
+    /// The answer's status code.
+    pub status: u16,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// From the first packet to the server until its connection was established.
+    pub handshake: Duration,
+    /// From the first packet to the server until the whole body was there.
+    pub completion: Duration,
+    /// Packets of this side that were lost and whose contents were sent again.
+    pub lost: u64,
+    /// The tunnel, if there was one.
+    pub tunnel: Option<GotThrough>,
+}
+
+/// What the tunnel had to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GotThrough {
+    /// From the first packet to the proxy until the tunnel was open.
+    pub set_up: Duration,
+    /// The largest UDP payload that passed at the end.
+    pub max_payload: usize,
+    /// Payloads that did not fit.
+    pub dropped_too_large: u64,
+    /// Payloads that found a queue full.
+    pub dropped_queue: u64,
+    /// Packets of this side of the tunnel that were lost.
+    pub lost: u64,
+}
+
+fn target(uri: &Uri) -> Result<Target, Failure> {
+    let host = uri.host().filter(|_| uri.scheme_str() == Some("https"));
+    let host = host.ok_or_else(|| Failure::Usage(format!("{uri} is not a URL of https")))?;
+    Target::parse(&format!("{host}:{}", uri.port_u16().unwrap_or(443)))
+        .map_err(|error| Failure::Usage(format!("{uri}: {error}")))
+}
+
+/// Gets a URL and hands the body to `store` piece by piece.
+///
+/// # Errors
+/// If server or proxy are not to be had, or fail, or `store` does.
+pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Send) -> Result<Got, Failure> {
+    let uri: Uri = options.url.parse().map_err(|error| Failure::Usage(format!("{}: {error}", options.url)))?;
+    let named = target(&uri)?;
+    let target = match options.connect {
+        Some(address) => Target::new(&address.ip().to_string(), &address.port().to_string())
+            .map_err(|error| Failure::Usage(error.to_string()))?,
+        None => named.clone(),
+    };
+    let name = options.server_name.clone().unwrap_or_else(|| named.host.to_string());
+    let Some(via) = &options.via else {
+        let address = address_of(&target).await?;
+        let endpoint = endpoint::client(&Tokio, address).map_err(run_error("no socket"))?;
+        return fetch(&options, &uri, &endpoint, address, &name, store).await;
+    };
+    let metrics = Arc::<Metrics>::default();
+    let begin = Tokio.now();
+    let (outer, client) = to_proxy(&via.template, &via.trust, None, via.settings.clone(), Arc::clone(&metrics)).await?;
+    let tunnel = Arc::new(client.open(&target).await.map_err(|error| Failure::Run(error.to_string()))?);
+    let set_up = Tokio.now() - begin;
+    // The proxy knows where the server is; towards the QUIC stack any address will do.
+    let known = match &target.host {
+        fullpipe_masque::target::Host::Address(address) => *address,
+        fullpipe_masque::target::Host::Name(_) => IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    };
+    let peer = SocketAddr::new(known, target.port);
+    let local =
+        if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
+    let inner = endpoint::on_socket(&Tokio, Box::new(socket)).map_err(run_error("no endpoint"))?;
+    let mut got = fetch(&options, &uri, &inner, peer, &name, store).await?;
+    got.tunnel = Some(GotThrough {
+        set_up,
+        max_payload: tunnel.max_payload(),
+        dropped_too_large: metrics.dropped_too_large_total.get(),
+        dropped_queue: metrics.dropped_queue_total.get() + metrics.dropped_memory_total.get(),
+        lost: lost(client.connection()),
+    });
+    close(&client, &outer).await;
+    Ok(got)
+}
+
+async fn close(client: &Client, outer: &noq::Endpoint) {
+    client.close();
+    farewell(outer).await;
+}
+
+fn lost(connection: &noq::Connection) -> u64 {
+    connection.path_stats(noq::PathId::ZERO).map_or(0, |stats| stats.lost_packets)
+}
+
+async fn fetch(
+    options: &Get,
+    uri: &Uri,
+    endpoint: &noq::Endpoint,
+    address: SocketAddr,
+    name: &str,
+    store: impl FnMut(&Bytes) -> io::Result<()> + Send,
+) -> Result<Got, Failure> {
+    let mut tls = tls::client(&options.trust).map_err(|error| Failure::Usage(error.to_string()))?;
+    tls.transport_config(Arc::new(options.connection.transport(0)));
+    let begin = Tokio.now();
+    let connecting =
+        endpoint.connect_with(tls, address, name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    let connection = connecting.await.map_err(|error| Failure::Run(format!("the server at {address}: {error}")))?;
+    let handshake = Tokio.now() - begin;
+    let environment: Arc<dyn Environment> = Arc::new(Tokio);
+    let fetched = http3::get(&environment, connection.clone(), uri, store)
+        .await
+        .map_err(|error| Failure::Run(error.to_string()))?;
+    let completion = Tokio.now() - begin;
+    let lost = lost(&connection);
+    connection.close(fullpipe_masque::transport::code::NO_ERROR.into(), b"");
+    farewell(endpoint).await;
+    Ok(Got { status: fetched.status, bytes: fetched.bytes, handshake, completion, lost, tunnel: None })
+}

@@ -1,0 +1,110 @@
+//! What the commands `masque` and `http3` do, with what a user gave them already read.
+
+mod connect;
+mod get;
+mod metrics;
+mod proxy;
+mod serve;
+
+pub use connect::{Connect, connect};
+pub use get::{Get, Got, Via, get};
+pub use proxy::{Proxy, proxy};
+pub use serve::{Serve, serve};
+
+use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
+use std::fmt;
+use std::future::Future;
+#[cfg(unix)]
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+#[cfg(unix)]
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long peers may take to hear that an endpoint closes.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Why a program did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// What the user gave is wrong.
+    Usage(String),
+    /// The machine, the network or the peer would not.
+    Run(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Failure::Usage(text) | Failure::Run(text)) = self;
+        formatter.write_str(text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Runs a program in a tokio runtime.
+///
+/// # Errors
+/// The program's, or that there is no runtime to be had.
+pub fn run<T>(program: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Run(format!("no runtime: {error}")))?;
+    let result = runtime.block_on(program);
+    // A resolver that hangs does not keep the process.
+    runtime.shutdown_background();
+    result
+}
+
+/// The controls that the real stack has.
+const CONGESTION: [&str; 3] = ["bbr3", "cubic", "newreno"];
+
+/// A congestion control of the real stack by its name.
+///
+/// # Errors
+/// If the stack does not have it.
+pub fn congestion(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>, Failure> {
+    Ok(match name {
+        "newreno" => Arc::new(NewRenoConfig::default()),
+        "cubic" => Arc::new(CubicConfig::default()),
+        "bbr3" => Arc::new(Bbr3Config::default()),
+        _ => {
+            return Err(Failure::Usage(format!(
+                "the real QUIC stack does not run the congestion control {name:?}; it has {}",
+                CONGESTION.join(", ")
+            )));
+        }
+    })
+}
+
+/// Completes when the process is asked to end.
+#[cfg(unix)]
+async fn asked_to_end() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    poll_fn(|context| {
+        let asked = terminate.poll_recv(context).is_ready() || interrupt.poll_recv(context).is_ready();
+        if asked { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    Ok(())
+}
+
+/// Completes when the process is asked to end.
+#[cfg(not(unix))]
+async fn asked_to_end() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Tells all peers that this endpoint is gone, and gives the packets time to leave.
+async fn farewell(endpoint: &noq::Endpoint) {
+    endpoint.close(fullpipe_masque::transport::code::NO_ERROR.into(), b"");
+    let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
+}
+
+fn run_error(what: &str) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::Run(format!("{what}: {error}"))
+}
