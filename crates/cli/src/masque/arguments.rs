@@ -132,7 +132,7 @@ pub(crate) struct ServeArguments {
     /// The folder
     #[arg(long, value_name = "DIR")]
     pub(crate) root: PathBuf,
-    /// UDP payload of packets [default: 1280, and what the path is found to carry]
+    /// UDP payload of packets [default: 1200, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
     /// Congestion control: newreno, cubic or bbr3
@@ -167,7 +167,7 @@ pub(crate) struct GetArguments {
     /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu, requires = "via")]
     pub(crate) tunnel_mtu: Option<u16>,
-    /// UDP payload of packets to the server [default: 1280, or 1200 through a proxy, and what the path is found to carry]
+    /// UDP payload of packets to the server [default: 1200, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
     /// Store the body here [default: nowhere]

@@ -3,7 +3,7 @@
 use super::arguments::GetArguments;
 use super::{failure, template, trust, words};
 use crate::exit::Failure;
-use fullpipe_masque::configuration::{self, Mode, Mtu};
+use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_sockets::programs::{self, Got, Via};
 use fullpipe_sockets::tls::Trust;
 use serde_json::json;
@@ -11,9 +11,6 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
-
-/// UDP payload of the first packets within a tunnel: what every tunnel that carries QUIC carries.
-const INNER_MTU: u16 = 1200;
 
 pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let options = options(arguments)?;
@@ -46,16 +43,14 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
 }
 
 fn options(arguments: &GetArguments) -> Result<programs::Get, Failure> {
-    let connection = words::tunnel(arguments.mtu, arguments.congestion.as_deref(), configuration::Tunnel::default())?;
     let via = arguments.via.as_deref().map(|text| via(arguments, text)).transpose()?;
-    let mtu = if via.is_some() && arguments.mtu.is_none() { Mtu::Discover(INNER_MTU) } else { connection.mtu };
     Ok(programs::Get {
         url: arguments.url.clone(),
         trust: trust(&arguments.trusted),
         server_name: arguments.server_name.clone(),
         connect: arguments.connect,
         via,
-        connection: configuration::Tunnel { mtu, ..connection },
+        connection: words::end_to_end(arguments.mtu, arguments.congestion.as_deref())?,
     })
 }
 

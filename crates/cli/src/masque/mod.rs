@@ -102,10 +102,10 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         settings,
     };
     let ready = |address, metrics: Option<SocketAddr>| {
+        listening(address);
         if let Some(metrics) = metrics {
             eprintln!("metrics on {metrics}");
         }
-        listening(address);
     };
     programs::run(programs::proxy(options, Arc::new(Lines { verbose: arguments.verbose }), ready)).map_err(failure)
 }
@@ -130,8 +130,8 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         settings,
     };
     let ready = |address, max_payload| {
-        eprintln!("payloads of up to {max_payload} bytes pass");
         listening(address);
+        eprintln!("payloads of up to {max_payload} bytes pass");
     };
     let refused =
         Arc::new(|from: SocketAddr, reason: &str| eprintln!("event=tunnel-failed from={from} reason={reason:?}"));
@@ -144,7 +144,7 @@ fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
         certificate: arguments.cert.clone(),
         key: arguments.key.clone(),
         root: arguments.root.clone(),
-        connection: words::tunnel(arguments.mtu, arguments.congestion.as_deref(), configuration::Tunnel::default())?,
+        connection: words::end_to_end(arguments.mtu, arguments.congestion.as_deref())?,
     };
     let refused = |client: SocketAddr, status: u16, reason: &str| {
         eprintln!("event=refused client={client} status={status} reason={reason:?}");

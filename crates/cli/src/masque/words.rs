@@ -57,6 +57,12 @@ pub(super) fn tunnel(mtu: Option<u16>, congestion: Option<&str>, defaults: Tunne
     Ok(Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), congestion, ..defaults })
 }
 
+/// The settings of a connection between ends. It begins with packets that every path carries, be it a tunnel (RFC 9000
+/// section 14.1).
+pub(super) fn end_to_end(mtu: Option<u16>, congestion: Option<&str>) -> Result<Tunnel, Failure> {
+    tunnel(mtu, congestion, Tunnel { mtu: Mtu::Discover(MIN_MTU), ..Tunnel::default() })
+}
+
 /// Says what a small tunnel means.
 pub(super) fn warn_of_mtu(mtu: Mtu) {
     if mtu.initial() < MTU_FOR_INITIALS {

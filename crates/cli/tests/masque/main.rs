@@ -5,6 +5,7 @@ mod processes;
 use processes::*;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::io::{Read, Write};
 
 #[test]
 fn ten_megabytes_through_the_proxy_in_both_modes() {
@@ -19,7 +20,7 @@ fn ten_megabytes_through_the_proxy_in_both_modes() {
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
     let server = Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&root)]].concat());
     let proxy = Server::start(&[&["masque", "proxy"], &identity[..], &["--allow-private"]].concat());
-    let via = format!("https://{}/.well-known/masque/udp/{{target_host}}/{{target_port}}/", proxy.address);
+    let via = template(&proxy.address);
     let url = format!("https://{}/ten%20megabytes", server.address);
     for mode in [None, Some("datagram"), Some("stream")] {
         let out = folder.join("out");
@@ -50,7 +51,7 @@ fn private_targets_are_refused_unless_allowed() {
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
     let proxy = Server::start(&[&["masque", "proxy"], &identity[..]].concat());
-    let via = format!("https://{}/.well-known/masque/udp/{{target_host}}/{{target_port}}/", proxy.address);
+    let via = template(&proxy.address);
     let output = command(&["http3", "get", "https://127.0.0.1:9/", "--ca", text(&cert), "--via", &via])
         .output()
         .expect("it starts");
@@ -70,7 +71,7 @@ fn a_local_port_leads_to_the_target() {
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
     let proxy = Server::start(&[&["masque", "proxy"], &identity[..], &["--allow", "127.0.0.1"]].concat());
-    let via = format!("https://{}/.well-known/masque/udp/{{target_host}}/{{target_port}}/", proxy.address);
+    let via = template(&proxy.address);
     let target = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = target.local_addr().expect("it is bound").to_string();
     for mode in ["datagram", "stream"] {
@@ -106,4 +107,45 @@ fn a_local_port_leads_to_the_target() {
         port.stop();
     }
     proxy.stop();
+}
+
+/// What a proxy's metrics say of a counter.
+fn metric(address: &str, name: &str) -> u64 {
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let line = answer.lines().find_map(|line| line.strip_prefix(&format!("fullpipe_masque_{name} ")));
+    line.expect("the counter is there").parse().expect("a number")
+}
+
+/// Server and client look for larger packets by themselves, as QUIC stacks do. The tunnel's packets of 1280 bytes carry
+/// payloads of 1240: probes of the search from 1200 to 1452 bytes in halves, down to steps of 20, that fail are those of
+/// 1326, 1263 and 1247 bytes, three each.
+#[test]
+fn probes_that_the_tunnel_does_not_carry_are_dropped_and_counted() {
+    const PROBES: std::ops::RangeInclusive<u64> = 1..=9;
+    let folder = folder("probes");
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    let body = vec![7; 10_000_000];
+    std::fs::write(folder.join("body"), &body).expect("a file");
+    let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
+    let server = Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&folder)]].concat());
+    let narrow = ["--allow-private", "--tunnel-mtu", "1280", "--metrics", "127.0.0.1:0"];
+    let mut proxy = Server::start(&[&["masque", "proxy"], &identity[..], &narrow].concat());
+    let metrics = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
+    let (url, via) = (format!("https://{}/body", server.address), template(&proxy.address));
+    let arguments = ["http3", "get", &url, "--ca", text(&cert), "--via", &via, "--tunnel-mtu", "1280", "--json"];
+    let output = command(&arguments).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let got: Value = serde_json::from_slice(&output.stdout).expect("an object and nothing else");
+    let digest: String = Sha256::digest(&body).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!((&got["bytes"], &got["sha256"]), (&10_000_000.into(), &digest.into()));
+    assert_eq!(got["tunnel"]["max_payload_bytes"], 1240);
+    let (client, server_side) = (&got["tunnel"]["dropped_too_large"], metric(&metrics, "dropped_too_large_total"));
+    assert!(client.as_u64().is_some_and(|probes| PROBES.contains(&probes)), "{client}");
+    assert!(PROBES.contains(&server_side), "{server_side}");
+    proxy.stop();
+    server.stop();
 }

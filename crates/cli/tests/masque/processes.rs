@@ -24,6 +24,11 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the path is text")
 }
 
+/// The default template of a proxy at this address.
+pub(crate) fn template(address: &str) -> String {
+    format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/")
+}
+
 /// A server of ours in the background.
 pub(crate) struct Server {
     child: Child,
@@ -35,16 +40,25 @@ impl Server {
     /// Starts it and waits until it says where it listens.
     pub(crate) fn start(arguments: &[&str]) -> Server {
         let mut child = command(arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-        let mut errors = BufReader::new(child.stderr.take().expect("it is piped"));
+        let errors = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut server = Server { child, errors, address: String::new() };
         let mut said = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(errors.read_line(&mut line).expect("text") > 0, "{arguments:?} ended: {said}");
+        while server.address.is_empty() {
+            let line = server.line();
+            assert!(!line.is_empty(), "{arguments:?} ended: {said}");
             if let Some(address) = line.strip_prefix("listening on ") {
-                return Server { child, errors, address: address.trim().into() };
+                server.address = address.into();
             }
             said.push_str(&line);
         }
+        server
+    }
+
+    /// The next line that it says.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.errors.read_line(&mut line).expect("text");
+        line.trim_end().into()
     }
 
     /// Asks it to end; returns what it said.
@@ -63,6 +77,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         // After a failure; one that has been stopped is gone.
         let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -1,9 +1,9 @@
 //! `masque connect`.
 
-use super::{Failure, asked_to_end, farewell, run_error};
+use super::{Failure, Signals, farewell, run_error};
 use crate::tls::Trust;
 use crate::{Tokio, endpoint, tls};
-use fullpipe_masque::client::{Client, Limits, forward};
+use fullpipe_masque::client::{Client, Limits, Refused, forward};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::metrics::Metrics;
@@ -69,22 +69,19 @@ pub(super) async fn to_proxy(
 ///
 /// # Errors
 /// If the proxy is not to be had, refuses the target, or is lost.
-pub async fn connect(
-    options: Connect,
-    ready: impl FnOnce(SocketAddr, usize),
-    refused: Arc<dyn Fn(SocketAddr, &str) + Send + Sync>,
-) -> Result<(), Failure> {
+pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), refused: Refused) -> Result<(), Failure> {
     let name = options.server_name.as_deref();
     let (endpoint, client) =
         to_proxy(&options.template, &options.trust, name, options.settings, Arc::default()).await?;
     let tried = client.open(&options.target).await.map_err(|error| Failure::Run(error.to_string()))?;
     let socket = Tokio.bind(options.listen).map_err(run_error("cannot listen"))?;
+    let mut signals = Signals::new()?;
     ready(socket.local_addr().map_err(run_error("cannot listen"))?, tried.max_payload());
     drop(tried);
     let forwarding = forward(Arc::new(Tokio), client, options.target, socket, Limits::default(), refused);
     let mut task = tokio::spawn(forwarding);
     let lost = {
-        let mut end = std::pin::pin!(asked_to_end());
+        let mut end = std::pin::pin!(signals.asked_to_end());
         std::future::poll_fn(|context| {
             if end.as_mut().poll(context).is_ready() {
                 return std::task::Poll::Ready(None);

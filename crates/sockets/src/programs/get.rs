@@ -10,13 +10,13 @@ use fullpipe_masque::configuration::{self, Tunnel};
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::http3;
 use fullpipe_masque::metrics::Metrics;
-use fullpipe_masque::target::Target;
+use fullpipe_masque::target::{Host, Target};
 use fullpipe_masque::template::Template;
 use http::Uri;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a request reaches its server through a proxy.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub struct Got {
 }
 
 /// What the tunnel had to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GotThrough {
     /// From the first packet to the proxy until the tunnel was open.
     pub set_up: Duration,
@@ -106,33 +106,43 @@ pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Sen
     let metrics = Arc::<Metrics>::default();
     let begin = Tokio.now();
     let (outer, client) = to_proxy(&via.template, &via.trust, None, via.settings.clone(), Arc::clone(&metrics)).await?;
-    let tunnel = Arc::new(client.open(&target).await.map_err(|error| Failure::Run(error.to_string()))?);
+    let got = through(&options, &uri, &name, &client, &target, begin, store).await.map(|(got, tunnel)| {
+        let through = GotThrough {
+            dropped_too_large: metrics.dropped_too_large_total.get(),
+            dropped_queue: metrics.dropped_queue_total.get() + metrics.dropped_memory_total.get(),
+            lost: lost(client.connection()),
+            ..tunnel
+        };
+        Got { tunnel: Some(through), ..got }
+    });
+    client.close();
+    farewell(&outer).await;
+    got
+}
+
+/// Gets a URL through a tunnel of `client`; of the tunnel, tells what is known without counters.
+async fn through(
+    options: &Get,
+    uri: &Uri,
+    name: &str,
+    client: &Client,
+    target: &Target,
+    begin: Instant,
+    store: impl FnMut(&Bytes) -> io::Result<()> + Send,
+) -> Result<(Got, GotThrough), Failure> {
+    let tunnel = Arc::new(client.open(target).await.map_err(|error| Failure::Run(error.to_string()))?);
     let set_up = Tokio.now() - begin;
     // The proxy knows where the server is; towards the QUIC stack any address will do.
     let known = match &target.host {
-        fullpipe_masque::target::Host::Address(address) => *address,
-        fullpipe_masque::target::Host::Name(_) => IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+        Host::Address(address) => *address,
+        Host::Name(_) => IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     };
     let peer = SocketAddr::new(known, target.port);
-    let local =
-        if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
+    let local = if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
     let inner = endpoint::on_socket(&Tokio, Box::new(socket)).map_err(run_error("no endpoint"))?;
-    let mut got = fetch(&options, &uri, &inner, peer, &name, store).await?;
-    got.tunnel = Some(GotThrough {
-        set_up,
-        max_payload: tunnel.max_payload(),
-        dropped_too_large: metrics.dropped_too_large_total.get(),
-        dropped_queue: metrics.dropped_queue_total.get() + metrics.dropped_memory_total.get(),
-        lost: lost(client.connection()),
-    });
-    close(&client, &outer).await;
-    Ok(got)
-}
-
-async fn close(client: &Client, outer: &noq::Endpoint) {
-    client.close();
-    farewell(outer).await;
+    let got = fetch(options, uri, &inner, peer, name, store).await?;
+    Ok((got, GotThrough { set_up, max_payload: tunnel.max_payload(), ..GotThrough::default() }))
 }
 
 fn lost(connection: &noq::Connection) -> u64 {

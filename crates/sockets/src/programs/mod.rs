@@ -7,7 +7,7 @@ mod proxy;
 mod serve;
 
 pub use connect::{Connect, connect};
-pub use get::{Get, Got, Via, get};
+pub use get::{Get, Got, GotThrough, Via, get};
 pub use proxy::{Proxy, proxy};
 pub use serve::{Serve, serve};
 
@@ -79,24 +79,46 @@ pub fn congestion(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>
     })
 }
 
-/// Completes when the process is asked to end.
+/// The signals that ask the process to end, heard from the moment that this is made: whoever has read that a server is
+/// ready may send one at once.
 #[cfg(unix)]
-async fn asked_to_end() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    poll_fn(|context| {
-        let asked = terminate.poll_recv(context).is_ready() || interrupt.poll_recv(context).is_ready();
-        if asked { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    Ok(())
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
 }
 
-/// Completes when the process is asked to end.
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Signals, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).map_err(run_error("no signals"));
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// Completes when the process is asked to end.
+    async fn asked_to_end(&mut self) {
+        poll_fn(|context| {
+            let asked = self.terminate.poll_recv(context).is_ready() || self.interrupt.poll_recv(context).is_ready();
+            if asked { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+/// The signal that asks the process to end.
 #[cfg(not(unix))]
-async fn asked_to_end() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Result<Signals, Failure> {
+        Ok(Signals)
+    }
+
+    /// Completes when the process is asked to end, or never will be.
+    async fn asked_to_end(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 /// Tells all peers that this endpoint is gone, and gives the packets time to leave.

@@ -1,6 +1,6 @@
 //! `masque proxy`.
 
-use super::{Failure, asked_to_end, farewell, metrics, run_error};
+use super::{Failure, Signals, farewell, metrics, run_error};
 use crate::{Tokio, endpoint, tls};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
@@ -47,8 +47,9 @@ pub async fn proxy(
     };
     let serving = endpoint.clone();
     let task = tokio::spawn(async move { proxy.serve(serving).await });
+    let mut signals = Signals::new()?;
     ready(address, metrics_address);
-    asked_to_end().await.map_err(run_error("no signals"))?;
+    signals.asked_to_end().await;
     farewell(&endpoint).await;
     task.abort();
     Ok(())

@@ -1,6 +1,6 @@
 //! `http3 serve`.
 
-use super::{Failure, asked_to_end, farewell, run_error};
+use super::{Failure, Signals, farewell, run_error};
 use crate::{Directory, Tokio, endpoint, tls};
 use fullpipe_masque::configuration::Tunnel;
 use fullpipe_masque::http3::Server;
@@ -44,8 +44,9 @@ pub async fn serve(
     let server = Server::new(Arc::new(Tokio), Arc::new(content), refused);
     let serving = endpoint.clone();
     let task = tokio::spawn(async move { server.serve(serving).await });
+    let mut signals = Signals::new()?;
     ready(address);
-    asked_to_end().await.map_err(run_error("no signals"))?;
+    signals.asked_to_end().await;
     farewell(&endpoint).await;
     task.abort();
     Ok(())

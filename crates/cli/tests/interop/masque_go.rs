@@ -1,39 +1,21 @@
 //! Our proxy with masque-go's client, and our client with masque-go's proxy, in datagram mode (masque-go has no
-//! capsules). The Go toolchain builds both from the module proxy, at a pinned version.
+//! capsules).
 
-#[allow(dead_code, reason = "shared with other tests of the programs")]
-#[path = "masque/processes.rs"]
-mod processes;
+use crate::Ended;
+use crate::processes::*;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use processes::*;
-use std::process::{Child, Command, Stdio};
-
-/// The version that this was tried with.
-const MODULE: &str = "github.com/quic-go/masque-go/cmd";
-const VERSION: &str = "v0.4.0";
-
-/// A process of somebody else's, which ends with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Builds masque-go's two commands into a folder.
-fn build(folder: &std::path::Path) {
-    let packages = ["client", "proxy"].map(|name| format!("{MODULE}/{name}@{VERSION}"));
-    for package in packages {
-        let output = Command::new("go")
-            .args(["install", "-p", "2", &package])
-            .env("GOBIN", folder)
-            .env("GOFLAGS", "-mod=mod")
-            .output()
-            .expect("the Go toolchain, 1.25 or later, is needed");
-        assert!(output.status.success(), "{package}: {}", errors(&output));
-    }
+/// Builds masque-go's two commands, `client` and `proxy`, into a folder.
+fn build(folder: &Path) {
+    let output = Command::new("go")
+        .args(["build", "-p", "2", "-o"])
+        .arg(folder)
+        .arg("tool")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("masque-go"))
+        .output()
+        .expect("the Go toolchain, 1.25 or later, is needed");
+    assert!(output.status.success(), "{}", errors(&output));
 }
 
 #[test]
@@ -46,12 +28,12 @@ fn masque_go_and_we_understand_each_other() {
     let body: String = (0..1_000_000).map(|number| format!("{number:09}\n")).collect();
     std::fs::write(root.join("body"), &body).expect("a file");
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
+    // Their proxy serves a tunnel no more once a payload from the target did not fit, so the server tries no larger ones.
     let server =
         Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&root), "--mtu", "1200"]].concat());
     let url = format!("https://{}/body", server.address);
 
     let ours = Server::start(&[&["masque", "proxy"], &identity[..], &["--allow-private"]].concat());
-    let template = |address: &str| format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/");
     let output = Command::new(folder.join("client"))
         .args(["-t", &template(&ours.address), &url])
         .env("SSL_CERT_FILE", &cert)
@@ -66,13 +48,13 @@ fn masque_go_and_we_understand_each_other() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.local_addr().expect("it is bound").to_string()
     };
+    let via = template(&address);
     let theirs = Command::new(folder.join("proxy"))
-        .args(["-t", &template(&address), "-b", &address, "-c", text(&cert), "-k", text(&key)])
+        .args(["-t", &via, "-b", &address, "-c", text(&cert), "-k", text(&key)])
         .stderr(Stdio::null())
         .spawn()
         .expect("it was built");
     let _theirs = Ended(theirs);
-    let via = template(&address);
     let out = folder.join("out");
     let arguments = ["http3", "get", &url, "--ca", text(&cert), "--via", &via, "--out", text(&out), "--mtu", "1200"];
     let output = (0..20)

@@ -1,0 +1,20 @@
+//! The programs with those of others: masque-go's client and proxy, aioquic's HTTP/3 client and server. Both are fetched
+//! from their registries, at pinned versions.
+
+mod aioquic;
+mod masque_go;
+#[allow(dead_code, reason = "shared with other tests of the programs")]
+#[path = "../masque/processes.rs"]
+mod processes;
+
+use std::process::Child;
+
+/// A process of somebody else's, which ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
