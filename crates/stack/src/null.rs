@@ -14,8 +14,9 @@
 //! session identity 1, one cipher suite 4, compression 2, length of extensions 2; server name 9 and the name,
 //! supported groups 8, signature algorithms 22 (eight), supported versions 7, key share 42, key exchange modes 6, transport
 //! parameters 4 and theirs. Server's hello: 2 + 32 + 1 + 2 + 1 + 2, supported versions 6, key share 40. Server's flight:
-//! encrypted extensions 2 and transport parameters 4 and theirs; certificate 1 + 3 and 3 + 2 for each certificate, one;
-//! its proof 2 + 2 + 64 (Ed25519); Finished 32 (SHA-256). The three later messages' headers are counted, too.
+//! encrypted extensions 2, that the server's name was of use 4 (RFC 6066 section 3), and transport parameters 4 and theirs;
+//! certificate 1 + 3 and 3 + 2 for each certificate, one; its proof 2 + 2 + 64 (Ed25519); Finished 32 (SHA-256). The three
+//! later messages' headers are counted, too.
 
 use bytes::BytesMut;
 use noq_proto::crypto::{
@@ -42,7 +43,7 @@ mod message {
 const CLIENT_HELLO_BYTES: usize = 2 + 32 + 1 + 4 + 2 + 2 + 9 + 8 + 22 + 7 + 42 + 6 + 4;
 const SERVER_HELLO_BYTES: usize = 2 + 32 + 1 + 2 + 1 + 2 + 6 + 40;
 const SERVER_FLIGHT_BYTES: usize =
-    2 + 4 + MESSAGE_HEADER_BYTES + 1 + 3 + 3 + 2 + MESSAGE_HEADER_BYTES + 2 + 2 + 64 + MESSAGE_HEADER_BYTES + 32;
+    2 + 4 + 4 + MESSAGE_HEADER_BYTES + 1 + 3 + 3 + 2 + MESSAGE_HEADER_BYTES + 2 + 2 + 64 + MESSAGE_HEADER_BYTES + 32;
 const FINISHED_BYTES: usize = 32;
 
 /// Both ends' configuration.
