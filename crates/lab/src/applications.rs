@@ -55,6 +55,8 @@ pub(crate) fn pair(
             Box::new(Transfers::new(transfers))
         }
         Workload::Idle => Box::new(Idle),
+        // Its programs are the world's.
+        Workload::Tunnel => Box::new(Sink::new(closes)),
         Workload::OnOff(spec) => Box::new(OnOff::new(spec, over_stream, random("workload"))?),
         Workload::PoissonPackets(spec) => Box::new(PoissonPackets::new(spec, random("workload"))?),
         Workload::VideoCbr(spec) => Box::new(VideoCbr::new(spec, over_stream)?),

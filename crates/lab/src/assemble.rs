@@ -7,7 +7,7 @@ use crate::plugins::Plugins;
 use crate::probes::Sampler;
 use crate::settings;
 use crate::witness::Witness;
-use crate::world::{Flow, QuicMaker, TcpMaker, World};
+use crate::world::{Flow, QuicMaker, TcpMaker, TunnelMaker, World, ends};
 use crate::{Options, Prepared, RunError, Sabotage};
 use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network};
 use fullpipe_scenario::Scenario;
@@ -73,8 +73,9 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             ethernet.discipline.as_ref().map(|described| discipline(described, scenario, &name))
         }));
     }
-    for flow in &scenario.flows {
-        network.declare_conversation(flow.from, flow.to);
+    for flow in 0..scenario.flows.len() {
+        let (from, to) = ends(scenario, flow);
+        network.declare_conversation(from, to);
     }
     declare_real(scenario, &mut network);
     if let Some(capture) = &options.capture {
@@ -107,15 +108,16 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         return Err(RunError::BypassedNat { router: name(router), from: name(from), to: name(to) });
     }
     crate::processing::set(scenario, &mut network, |host| real_time && scenario.is_real(host));
-    let paths = scenario
-        .flows
-        .iter()
-        .flat_map(|flow| [links_between(&network, flow.from, flow.to), links_between(&network, flow.to, flow.from)]);
+    let paths = (0..scenario.flows.len()).flat_map(|flow| {
+        let (from, to) = ends(scenario, flow);
+        [links_between(&network, from, to), links_between(&network, to, from)]
+    });
     for (direction, path) in paths.collect::<Vec<_>>().into_iter().enumerate() {
         network.observer.add_flow(scenario.flows[direction / 2].ip, path);
     }
     network.observer.watch(plugins.observers);
-    let world = World::new(flows, applications, shared.clone(), lie_from);
+    let mut world = World::new(flows, applications, shared.clone(), lie_from);
+    world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
     Ok(Prepared { world, network, probes, scenario: shared })
 }
 
@@ -134,7 +136,7 @@ fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
 fn introduce(scenario: &Scenario, network: &mut Network<Witness>) {
     for (number, flow) in scenario.flows.iter().enumerate() {
         let acceptor = Endpoint { node: flow.to, port: flow.port };
-        network.directory.introduce(FlowId(2 * number as u32), flow.from, acceptor);
+        network.directory.introduce(FlowId(2 * number as u32), ends(scenario, number).0, acceptor);
     }
 }
 
@@ -168,8 +170,13 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
     for (index, described) in scenario.flows.iter().enumerate() {
         let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
+        let mut tunnel = None;
         let (tcp, quic, closes) = match &described.transport {
             Transport::Udp => (None, None, false),
+            Transport::Masque(settings) => {
+                tunnel = Some(Box::new(TunnelMaker::new(settings).map_err(refused)?));
+                (None, None, false)
+            }
             Transport::Quic(settings) => {
                 let maker = match plugins.control_of(shared, index) {
                     Some(control) => {
@@ -200,7 +207,9 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
         };
         applications.extend(pair);
         let start = Instant::ZERO.saturating_add(described.start);
-        flows.push(Flow { from: described.from, to: described.to, start, version: described.ip, tcp, quic });
+        let via = described.via.map(|tunnel| tunnel as u32);
+        let (from, to, version) = (described.from, described.to, described.ip);
+        flows.push(Flow { from, to, start, version, tcp, quic, tunnel, via });
     }
     Ok((flows, applications))
 }

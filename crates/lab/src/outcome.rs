@@ -3,7 +3,7 @@
 
 use crate::probes::Sampler;
 use crate::witness::Witness;
-use crate::world::World;
+use crate::world::{World, ends};
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
 use fullpipe_network::{Course, Endpoint, NatCounters, Network, wire};
@@ -28,7 +28,7 @@ pub struct FlowRow<'a> {
     pub source: &'a str,
     /// Where they go.
     pub destination: &'a str,
-    /// "tcp", "udp" or "quic".
+    /// "tcp", "udp", "quic" or "masque".
     pub protocol: &'static str,
     /// Congestion control, for TCP and QUIC.
     pub congestion: Option<&'a str>,
@@ -352,6 +352,7 @@ impl Outcome {
         let (protocol, congestion) = match &described.transport {
             Transport::Udp => ("udp", None),
             Transport::Quic(_) => ("quic", self.world.control(flow)),
+            Transport::Masque(_) => ("masque", self.world.control(flow)),
             Transport::Tcp(_) => {
                 ("tcp", sender.map_or_else(|| self.world.control(flow), |sender| sender.congestion.as_deref()))
             }
@@ -359,7 +360,8 @@ impl Outcome {
         if end == 1 && protocol == "udp" && counters.tx_packets == 0 {
             return None;
         }
-        let (from, to) = if end == 0 { (described.from, described.to) } else { (described.to, described.from) };
+        let (from, to) = ends(&self.scenario, flow);
+        let (from, to) = if end == 0 { (from, to) } else { (to, from) };
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
         let retransmitted_packets = match sender {
@@ -367,11 +369,15 @@ impl Outcome {
             None if protocol == "quic" => {
                 self.world.quic_statistics(conversation, end).map(|counts| counts.lost_packets)
             }
+            // Of the proxy's connection the program tells nothing.
+            None if protocol == "masque" => {
+                self.world.tunnel_report(flow).filter(|_| end == 0).map(|report| report.client_lost_packets)
+            }
             None => self.world.retransmitted_segments(conversation, end),
         };
         let with_ecn = match &described.transport {
             Transport::Tcp(tcp) => tcp.connection.ecn == Ecn::Active,
-            Transport::Quic(_) => true,
+            Transport::Quic(_) | Transport::Masque(_) => true,
             Transport::Udp => false,
         };
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
@@ -379,7 +385,7 @@ impl Outcome {
             Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),
             Workload::ConstantRate { count, .. } => count.is_none(),
             Workload::Transfers { .. } => false,
-            Workload::Idle | Workload::Tmix(_) => true,
+            Workload::Idle | Workload::Tunnel | Workload::Tmix(_) => true,
             Workload::OnOff(spec) => spec.count.is_none(),
             Workload::PoissonPackets(spec) => spec.count.is_none(),
             Workload::PoissonTransfers(spec) => spec.count.is_none(),
@@ -437,10 +443,48 @@ impl Outcome {
         self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
             [described.from, described.to].into_iter().enumerate().flat_map(move |(end, host)| {
                 let host = &self.scenario.nodes[host.index()].name;
-                let figures = self.world.application(flow, end).figures(self.ended);
+                let mut figures = self.world.application(flow, end).figures(self.ended);
+                figures.extend(self.quic_figures(flow, end));
                 figures.into_iter().map(move |figure| FigureRow { flow: &described.name, host, figure })
             })
         })
+    }
+
+    /// What the stack tells of one end (0: initiator) of a QUIC flow's connections, or of a tunnel.
+    fn quic_figures(&self, flow: usize, end: usize) -> Vec<Figure> {
+        let seconds = |time: Option<Duration>| time.map_or(f64::NAN, |time| time.as_secs_f64());
+        let named = |name, value| Figure { name, value };
+        match &self.scenario.flows[flow].transport {
+            Transport::Quic(_) => {
+                let statistics = self.world.quic_statistics_of_flow(flow, end);
+                let [sent, lost] = statistics.iter().fold([0, 0], |[sent, lost], connection| {
+                    [sent + connection.sent_packets, lost + connection.lost_packets]
+                });
+                // Each connection has its share, however many packets it had.
+                let means: Vec<f64> = statistics.iter().filter_map(|c| c.mean_rtt).map(Duration::as_secs_f64).collect();
+                let mean = if means.is_empty() { f64::NAN } else { means.iter().sum::<f64>() / means.len() as f64 };
+                vec![
+                    named("quic_packets_sent", sent as f64),
+                    named("quic_packets_lost", lost as f64),
+                    named("quic_mean_rtt_s", mean),
+                ]
+            }
+            Transport::Masque(_) => {
+                let Some(report) = self.world.tunnel_report(flow) else { return Vec::new() };
+                let side = if end == 0 { report.client } else { report.proxy };
+                let mut figures = vec![
+                    named("tunnel_mean_rtt_s", seconds(side.mean_rtt)),
+                    named("tunnel_dropped_too_large", side.dropped_too_large as f64),
+                    named("tunnel_dropped_queue", side.dropped_queue as f64),
+                    named("tunnel_peak_queue_bytes", side.peak_queued_bytes as f64),
+                ];
+                if end == 0 {
+                    figures.push(named("tunnel_requests_refused", side.refused as f64));
+                }
+                figures
+            }
+            Transport::Tcp(_) | Transport::Udp => Vec::new(),
+        }
     }
 
     /// Flows whose content matters.

@@ -28,6 +28,7 @@ enum Metric {
     Throughput,
     Drops,
     Marks,
+    ProxyQueue,
     /// A value that the congestion control itself names.
     Control,
 }
@@ -45,6 +46,7 @@ impl Metric {
             "queue_delay_s" => Metric::QueueDelay,
             "throughput_bps" => Metric::Throughput,
             "drops" => Metric::Drops,
+            "proxy_queue_bytes" => Metric::ProxyQueue,
             "marks" => Metric::Marks,
             control if control.starts_with(CONTROL) => Metric::Control,
             _ => return None,
@@ -213,6 +215,13 @@ impl Channel {
                 }
                 if self.metric == Metric::Marks {
                     return Some(counters.marked_packets as f64);
+                }
+                if let Some(tunnel) = world.tunnel_report(flow) {
+                    return match self.metric {
+                        Metric::SmoothedRtt => tunnel.smoothed_rtt.map(|rtt| rtt.as_secs_f64()),
+                        Metric::ProxyQueue => Some(tunnel.proxy.queued_bytes as f64),
+                        _ => None,
+                    };
                 }
                 let Some(connection) = world.connection(flow, 0) else {
                     let (seen, smoothed_rtt_s) = world.quic_inspection(flow, 0)?;

@@ -6,6 +6,7 @@
 //! several takes the shortest of their times.
 
 use crate::witness::Witness;
+use crate::world::ends;
 use fullpipe_network::{Attachment, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Link, Workload};
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 fn senders(workload: &Workload) -> [bool; 2] {
     match workload {
         Workload::VideoAbr(_) => [false, true],
-        Workload::RequestResponse(_) | Workload::Gaming(_) | Workload::Tmix(_) => [true, true],
+        Workload::RequestResponse(_) | Workload::Gaming(_) | Workload::Tmix(_) | Workload::Tunnel => [true, true],
         Workload::Voice(spec) => [true, spec.both_ways],
         Workload::Idle => [false, false],
         Workload::Bulk { .. }
@@ -39,10 +40,11 @@ fn packet_time(link: &Link) -> Duration {
 /// The longest processing time of each host that has one.
 fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, Duration> {
     let mut ways: Vec<(NodeId, NodeId)> = Vec::new();
-    for flow in &scenario.flows {
+    for (number, flow) in scenario.flows.iter().enumerate() {
         let [forward, back] = senders(&flow.workload);
-        ways.extend(forward.then_some((flow.from, flow.to)));
-        ways.extend(back.then_some((flow.to, flow.from)));
+        let (from, to) = ends(scenario, number);
+        ways.extend(forward.then_some((from, to)));
+        ways.extend(back.then_some((to, from)));
     }
     if let Some(fixed) = scenario.processing_jitter {
         let hosts: BTreeSet<NodeId> = ways.into_iter().map(|(from, _)| from).collect();

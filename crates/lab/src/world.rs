@@ -5,8 +5,10 @@
 //! scenario's n-th flow has the numbers 2n and 2n + 1.
 
 mod quic;
+mod tunnels;
 
 pub(crate) use quic::QuicMaker;
+pub(crate) use tunnels::{TunnelMaker, ends};
 
 use crate::plugins::ControlMaker;
 use crate::real_time::{Delivery, RealHosts};
@@ -161,6 +163,10 @@ pub(crate) struct Flow {
     pub(crate) tcp: Option<TcpMaker>,
     /// The same for QUIC.
     pub(crate) quic: Option<Box<QuicMaker>>,
+    /// What it is made with if it is a tunnel.
+    pub(crate) tunnel: Option<Box<TunnelMaker>>,
+    /// Number of the flow that is the tunnel which it goes through.
+    pub(crate) via: Option<u32>,
 }
 
 /// Everything but the applications themselves, which call into it.
@@ -170,6 +176,8 @@ struct Core {
     free_endpoints: Vec<u32>,
     /// Ends of QUIC connections.
     quic: quic::QuicEnds,
+    /// Tunnels, if there are any.
+    tunnels: Option<Box<tunnels::Tunnels>>,
     /// By number of the conversation.
     conversations: Vec<Conversation>,
     flows: Vec<Flow>,
@@ -222,6 +230,7 @@ impl World {
                 endpoints: Vec::with_capacity(2 * streams),
                 free_endpoints: Vec::new(),
                 quic: quic::QuicEnds::default(),
+                tunnels: None,
                 conversations,
                 flows,
                 opened,
@@ -324,10 +333,12 @@ impl World {
         self.core.conversations[conversation].number
     }
 
-    /// Name of a flow's congestion control, for TCP and QUIC.
+    /// Name of a flow's congestion control, for TCP, QUIC and tunnels.
     pub(crate) fn control(&self, flow: usize) -> Option<&str> {
-        let Flow { tcp, quic, .. } = &self.core.flows[flow];
-        tcp.as_ref().map(|tcp| &*tcp.control).or_else(|| quic.as_ref().map(|quic| &*quic.control))
+        let Flow { tcp, quic, tunnel, .. } = &self.core.flows[flow];
+        let of_quic = quic.as_ref().map(|quic| &*quic.control);
+        let of_tunnel = tunnel.as_ref().map(|tunnel| &*tunnel.control);
+        tcp.as_ref().map(|tcp| &*tcp.control).or(of_quic).or(of_tunnel)
     }
 
     /// What the application at one end of a flow (0: initiator) has achieved.
@@ -755,7 +766,7 @@ impl Hosts<Witness> for World {
                     return;
                 }
                 if !packet_payload.is_none() {
-                    return self.receive_datagram(network, handle);
+                    return self.receive_datagram(network, node, handle);
                 }
                 network.arena.release(handle);
                 let flow_index = self.core.conversations[flow.index() / 2].flow;
@@ -798,6 +809,9 @@ impl Hosts<Witness> for World {
             }
             return;
         }
+        if index >= tunnels::FIRST_TIMER {
+            return self.program_timer(network, index - tunnels::FIRST_TIMER);
+        }
         if index >= quic::FIRST_TIMER {
             return self.quic_timer(network, index - quic::FIRST_TIMER);
         }
@@ -815,6 +829,9 @@ impl Hosts<Witness> for World {
         let initiator = index.is_multiple_of(2);
         if initiator && !std::mem::replace(&mut self.started[index as usize / 2], true) {
             application.on_start(&mut io);
+            if self.core.tunnels.is_some() && self.start_tunnel(network, index / 2) {
+                return;
+            }
         } else {
             application.on_wake(&mut io);
         }

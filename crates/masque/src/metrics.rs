@@ -18,6 +18,11 @@ impl Counter {
         self.0.fetch_sub(count, Ordering::Relaxed);
     }
 
+    /// Makes it `number` if it is less.
+    pub fn raise(&self, number: u64) {
+        self.0.fetch_max(number, Ordering::Relaxed);
+    }
+
     /// The present number.
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -67,6 +72,7 @@ metrics! {
     datagrams_unknown_total "counter" "HTTP datagrams of no open request or of an unknown context.",
     errors_protocol_total "counter" "Streams and connections aborted because the peer broke a rule.",
     queued_bytes "gauge" "Bytes that wait in queues.",
+    queued_peak_bytes "gauge" "The most bytes that have waited in queues.",
 }
 
 #[cfg(test)]
@@ -82,6 +88,6 @@ mod tests {
         let text = metrics.render();
         assert!(text.contains("# TYPE fullpipe_masque_requests_total counter\nfullpipe_masque_requests_total 3\n"));
         assert!(text.contains("# TYPE fullpipe_masque_queued_bytes gauge\nfullpipe_masque_queued_bytes 5\n"));
-        assert_eq!(text.lines().count(), 17 * 3);
+        assert_eq!(text.lines().count(), 18 * 3);
     }
 }

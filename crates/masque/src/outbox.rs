@@ -60,6 +60,7 @@ impl Outbox {
     fn account(&self, before: u64, after: u64) {
         if after >= before {
             self.metrics.queued_bytes.add(after - before);
+            self.metrics.queued_peak_bytes.raise(self.metrics.queued_bytes.get());
         } else {
             self.metrics.queued_bytes.subtract(before - after);
         }

@@ -361,6 +361,8 @@ pub struct Flow {
     pub workload: Workload,
     /// Over what.
     pub transport: Transport,
+    /// Number of the flow that is the tunnel which this one goes through; its packets then begin at the tunnel's proxy.
+    pub via: Option<usize>,
     /// Port of the acceptor, which is at `to`.
     pub port: u16,
     /// Who plays the end at `from` in real time.
@@ -409,6 +411,8 @@ pub enum Workload {
     },
     /// Opens the connection and stays silent.
     Idle,
+    /// A tunnel, which sends what other flows hand to it.
+    Tunnel,
     /// Packets or writes at a rate during on periods.
     OnOff(Box<OnOffSpec>),
     /// Datagrams that come as a Poisson process.
@@ -493,6 +497,7 @@ impl Workload {
             Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
             Workload::Gaming(_) => 27_015,
             Workload::Idle => 7000,
+            Workload::Tunnel => 443,
         }
     }
 }
@@ -515,12 +520,14 @@ pub enum Transport {
     Tcp(std::sync::Arc<Tcp>),
     /// QUIC with these settings, played by a real stack.
     Quic(std::sync::Arc<Quic>),
+    /// A tunnel (CONNECT-UDP) with these settings, which other flows go through; real programs play client and proxy.
+    Masque(std::sync::Arc<Masque>),
 }
 
 impl Transport {
     /// Whether it carries streams.
     pub fn is_stream(&self) -> bool {
-        !matches!(self, Transport::Udp)
+        matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
 }
 
@@ -544,6 +551,41 @@ pub struct Quic {
     /// Silence after which the connection is over; zero: never.
     pub idle_timeout: Duration,
     /// Size of the server's certificate chain.
+    pub certificate_bytes: u64,
+}
+
+/// Settings of a tunnel (client and proxy).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Masque {
+    /// Whether payloads travel in capsules on streams and not in datagrams.
+    pub stream_mode: bool,
+    /// Name of the congestion control; `None`: there is none.
+    pub congestion: Option<String>,
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    pub hystart: bool,
+    /// Initial window in packets.
+    pub initial_window_packets: u64,
+    /// UDP payload of a full packet before the path is known to carry more.
+    pub initial_mtu_bytes: u16,
+    /// Largest UDP payload that the path is probed for; `None`: it is not probed.
+    pub largest_mtu_bytes: Option<u16>,
+    /// How much of one request may wait ahead of the QUIC stack; never in packets.
+    pub queue_limit: QueueLimit,
+    /// Whether what has waited longest is dropped, and not what arrives.
+    pub drop_oldest: bool,
+    /// Datagram mode: whether what came first goes first; else requests take turns.
+    pub in_order_of_arrival: bool,
+    /// Stream mode: whether capsules that wait together share a DATA frame.
+    pub coalesce: bool,
+    /// Datagram mode: bytes handed to the QUIC stack ahead of its congestion control.
+    pub datagram_buffer_bytes: u64,
+    /// Stream mode: bytes that the QUIC stack keeps until they are acknowledged.
+    pub send_buffer_bytes: u64,
+    /// What of a stream may be on its way or unread.
+    pub receive_buffer_bytes: u64,
+    /// Silence after which the tunnel, or a request in it, is over.
+    pub idle_timeout: Duration,
+    /// Size of the proxy's certificate chain.
     pub certificate_bytes: u64,
 }
 

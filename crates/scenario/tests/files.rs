@@ -24,7 +24,7 @@ fn good(text: &str) -> Loaded {
 fn tcp(flow: &Flow) -> &Tcp {
     match &flow.transport {
         Transport::Tcp(tcp) => tcp,
-        Transport::Udp | Transport::Quic(_) => panic!("{} is not a TCP flow", flow.name),
+        Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => panic!("{} is not a TCP flow", flow.name),
     }
 }
 

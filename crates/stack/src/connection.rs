@@ -17,7 +17,7 @@
 //! it comes up a nanosecond later, so that time goes on (its pacer rounds waiting times down).
 
 use crate::clock::{from_std, to_std};
-use crate::control::{Adapter, Inspection, Maker};
+use crate::control::{Adapter, Inspection, Maker, RoundTrips};
 use crate::entropy::Entropy;
 use crate::settings::Settings;
 use bytes::{Bytes, BytesMut};
@@ -66,6 +66,8 @@ pub struct Statistics {
     pub mtu_bytes: u16,
     /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,
+    /// Mean of the smoothed round-trip times at each acknowledged packet.
+    pub mean_rtt: Option<Duration>,
 }
 
 /// The stack's part of a connection.
@@ -77,6 +79,7 @@ struct Inner {
 /// One end.
 pub struct Connection {
     endpoint: Endpoint,
+    round_trips: RoundTrips,
     /// None at a server that nobody has asked yet.
     inner: Option<Box<Inner>>,
     client: bool,
@@ -155,7 +158,7 @@ impl Connection {
         let config = made.client(entropy);
         let (handle, connection) =
             endpoint.connect(to_std(now), config, remote, "server").map_err(|error| error.to_string())?;
-        let mut client = Connection::new(settings, endpoint, true, local, remote);
+        let mut client = Connection::new(settings, endpoint, made.round_trips, true, [local, remote]);
         client.inner = Some(Box::new(Inner { handle, connection }));
         client.now = now;
         Ok(client)
@@ -171,12 +174,19 @@ impl Connection {
         let made = settings.endpoint(control);
         let config = Arc::new(made.server(entropy));
         let endpoint = Endpoint::new(Arc::new(made.endpoint(entropy)), Some(config), true);
-        Connection::new(settings, endpoint, false, local, remote)
+        Connection::new(settings, endpoint, made.round_trips, false, [local, remote])
     }
 
-    fn new(settings: &Settings, endpoint: Endpoint, client: bool, local: SocketAddr, remote: SocketAddr) -> Connection {
+    fn new(
+        settings: &Settings,
+        endpoint: Endpoint,
+        round_trips: RoundTrips,
+        client: bool,
+        [local, remote]: [SocketAddr; 2],
+    ) -> Connection {
         Connection {
             endpoint,
+            round_trips,
             inner: None,
             client,
             path: FourTuple::new(remote, Some(local.ip())),
@@ -276,6 +286,7 @@ impl Connection {
             spurious_congestion_events: path.spurious_congestion_events,
             mtu_bytes: path.current_mtu,
             smoothed_rtt: crate::clock::duration(path.rtt),
+            mean_rtt: self.round_trips.mean(),
         }
     }
 
@@ -472,16 +483,22 @@ impl Stream for Connection {
     }
 
     fn write(&mut self, payload: Payload) -> u64 {
-        let taken = payload.len().min(self.writable_bytes());
-        if taken > 0 {
+        let mut written = 0;
+        // The stack may take at once what is written: then there is room for more, which no event would tell of later.
+        while written < payload.len() {
+            let taken = (payload.len() - written).min(self.writable_bytes());
+            if taken == 0 {
+                break;
+            }
             self.outgoing.waiting_bytes += taken;
-            self.outgoing.waiting.push_back(match payload {
+            self.outgoing.waiting.push_back(match &payload {
                 Payload::Length(_) => Payload::Length(taken),
-                Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..taken as usize)),
+                Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(written as usize..(written + taken) as usize)),
             });
+            written += taken;
             self.flush();
         }
-        taken
+        written
     }
 
     fn readable_bytes(&self) -> u64 {

@@ -70,16 +70,35 @@ pub struct Inspection {
     pub named: Vec<(&'static str, f64)>,
 }
 
+/// Round-trip times that connections have seen: the smoothed one at each acknowledged packet.
+#[derive(Clone, Debug, Default)]
+pub struct RoundTrips(Arc<Mutex<(u128, u64)>>);
+
+impl RoundTrips {
+    fn add(&self, smoothed: Duration) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum = (sum.0 + u128::from(smoothed.as_nanos()), sum.1 + 1);
+    }
+
+    /// Their mean; `None` before the first.
+    pub fn mean(&self) -> Option<Duration> {
+        let (sum, count) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (count > 0).then(|| Duration::from_nanos(u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX)))
+    }
+}
+
 /// Makes adapters for the stack.
 pub(crate) struct Factory {
     pub(crate) maker: Maker,
     /// Initial window in packets.
     pub(crate) initial_window: u64,
+    /// Where they note round-trip times.
+    pub(crate) round_trips: RoundTrips,
 }
 
 impl congestion::ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: std::time::Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        Box::new(Adapter::new((self.maker)(), u64::from(current_mtu), self.initial_window))
+        Box::new(Adapter::new((self.maker)(), u64::from(current_mtu), self.initial_window, self.round_trips.clone()))
     }
 }
 
@@ -124,6 +143,7 @@ struct Batch {
 #[derive(Debug)]
 struct Driver {
     controller: Box<dyn Controller>,
+    round_trips: RoundTrips,
     signals: Signals,
     control: Control,
     initial_window_bytes: u64,
@@ -144,12 +164,18 @@ struct Driver {
 }
 
 impl Adapter {
-    pub(crate) fn new(controller: Box<dyn Controller>, mtu_bytes: u64, initial_window: u64) -> Adapter {
+    pub(crate) fn new(
+        controller: Box<dyn Controller>,
+        mtu_bytes: u64,
+        initial_window: u64,
+        round_trips: RoundTrips,
+    ) -> Adapter {
         let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
         let signals = controller.signals();
         Adapter(Arc::new(Mutex::new(Driver {
             controller,
             signals,
+            round_trips,
             control: Control::new(mtu_bytes, initial_window_bytes),
             initial_window_bytes,
             rate: RateSampler::new(),
@@ -371,7 +397,9 @@ impl congestion::Controller for Adapter {
         let mut driver = self.driver();
         driver.now = from_std(now);
         let now = driver.now;
-        driver.on_ack(now, from_std(sent), bytes, pn, [duration(rtt.get()), duration(rtt.min())]);
+        let smoothed = duration(rtt.get());
+        driver.round_trips.add(smoothed);
+        driver.on_ack(now, from_std(sent), bytes, pn, [smoothed, duration(rtt.min())]);
     }
 
     fn on_end_acks(&mut self, now: std::time::Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
@@ -525,7 +553,7 @@ mod tests {
         fn new(needs: Signals) -> Play {
             let told = Arc::default();
             let scribe = Scribe { told: Arc::clone(&told), needs };
-            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10), told }
+            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RoundTrips::default()), told }
         }
 
         fn send(&mut self, now: u64, number: u64) {

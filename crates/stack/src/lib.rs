@@ -5,7 +5,7 @@
 //! random in it comes from a seed ([`Entropy`]), and packets are protected by nothing, in the sizes of TLS, so that the
 //! same seed gives the same bytes ([`Settings`]). Our congestion controls take the place of its own ([`Maker`],
 //! [`refusal`]). Asynchronous programs, with the stack's asynchronous form below them, run on a [`Host`], which is driven in
-//! the same way.
+//! the same way; [`tunnel`] has CONNECT-UDP's two programs.
 //!
 //! **What is not as in a real host.** The stack and its cryptography take no time. There is no send queue between the
 //! stack and the first link, and datagrams leave one by one, without segmentation offload.
@@ -21,9 +21,10 @@ mod executor;
 mod host;
 mod null;
 mod settings;
+pub mod tunnel;
 
 pub use connection::{Connection, Datagram, Statistics};
-pub use control::{Inspection, Maker, refusal};
+pub use control::{Inspection, Maker, RoundTrips, refusal};
 pub use entropy::Entropy;
 pub use environment::VirtualEnvironment;
 pub use host::{Addressed, Host, HostSettings, HostStatistics, VirtualRuntime};

@@ -1,7 +1,7 @@
 //! How an endpoint is configured, and the stack's own forms of it.
 
 use crate::clock::std_duration;
-use crate::control::{Factory, Maker};
+use crate::control::{Factory, Maker, RoundTrips};
 use crate::entropy::{Entropy, FixedDate};
 use crate::null::Null;
 use fullpipe_units::Duration;
@@ -44,9 +44,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    fn transport(&self, control: Maker) -> Arc<TransportConfig> {
+    fn transport(&self, control: Maker, round_trips: &RoundTrips) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
-        let factory = Factory { maker: control, initial_window: self.initial_window_packets };
+        let round_trips = round_trips.clone();
+        let factory = Factory { maker: control, initial_window: self.initial_window_packets, round_trips };
         config
             .initial_mtu(self.initial_mtu_bytes)
             .mtu_discovery_config(self.largest_mtu_bytes.map(|bytes| {
@@ -70,8 +71,10 @@ impl Settings {
     /// These settings for endpoints of asynchronous programs, with this congestion control.
     pub fn endpoint(&self, control: Maker) -> EndpointSettings {
         let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
+        let round_trips = RoundTrips::default();
         EndpointSettings {
-            transport: self.transport(control),
+            transport: self.transport(control, &round_trips),
+            round_trips,
             largest_payload_bytes: largest,
             certificate_bytes: self.certificate_bytes,
         }
@@ -83,6 +86,8 @@ impl Settings {
 pub struct EndpointSettings {
     /// The stack's own settings of connections.
     pub transport: Arc<TransportConfig>,
+    /// What connections tell of their round-trip times.
+    pub round_trips: RoundTrips,
     /// Largest UDP payload that it takes: at least 1200.
     pub largest_payload_bytes: u16,
     /// Bytes of the server's certificate.
@@ -115,6 +120,6 @@ impl EndpointSettings {
     }
 }
 
-fn variable(bytes: u64) -> VarInt {
+pub(crate) fn variable(bytes: u64) -> VarInt {
     VarInt::from_u64(bytes).unwrap_or(VarInt::MAX)
 }

@@ -47,8 +47,8 @@ pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
 pub use video_cbr::{VideoCbr, VideoCbrSpec};
 pub use voice::{TalkSpurts, Voice, VoiceSpec};
 
-/// The figures that applications of this crate tell; see [`Figure`].
-pub const FIGURE_NAMES: [&str; 39] = [
+/// The figures that applications of this crate tell, and then those of QUIC's ends and of tunnels; see [`Figure`].
+pub const FIGURE_NAMES: [&str; 47] = [
     "segments",
     "switches",
     "rebuffers",
@@ -88,6 +88,14 @@ pub const FIGURE_NAMES: [&str; 39] = [
     "mean_response_above_s",
     "median_response_above_s",
     "p95_response_above_s",
+    "quic_packets_sent",
+    "quic_packets_lost",
+    "quic_mean_rtt_s",
+    "tunnel_mean_rtt_s",
+    "tunnel_dropped_too_large",
+    "tunnel_dropped_queue",
+    "tunnel_peak_queue_bytes",
+    "tunnel_requests_refused",
 ];
 
 /// Largest payload of a UDP datagram over IPv4.

@@ -85,7 +85,7 @@ impl Gateway {
         let mut flows = BTreeMap::new();
         for (number, flow) in scenario.flows.iter().enumerate() {
             let protocol = match flow.transport {
-                Transport::Udp | Transport::Quic(_) => wire::UDP,
+                Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => wire::UDP,
                 Transport::Tcp(_) => wire::TCP,
             };
             // Of several flows that look alike from outside, the first has all.

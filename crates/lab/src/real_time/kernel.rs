@@ -146,7 +146,7 @@ impl KernelEnds {
             let flow = &scenario.flows[number];
             let congestion = match &flow.transport {
                 Transport::Tcp(tcp) => Some(kernel_name(&tcp.congestion).to_owned()),
-                Transport::Udp | Transport::Quic(_) => None,
+                Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => None,
             };
             let report = endpoint.finish();
             let digest = contents.map(|contents| locked(&contents).digest());

@@ -14,7 +14,7 @@ use fullpipe_network::{Content, Handle, Network, Packet};
 use fullpipe_scenario::description;
 use fullpipe_stack::{Connection, Datagram, Entropy, Inspection, Settings, Statistics};
 use fullpipe_transport::Stream;
-use fullpipe_units::{FlowId, NodeId};
+use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{OpenOptions, StreamId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -97,6 +97,8 @@ struct QuicEnd {
     peer: NodeId,
     version: IpVersion,
     timer: Slot,
+    /// Number of the tunnel's flow that its datagrams go by.
+    via: Option<u32>,
 }
 
 impl QuicEnd {
@@ -137,6 +139,13 @@ impl QuicEnds {
         self.ends.len() - self.free.len()
     }
 
+    /// A datagram has come to an end; says whether that lives.
+    pub(super) fn handle_datagram(&mut self, number: u32, now: Instant, datagram: Datagram) -> bool {
+        let Some(end) = self.get_mut(number) else { return false };
+        end.connection.handle_datagram(now, datagram);
+        true
+    }
+
     fn insert(&mut self, end: QuicEnd) -> u32 {
         let end = Some(Box::new(end));
         if let Some(place) = self.free.pop() {
@@ -164,6 +173,14 @@ impl World {
         self.core.quic.gone.get(&(conversation as u32, end)).copied()
     }
 
+    /// The same of all connections of a flow, in the order in which they were opened.
+    pub(crate) fn quic_statistics_of_flow(&self, flow: usize, end: usize) -> Vec<Statistics> {
+        let of_flow =
+            |(conversation, _): &(u32, usize)| self.core.conversations[*conversation as usize].flow as usize == flow;
+        let gone = self.core.quic.gone.iter().filter(|(place, _)| place.1 == end && of_flow(place));
+        gone.map(|(_, statistics)| *statistics).collect()
+    }
+
     /// The run is over: notes the statistics of the ends that live, which the stack tells only when it may change.
     pub(crate) fn note_statistics(&mut self) {
         let QuicEnds { ends, gone, .. } = &mut self.core.quic;
@@ -175,8 +192,12 @@ impl World {
     /// A datagram with bytes has come to a host.
     #[cold]
     #[inline(never)]
-    pub(super) fn receive_datagram(&mut self, network: &mut Network<Witness>, handle: Handle) {
+    pub(super) fn receive_datagram(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
         let packet = *network.arena.get(handle);
+        if self.core.tunnels.is_some() && self.receive_by_program(network, node, &packet) {
+            network.arena.release(handle);
+            return self.serve_programs(network);
+        }
         let payload = network.arena.payload(packet.payload).cloned();
         network.arena.release(handle);
         let Some(payload) = payload else { return };
@@ -188,9 +209,10 @@ impl World {
             let Some(acceptor) = self.core.accept_quic(network, packet.flow) else { return };
             number = acceptor;
         }
-        let now = network.now();
-        let Some(end) = self.core.quic.get_mut(number) else { return };
-        end.connection.handle_datagram(now, Datagram { payload, codepoint: packet.codepoint });
+        let datagram = Datagram { payload, codepoint: packet.codepoint };
+        if !self.core.quic.handle_datagram(number, network.now(), datagram) {
+            return;
+        }
         self.service_quic(network, number);
         self.service_touched(network);
     }
@@ -234,6 +256,9 @@ impl World {
             let timer = EventId::new(EventClass::Application, FIRST_TIMER + (number - FIRST));
             end.timer.arm(&mut network.calendar, timer, end.connection.next_timeout());
         }
+        if self.core.tunnels.is_some() {
+            self.serve_programs(network);
+        }
     }
 }
 
@@ -242,6 +267,13 @@ impl Core {
     fn quic_output(&mut self, network: &mut Network<Witness>, number: u32) -> bool {
         let now = network.now();
         let Some(end) = self.quic.get_mut(number) else { return false };
+        if let Some(tunnel) = end.via {
+            let conversation = end.place().0;
+            while let Some(datagram) = self.quic.get_mut(number).and_then(|end| end.connection.poll_transmit(now)) {
+                self.send_through(tunnel, conversation, datagram);
+            }
+            return self.quic.get(number).is_some_and(|end| end.connection.has_events());
+        }
         while let Some(Datagram { payload, codepoint }) = end.connection.poll_transmit(now) {
             let payload_bytes = payload.len() as u32;
             let ip_bytes = end.version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
@@ -257,6 +289,9 @@ impl Core {
         let Some(mut end) = self.quic.ends.get_mut(place as usize).and_then(Option::take) else { return };
         let (conversation, side) = end.place();
         self.conversations[conversation as usize].endpoints[side] = NONE;
+        if let Some(tunnel) = end.via {
+            self.close_request(tunnel, conversation);
+        }
         self.quic.gone.insert((conversation, side), end.connection.statistics());
         self.quic.free.push(place);
     }
@@ -288,7 +323,8 @@ impl Core {
         options: &OpenOptions,
     ) -> u32 {
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
-        let addresses = self.quic_addresses(network, conversation);
+        let mut addresses = self.quic_addresses(network, conversation);
+        addresses[1] = self.tunnelled_acceptor(addresses[1], conversation);
         let (_, seed) = self.draw(conversation, "initiator");
         let entropy = self.entropy(conversation, "initiator");
         let described = &self.flows[flow as usize];
@@ -305,6 +341,7 @@ impl Core {
             peer: described.to,
             version: described.version,
             timer: Slot::default(),
+            via: described.via,
         };
         if *options != OpenOptions::default() {
             self.options.insert(conversation as u32, *options);
@@ -333,9 +370,11 @@ impl Core {
             flow: flow.reverse(),
             application: 2 * described + 1,
             node: of_flow.to,
-            peer: of_flow.from,
+            // What came through a tunnel came from its proxy.
+            peer: of_flow.via.map_or(of_flow.from, |tunnel| self.flows[tunnel as usize].to),
             version: of_flow.version,
             timer: Slot::default(),
+            via: None,
         };
         let number = self.quic.insert(end);
         self.conversations[conversation].endpoints[1] = number;

@@ -2,7 +2,9 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{disciplines, identity, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic};
+use super::{
+    disciplines, identity, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic,
+};
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
 
@@ -52,6 +54,12 @@ pub(crate) static SCENARIO: Table = Table {
             Kind::Table(&quic::QUIC),
             "the defaults",
             "QUIC settings of all flows with `protocol = \"quic\"` that do not say otherwise.",
+        ),
+        Field::optional(
+            "masque",
+            Kind::Table(&masque::MASQUE),
+            "the defaults",
+            "Settings of all tunnels, flows with `protocol = \"masque\"`, that do not say otherwise.",
         ),
         Field::optional(
             "flow",

@@ -29,6 +29,7 @@ mod distributions;
 mod fields;
 mod identity;
 mod links;
+mod masque;
 mod measurement;
 mod nat;
 mod network;
@@ -45,7 +46,9 @@ mod traffic;
 mod workloads;
 
 pub use crate::pattern::matches;
-pub use probes::{METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_UDP_FLOWS};
+pub use probes::{
+    METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_TUNNELS, METRICS_OF_UDP_FLOWS,
+};
 pub use tcp::CONGESTION;
 
 use crate::description::Scenario;

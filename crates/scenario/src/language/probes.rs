@@ -32,6 +32,8 @@ pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
 ];
 /// Metrics that a UDP flow has.
 pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops", "marks"];
+/// Metrics that a tunnel has.
+pub const METRICS_OF_TUNNELS: &[&str] = &["srtt_s", "proxy_queue_bytes", "throughput_bps", "drops", "marks"];
 /// Metrics that a direction of a link has.
 pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
 /// Metrics that a shared segment has.
@@ -41,7 +43,8 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows)."),
     Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows)."),
     Choice::new("inflight_bytes", "bytes in flight (TCP and QUIC flows)."),
-    Choice::new("srtt_s", "smoothed round-trip time (TCP and QUIC flows)."),
+    Choice::new("srtt_s", "smoothed round-trip time (TCP and QUIC flows; tunnels: the client's, to the proxy)."),
+    Choice::new("proxy_queue_bytes", "payload that waits at the proxy ahead of its QUIC stack (tunnels)."),
     Choice::new("pacing_bps", "pacing rate (TCP and QUIC flows)."),
     Choice::new("delivery_bps", "newest delivery-rate sample (TCP and QUIC flows)."),
     Choice::new("queue_bytes", "bytes in the queue (links)."),
@@ -215,6 +218,7 @@ fn fits(
         Subject::Flow(flow) => match flows.list[*flow].transport {
             Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
             Transport::Quic(_) => (METRICS_OF_TCP_FLOWS, "a QUIC flow", (0, *flow)),
+            Transport::Masque(_) => (METRICS_OF_TUNNELS, "a tunnel", (0, *flow)),
             Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
         },
         Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),

@@ -7,7 +7,7 @@ use crate::description::Quic;
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, default_data};
 
 /// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
-const DATAGRAM: Kind = Kind::Size { min: 1200, max: 65_507 };
+pub(super) const DATAGRAM: Kind = Kind::Size { min: 1200, max: 65_507 };
 
 const fn field(key: &'static str, kind: Kind, default: &'static str, text: &'static str) -> Field {
     Field::optional(key, kind, default, text)

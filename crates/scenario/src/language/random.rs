@@ -106,7 +106,10 @@ impl Writer {
             Kind::Tables(table) => {
                 // A router translates once.
                 let count = if key == "nat" { 1 } else { 1 + self.random.below(3) };
-                let list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
+                let mut list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
+                if key == "flow" && self.topology == "star" && self.random.chance(0.3) {
+                    list.extend(self.tunnel());
+                }
                 format!("[{}]", list.join(", "))
             }
             Kind::List(element) => {
@@ -120,6 +123,16 @@ impl Writer {
                 self.value(key, kind)
             }
         }
+    }
+
+    /// A tunnel and a flow that goes through it.
+    fn tunnel(&mut self) -> [String; 2] {
+        let masque = self.table(&super::masque::MASQUE);
+        [
+            format!("{{ name = 'tunnel', from = 'host1', to = 'host2', workload = 'tunnel', masque = {masque} }}"),
+            "{ name = 'inner', from = 'host1', to = 'host3', protocol = 'quic', workload = 'idle', via = 'tunnel' }"
+                .into(),
+        ]
     }
 
     fn pairs(&mut self, table: &'static Table) -> Vec<String> {
@@ -159,6 +172,10 @@ impl Writer {
             // Settings of another transport than the flow's are refused.
             let quic = pairs.iter().any(|pair| pair == "protocol = 'quic'");
             if table.name == "flow" && (field.key == "quic" && !quic || field.key == "tcp" && quic) {
+                continue;
+            }
+            // Tunnels, and flows that name one, have to fit: see `tunnel`.
+            if table.name == "flow" && ["masque", "via"].contains(&field.key) {
                 continue;
             }
             if table.name == "nat" && field.key.ends_with("_port") && self.random.chance(0.5) {

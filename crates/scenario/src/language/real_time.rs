@@ -127,12 +127,18 @@ pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
             vec![format!("{other} = \"program\"")],
         );
     }
+    let tunnelled = flow.choice("protocol") == "masque" || flow.get("via").is_some();
+    for key in ["from_by", "to_by"].into_iter().filter(|key| tunnelled && by_program(key)) {
+        let message = "tunnels and what goes through them are played by the model alone in this version".to_string();
+        let expected = vec!["\"model\"".to_string()];
+        check.error(flow.place_of(key), &format!("{path}.{key}"), message, expected);
+    }
     let workload = flow.choice("workload");
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {
         let (message, expected) = if !PLAYED.contains(&workload) {
             let expected = PLAYED.iter().map(|name| format!("workload = \"{name}\"")).collect();
             (format!("a socket of the kernel does not play the workload {workload} in this version"), expected)
-        } else if flow.choice("protocol") == "quic" {
+        } else if ["quic", "masque"].contains(&flow.choice("protocol")) {
             let message = "the kernel does not speak QUIC".to_string();
             (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
         } else if tls {

@@ -11,7 +11,7 @@ use fullpipe_tcp::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 use fullpipe_transport::tls;
 use fullpipe_units::Duration;
 
-const CONTROLS: usize = ENTRIES.len() + LATER.len();
+pub(super) const CONTROLS: usize = ENTRIES.len() + LATER.len();
 
 /// The congestion controls that a file can name: those of the catalogue, and those that it knows for later.
 pub const CONGESTION: &[Choice] = &controls();

@@ -3,7 +3,7 @@
 use super::fields::MOST;
 use super::network::{Network, known};
 use super::reach::Reach;
-use super::{Check, quic, real_time, some_of, tcp, workloads};
+use super::{Check, masque, quic, real_time, some_of, tcp, workloads};
 use crate::description::{Flow, Transport};
 use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
@@ -40,9 +40,9 @@ pub(crate) static FLOW: Table = Table {
                 Choice::new("tcp", ""),
                 Choice::new("udp", ""),
                 Choice::new("quic", "played by a real stack, see `[quic]`."),
-                Choice::later("masque"),
+                Choice::new("masque", "a tunnel (CONNECT-UDP) between a client and a proxy, see `[masque]`."),
             ]),
-            "`\"tcp\"`, or `\"udp\"` where the workload needs it",
+            "`\"tcp\"`, or `\"udp\"` or `\"masque\"` where the workload needs it",
             "Over what.",
         ),
         Field::default(
@@ -57,11 +57,20 @@ pub(crate) static FLOW: Table = Table {
         Field::optional(
             "congestion",
             Kind::Choice(tcp::CONGESTION),
-            "as `tcp.congestion`, or `quic.congestion`",
-            "Congestion control: short for `tcp.congestion`, or `quic.congestion` with `protocol = \"quic\"`.",
+            "as `tcp.congestion`, `quic.congestion` or `masque.congestion`",
+            "Congestion control: short for `tcp.congestion`, or `quic.congestion` with `protocol = \"quic\"`, or \
+             `masque.congestion` with `protocol = \"masque\"`.",
         ),
         Field::optional("tcp", Kind::Table(&tcp::TCP), "as `[tcp]`", "TCP settings of this flow."),
         Field::optional("quic", Kind::Table(&quic::QUIC), "as `[quic]`", "QUIC settings of this flow."),
+        Field::optional("masque", Kind::Table(&masque::MASQUE), "as `[masque]`", "Settings of this tunnel."),
+        Field::optional(
+            "via",
+            Kind::Text,
+            "straight to the host of `to`",
+            "Name of a `[[flow]]` with `protocol = \"masque\"` from the same host: the tunnel that it goes through (QUIC flows). \
+             Its packets then begin at the proxy, where they are counted.",
+        ),
         Field::optional(
             "priority",
             Kind::Integer { min: 0, max: 63 },
@@ -79,8 +88,9 @@ pub(crate) static FLOW: Table = Table {
             "port",
             real_time::PORT,
             "by workload: 9; 5001 for transfers, 80 for requests and `video-abr`, 5004 for `video-cbr` and `voice`, 27015 for \
-             `gaming`, 7000 for `idle`",
-            "Port at which the host of `to` listens.",
+             `gaming`, 7000 for `idle`, 443 for `tunnel`",
+            "Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another \
+             connection through a tunnel, the next free one.",
         ),
         Field::default("from_by", real_time::PLAYER, "model", "Who plays the end at `from` in real time."),
         Field::default("to_by", real_time::PLAYER, "model", "Who plays the end at `to` in real time."),
@@ -99,18 +109,34 @@ pub(crate) static FLOW: Table = Table {
 
 /// Fills in the flows' names, transports' settings and write sizes. `settings` is the filled `[tcp]`.
 pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
-    let quic_settings = quic::common(root);
-    let mut over_quic = false;
+    let (quic_settings, masque_settings) = (quic::common(root), masque::common(root));
+    let (mut over_quic, mut over_masque) = (false, false);
     let Some(Data::Tables(flows)) = root.get_mut("flow").map(|value| &mut value.data) else { return };
     for (index, flow) in flows.iter_mut().enumerate() {
         flow.fill("name", Data::Text(format!("flow{}", index + 1)));
-        let protocol = if workloads::transports(flow.choice("workload")).tcp { "tcp" } else { "udp" };
+        let over = workloads::transports(flow.choice("workload"));
+        let protocol = if over.tcp {
+            "tcp"
+        } else if over.udp {
+            "udp"
+        } else {
+            "masque"
+        };
         flow.fill("protocol", Data::Choice(protocol));
         let protocol = flow.choice("protocol");
-        for (key, owner) in [("tcp", &["tcp"][..]), ("quic", &["quic"]), ("congestion", &["tcp", "quic"])] {
+        for (key, owner) in [
+            ("tcp", &["tcp"][..]),
+            ("quic", &["quic"]),
+            ("masque", &["masque"]),
+            ("via", &["quic"]),
+            ("congestion", &["tcp", "quic", "masque"]),
+        ] {
             if let Some(value) = flow.get(key).filter(|_| !owner.contains(&protocol)) {
                 let path = format!("flow.{index}.{key}");
-                let whose = owner.join("+").to_uppercase().replace('+', " and ");
+                let whose = owner.join(", ").to_uppercase();
+                let whose = whose
+                    .rsplit_once(", ")
+                    .map_or_else(|| whose.clone(), |(others, last)| format!("{others} and {last}"));
                 let message = format!("{path} belongs to {whose}, and this flow has protocol = \"{protocol}\"");
                 let expected = owner.iter().map(|owner| format!("protocol = \"{owner}\"")).collect();
                 check.error(value.place, &path, message, expected);
@@ -122,14 +148,20 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
                 over_quic = true;
                 fill_quic(flow, &quic_settings, index, check);
             }
+            "masque" => {
+                over_masque = true;
+                fill_masque(flow, &masque_settings, index, check);
+            }
             _ => {}
         }
     }
+    masque::check(&masque_settings, "masque", check);
     // What no flow uses is not written out.
-    if over_quic || root.get("quic").is_some() {
-        let place = root.place_of("quic");
-        let given = root.is_given("quic");
-        root.set("quic", Value { data: Data::Table(quic_settings), place, given });
+    for (key, used, settings) in [("quic", over_quic, quic_settings), ("masque", over_masque, masque_settings)] {
+        if used || root.get(key).is_some() {
+            let (place, given) = (root.place_of(key), root.is_given(key));
+            root.set(key, Value { data: Data::Table(settings), place, given });
+        }
     }
 }
 
@@ -160,6 +192,16 @@ fn fill_quic(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) 
     }
     let send_buffer = flow.get("quic").map_or(settings, Value::table).size("send_buffer");
     fit_writes(flow, "quic", send_buffer, index, check);
+}
+
+fn fill_masque(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
+    let Some(mut tree) = own_settings(flow, "masque", index, check) else { return };
+    masque::fill(&mut tree, Some(settings));
+    masque::check(&tree, &format!("flow.{index}.masque"), check);
+    if tree != *settings {
+        let place = tree.place;
+        flow.set("masque", Value { data: Data::Table(tree), place, given: false });
+    }
 }
 
 fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
@@ -218,6 +260,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     let programs = root.get("program").is_some_and(|programs| !programs.tables().is_empty());
     let common = Arc::new(tcp::settings(root.table("tcp")));
     let common_quic = Arc::new(quic::settings(&quic::common(root)));
+    let common_masque = Arc::new(masque::settings(&masque::common(root)));
+    let mut through = Vec::new();
     let mut trees: &mut [Tree] = &mut [];
     if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
         trees = list;
@@ -267,6 +311,10 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 Some(own) => Arc::new(quic::settings(own.table())),
                 None => Arc::clone(&common_quic),
             }),
+            "masque" => Transport::Masque(match tree.get("masque") {
+                Some(own) => Arc::new(masque::settings(own.table())),
+                None => Arc::clone(&common_masque),
+            }),
             _ => Transport::Tcp(match tree.get("tcp") {
                 Some(own) => Arc::new(tcp::settings(own.table())),
                 None => Arc::clone(&common),
@@ -288,13 +336,21 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
                 workload: workload.clone(),
                 transport: transport.clone(),
+                via: None,
                 port: real_time::port(tree, "port"),
                 from_by: real_time::player(tree, "from_by"),
                 to_by: real_time::player(tree, "to_by"),
             });
         }
-        flows.groups.push((name, first, flows.list.len()));
+        let end = flows.list.len();
+        if let Some(tunnel) = tree.get("via") {
+            let path = format!("{path}.via");
+            through.push(masque::Through { name: tunnel.text().to_string(), place: tunnel.place, path, first, end });
+        }
+        flows.groups.push((name, first, end));
     }
+    let names: Vec<&str> = network.nodes.iter().map(|node| node.name.as_str()).collect();
+    masque::find_tunnels(&through, &mut flows, &names, reach, check);
     check.errors.is_empty().then_some(flows)
 }
 
@@ -348,7 +404,8 @@ fn pairs(
             check.error(both, &path, message, vec!["another host".into()]);
             return None;
         }
-        if !reach.connected(*a, *b) {
+        // Through a tunnel it is the proxy that must be reached, and reach the other.
+        if tree.get("via").is_none() && !reach.connected(*a, *b) {
             let message = format!("there is no way from {} to {} (hosts forward nothing)", name(a), name(b));
             check.error(both, &path, message, vec!["two hosts that links and routers join".into()]);
             return None;

@@ -341,6 +341,11 @@ pub(super) const LIST: &[Variant] = &[
         ]],
     },
     Variant { name: "idle", text: "opens the connection and stays silent (TCP).", fields: &[] },
+    Variant {
+        name: "tunnel",
+        text: "carries what other flows send through it, which name it in `via` (MASQUE).",
+        fields: &[],
+    },
 ];
 
 static TRANSFER: Table = Table {
@@ -359,16 +364,19 @@ pub(super) struct Transports {
     pub(super) tcp: bool,
     pub(super) udp: bool,
     pub(super) quic: bool,
+    pub(super) masque: bool,
 }
 
 /// Over what the workload of this name can run.
 pub(super) fn transports(kind: &str) -> Transports {
+    const NONE: Transports = Transports { tcp: false, udp: false, quic: false, masque: false };
     match kind {
-        "constant-rate" | "on-off" | "video-cbr" => Transports { tcp: true, udp: true, quic: true },
-        "poisson-packets" | "gaming" | "voice" => Transports { tcp: false, udp: true, quic: false },
+        "constant-rate" | "on-off" | "video-cbr" => Transports { tcp: true, udp: true, quic: true, ..NONE },
+        "poisson-packets" | "gaming" | "voice" => Transports { udp: true, ..NONE },
         // A trace says of its connections what only TCP has: a segment size.
-        "tmix" => Transports { tcp: true, udp: false, quic: false },
-        _ => Transports { tcp: true, udp: false, quic: true },
+        "tmix" => Transports { tcp: true, ..NONE },
+        "tunnel" => Transports { masque: true, ..NONE },
+        _ => Transports { tcp: true, quic: true, ..NONE },
     }
 }
 
@@ -381,11 +389,16 @@ pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Wor
     let can = |over: Transports| match has {
         "udp" => over.udp,
         "quic" => over.quic,
+        "masque" => over.masque,
         _ => over.tcp,
     };
     if !can(over) {
         let at = if tree.is_given("workload") { "workload" } else { "protocol" };
-        let needed = if over.tcp { "TCP" } else { "UDP" };
+        let needed = match over {
+            Transports { tcp: true, .. } => "TCP",
+            Transports { masque: true, .. } => "MASQUE",
+            _ => "UDP",
+        };
         let message = format!("workload = \"{kind}\" needs {needed}, and {path} has protocol = \"{has}\"");
         let others = LIST.iter().map(|variant| variant.name).filter(|name| can(transports(name)));
         check.error(
@@ -405,6 +418,7 @@ pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Wor
         "constant-rate" => return constant_rate(tree, udp, path, check),
         "transfers" => return transfers(tree, path, check),
         "idle" => return Some(Workload::Idle),
+        "tunnel" => return Some(Workload::Tunnel),
         "on-off" => on_off(tree, path, check)?,
         "poisson-packets" => poisson_packets(tree, path, check)?,
         "poisson-transfers" => poisson_transfers(tree, path, check)?,
@@ -436,7 +450,7 @@ fn rule(workload: &Workload) -> Result<(), Invalid> {
         Workload::Gaming(spec) => spec.check(),
         Workload::Voice(spec) => spec.check(),
         Workload::Bulk { .. } | Workload::ConstantRate { .. } | Workload::Transfers { .. } | Workload::Idle => Ok(()),
-        Workload::Tmix(_) => Ok(()),
+        Workload::Tmix(_) | Workload::Tunnel => Ok(()),
     }
 }
 
