@@ -69,7 +69,9 @@ pub struct Tunnel {
     pub datagram_buffer: usize,
     /// Stream mode: bytes of all streams that the QUIC connection takes before they are acknowledged.
     pub stream_buffer: u64,
-    /// Bytes that the peer may send on one stream ahead of what was read; eight times as much on all.
+    /// Bytes that the peer may send on one stream ahead of what was read; eight times as much on all. The QUIC stack keeps
+    /// no more than 2048 frames of a stream that nobody has read, even without a gap between them, and ends the connection
+    /// beyond: with frames of 1 kB, a window of 2 MB is the most that a slow reader can have.
     pub receive_window: u32,
     /// A silent connection is over after this time.
     pub connection_idle: Duration,
@@ -89,7 +91,7 @@ impl Default for Tunnel {
             coalesce: true,
             datagram_buffer: 128 << 10,
             stream_buffer: 4 << 20,
-            receive_window: 4 << 20,
+            receive_window: 3 << 19,
             connection_idle: RECOMMENDED_IDLE + Duration::from_secs(30),
             keep_alive: None,
         }

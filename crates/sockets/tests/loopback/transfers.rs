@@ -1,7 +1,10 @@
 //! Bodies through the proxy arrive whole, in both modes.
 
 use crate::house::*;
-use fullpipe_masque::http3::Fetched;
+use fullpipe_masque::configuration::Tunnel;
+use fullpipe_masque::http3::{self, Fetched};
+use fullpipe_sockets::{Tokio, endpoint};
+use std::time::Duration;
 
 #[test]
 fn ten_megabytes_pass_in_both_modes() {
@@ -19,5 +22,28 @@ fn ten_megabytes_pass_in_both_modes() {
         // Every packet of both transfers passed; the server tries no packets above 1452 bytes.
         assert!(proxy.metrics.payloads_from_target_total.get() > 2 * 10_000_000 / 1452);
         assert!(proxy.metrics.bytes_from_target_total.get() > 20_000_000);
+    });
+}
+
+/// A reader that pauses has a whole window of packets waiting for it.
+#[test]
+fn a_reader_may_be_slow() {
+    run(async {
+        let certificate = certificate();
+        let server = serve(&certificate);
+        let endpoint = endpoint::client(&Tokio, server).unwrap();
+        let connection = connect(&certificate, &endpoint, server, Tunnel::default().transport(0)).await;
+        let (environment, uri) = (environment(), "https://localhost/10000000".parse().unwrap());
+        let mut bytes = 0;
+        let mut pauses = vec![8_000_000, 4_000_000, 2_000_000];
+        let fetched = http3::get(&environment, connection, &uri, |piece| {
+            bytes += piece.len();
+            if pauses.pop_if(|at| bytes > *at).is_some() {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            Ok(())
+        });
+        assert_eq!(fetched.await.unwrap(), Fetched { status: 200, bytes: 10_000_000 });
+        assert!(pauses.is_empty());
     });
 }
