@@ -3,6 +3,7 @@
 //! Each scenario runs in a process of its own, so that its peak memory is its own. A measurement repeats the run until
 //! a CPU second has passed, building the world excluded; the figure is the median of five measurements.
 
+mod masque;
 #[cfg(target_os = "linux")]
 pub(crate) mod relay;
 
@@ -15,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// The benchmarks of this version, in the order of the contract.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "tcp-1",
     "tcp-10",
     "tcp-100",
@@ -26,25 +27,32 @@ const NAMES: [&str; 11] = [
     "quic-real-1-100m",
     "masque-1-datagram",
     "masque-1-stream",
+    MASQUE,
     RELAY,
 ];
 
-/// The one that runs in real time.
+/// The one through the emulator, in real time.
 const RELAY: &str = "relay";
 
+/// The one of real programs on loopback.
+const MASQUE: &str = "masque-loopback";
+
+/// Whether a benchmark runs by the wall clock and has figures of its own.
+fn is_real(name: &str) -> bool {
+    [RELAY, MASQUE].contains(&name)
+}
+
 /// Those of the contract that are not in this version.
-const LATER: [&str; 7] = [
-    "quic-1",
-    "masque-loopback",
-    "lte-1",
-    "lte-50",
-    "lte-500",
-    "lte-real-time",
-    "quic-10k",
-];
+const LATER: [&str; 6] = ["quic-1", "lte-1", "lte-50", "lte-500", "lte-real-time", "quic-10k"];
 
 const MEASUREMENTS: usize = 5;
 const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
+
+/// The middle of an odd number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
 
 /// What a clock of this machine shows, in seconds.
 pub(crate) fn seconds_of(clock: ClockId) -> f64 {
@@ -58,7 +66,11 @@ fn cpu_seconds() -> f64 {
 
 /// Most memory that this process has held, in bytes; `None` where the system does not tell.
 fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    peak_rss_bytes_of("self")
+}
+
+fn peak_rss_bytes_of(process: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
@@ -85,7 +97,7 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
     for (index, name) in chosen.iter().enumerate() {
         let row = match measure_in_child(name) {
             // A machine without namespaces still has all the others; whoever asks for this one hears why not.
-            Err(failure) if *name == RELAY && names.is_empty() => {
+            Err(failure) if is_real(name) && names.is_empty() => {
                 eprintln!("{failure}");
                 continue;
             }
@@ -99,10 +111,11 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
     if json_wanted {
         println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
     } else {
-        let virtual_time = rows.iter().any(|row| row["name"] != RELAY);
+        let (real, simulated): (Vec<_>, Vec<_>) =
+            rows.iter().partition(|row| row["name"].as_str().is_some_and(is_real));
         let heading = "name             simulated_s     packets  packet_hops    cpu_s  Mpackets/cpu_s    Mhops/cpu_s  peak_rss_MB";
-        virtual_time.then(|| println!("{heading}"));
-        for row in rows.iter().filter(|row| row["name"] != RELAY) {
+        (!simulated.is_empty()).then(|| println!("{heading}"));
+        for row in simulated {
             let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
             println!(
                 "{:<16} {:>11.3} {:>11} {:>12} {:>8.4} {:>15.3} {:>14.2} {:>12.1}",
@@ -116,7 +129,7 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
                 number("peak_rss_bytes") / 1e6,
             );
         }
-        for row in rows.iter().filter(|row| row["name"] == RELAY) {
+        for row in real {
             println!("{}", describe(row));
         }
     }
@@ -127,6 +140,9 @@ fn describe(row: &Value) -> String {
     #[cfg(target_os = "linux")]
     if row["name"] == RELAY {
         return relay::describe(row);
+    }
+    if row["name"] == MASQUE {
+        return masque::describe(row);
     }
     format!(
         "{}: {:.2} million packets and {:.1} million packet-hops per CPU second",
@@ -152,6 +168,9 @@ fn measure_in_child(name: &str) -> Result<Value, Failure> {
 
 /// Measures one benchmark here and prints one JSON object.
 pub(crate) fn measure(name: &str) -> Result<(), Failure> {
+    if name == MASQUE {
+        return masque::measure().map(|row| println!("{row}"));
+    }
     if name == RELAY {
         #[cfg(target_os = "linux")]
         return relay::measure().map(|row| println!("{row}"));

@@ -5,6 +5,7 @@
 //! over a link of 10 ms; the rate at which a link of 100 Mbit/s, offered more, lets packets through for ten seconds; 100 000
 //! packets of 1500 bytes a second.
 
+use super::median;
 use crate::exit::Failure;
 use fullpipe::embedded;
 use fullpipe::lab::real_time::{self, HostNamespace, HostSettings, Lateness, RealTimeOptions};
@@ -25,11 +26,6 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 
 fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 const LEFT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
