@@ -290,7 +290,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
         "masque_go_goodputs_bps": theirs.as_ref().map(|_| &their_figures.goodputs_bps),
         "masque_go_cpu_seconds": theirs.as_ref().map(|_| their_figures.cpu_seconds),
         "masque_go_peak_rss_bytes": theirs.as_ref().and_then(Running::peak_rss_bytes),
-        "ratio": their_goodput.map(|theirs| goodput / theirs),
+        "ratio_to_masque_go": their_goodput.map(|theirs| goodput / theirs),
         "masque_go_missing": why_not,
     }))
 }
@@ -305,7 +305,7 @@ pub(super) fn describe(row: &Value) -> String {
         seconds("cpu_seconds"),
         megabits("direct_goodput_bps"),
     );
-    match row["ratio"].as_f64() {
+    match row["ratio_to_masque_go"].as_f64() {
         Some(ratio) => format!(
             "{ours}, {:.0} through masque-go's ({:.2} CPU seconds): {ratio:.2} times that",
             megabits("masque_go_goodput_bps"),
@@ -324,14 +324,14 @@ mod tests {
     fn the_row_is_told_with_and_without_masque_go() {
         let mut row = json!({
             "goodput_bps": 8e8, "cpu_seconds": 3.5, "direct_goodput_bps": 2e9, "masque_go_goodput_bps": 4e8,
-            "masque_go_cpu_seconds": 14.0, "ratio": 2.0,
+            "masque_go_cpu_seconds": 14.0, "ratio_to_masque_go": 2.0,
         });
         assert_eq!(
             describe(&row),
             "masque-loopback: 800 Mbit/s through our proxy (0.50 CPU seconds for 100 MB), 2000 without one, 400 through \
              masque-go's (2.00 CPU seconds): 2.00 times that"
         );
-        row["ratio"] = Value::Null;
+        row["ratio_to_masque_go"] = Value::Null;
         assert!(describe(&row).ends_with("2000 without one; masque-go's proxy was not measured"));
     }
 
