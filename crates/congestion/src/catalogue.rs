@@ -156,6 +156,8 @@ pub struct Options {
     pub linux_hystart: bool,
     /// Whether the transport paces; HyStart++ then leaves growth per acknowledgement unlimited.
     pub paced: bool,
+    /// Whether NewReno is QUIC's (RFC 9002), whose growth counts bytes, and not TCP's.
+    pub quic: bool,
     /// DCTCP sends its packets as ECT(1), for queues that treat L4S traffic apart (RFC 9331), instead of ECT(0).
     pub ect1: bool,
     /// Seed of the random choices that a control makes (BBR's phases and waits). Connections that shall not choose
@@ -205,6 +207,7 @@ impl std::error::Error for UnknownControl {}
 pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, UnknownControl> {
     let hystart = options.hystart.then(|| HyStart::new(options.paced));
     Ok(match name {
+        "newreno" if options.quic => Box::new(NewReno::new(hystart).of_quic()),
         "newreno" => Box::new(NewReno::new(hystart)),
         "linux-reno" => Box::new(LinuxReno::new(hystart.filter(|_| !options.linux_hystart))),
         "cubic" => {

@@ -5,12 +5,17 @@
 //! acknowledgements halves the growth: 1.5 instead of 2 per round trip in slow start, half a segment in congestion
 //! avoidance. A reduction sets the threshold to half of what is in flight, at least two segments.
 //!
-//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582. ns-3's `TcpNewReno` follows the same
+//! **QUIC's** NewReno ([`NewReno::of_quic`]) counts bytes: slow start adds what was acknowledged, congestion avoidance
+//! SMSS * acknowledged / window, so that delayed acknowledgements change nothing. A reduction halves the window, however
+//! much is in flight.
+//!
+//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to
+//! 7.3.3. ns-3's `TcpNewReno` follows the same
 //! rules. The sum of equation 3 is kept with 16 fractional bits, so that it loses nothing by rounding: with whole bytes
 //! (as ns-3 has it) a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448 per acknowledgement.
 //!
 //! The window also grows while it does not limit sending: RFC 5681 knows no such guard, and takes half of what is in
-//! flight, not half of the window, because of that. `linux-reno` has the guard.
+//! flight, not half of the window, because of that. `linux-reno` has the guard, and so has QUIC's (RFC 9002 section 7.8).
 
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
 use crate::hystart::{HyStart, Phase};
@@ -28,6 +33,7 @@ pub struct NewReno {
     /// Part of a byte that the window has earned, in units of 2^-16 bytes.
     fraction: u64,
     hystart: Option<HyStart>,
+    of_quic: bool,
     undo: Undo,
 }
 
@@ -35,6 +41,12 @@ impl NewReno {
     /// NewReno, with HyStart++ in the first slow start if given.
     pub fn new(hystart: Option<HyStart>) -> Self {
         NewReno { hystart, ..Default::default() }
+    }
+
+    /// The same as RFC 9002 has it.
+    #[must_use]
+    pub fn of_quic(self) -> Self {
+        NewReno { of_quic: true, ..self }
     }
 
     fn slow_start(&mut self, control: &mut Control, ack: &Ack) {
@@ -48,6 +60,7 @@ impl NewReno {
                 }
                 hystart.growth_bytes(phase, ack.cumulative_bytes, mss)
             }
+            _ if self.of_quic => ack.cumulative_bytes,
             // Equation 2.
             _ => ack.cumulative_bytes.min(mss),
         };
@@ -62,7 +75,7 @@ impl Controller for NewReno {
 
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
         // A duplicate acknowledgement does not count, whatever it selects.
-        if ack.in_recovery || ack.cumulative_bytes == 0 {
+        if ack.in_recovery || ack.cumulative_bytes == 0 || self.of_quic && !ack.cwnd_limited {
             return;
         }
         if control.cwnd_bytes < control.ssthresh_bytes {
@@ -71,7 +84,8 @@ impl Controller for NewReno {
         }
         // Equation 3.
         let mss = window::segment(control).min(MAX_SEGMENT);
-        let share = ((mss * mss) << FRACTION_BITS) / control.cwnd_bytes.max(1);
+        let counted = if self.of_quic { ack.cumulative_bytes.min(MAX_SEGMENT) } else { mss };
+        let share = ((mss * counted) << FRACTION_BITS) / control.cwnd_bytes.max(1);
         self.fraction += share;
         control.cwnd_bytes = control.cwnd_bytes.saturating_add(self.fraction >> FRACTION_BITS);
         self.fraction &= (1 << FRACTION_BITS) - 1;
@@ -79,7 +93,8 @@ impl Controller for NewReno {
 
     fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
         self.undo.on_congestion(control, congestion);
-        window::reduce(control, congestion, congestion.in_flight_bytes / 2);
+        let bytes = if self.of_quic { control.cwnd_bytes } else { congestion.in_flight_bytes };
+        window::reduce(control, congestion, bytes / 2);
         self.fraction = 0;
     }
 
@@ -90,7 +105,8 @@ impl Controller for NewReno {
     fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout) {
         self.undo.on_timeout(control, timeout);
         if !timeout.repeated {
-            control.ssthresh_bytes = (timeout.in_flight_bytes / 2).max(window::two_segments(control));
+            let bytes = if self.of_quic { control.cwnd_bytes } else { timeout.in_flight_bytes };
+            control.ssthresh_bytes = (bytes / 2).max(window::two_segments(control));
         }
         self.fraction = 0;
     }

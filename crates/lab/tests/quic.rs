@@ -266,3 +266,35 @@ fn an_outage_is_survived_or_ends_the_connection() {
     assert_eq!(ended.totals().live_endpoints, 0);
     assert!(ended.ended().saturating_since(fullpipe_units::Instant::ZERO) < Duration::from_secs(60));
 }
+
+/// RFC 9002 section 7.3.3: in congestion avoidance the window grows by one packet in each window of packets, whether each
+/// or every second is acknowledged (the stack acknowledges every second). With every n-th packet lost the window saws from W
+/// to W / 2, stays there for the round trip of the recovery, and grows back in W / 2 round trips: 3 / 8 W^2 + W / 2 = n
+/// packets between two losses. n = 1000 gives W = 51.0 and over time a mean of (1 * 25.5 + 25.5 * 38.2) / 26.5 = 37.8
+/// packets. (Counting acknowledgements, as TCP does, it would be 27.)
+#[test]
+fn newreno_is_that_of_quic() {
+    let outcome = outcome(
+        r#"
+        duration = "200s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "100Mbit/s", delay = "30ms", queue = "unlimited", framing = "0B", loss = { kind = "periodic", every = 1000 } }]
+        [quic]
+        largest_mtu = "1200B"
+        congestion = "newreno"
+        [[flow]]
+        name = "bulk"
+        from = "source"
+        to = "sink"
+        protocol = "quic"
+        [[probe]]
+        flow = "bulk"
+        metrics = ["cwnd_bytes"]
+        interval = "20ms"
+        "#,
+    );
+    let packets = mean(&outcome, "cwnd_bytes", 20.0) / 1200.0;
+    println!("{packets:.2} packets");
+    assert!((packets / 37.8 - 1.0).abs() < 0.05, "{packets}");
+}

@@ -77,9 +77,12 @@ fn seconds(outcome: &Outcome) -> f64 {
     figure(outcome, "download", "client", "exchange_mean_s")
 }
 
-/// The download through the tunnel, with these keys of `[masque]`.
+/// The download through the tunnel, with these keys of `[masque]`, or of what their path names.
 fn through(changes: &[(&str, &str)]) -> Outcome {
-    let paths: Vec<(String, &str)> = changes.iter().map(|(key, value)| (format!("masque.{key}"), *value)).collect();
+    let paths: Vec<(String, &str)> = changes
+        .iter()
+        .map(|(key, value)| (if key.contains('.') { key.to_string() } else { format!("masque.{key}") }, *value))
+        .collect();
     let overrides: Vec<(&str, &str)> = paths.iter().map(|(path, value)| (path.as_str(), *value)).collect();
     outcome_with(&format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}"), &overrides)
 }
@@ -125,7 +128,7 @@ fn the_same_seed_gives_the_same_run_in_both_modes() {
 /// tunnel was lost in its datagrams, or dropped by the proxy.
 #[test]
 fn what_a_datagram_tunnel_loses_is_found_lost_end_to_end_and_only_that() {
-    let outcome = through(&[]);
+    let outcome = through(&[("link.access.queue", "60kB")]);
     let sent = outcome.flow("download.reverse").expect("it").counters;
     assert_eq!(sent.lost_packets, 0);
     let lost = figure(&outcome, "download", "server", "quic_packets_lost");

@@ -42,7 +42,7 @@ pub(crate) struct QuicMaker {
 impl QuicMaker {
     /// Settings of a flow's connections, or why they cannot be made.
     pub(crate) fn new(described: &description::Quic) -> Result<QuicMaker, String> {
-        let options = catalogue::Options { hystart: described.hystart, paced: true, ..Default::default() };
+        let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
         accept(&*control)?;
         let settings = Settings {

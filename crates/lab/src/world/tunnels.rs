@@ -75,7 +75,7 @@ impl TunnelMaker {
 
 /// What makes a control of this name, or why the stack cannot drive it.
 fn maker(name: &str, hystart: bool) -> Result<Maker, String> {
-    let options = catalogue::Options { hystart, paced: true, ..Default::default() };
+    let options = catalogue::Options { hystart, paced: true, quic: true, ..Default::default() };
     let control = catalogue::create(name, &options).map_err(|unknown| unknown.to_string())?;
     if let Some(reason) = fullpipe_stack::refusal(&*control) {
         return Err(reason);

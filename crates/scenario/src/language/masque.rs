@@ -8,7 +8,7 @@ use super::reach::Reach;
 use super::tcp::{CONGESTION, CONTROLS};
 use super::traffic::Flows;
 use crate::description::{Masque, QueueLimit, Transport};
-use crate::schema::{Choice, Data, Field, Kind, Place, Table, Tree, default_data};
+use crate::schema::{Choice, Data, Field, Kind, Place, Table, Tree, Value, default_data};
 
 /// The controls, and none.
 static TUNNEL_CONGESTION: &[Choice] = &{
@@ -197,6 +197,11 @@ pub(crate) fn settings(tree: &Tree) -> Masque {
         idle_timeout: tree.duration("idle_timeout"),
         certificate_bytes: tree.size("certificates"),
     }
+}
+
+/// The tunnel that a `[[flow]]` names.
+pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
+    flow.get("via").filter(|name| !name.text().is_empty())
 }
 
 /// A `[[flow]]` that goes through a tunnel: the tunnel's name, where it stands, the path for errors, and its flows.

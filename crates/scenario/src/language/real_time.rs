@@ -127,7 +127,7 @@ pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
             vec![format!("{other} = \"program\"")],
         );
     }
-    let tunnelled = flow.choice("protocol") == "masque" || flow.get("via").is_some();
+    let tunnelled = flow.choice("protocol") == "masque" || super::masque::tunnel_of(flow).is_some();
     for key in ["from_by", "to_by"].into_iter().filter(|key| tunnelled && by_program(key)) {
         let message = "tunnels and what goes through them are played by the model alone in this version".to_string();
         let expected = vec!["\"model\"".to_string()];

@@ -67,7 +67,7 @@ pub(crate) static FLOW: Table = Table {
         Field::optional(
             "via",
             Kind::Text,
-            "straight to the host of `to`",
+            "`\"\"`: straight to the host of `to`",
             "Name of a `[[flow]]` with `protocol = \"masque\"` from the same host: the tunnel that it goes through (QUIC flows). \
              Its packets then begin at the proxy, where they are counted.",
         ),
@@ -343,7 +343,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             });
         }
         let end = flows.list.len();
-        if let Some(tunnel) = tree.get("via") {
+        if let Some(tunnel) = masque::tunnel_of(tree) {
             let path = format!("{path}.via");
             through.push(masque::Through { name: tunnel.text().to_string(), place: tunnel.place, path, first, end });
         }
@@ -405,7 +405,7 @@ fn pairs(
             return None;
         }
         // Through a tunnel it is the proxy that must be reached, and reach the other.
-        if tree.get("via").is_none() && !reach.connected(*a, *b) {
+        if masque::tunnel_of(tree).is_none() && !reach.connected(*a, *b) {
             let message = format!("there is no way from {} to {} (hosts forward nothing)", name(a), name(b));
             check.error(both, &path, message, vec!["two hosts that links and routers join".into()]);
             return None;
