@@ -274,7 +274,8 @@ impl Driver {
         if app_limited {
             self.rate.mark_app_limited(in_flight_bytes);
         }
-        if let Some(batch) = &mut self.batch {
+        // An acknowledgement of nothing that was told of leaves a batch before it as it was.
+        if let Some(batch) = self.batch.as_mut().filter(|batch| !batch.complete) {
             batch.complete = true;
             batch.app_limited = app_limited;
             // RFC 9002 section 5.1: a sample is that of the largest packet, if it is newly acknowledged.
@@ -450,7 +451,7 @@ impl congestion::Controller for Adapter {
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = driver.window_bytes();
         metrics.ssthresh = Some(driver.control.ssthresh_bytes).filter(|bytes| *bytes < u64::MAX);
-        metrics.pacing_rate = positive(driver.control.pacing_bps / 8);
+        metrics.pacing_rate = positive(driver.control.pacing_bps.div_ceil(8));
         metrics.send_quantum = positive(driver.control.send_quantum_bytes);
         metrics.bandwidth_estimate = positive(driver.delivery_rate_bps);
         metrics
@@ -687,6 +688,18 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledgement_of_acknowledgements_alone_changes_no_batch() {
+        let mut play = Play::new(Signals::default());
+        play.send(0, 0);
+        play.ack(20, &[(0, 0)], 0);
+        // Nobody has asked for the window since; packet 0 is still the largest.
+        play.adapter.driver().on_end_acks(at(50), 0, true, Some(0));
+        play.adapter.window();
+        let [_, ack] = &play.told()[..] else { panic!("the round-trip time and the acknowledgement") };
+        assert_eq!(ack, "ack 1000 lost 0 flight 1000 to 0 rtt 20 round 1 recovery false limited true");
+    }
+
+    #[test]
     fn a_constant_stream_gives_its_rate() {
         // 1000 bytes each millisecond are 8 Mbit/s; the round trip takes 20 ms.
         let mut play = Play::new(Signals::default());
@@ -707,11 +720,11 @@ mod tests {
         assert_eq!((metrics.pacing_rate, metrics.send_quantum, metrics.ssthresh), (None, None, None));
         {
             let mut driver = play.adapter.driver();
-            (driver.control.pacing_bps, driver.control.send_quantum_bytes) = (8_000_000, 3_000);
+            (driver.control.pacing_bps, driver.control.send_quantum_bytes) = (8_000_001, 3_000);
             driver.control.ssthresh_bytes = 7_000;
         }
         let metrics = play.adapter.metrics();
-        assert_eq!((metrics.pacing_rate, metrics.send_quantum), (Some(1_000_000), Some(3_000)));
+        assert_eq!((metrics.pacing_rate, metrics.send_quantum), (Some(1_000_001), Some(3_000)));
         assert_eq!(metrics.ssthresh, Some(7_000));
         play.adapter.on_mtu_update(1_452);
         assert_eq!(play.adapter.driver().control.mss_bytes, 1_452);

@@ -29,6 +29,11 @@ impl Entropy {
         Stream::new(self.seed, &self.name, purpose)
     }
 
+    /// A stream that all endpoints of the run have.
+    pub(crate) fn of_the_run(&self, purpose: &str) -> Stream {
+        Stream::new(self.seed, "all endpoints", purpose)
+    }
+
     /// The key of this endpoint's tokens.
     pub(crate) fn token_key(&self) -> Arc<TokenKey> {
         Arc::new(TokenKey(self.stream("tokens").bits()))

@@ -4,9 +4,36 @@ use crate::clock::std_duration;
 use crate::control::{Factory, Maker, RoundTrips};
 use crate::entropy::{Entropy, FixedDate};
 use crate::null::Null;
+use crate::tls;
 use fullpipe_units::Duration;
 use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::sync::Arc;
+
+/// The largest certificate without cryptography: the length of a message has three bytes, and more stands in it.
+const MOST_CERTIFICATE_BYTES: u64 = 16_000_000;
+
+/// What protects packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cryptography {
+    /// Nothing, in the sizes of TLS 1.3.
+    #[default]
+    Null,
+    /// TLS 1.3, with all that is random in it from the run's seed.
+    Tls,
+}
+
+impl Cryptography {
+    /// Why there is no certificate of this size, as a sentence; `None`: there is one.
+    pub fn refusal(self, certificate_bytes: u64) -> Option<String> {
+        let possible = match self {
+            Cryptography::Null => 0..=MOST_CERTIFICATE_BYTES,
+            Cryptography::Tls => tls::CERTIFICATE_BYTES,
+        };
+        let (least, most) = (possible.start(), possible.end());
+        (!possible.contains(&certificate_bytes))
+            .then(|| format!("a certificate of {certificate_bytes} bytes is none: {least} to {most} can be had"))
+    }
+}
 
 /// Settings of one connection's end.
 #[derive(Clone, Debug)]
@@ -23,8 +50,10 @@ pub struct Settings {
     pub receive_buffer_bytes: u64,
     /// The connection is given up after so long without a sign of the peer; zero: never.
     pub idle_timeout: Duration,
-    /// Bytes of the server's certificate.
+    /// Bytes of the server's certificate: up to 16 million, or, with TLS, 400 to 60 000. Beyond that the nearest size is taken.
     pub certificate_bytes: u64,
+    /// What protects packets; both ends need the same.
+    pub cryptography: Cryptography,
 }
 
 impl Default for Settings {
@@ -39,6 +68,7 @@ impl Default for Settings {
             receive_buffer_bytes: 8 << 20,
             idle_timeout: Duration::from_secs(30),
             certificate_bytes: 3000,
+            cryptography: Cryptography::Null,
         }
     }
 }
@@ -77,6 +107,7 @@ impl Settings {
             round_trips,
             largest_payload_bytes: largest,
             certificate_bytes: self.certificate_bytes,
+            cryptography: self.cryptography,
         }
     }
 }
@@ -90,13 +121,15 @@ pub struct EndpointSettings {
     pub round_trips: RoundTrips,
     /// Largest UDP payload that it takes: at least 1200.
     pub largest_payload_bytes: u16,
-    /// Bytes of the server's certificate.
+    /// Bytes of the server's certificate: up to 16 million, or, with TLS, 400 to 60 000. Beyond that the nearest size is taken.
     pub certificate_bytes: u64,
+    /// What protects packets; both ends need the same.
+    pub cryptography: Cryptography,
 }
 
 impl EndpointSettings {
     fn null(&self) -> Arc<Null> {
-        Arc::new(Null { certificate_bytes: usize::try_from(self.certificate_bytes).unwrap_or(usize::MAX) })
+        Arc::new(Null { certificate_bytes: self.certificate_bytes.min(MOST_CERTIFICATE_BYTES) as usize })
     }
 
     /// What both kinds of endpoints have.
@@ -108,13 +141,20 @@ impl EndpointSettings {
     }
 
     pub(crate) fn client(&self, entropy: &Entropy) -> ClientConfig {
-        let mut config = ClientConfig::new(self.null());
+        let mut config = ClientConfig::new(match self.cryptography {
+            Cryptography::Null => self.null(),
+            Cryptography::Tls => Arc::new(tls::Client::new(entropy)),
+        });
         config.transport_config(Arc::clone(&self.transport)).initial_dst_cid_provider(entropy.first_identifiers());
         config
     }
 
     pub(crate) fn server(&self, entropy: &Entropy) -> ServerConfig {
-        let mut config = ServerConfig::new(self.null(), entropy.token_key());
+        let cryptography: Arc<dyn noq_proto::crypto::ServerConfig> = match self.cryptography {
+            Cryptography::Null => self.null(),
+            Cryptography::Tls => Arc::new(tls::Server::new(entropy, self.certificate_bytes)),
+        };
+        let mut config = ServerConfig::new(cryptography, entropy.token_key());
         config.transport_config(Arc::clone(&self.transport)).time_source(Arc::new(FixedDate));
         config
     }

@@ -1,7 +1,7 @@
 //! CONNECT-UDP (RFC 9298) between hosts of the simulated network: a proxy and a client as programs on a [`Host`].
 //!
 //! They are the client and the proxy that also run on real sockets (crate `masque`), on this crate's clock and sockets.
-//! What differs: nothing protects the packets between them, and both sides may be run without congestion control, which
+//! What differs: nothing, or keys that follow from a seed, protects the packets between them, and both sides may be run without congestion control, which
 //! on real networks is allowed only where all that is carried is known to be controlled (RFC 9298 section 6).
 //!
 //! A client has one connection to its proxy and opens a request for each number that somebody sends a payload for.
@@ -13,7 +13,7 @@ use crate::entropy::Entropy;
 use crate::environment::VirtualEnvironment;
 use crate::executor::locked;
 use crate::host::{Host, VirtualRuntime};
-use crate::settings::{EndpointSettings, variable};
+use crate::settings::{Cryptography, EndpointSettings, variable};
 use bytes::Bytes;
 use fullpipe_masque::client::{Client, Tunnel};
 use fullpipe_masque::configuration::{self, Mode, Mtu};
@@ -75,6 +75,8 @@ pub struct TunnelSettings {
     pub idle_timeout: Duration,
     /// Bytes of the proxy's certificate.
     pub certificate_bytes: u64,
+    /// What protects packets between client and proxy.
+    pub cryptography: Cryptography,
 }
 
 impl fmt::Debug for TunnelSettings {
@@ -129,6 +131,7 @@ impl TunnelSettings {
             round_trips: round_trips.clone(),
             largest_payload_bytes: largest,
             certificate_bytes: self.certificate_bytes,
+            cryptography: self.cryptography,
         }
     }
 }

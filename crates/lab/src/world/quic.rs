@@ -12,7 +12,7 @@ use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES};
 use fullpipe_network::{Content, Handle, Network, Packet};
 use fullpipe_scenario::description;
-use fullpipe_stack::{Connection, Datagram, Entropy, Inspection, Settings, Statistics};
+use fullpipe_stack::{Connection, Cryptography, Datagram, Entropy, Inspection, Settings, Statistics};
 use fullpipe_transport::Stream;
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{OpenOptions, StreamId};
@@ -53,6 +53,7 @@ impl QuicMaker {
             receive_buffer_bytes: described.receive_buffer_bytes,
             idle_timeout: described.idle_timeout,
             certificate_bytes: described.certificate_bytes,
+            cryptography: Cryptography::Null,
         };
         Ok(QuicMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
     }

@@ -2,4 +2,5 @@
 
 mod host;
 mod path;
+mod tls;
 mod transfer;

@@ -1,5 +1,6 @@
 //! A path between two ends: one rate and one delay each way, an unlimited queue, and a say in what becomes of each datagram.
 
+use bytes::Bytes;
 use fullpipe_congestion::catalogue;
 use fullpipe_stack::{Connection, Datagram, Entropy, Maker, Settings};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
@@ -38,6 +39,10 @@ pub(crate) struct Path {
     pub(crate) bytes: [u64; 2],
     /// Payload sizes in order, by sender.
     pub(crate) sizes: [Vec<usize>; 2],
+    /// The first eight payloads, by sender.
+    pub(crate) first: [Vec<Bytes>; 2],
+    /// Of which end the how manieth datagram has a bit changed in its middle.
+    pub(crate) touched: Option<(usize, u64)>,
 }
 
 impl Path {
@@ -51,11 +56,13 @@ impl Path {
             hash: Sha256::new(),
             bytes: [0; 2],
             sizes: [Vec::new(), Vec::new()],
+            first: [Vec::new(), Vec::new()],
+            touched: None,
         }
     }
 
     /// A datagram leaves one end; the n-th of it, from 1.
-    fn send(&mut self, now: Instant, from: usize, datagram: Datagram, fate: &mut dyn FnMut(usize, u64) -> Fate) {
+    fn send(&mut self, now: Instant, from: usize, mut datagram: Datagram, fate: &mut dyn FnMut(usize, u64) -> Fate) {
         self.numbers[from] += 1;
         let bytes = datagram.payload.len() as u64 + HEADER_BYTES;
         self.hash.update(now.as_nanos().to_le_bytes());
@@ -63,6 +70,14 @@ impl Path {
         self.hash.update(&datagram.payload);
         self.bytes[from] += bytes;
         self.sizes[from].push(datagram.payload.len());
+        if self.first[from].len() < 8 {
+            self.first[from].push(datagram.payload.clone());
+        }
+        if self.touched == Some((from, self.numbers[from])) {
+            let mut payload = datagram.payload.to_vec();
+            payload[bytes as usize / 2] ^= 1;
+            datagram.payload = payload.into();
+        }
         let takes = Duration::from_nanos(bytes * 8_000_000_000 / self.rate_bps);
         self.free_at[from] = self.free_at[from].max(now) + takes;
         if let Some(later) = fate(from, self.numbers[from]) {
@@ -92,11 +107,27 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     pub(crate) fn new(settings: &Settings, name: &'static str, seed: u64, path: Path, payload: Payload) -> Transfer {
+        Transfer::between(settings, name, [seed; 2], path, payload)
+    }
+
+    /// Between ends with seeds of their own.
+    pub(crate) fn between(
+        settings: &Settings,
+        name: &'static str,
+        seeds: [u64; 2],
+        path: Path,
+        payload: Payload,
+    ) -> Transfer {
         let [client, server] = addresses();
-        let entropy = |end: &str| Entropy::new(seed, end);
-        let first =
-            Connection::client(settings, control(name), &entropy("client"), Instant::ZERO, [client, server]).unwrap();
-        let second = Connection::server(settings, control(name), &entropy("server"), [server, client]);
+        let first = Connection::client(
+            settings,
+            control(name),
+            &Entropy::new(seeds[0], "client"),
+            Instant::ZERO,
+            [client, server],
+        )
+        .unwrap();
+        let second = Connection::server(settings, control(name), &Entropy::new(seeds[1], "server"), [server, client]);
         Transfer {
             ends: [first, second],
             path,
@@ -187,6 +218,14 @@ impl Transfer {
             self.ends[CLIENT].finish();
         }
     }
+}
+
+/// The digest that a test of this program prints, when it runs in a process of its own.
+pub(crate) fn digest_of_another_process(test: &str) -> String {
+    let program = std::env::current_exe().expect("this program");
+    let run = std::process::Command::new(program).args(["--exact", test, "--nocapture"]).output().expect("it runs");
+    let text = String::from_utf8(run.stdout).expect("text");
+    text.lines().find(|line| line.starts_with("digest=")).map(str::to_owned).expect("the digest")
 }
 
 /// Nothing happens to datagrams.

@@ -1,6 +1,6 @@
 //! Connections driven by hand: closed forms, losses, reordering, the same bytes again.
 
-use crate::path::{CLIENT, Fate, HEADER_BYTES, Path, SERVER, Transfer, clean};
+use crate::path::{CLIENT, Fate, HEADER_BYTES, Path, SERVER, Transfer, clean, digest_of_another_process};
 use bytes::Bytes;
 use fullpipe_congestion::catalogue::ENTRIES;
 use fullpipe_stack::Settings;
@@ -92,14 +92,8 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 
 #[test]
 fn another_process_gives_the_same_bytes() {
-    let output = || {
-        let program = std::env::current_exe().expect("this program");
-        let name = "transfer::the_same_seed_gives_the_same_bytes_and_another_does_not";
-        let run = std::process::Command::new(program).args(["--exact", name, "--nocapture"]).output().expect("it runs");
-        let text = String::from_utf8(run.stdout).expect("text");
-        text.lines().find(|line| line.starts_with("digest=")).map(str::to_owned).expect("the digest")
-    };
-    assert_eq!(output(), output());
+    let name = "transfer::the_same_seed_gives_the_same_bytes_and_another_does_not";
+    assert_eq!(digest_of_another_process(name), digest_of_another_process(name));
 }
 
 #[test]
