@@ -96,7 +96,8 @@ fn csv(outcome: &Outcome) -> String {
 /// What a datagram adds to an inner packet: UDP and IPv4 headers 28, short header with an 8-byte connection ID and a packet
 /// number of 2 bytes (RFC 9000 section 17.3.1; 1 or 3 at the beginning and after losses) 11, frame type 1, length 2 where
 /// another frame follows (RFC 9221 section 4), quarter stream ID 1 and context ID 1 (RFC 9297, 9298), tag 16: 58 to 60 bytes.
-/// The inner packet's own IP and UDP headers, 28 bytes, are not carried.
+/// The inner packet's own IP and UDP headers, 28 bytes, are not carried. Where acknowledgements go along they add at most 10
+/// bytes (type 1, largest 4, delay 2, count and first range 1 each), in every second packet at most.
 #[test]
 fn a_datagram_adds_thirty_bytes_to_a_packet() {
     let outcome = through(&[]);
@@ -109,7 +110,7 @@ fn a_datagram_adds_thirty_bytes_to_a_packet() {
     let added = outer.counters.tx_bytes as f64 - payload as f64 - 62.0 * others as f64;
     let each = added / carried as f64;
     println!("{each:.2} bytes more for each of {carried} packets; {others} packets without one");
-    assert!((57.0..62.0).contains(&each), "{each}");
+    assert!((57.0..65.0).contains(&each), "{each}");
     // The proxy acknowledges every second packet of the client's at least (RFC 9000 section 13.2.2) and, when nothing goes
     // that way at the moment, in packets of their own: one for two, and a few of the handshake.
     let from_client = outcome.flow("tunnel").expect("it").counters.rx_packets;

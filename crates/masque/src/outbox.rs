@@ -31,6 +31,11 @@ impl Outbox {
         Outbox { settings, metrics, waiting: Mutex::default(), waker: AtomicWaker::new() }
     }
 
+    /// Bytes that the connection takes ahead of congestion control.
+    pub(crate) fn datagram_buffer(&self) -> usize {
+        self.settings.datagram_buffer
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ use crate::transport::code;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use noq::{SendDatagramError, VarInt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,37 @@ pub(crate) trait Receiver: Send + Sync {
 
     /// The peer broke a rule of this request.
     fn abort(&self);
+}
+
+/// Lengths of the datagrams that may still wait in the connection, in order.
+///
+/// The connection drops the datagrams that have waited longest, silently, when a batch does not fit its buffer. For each that
+/// waits it counts the size of a `Bytes` besides the payload, but tells of the space that is left without these: how many
+/// wait has to be known.
+#[derive(Default)]
+struct Handed {
+    lengths: VecDeque<usize>,
+    bytes: usize,
+}
+
+impl Handed {
+    fn push(&mut self, length: usize) {
+        self.bytes += length;
+        self.lengths.push_back(length);
+    }
+
+    /// Whether a batch fits the buffer of this size, of which the connection says that so much is left.
+    fn has_room(&mut self, buffer: usize, space: usize, batch: &[Bytes]) -> bool {
+        const EACH: usize = size_of::<Bytes>();
+        let waiting = buffer.saturating_sub(space.saturating_add(EACH));
+        while self.bytes > waiting
+            && let Some(length) = self.lengths.pop_front()
+        {
+            self.bytes -= length;
+        }
+        let bytes: usize = batch.iter().map(Bytes::len).sum();
+        space > 0 && waiting + bytes + (self.lengths.len() + batch.len()) * EACH <= buffer
+    }
 }
 
 /// A connection's datagrams.
@@ -104,7 +135,7 @@ impl Session {
 
     async fn write(&self) {
         let mut closed = pin!(self.connection.closed());
-        let mut batch = Vec::with_capacity(BATCH);
+        let (mut batch, mut handed) = (Vec::with_capacity(BATCH), Handed::default());
         loop {
             let taken = poll_fn(|context| {
                 let space = self.connection.datagram_send_buffer_space() as u64;
@@ -113,16 +144,18 @@ impl Session {
             if let Either::Right(_) = select(taken, closed.as_mut()).await {
                 return;
             }
-            if self.hand_over(&mut batch).await.is_err() {
+            if self.hand_over(&mut batch, &mut handed).await.is_err() {
                 return;
             }
         }
     }
 
     /// Gives datagrams to the connection, waiting for room. What no longer fits a packet is dropped and counted.
-    async fn hand_over(&self, batch: &mut Vec<Bytes>) -> Result<(), SendDatagramError> {
-        let bytes: usize = batch.iter().map(Bytes::len).sum();
-        if bytes <= self.connection.datagram_send_buffer_space() {
+    async fn hand_over(&self, batch: &mut Vec<Bytes>, handed: &mut Handed) -> Result<(), SendDatagramError> {
+        let space = self.connection.datagram_send_buffer_space();
+        let has_room = handed.has_room(self.outbox.datagram_buffer(), space, batch);
+        batch.iter().for_each(|frame| handed.push(frame.len()));
+        if has_room {
             match self.connection.send_many_datagrams(batch) {
                 Ok(_) => {
                     batch.clear();
@@ -194,5 +227,29 @@ impl Session {
         if let Some(receiver) = self.receivers().get(&id) {
             receiver.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer of 1000 bytes with 32 for each datagram holds seven of 100 (924): as the connection counts, which tells of
+    /// 1000 - 700 - 32 bytes left.
+    #[test]
+    fn a_batch_fits_with_what_waits_and_not_else() {
+        let frame = Bytes::from(vec![0; 100]);
+        assert_eq!(size_of::<Bytes>(), 32);
+        let mut handed = Handed::default();
+        assert!(handed.has_room(1000, 968, &vec![frame.clone(); 7]));
+        assert!(!handed.has_room(1000, 968, &vec![frame.clone(); 8]));
+        (0..7).for_each(|_| handed.push(100));
+        assert!(!handed.has_room(1000, 268, std::slice::from_ref(&frame)));
+        // Two have left.
+        assert!(handed.has_room(1000, 468, &vec![frame.clone(); 2]));
+        assert_eq!((handed.lengths.len(), handed.bytes), (5, 500));
+        assert!(!handed.has_room(1000, 468, &vec![frame; 3]));
+        // Nothing is known of a full buffer.
+        assert!(!handed.has_room(1000, 0, &[Bytes::new()]));
     }
 }
