@@ -239,6 +239,29 @@ fn controls_that_need_what_the_stack_does_not_tell_are_refused() {
     );
 }
 
+/// Sizes and instants of packets do not depend on what protects them, so that records are the same to the byte.
+#[test]
+fn tls_changes_no_record() {
+    let with = |cryptography: &str| {
+        let quic = format!("[quic]\n    cryptography = \"{cryptography}\"\n");
+        let text = TRANSFER.replace("10MB", "2MB").replace("[quic]\n", &quic);
+        let outcome = outcome(&text);
+        flows_csv(&outcome) + &series_csv(&outcome)
+    };
+    let null = with("null");
+    assert!(null.lines().count() > 100);
+    assert_eq!(null, with("tls"));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_is_refused() {
+    let text = TRANSFER.replace("[quic]\n", "[quic]\n    cryptography = \"tls\"\n    certificates = \"70kB\"\n");
+    let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let refused = run(&loaded.scenario, &Options::default()).expect_err("refused");
+    let reason = "flow \"bulk\": a certificate of 70000 bytes is none: 400 to 60000 can be had";
+    assert_eq!(refused.to_string(), reason);
+}
+
 #[test]
 fn a_built_in_control_that_is_plugged_in_changes_nothing() {
     let text = TRANSFER.replace("10MB", "1MB").replace("[quic]", "[quic]\nhystart = false");

@@ -125,6 +125,14 @@ fn the_same_seed_gives_the_same_run_in_both_modes() {
     }
 }
 
+#[test]
+fn tls_in_tunnel_and_connection_changes_no_record() {
+    let tls = ("cryptography", "tls");
+    let null = csv(&through(&[]));
+    assert_eq!(null, csv(&through(&[tls])));
+    assert_eq!(null, csv(&through(&[tls, ("quic.cryptography", "tls")])));
+}
+
 /// Without losses beyond the proxy, each packet that the server sent has reached the proxy; what did not come out of the
 /// tunnel was lost in its datagrams, or dropped by the proxy.
 #[test]

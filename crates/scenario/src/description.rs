@@ -552,6 +552,8 @@ pub struct Quic {
     pub idle_timeout: Duration,
     /// Size of the server's certificate chain.
     pub certificate_bytes: u64,
+    /// Whether TLS protects packets, or nothing in its sizes.
+    pub tls: bool,
 }
 
 /// Settings of a tunnel (client and proxy).
@@ -587,6 +589,8 @@ pub struct Masque {
     pub idle_timeout: Duration,
     /// Size of the proxy's certificate chain.
     pub certificate_bytes: u64,
+    /// Whether TLS protects packets between client and proxy, or nothing in its sizes.
+    pub tls: bool,
 }
 
 /// TCP settings of a flow (both ends).

@@ -86,6 +86,7 @@ impl ConnectionIdGenerator for Identifiers {
 }
 
 /// The date of the simulation: always the first second of 2026.
+#[derive(Debug)]
 pub(crate) struct FixedDate;
 
 /// Seconds from 1970 to 2026: 56 years with 14 leap days (1972 to 2024).

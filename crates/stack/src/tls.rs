@@ -21,6 +21,7 @@
 //! endpoints whose packets go to the simulated network.
 
 use crate::entropy::{Entropy, FixedDate, fill};
+use fullpipe_units::Stream;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::crypto::{
     self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session, UnsupportedVersion,
@@ -45,12 +46,9 @@ use rustls::{
 };
 use std::any::Any;
 use std::cell::RefCell;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use fullpipe_units::Stream;
 
 /// Sizes that a certificate can have, in bytes. What must stand in it are 273; at 337 its signed part goes from 255 bytes to
 /// 256, whose length needs a byte more, so that no certificate has that size; at the other end is the library's limit for a
@@ -142,12 +140,6 @@ impl TimeProvider for FixedDate {
     fn current_time(&self) -> Option<UnixTime> {
         let since = TimeSource::now(self).duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(UnixTime::since_unix_epoch(since))
-    }
-}
-
-impl fmt::Debug for FixedDate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("FixedDate")
     }
 }
 

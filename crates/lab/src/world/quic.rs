@@ -45,6 +45,7 @@ impl QuicMaker {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
         accept(&*control)?;
+        let cryptography = cryptography(described.tls, described.certificate_bytes)?;
         let settings = Settings {
             initial_mtu_bytes: described.initial_mtu_bytes,
             largest_mtu_bytes: described.largest_mtu_bytes,
@@ -53,7 +54,7 @@ impl QuicMaker {
             receive_buffer_bytes: described.receive_buffer_bytes,
             idle_timeout: described.idle_timeout,
             certificate_bytes: described.certificate_bytes,
-            cryptography: Cryptography::Null,
+            cryptography,
         };
         Ok(QuicMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
     }
@@ -81,6 +82,12 @@ impl QuicMaker {
         let receive_buffer_bytes = options.receive_buffer_bytes.map_or(usual, |bytes| bytes[end]);
         Settings { receive_buffer_bytes, ..self.settings.clone() }
     }
+}
+
+/// TLS, or nothing in its sizes; or why there is no certificate of this size.
+pub(super) fn cryptography(tls: bool, certificate_bytes: u64) -> Result<Cryptography, String> {
+    let cryptography = if tls { Cryptography::Tls } else { Cryptography::Null };
+    cryptography.refusal(certificate_bytes).map_or(Ok(cryptography), Err)
 }
 
 fn accept(control: &dyn Controller) -> Result<(), String> {

@@ -68,7 +68,7 @@ impl TunnelMaker {
             receive_buffer_bytes: u32::try_from(described.receive_buffer_bytes).unwrap_or(u32::MAX),
             idle_timeout: described.idle_timeout,
             certificate_bytes: described.certificate_bytes,
-            cryptography: fullpipe_stack::Cryptography::Null,
+            cryptography: super::quic::cryptography(described.tls, described.certificate_bytes)?,
         };
         Ok(TunnelMaker { settings, control: described.congestion.as_deref().unwrap_or("none").into() })
     }

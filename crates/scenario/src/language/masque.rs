@@ -3,7 +3,7 @@
 //! Where a value comes from, first found wins: the flow's own key, the key in `[masque]`, the default.
 
 use super::Check;
-use super::quic::DATAGRAM;
+use super::quic::{CRYPTOGRAPHY, DATAGRAM};
 use super::reach::Reach;
 use super::tcp::{CONGESTION, CONTROLS};
 use super::traffic::Flows;
@@ -117,8 +117,9 @@ pub(crate) static MASQUE: Table = Table {
             "certificates",
             Kind::Size { min: 0, max: 1 << 20 },
             "`\"3000B\"`",
-            "Size of the proxy's certificate chain.",
+            "Size of the proxy's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
         ),
+        CRYPTOGRAPHY,
     ]],
     ..Table::EMPTY
 };
@@ -140,6 +141,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("receive_buffer", "4MiB"),
     ("idle_timeout", "150s"),
     ("certificates", "3000B"),
+    ("cryptography", "null"),
 ];
 
 /// Fills in every key of a table of this kind, from `inherited` if there is one.
@@ -196,6 +198,7 @@ pub(crate) fn settings(tree: &Tree) -> Masque {
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
         certificate_bytes: tree.size("certificates"),
+        tls: tree.choice("cryptography") == "tls",
     }
 }
 

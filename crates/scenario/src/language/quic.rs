@@ -13,6 +13,17 @@ const fn field(key: &'static str, kind: Kind, default: &'static str, text: &'sta
     Field::optional(key, kind, default, text)
 }
 
+/// What protects packets.
+pub(super) const CRYPTOGRAPHY: Field = field(
+    "cryptography",
+    Kind::Choice(&[
+        Choice::new("null", "nothing, in the sizes of TLS 1.3."),
+        Choice::new("tls", "TLS 1.3, with keys that follow from the seed."),
+    ]),
+    "`\"null\"`",
+    "What protects packets. Sizes and instants are the same; with `tls` the same seed gives the same encrypted bytes.",
+);
+
 pub(crate) static QUIC: Table = Table {
     name: "quic",
     text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` holds for all flows, `[flow.quic]` after a `[[flow]]` for that \
@@ -66,8 +77,9 @@ pub(crate) static QUIC: Table = Table {
             "certificates",
             Kind::Size { min: 0, max: 1 << 20 },
             "`\"3000B\"`",
-            "Size of the server's certificate chain.",
+            "Size of the server's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
         ),
+        CRYPTOGRAPHY,
     ]],
     ..Table::EMPTY
 };
@@ -84,6 +96,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("receive_buffer", "8MiB"),
     ("idle_timeout", "30s"),
     ("certificates", "3000B"),
+    ("cryptography", "null"),
 ];
 
 /// Fills in every key of a QUIC table, from `inherited` if there is one.
@@ -122,6 +135,7 @@ pub(crate) fn settings(tree: &Tree) -> Quic {
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
         certificate_bytes: tree.size("certificates"),
+        tls: tree.choice("cryptography") == "tls",
     }
 }
 
