@@ -1,10 +1,12 @@
 //! Certificates: PEM files of servers, and whom clients trust.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,20 +90,15 @@ pub fn client(trust: &Trust) -> Result<noq::ClientConfig, Error> {
             let verifier = Arc::new(AcceptAnybody(provider()));
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         }
-        Trust::Authorities(path) => builder.with_root_certificates(roots(path)?).with_no_client_auth(),
+        Trust::Authorities(path) => {
+            let verifier = Arc::new(AcceptKnown::new(certificates(path)?, path)?);
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+        }
         Trust::System => builder.with_root_certificates(system_roots()?).with_no_client_auth(),
     };
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicClientConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
     Ok(noq::ClientConfig::new(Arc::new(tls)))
-}
-
-fn roots(path: &Path) -> Result<RootCertStore, Error> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| wrong(path, error))?;
-    }
-    Ok(roots)
 }
 
 fn system_roots() -> Result<RootCertStore, Error> {
@@ -111,6 +108,67 @@ fn system_roots() -> Result<RootCertStore, Error> {
     // Systems carry certificates that a strict reader does not take.
     roots.add_parsable_certificates(certificates(path)?);
     Ok(roots)
+}
+
+/// Certificates that these authorities have signed, and these very ones: a certificate that somebody has signed for
+/// itself is often marked as an authority's, and then no authority's rule lets it be a server's.
+#[derive(Debug)]
+struct AcceptKnown {
+    known: Vec<CertificateDer<'static>>,
+    authorities: Arc<WebPkiServerVerifier>,
+}
+
+impl AcceptKnown {
+    fn new(known: Vec<CertificateDer<'static>>, path: &Path) -> Result<AcceptKnown, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in &known {
+            roots.add(certificate.clone()).map_err(|error| wrong(path, error))?;
+        }
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+        Ok(AcceptKnown { known, authorities: builder.build().map_err(|error| wrong(path, error))? })
+    }
+}
+
+impl ServerCertVerifier for AcceptKnown {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.authorities.verify_server_cert(certificate, intermediates, name, stapled, now) {
+            // That it may not be a server's is found after its time has been checked, and before its name.
+            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))) if self.known.contains(certificate) => {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }
 
 /// Any certificate will do; that the server has its key is still checked.
@@ -151,5 +209,61 @@ impl ServerCertVerifier for AcceptAnybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    use std::time::Duration;
+
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+    fn parameters(is_ca: IsCa) -> CertificateParams {
+        let mut parameters = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        parameters.is_ca = is_ca;
+        parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2026, 12, 31);
+        parameters
+    }
+
+    fn verdict(
+        trusted: &CertificateDer<'static>,
+        given: &CertificateDer<'_>,
+        name: &str,
+        time: Duration,
+    ) -> Result<(), rustls::Error> {
+        let verifier = AcceptKnown::new(vec![trusted.clone()], Path::new("trusted.pem")).unwrap();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        verifier.verify_server_cert(given, &[], &name, &[], UnixTime::since_unix_epoch(time)).map(drop)
+    }
+
+    /// As `openssl req -x509` makes them: marked as an authority's, and a server's all the same.
+    #[test]
+    fn a_certificate_signed_by_itself_is_trusted_where_it_is_known() {
+        // The first of July 2026: 56 years and 181 days after 1970, 14 of the years with a leap day.
+        let time = Duration::from_secs((56 * 365 + 14 + 181) * 86_400);
+        for is_ca in [IsCa::NoCa, IsCa::ExplicitNoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
+            let sign = || parameters(is_ca).self_signed(&KeyPair::generate().unwrap()).unwrap();
+            let (known, other) = (sign(), sign());
+            assert_eq!(verdict(known.der(), known.der(), "a.example", time), Ok(()));
+            assert!(verdict(known.der(), known.der(), "b.example", time).is_err());
+            assert!(verdict(known.der(), other.der(), "a.example", time).is_err());
+            assert!(verdict(known.der(), known.der(), "a.example", time + YEAR).is_err());
+            assert!(verdict(known.der(), known.der(), "a.example", time - YEAR).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_known_authority_has_signed_is_trusted() {
+        let time = Duration::from_secs((56 * 365 + 14 + 181) * 86_400);
+        let key = KeyPair::generate().unwrap();
+        let authority = parameters(IsCa::Ca(BasicConstraints::Unconstrained));
+        let root = authority.self_signed(&key).unwrap();
+        let server = KeyPair::generate().unwrap();
+        let signed = parameters(IsCa::NoCa).signed_by(&server, &Issuer::new(authority, key)).unwrap();
+        assert_eq!(verdict(root.der(), signed.der(), "a.example", time), Ok(()));
+        assert!(verdict(root.der(), signed.der(), "b.example", time).is_err());
     }
 }

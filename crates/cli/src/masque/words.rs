@@ -57,10 +57,13 @@ pub(super) fn tunnel(mtu: Option<u16>, congestion: Option<&str>, defaults: Tunne
     Ok(Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), congestion, ..defaults })
 }
 
+/// How long a connection between ends may be silent.
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// The settings of a connection between ends. It begins with packets that every path carries, be it a tunnel (RFC 9000
 /// section 14.1).
 pub(super) fn end_to_end(mtu: Option<u16>, congestion: Option<&str>) -> Result<Tunnel, Failure> {
-    tunnel(mtu, congestion, Tunnel { mtu: Mtu::Discover(MIN_MTU), ..Tunnel::default() })
+    tunnel(mtu, congestion, Tunnel { mtu: Mtu::Discover(MIN_MTU), connection_idle: SILENCE, ..Tunnel::default() })
 }
 
 /// Says what a small tunnel means.

@@ -66,6 +66,15 @@ fn private_targets_are_refused_unless_allowed() {
 }
 
 #[test]
+fn who_does_not_answer_is_named() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = silent.local_addr().expect("it is bound").to_string();
+    let output = command(&["http3", "get", &format!("https://{address}/"), "--insecure"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains(&format!("the server at {address} does not answer")), "{}", errors(&output));
+}
+
+#[test]
 fn a_local_port_leads_to_the_target() {
     let folder = folder("connect");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));

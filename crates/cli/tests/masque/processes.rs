@@ -14,9 +14,14 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("masque-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".into(), "127.0.0.1".into()]).expect("a certificate");
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).expect("a file");
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("a file");
+    // As `openssl req -x509` makes them: marked as an authority's.
+    let names = vec!["localhost".into(), "127.0.0.1".into()];
+    let mut parameters = rcgen::CertificateParams::new(names).expect("names");
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    std::fs::write(folder.join("cert.pem"), certificate.pem()).expect("a file");
+    std::fs::write(folder.join("key.pem"), key.serialize_pem()).expect("a file");
     folder
 }
 

@@ -1,13 +1,14 @@
 //! `masque connect`.
 
+use super::reach::{Peer, Reached};
 use super::{Failure, Signals, farewell, run_error};
 use crate::tls::Trust;
-use crate::{Tokio, endpoint, tls};
+use crate::{Tokio, tls};
 use fullpipe_masque::client::{Client, Limits, Refused, forward};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::metrics::Metrics;
-use fullpipe_masque::target::{Host, Target};
+use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,18 +30,6 @@ pub struct Connect {
     pub settings: configuration::Client,
 }
 
-/// The address of a host, the first that it has.
-pub(super) async fn address_of(target: &Target) -> Result<SocketAddr, Failure> {
-    let address = match &target.host {
-        Host::Address(address) => *address,
-        Host::Name(name) => {
-            let found = Tokio.resolve(name).await.map_err(run_error(&format!("{name} does not resolve")))?;
-            *found.first().ok_or_else(|| Failure::Run(format!("{name} has no address")))?
-        }
-    };
-    Ok(SocketAddr::new(address, target.port))
-}
-
 /// A connection to the proxy of a template.
 pub(super) async fn to_proxy(
     template: &Template,
@@ -50,14 +39,11 @@ pub(super) async fn to_proxy(
     metrics: Arc<Metrics>,
 ) -> Result<(noq::Endpoint, Client), Failure> {
     let proxy = template.proxy().map_err(|error| Failure::Usage(error.to_string()))?;
-    let address = address_of(&proxy).await?;
-    let mut tls = tls::client(trust).map_err(|error| Failure::Usage(error.to_string()))?;
-    tls.transport_config(Arc::new(settings.transport()));
-    let endpoint = endpoint::client(&Tokio, address).map_err(run_error("no socket"))?;
-    let name = server_name.map_or_else(|| proxy.host.to_string(), String::from);
-    let connecting =
-        endpoint.connect_with(tls, address, &name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-    let connection = connecting.await.map_err(|error| Failure::Run(format!("the proxy at {address}: {error}")))?;
+    let mut configuration = tls::client(trust).map_err(|error| Failure::Usage(error.to_string()))?;
+    configuration.transport_config(Arc::new(settings.transport()));
+    let host = proxy.host.to_string();
+    let name = server_name.unwrap_or(&host);
+    let Reached { endpoint, connection, .. } = Peer { what: "proxy", name, configuration }.reach(&proxy).await?;
     let client = Client::new(Arc::new(Tokio), connection, template.clone(), settings, metrics)
         .await
         .map_err(|error| Failure::Run(error.to_string()))?;

@@ -1,6 +1,7 @@
 //! `http3 get`.
 
-use super::connect::{address_of, to_proxy};
+use super::connect::to_proxy;
+use super::reach::{Peer, Reached};
 use super::{Failure, farewell, run_error};
 use crate::tls::Trust;
 use crate::{Tokio, endpoint, tls};
@@ -99,9 +100,8 @@ pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Sen
     };
     let name = options.server_name.clone().unwrap_or_else(|| named.host.to_string());
     let Some(via) = &options.via else {
-        let address = address_of(&target).await?;
-        let endpoint = endpoint::client(&Tokio, address).map_err(run_error("no socket"))?;
-        return fetch(&options, &uri, &endpoint, address, &name, store).await;
+        let reached = server(&options, &name)?.reach(&target).await?;
+        return fetch(&uri, reached, store).await;
     };
     let metrics = Arc::<Metrics>::default();
     let begin = Tokio.now();
@@ -141,7 +141,8 @@ async fn through(
     let local = if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
     let inner = endpoint::on_socket(&Tokio, Box::new(socket)).map_err(run_error("no endpoint"))?;
-    let got = fetch(options, uri, &inner, peer, name, store).await?;
+    let reached = server(options, name)?.reach_at(inner, peer).await?;
+    let got = fetch(uri, reached, store).await?;
     Ok((got, GotThrough { set_up, max_payload: tunnel.max_payload(), ..GotThrough::default() }))
 }
 
@@ -149,20 +150,17 @@ fn lost(connection: &noq::Connection) -> u64 {
     connection.path_stats(noq::PathId::ZERO).map_or(0, |stats| stats.lost_packets)
 }
 
+fn server<'a>(options: &Get, name: &'a str) -> Result<Peer<'a>, Failure> {
+    let mut configuration = tls::client(&options.trust).map_err(|error| Failure::Usage(error.to_string()))?;
+    configuration.transport_config(Arc::new(options.connection.transport(0)));
+    Ok(Peer { what: "server", name, configuration })
+}
+
 async fn fetch(
-    options: &Get,
     uri: &Uri,
-    endpoint: &noq::Endpoint,
-    address: SocketAddr,
-    name: &str,
+    Reached { endpoint, connection, begin }: Reached,
     store: impl FnMut(&Bytes) -> io::Result<()> + Send,
 ) -> Result<Got, Failure> {
-    let mut tls = tls::client(&options.trust).map_err(|error| Failure::Usage(error.to_string()))?;
-    tls.transport_config(Arc::new(options.connection.transport(0)));
-    let begin = Tokio.now();
-    let connecting =
-        endpoint.connect_with(tls, address, name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-    let connection = connecting.await.map_err(|error| Failure::Run(format!("the server at {address}: {error}")))?;
     let handshake = Tokio.now() - begin;
     let environment: Arc<dyn Environment> = Arc::new(Tokio);
     let fetched = http3::get(&environment, connection.clone(), uri, store)
@@ -171,6 +169,6 @@ async fn fetch(
     let completion = Tokio.now() - begin;
     let lost = lost(&connection);
     connection.close(fullpipe_masque::transport::code::NO_ERROR.into(), b"");
-    farewell(endpoint).await;
+    farewell(&endpoint).await;
     Ok(Got { status: fetched.status, bytes: fetched.bytes, handshake, completion, lost, tunnel: None })
 }

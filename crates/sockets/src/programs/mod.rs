@@ -4,6 +4,7 @@ mod connect;
 mod get;
 mod metrics;
 mod proxy;
+mod reach;
 mod serve;
 
 pub use connect::{Connect, connect};

@@ -1,0 +1,82 @@
+//! Connections to hosts: to the first of a host's addresses that answers.
+
+use super::{Failure, run_error};
+use crate::{Tokio, endpoint};
+use fullpipe_masque::environment::Environment;
+use fullpipe_masque::target::{Host, Target};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long an address may take to answer: the last, and one after which there are others.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_BEFORE_OTHERS: Duration = Duration::from_secs(2);
+
+/// A connection, and how it came about.
+pub(super) struct Reached {
+    pub(super) endpoint: noq::Endpoint,
+    pub(super) connection: noq::Connection,
+    /// When the first packet left.
+    pub(super) begin: Instant,
+}
+
+/// Whom to reach, and how.
+#[derive(Clone)]
+pub(super) struct Peer<'a> {
+    /// What it is called in error messages.
+    pub(super) what: &'a str,
+    /// The name in its certificate.
+    pub(super) name: &'a str,
+    pub(super) configuration: noq::ClientConfig,
+}
+
+impl Peer<'_> {
+    /// A connection to this address over an endpoint that there is.
+    pub(super) async fn reach_at(self, endpoint: noq::Endpoint, address: SocketAddr) -> Result<Reached, Failure> {
+        self.reach_in(endpoint, address, PATIENCE).await
+    }
+
+    async fn reach_in(
+        self,
+        endpoint: noq::Endpoint,
+        address: SocketAddr,
+        patience: Duration,
+    ) -> Result<Reached, Failure> {
+        let Peer { what, name, configuration } = self;
+        let begin = Tokio.now();
+        let connecting = endpoint
+            .connect_with(configuration, address, name)
+            .map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+        let connection = tokio::time::timeout(patience, connecting)
+            .await
+            .map_err(|_| Failure::Run(format!("the {what} at {address} does not answer")))?
+            .map_err(|error| Failure::Run(format!("the {what} at {address}: {error}")))?;
+        Ok(Reached { endpoint, connection, begin })
+    }
+
+    /// A connection to the first address of `host` that answers.
+    pub(super) async fn reach(self, host: &Target) -> Result<Reached, Failure> {
+        let addresses = addresses_of(host).await?;
+        let mut failure = Failure::Run(format!("{} has no address", host.host));
+        for (index, address) in addresses.iter().enumerate() {
+            let patience = if index + 1 < addresses.len() { PATIENCE_BEFORE_OTHERS } else { PATIENCE };
+            let endpoint = endpoint::client(&Tokio, *address).map_err(run_error("no socket"));
+            let reached = match endpoint {
+                Ok(endpoint) => self.clone().reach_in(endpoint, *address, patience).await,
+                Err(failure) => Err(failure),
+            };
+            match reached {
+                Ok(reached) => return Ok(reached),
+                Err(reason) => failure = reason,
+            }
+        }
+        Err(failure)
+    }
+}
+
+async fn addresses_of(target: &Target) -> Result<Vec<SocketAddr>, Failure> {
+    let addresses = match &target.host {
+        Host::Address(address) => vec![*address],
+        Host::Name(name) => Tokio.resolve(name).await.map_err(run_error(&format!("{name} does not resolve")))?,
+    };
+    Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port)).collect())
+}
