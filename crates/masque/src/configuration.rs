@@ -109,7 +109,10 @@ impl Tunnel {
     #[must_use]
     pub fn transport(&self, requests: u32) -> noq::TransportConfig {
         let mut transport = noq::TransportConfig::default();
-        transport.initial_mtu(self.mtu.initial().max(MIN_MTU));
+        let mtu = self.mtu.initial().max(MIN_MTU);
+        // Losses in a row may look like a path that carries less. A tunnel that believes them carries none of the inner
+        // packets that it is for.
+        transport.initial_mtu(mtu).min_mtu(mtu);
         if let Mtu::Fixed(_) = self.mtu {
             transport.mtu_discovery_config(None);
         }

@@ -146,6 +146,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "via-to-the-proxy", line: 19, found: r#""tunnel""#, expected: &["a proxy that links and routers join to the host"], suggestion: None, says: "no way from the proxy host3 to host3" },
     Wrong { file: "via-over-tcp", line: 18, found: r#""tunnel""#, expected: &[r#"protocol = "quic""#], suggestion: None, says: r#"belongs to QUIC, and this flow has protocol = "tcp""# },
     Wrong { file: "tunnel-queue-in-packets", line: 14, found: r#""10packets""#, expected: &["bytes", "a time", r#""unlimited""#], suggestion: None, says: "does not count the packets" },
+    Wrong { file: "tunnel-stream-uncontrolled", line: 14, found: r#""none""#, expected: &[r#"mode = "datagram""#, "another congestion control"], suggestion: None, says: "a stream needs congestion control" },
     Wrong { file: "tunnel-over-tcp", line: 12, found: r#""tunnel""#, expected: &[r#""bulk""#, MORE], suggestion: None, says: r#"needs MASQUE, and flow.0 has protocol = "tcp""# },
     Wrong { file: "tunnel-by-a-program", line: 12, found: r#""program""#, expected: &[r#""model""#], suggestion: None, says: "played by the model alone" },
     Wrong { file: "quic-with-tcp", line: 10, found: r#"{ mss = "1400B" }"#, expected: &[r#"protocol = "tcp""#], suggestion: None, says: r#"belongs to TCP, and this flow has protocol = "quic""# },

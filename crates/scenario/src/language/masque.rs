@@ -15,7 +15,7 @@ static TUNNEL_CONGESTION: &[Choice] = &{
     let mut list = [Choice::later(""); CONTROLS + 1];
     list[0] = Choice::new(
         "none",
-        "whatever is handed to the tunnel leaves at once. Outside of laboratories allowed only where all that is carried is \
+        "whatever is handed to the tunnel leaves at once (datagram mode). Outside of laboratories allowed only where all that is carried is \
          known to be controlled (RFC 9298 section 6).",
     );
     let mut n = 0;
@@ -174,6 +174,11 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
         let message = "a tunnel does not count the packets that wait".to_string();
         let expected = vec!["bytes".into(), "a time".into(), "\"unlimited\"".into()];
         check.error(tree.place_of("queue_limit"), &format!("{path}.queue_limit"), message, expected);
+    }
+    if tree.choice("mode") == "stream" && tree.choice("congestion") == "none" {
+        let message = "a stream needs congestion control (RFC 9298 section 6 spares datagrams alone)".to_string();
+        let expected = vec!["mode = \"datagram\"".into(), "another congestion control".into()];
+        check.error(tree.place_of("congestion"), &format!("{path}.congestion"), message, expected);
     }
 }
 
