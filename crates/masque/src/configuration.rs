@@ -59,7 +59,8 @@ pub struct Tunnel {
     pub queue_limit: QueueLimit,
     /// What goes beyond it.
     pub drop_policy: DropPolicy,
-    /// How much of all requests together may wait, in bytes.
+    /// How much of all requests together may wait, in bytes. When it is reached, every request still may have 16 KiB
+    /// waiting, so that those whose clients do not read leave others room.
     pub queue_limit_total: u64,
     /// Whose turn it is, in datagram mode.
     pub scheduler: Scheduler,

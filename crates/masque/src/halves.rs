@@ -15,13 +15,16 @@ use std::task::{Context, Poll};
 /// Bytes of capsules that share a DATA frame at most.
 const COALESCED_BYTES: u64 = 32 << 10;
 
-/// Payloads taken from the queue at a time.
+/// Payloads taken from the queue, or handed to the sink, at a time.
 const BATCH: usize = 64;
 
 /// The payload of DATA frames, as it arrives.
 pub(crate) trait ReadHalf: Send {
     /// The next piece, or `None` at the end of the stream.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
+
+    /// Whether what looked like the end was a field section.
+    fn has_trailers(&mut self, context: &mut Context<'_>) -> bool;
 }
 
 /// DATA frames, as they leave.
@@ -38,11 +41,19 @@ impl ReadHalf for h3::server::RequestStream<RecvStream, Bytes> {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         self.poll_recv_data(context).map_ok(whole)
     }
+
+    fn has_trailers(&mut self, context: &mut Context<'_>) -> bool {
+        !matches!(self.poll_recv_trailers(context), Poll::Ready(Ok(None)))
+    }
 }
 
 impl ReadHalf for h3::client::RequestStream<RecvStream, Bytes> {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         self.poll_recv_data(context).map_ok(whole)
+    }
+
+    fn has_trailers(&mut self, context: &mut Context<'_>) -> bool {
+        !matches!(self.poll_recv_trailers(context), Poll::Ready(Ok(None)))
     }
 }
 
@@ -73,6 +84,8 @@ pub(crate) enum ReadEnd {
     Truncated,
     /// A UDP payload longer than UDP has.
     TooLong,
+    /// The peer has sent another field section: in a tunnel there are DATA frames alone (RFC 9114 section 4.4).
+    Trailers,
     /// The stream or the connection is gone.
     Lost(StreamError),
     /// The sink takes no more.
@@ -86,6 +99,7 @@ pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, me
     loop {
         let mut piece = match poll_fn(|context| half.poll_read(context)).await {
             Ok(Some(piece)) => piece,
+            Ok(None) if poll_fn(|context| Poll::Ready(half.has_trailers(context))).await => return ReadEnd::Trailers,
             Ok(None) if decoder.may_end() => return ReadEnd::Finished,
             Ok(None) => return ReadEnd::Truncated,
             Err(error) => return ReadEnd::Lost(error),
@@ -96,6 +110,12 @@ pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, me
                 Ok(Some(Content::Unknown)) => metrics.datagrams_unknown_total.add(1),
                 Ok(Some(Content::TooLong)) | Err(capsule::PayloadTooLong) => return ReadEnd::TooLong,
                 Ok(None) => break,
+            }
+            // A piece of many small payloads would make a large vector, which a tunnel keeps.
+            if payloads.len() >= BATCH
+                && let Err(error) = poll_fn(|context| sink.poll_take(context, &mut payloads)).await
+            {
+                return ReadEnd::Sink(error);
             }
         }
         if !payloads.is_empty()

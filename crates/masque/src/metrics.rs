@@ -71,7 +71,7 @@ metrics! {
     dropped_busy_total "counter" "Payloads towards a target dropped because the host took no more.",
     datagrams_unknown_total "counter" "HTTP datagrams of no open request or of an unknown context.",
     errors_protocol_total "counter" "Streams and connections aborted because the peer broke a rule.",
-    queued_bytes "gauge" "Bytes that wait in queues.",
+    queued_bytes "gauge" "Bytes that wait in queues; no payload counts for less than 64.",
     queued_peak_bytes "gauge" "The most bytes that have waited in queues.",
 }
 

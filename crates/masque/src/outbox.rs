@@ -3,13 +3,17 @@
 
 use crate::configuration::{Scheduler, Tunnel};
 use crate::metrics::Metrics;
-use crate::queue::Queue;
+use crate::queue::{Queue, cost};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
+
+/// What a request may have waiting even when all together have more than they may: who does not read and fills the
+/// queues shall not keep others from being served.
+pub(crate) const RESERVED_BYTES: u64 = 16 << 10;
 
 /// The queues of one connection, or of one request where it has a stream of its own.
 pub(crate) struct Outbox {
@@ -42,16 +46,17 @@ impl Outbox {
 
     /// Adds a payload of a request, unless limits say otherwise.
     pub(crate) fn push(&self, request: u64, now: Instant, payload: Bytes) {
-        let length = payload.len() as u64;
-        if self.metrics.queued_bytes.get().saturating_add(length) > self.settings.queue_limit_total {
-            self.metrics.dropped_memory_total.add(1);
-            return;
-        }
         let mut waiting = self.waiting();
         let Waiting { queues, turns } = &mut *waiting;
         let queue =
             queues.entry(request).or_insert_with(|| Queue::new(self.settings.queue_limit, self.settings.drop_policy));
         let (before, was_empty) = (queue.bytes(), queue.is_empty());
+        let together = self.metrics.queued_bytes.get().saturating_add(cost(&payload));
+        let alone = before.saturating_add(cost(&payload));
+        if together > self.settings.queue_limit_total && alone > RESERVED_BYTES {
+            self.metrics.dropped_memory_total.add(1);
+            return;
+        }
         let dropped = queue.push(now, payload);
         if was_empty || self.settings.scheduler == Scheduler::Fifo {
             turns.push_back(request);
@@ -174,14 +179,18 @@ mod tests {
     #[test]
     fn all_queues_together_are_limited() {
         let now = begin();
-        let settings = Tunnel { queue_limit: QueueLimit::None, queue_limit_total: 5, ..Tunnel::default() };
+        let settings = Tunnel { queue_limit: QueueLimit::None, queue_limit_total: 25_000, ..Tunnel::default() };
         let outbox = outbox(settings);
-        fill(&outbox, now, &[(1, 0), (2, 0), (3, 0)]);
-        assert_eq!(outbox.metrics.queued_bytes.get(), 4);
-        assert_eq!(outbox.metrics.dropped_memory_total.get(), 1);
+        // Two of 10 000 bytes fit, a third would not, and nothing of another request would.
+        for request in [1, 1, 1, 2, 2, 3] {
+            outbox.push(request, now, vec![request as u8; 10_000].into());
+        }
+        // Each request has the first 16 KiB for itself all the same.
+        assert_eq!(outbox.metrics.queued_bytes.get(), 40_000);
+        assert_eq!(outbox.metrics.dropped_memory_total.get(), 2);
         outbox.remove(1);
-        assert_eq!(outbox.metrics.queued_bytes.get(), 2);
-        assert_eq!(take(&outbox, now, 9), [(2, 0)]);
+        assert_eq!(outbox.metrics.queued_bytes.get(), 20_000);
+        assert_eq!(take(&outbox, now, 9), [(2, 2), (3, 3)]);
         let metrics = Arc::clone(&outbox.metrics);
         fill(&outbox, now, &[(4, 0)]);
         drop(outbox);
@@ -191,7 +200,7 @@ mod tests {
     proptest! {
         #[test]
         fn payloads_of_a_request_keep_their_order_and_none_is_lost_uncounted(
-            fifo in any::<bool>(), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (2u64..12).prop_map(QueueLimit::Bytes)],
+            fifo in any::<bool>(), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (64u64..400).prop_map(QueueLimit::Bytes)],
             steps in prop::collection::vec((0u8..4, 0usize..4), 1..60),
         ) {
             let now = begin();

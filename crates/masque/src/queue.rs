@@ -8,12 +8,22 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// What a payload counts for at least: about what it takes beside its bytes. Empty ones, of which a target may send any
+/// number, would fill the memory for nothing otherwise.
+pub const MIN_COST: u64 = 64;
+
+/// What a payload counts for against limits.
+#[must_use]
+pub fn cost(payload: &[u8]) -> u64 {
+    (payload.len() as u64).max(MIN_COST)
+}
+
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// Everything.
     None,
-    /// So many bytes of payload; at least one payload may always wait.
+    /// So many bytes of payload, none counted for less than [`MIN_COST`]; at least one payload may always wait.
     Bytes(u64),
     /// What has waited for longer is dropped when its turn comes, and what makes the oldest wait longer is not kept.
     Time(Duration),
@@ -48,14 +58,14 @@ impl Queue {
     /// Adds a payload, or drops it or others as limit and policy say. Returns how many were dropped.
     pub fn push(&mut self, now: Instant, payload: Bytes) -> u64 {
         let mut dropped = 0;
-        while self.is_full(now, payload.len() as u64) {
+        while self.is_full(now, cost(&payload)) {
             if self.policy == DropPolicy::Newest {
                 return dropped + 1;
             }
             self.take();
             dropped += 1;
         }
-        self.bytes += payload.len() as u64;
+        self.bytes += cost(&payload);
         self.waiting.push_back((now, payload));
         dropped
     }
@@ -83,11 +93,11 @@ impl Queue {
 
     fn take(&mut self) -> Option<(Instant, Bytes)> {
         let head = self.waiting.pop_front()?;
-        self.bytes -= head.1.len() as u64;
+        self.bytes -= cost(&head.1);
         Some(head)
     }
 
-    /// Bytes of payload that wait.
+    /// Bytes of payload that wait, as limits count them.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -120,20 +130,25 @@ mod tests {
 
     #[test]
     fn bytes_are_limited_by_either_policy() {
-        let mut newest = Queue::new(QueueLimit::Bytes(10), DropPolicy::Newest);
-        let mut oldest = Queue::new(QueueLimit::Bytes(10), DropPolicy::Oldest);
+        let mut newest = Queue::new(QueueLimit::Bytes(1000), DropPolicy::Newest);
+        let mut oldest = Queue::new(QueueLimit::Bytes(1000), DropPolicy::Oldest);
         for queue in [&mut newest, &mut oldest] {
-            assert_eq!(queue.push(at(0), payload(4)) + queue.push(at(0), payload(6)), 0);
-            assert_eq!(queue.push(at(0), payload(1)), 1);
+            assert_eq!(queue.push(at(0), payload(400)) + queue.push(at(0), payload(600)), 0);
+            assert_eq!(queue.push(at(0), payload(100)), 1);
         }
-        assert_eq!((newest.bytes(), oldest.bytes()), (10, 7));
-        assert_eq!(newest.pop(at(9)).0.map(|payload| payload.len()), Some(4));
-        assert_eq!(oldest.pop(at(9)).0.map(|payload| payload.len()), Some(6));
+        assert_eq!((newest.bytes(), oldest.bytes()), (1000, 700));
+        assert_eq!(newest.pop(at(9)).0.map(|payload| payload.len()), Some(400));
+        assert_eq!(oldest.pop(at(9)).0.map(|payload| payload.len()), Some(600));
         // One payload always has room.
-        let mut queue = Queue::new(QueueLimit::Bytes(3), DropPolicy::Oldest);
-        assert_eq!(queue.push(at(0), payload(9)), 0);
-        assert_eq!(queue.push(at(0), payload(8)), 1);
-        assert_eq!(queue.bytes(), 8);
+        let mut queue = Queue::new(QueueLimit::Bytes(300), DropPolicy::Oldest);
+        assert_eq!(queue.push(at(0), payload(900)), 0);
+        assert_eq!(queue.push(at(0), payload(800)), 1);
+        assert_eq!(queue.bytes(), 800);
+        // Nothing is not free: 64 bytes each, so ten have room.
+        let mut queue = Queue::new(QueueLimit::Bytes(640), DropPolicy::Newest);
+        assert_eq!((0..100).map(|_| queue.push(at(0), payload(0))).sum::<u64>(), 90);
+        assert_eq!((0..10).filter(|_| queue.pop(at(0)).0.is_some()).count(), 10);
+        assert!(queue.is_empty() && queue.bytes() == 0);
     }
 
     #[test]
@@ -172,7 +187,7 @@ mod tests {
                         dropped += lost;
                     }
                 }
-                prop_assert_eq!(queue.bytes(), queue.waiting.iter().map(|(_, payload)| payload.len() as u64).sum::<u64>());
+                prop_assert_eq!(queue.bytes(), queue.waiting.iter().map(|(_, payload)| cost(payload)).sum::<u64>());
             }
             prop_assert_eq!(pushed, popped + dropped + queue.waiting.len() as u64);
             if limit == QueueLimit::None {

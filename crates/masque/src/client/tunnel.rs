@@ -6,6 +6,7 @@ use crate::datagram::MAX_UDP_PAYLOAD;
 use crate::environment::BoxFuture;
 use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_capsules};
 use crate::outbox::Outbox;
+use crate::queue::cost;
 use crate::session::{Receiver, Session};
 use crate::transport::{BidiStream, Handle, code};
 use bytes::Bytes;
@@ -19,6 +20,10 @@ use std::future::{pending, poll_fn};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+
+/// A payload is a part of the packet that it came in, and keeps all of it. While more than this waits, the reader is slow
+/// and payloads are copied out.
+const COPIED_BEYOND: u64 = 64 << 10;
 
 /// A tunnel is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +142,7 @@ impl Tunnel {
         let count = count.min(incoming.payloads.len());
         let before = into.len();
         into.extend(incoming.payloads.drain(..count));
-        incoming.bytes -= into[before..].iter().map(|payload| payload.len() as u64).sum::<u64>();
+        incoming.bytes -= into[before..].iter().map(|payload| cost(payload)).sum::<u64>();
         Poll::Ready(Ok(()))
     }
 
@@ -170,12 +175,14 @@ impl Shared {
         let mut incoming = self.incoming();
         for payload in payloads.drain(..) {
             metrics.bytes_from_target_total.add(payload.len() as u64);
-            if incoming.bytes + payload.len() as u64 > self.receive_limit {
+            let cost = cost(&payload);
+            if incoming.bytes + cost > self.receive_limit {
                 metrics.dropped_queue_total.add(1);
                 continue;
             }
-            incoming.bytes += payload.len() as u64;
-            incoming.payloads.push_back(payload);
+            let is_slow = incoming.bytes > COPIED_BEYOND;
+            incoming.bytes += cost;
+            incoming.payloads.push_back(if is_slow { Bytes::copy_from_slice(&payload) } else { payload });
         }
         drop(incoming);
         self.arrived.wake();
@@ -231,6 +238,10 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf) -> (Option<u32>, 
         ReadEnd::Finished => (None, "the proxy has finished".into()),
         ReadEnd::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
         ReadEnd::TooLong => (Some(code::DATAGRAM_ERROR), "a UDP payload longer than UDP has".into()),
+        ReadEnd::Trailers => {
+            shared.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
+            (None, "the proxy sent a field section within the tunnel".into())
+        }
         ReadEnd::Lost(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
         ReadEnd::Sink(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
     }

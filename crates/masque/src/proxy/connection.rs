@@ -14,10 +14,12 @@ use h3::error::{ConnectionError, StreamError};
 use h3::server::{RequestResolver, RequestStream};
 use h3::{ConnectionState, SharedState};
 use http::{Request, Response, StatusCode, header};
-use std::future::{Future, poll_fn};
+use std::future::{Future, IntoFuture, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 type Resolver = RequestResolver<transport::Connection, Bytes>;
 type Stream = RequestStream<BidiStream, Bytes>;
@@ -33,6 +35,10 @@ pub(super) struct Client {
     pub(super) address: SocketAddr,
     http: Arc<SharedState>,
     handles: Handles,
+    /// Requests that wait for the client's settings.
+    early: Mutex<Vec<Waker>>,
+    /// Streams that brought no request.
+    fruitless: AtomicU64,
 }
 
 impl Client {
@@ -44,12 +50,39 @@ impl Client {
     fn has_settings(&self) -> bool {
         matches!(self.http.settings(), std::borrow::Cow::Borrowed(_))
     }
+
+    fn early(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the client offers decides how it is answered, so requests wait for its settings.
+    async fn settings(&self) {
+        poll_fn(|context| {
+            let mut early = self.early();
+            if self.has_settings() {
+                return Poll::Ready(());
+            }
+            early.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// A stream that brings no request costs nearly as much as one that does, and h3 remembers its number. As many as
+    /// requests may be open are excused (RFC 9114 section 10.5).
+    fn note_fruitless(&self) {
+        if self.fruitless.fetch_add(1, Ordering::Relaxed) >= self.shared.settings.max_requests_per_connection.into() {
+            self.session.connection.close(code::EXCESSIVE_LOAD.into(), b"streams without requests");
+        }
+    }
 }
 
 /// Serves one connection until its end.
 pub(super) async fn serve(shared: Arc<Shared>, incoming: noq::Incoming, _permit: Permit) {
     let address = incoming.remote_address();
-    let Ok(connection) = incoming.await else { return };
+    let deadline = shared.environment.now() + shared.settings.header_timeout;
+    let handshake = select(incoming.into_future(), shared.environment.sleep_until(deadline));
+    let Either::Left((Ok(connection), _)) = handshake.await else { return };
     shared.metrics.connections_total.add(1);
     shared.log.event(&Event::ConnectionOpened { client: address });
     let reason = match serve_http(&shared, connection.clone(), address).await {
@@ -87,17 +120,17 @@ async fn serve_http(
         address,
         http: Arc::clone(&http.inner.shared),
         handles,
+        early: Mutex::default(),
+        fruitless: AtomicU64::new(0),
     });
     let mut accepted = 0;
-    let mut early = Vec::new();
     loop {
         let resolver = {
             let mut accept = pin!(http.accept());
             poll_fn(|context| {
                 let accepted = accept.as_mut().poll(context);
-                // What the client offers decides how it is answered, so requests wait for it.
                 if client.has_settings() {
-                    early.drain(..).for_each(|resolver| start(&client, resolver));
+                    client.early().drain(..).for_each(Waker::wake);
                 }
                 accepted
             })
@@ -106,17 +139,9 @@ async fn serve_http(
         let Some(resolver) = resolver else { return Ok(()) };
         accepted += 1;
         client.session.set_id_limit(accepted + u64::from(settings.max_requests_per_connection));
-        if client.has_settings() {
-            start(&client, resolver);
-        } else {
-            early.push(resolver);
-        }
+        let task = serve_request(Arc::clone(&client), resolver);
+        client.shared.environment.spawn(Box::pin(task));
     }
-}
-
-fn start(client: &Arc<Client>, resolver: Resolver) {
-    let task = serve_request(Arc::clone(client), resolver);
-    client.shared.environment.spawn(Box::pin(task));
 }
 
 async fn serve_request(client: Arc<Client>, resolver: Resolver) {
@@ -124,7 +149,10 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
     let shared = &client.shared;
     shared.metrics.requests_total.add(1);
     let deadline = shared.environment.now() + shared.settings.header_timeout;
-    let headers = pin!(resolver.resolve_request());
+    let headers = pin!(async {
+        client.settings().await;
+        resolver.resolve_request().await
+    });
     let refuse = |status, reason: &str| {
         shared.metrics.requests_refused_total.add(1);
         shared.log.event(&Event::Refused { client: client.address, status, target: "", reason });
@@ -134,10 +162,12 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
         Either::Left((Err(StreamError::HeaderTooBig { .. }), _)) => refuse(431, "the header section is too large"),
         Either::Left((Err(error), _)) => {
             shared.metrics.errors_protocol_total.add(1);
+            client.note_fruitless();
             refuse(0, &error.to_string());
         }
         Either::Right(_) => {
             handle.ending.abort(code::REQUEST_REJECTED);
+            client.note_fruitless();
             refuse(0, "the headers did not come in time");
         }
     }

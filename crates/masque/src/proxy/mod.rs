@@ -38,10 +38,15 @@ impl Proxy {
     /// [`configuration::Proxy::transport`] and the protocol name `h3`.
     pub async fn serve(&self, endpoint: noq::Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
-            let metrics = &self.0.metrics;
-            let Some(permit) =
-                Permit::take(metrics, self.0.settings.max_connections, |metrics| &metrics.connections_open)
-            else {
+            let (metrics, limit) = (&self.0.metrics, self.0.settings.max_connections);
+            // Whoever does not receive what is sent to its address cannot take the second half of the places (RFC 9000
+            // section 8.1.2).
+            if metrics.connections_open.get() >= limit / 2 && !incoming.remote_address_validated() {
+                // What cannot be asked to retry is gone.
+                let _ = incoming.retry();
+                continue;
+            }
+            let Some(permit) = Permit::take(metrics, limit, |metrics| &metrics.connections_open) else {
                 metrics.connections_refused_total.add(1);
                 incoming.refuse();
                 continue;

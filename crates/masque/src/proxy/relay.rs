@@ -57,6 +57,8 @@ struct Tunnel {
     failure: Mutex<Option<End>>,
     failed: AtomicWaker,
     half_closed: AtomicBool,
+    /// Who waits for the socket to take what came in capsules.
+    taking: AtomicWaker,
 }
 
 impl Tunnel {
@@ -113,6 +115,7 @@ impl Tunnel {
 impl Sink for Tunnel {
     fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         self.note_activity();
+        self.taking.register(context.waker());
         self.poll_send(context, payloads)
     }
 }
@@ -127,7 +130,11 @@ impl Receiver for Tunnel {
         match self.poll_send(&mut Context::from_waker(Waker::noop()), payloads) {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.fail(End::socket(&error)),
-            Poll::Pending => self.session.metrics.dropped_busy_total.add(payloads.len() as u64),
+            Poll::Pending => {
+                self.session.metrics.dropped_busy_total.add(payloads.len() as u64);
+                // The socket has one waiter, and that was this for a moment.
+                self.taking.wake();
+            }
         }
     }
 
@@ -157,6 +164,7 @@ pub(super) async fn serve(
         failure: Mutex::new(None),
         failed: AtomicWaker::new(),
         half_closed: AtomicBool::new(false),
+        taking: AtomicWaker::new(),
     });
     // Datagrams may follow the request at once, before its answer.
     client.session.register(id, Arc::clone(&tunnel) as Arc<dyn Receiver>);
@@ -219,6 +227,10 @@ async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf) -> End {
         }
         ReadEnd::Truncated => End::new(code::MESSAGE_ERROR, "the stream ended within a capsule"),
         ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "a UDP payload longer than UDP has"),
+        ReadEnd::Trailers => {
+            tunnel.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
+            End::new(None, "the client sent a field section within the tunnel")
+        }
         ReadEnd::Lost(error) => return End::new(code::REQUEST_CANCELLED, error.to_string()),
         ReadEnd::Sink(error) => return End::socket(&error),
     };
@@ -256,7 +268,8 @@ async fn down_to_outbox(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
             return End::socket(&error);
         }
         let now = tunnel.session.environment.now();
-        payloads.drain(..).for_each(|payload| outbox.push(0, now, payload));
+        // Copies: a payload that waits would keep all of those that the system has received with it.
+        payloads.drain(..).for_each(|payload| outbox.push(0, now, Bytes::copy_from_slice(&payload)));
     }
 }
 

@@ -60,10 +60,18 @@ fn check_method(request: &Request<()>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The headers that messages of the capsule protocol cannot have (RFC 9297 section 3.4), and the scheme.
+/// The fields of connections, which no message of HTTP/3 has (RFC 9114 section 4.2), and those of contents, which messages
+/// of the capsule protocol cannot have (RFC 9297 section 3.4).
+const IMPOSSIBLE: [&str; 7] =
+    ["connection", "keep-alive", "proxy-connection", "upgrade", "transfer-encoding", "content-length", "content-type"];
+
+/// Impossible fields, and the scheme.
 fn check_form(request: &Request<()>) -> Result<(), Refused> {
-    for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING] {
-        if request.headers().contains_key(&name) {
+    if request.headers().get_all(header::TE).iter().any(|value| value != "trailers") {
+        return Err(Refused::request(StatusCode::BAD_REQUEST, "the request has te other than trailers"));
+    }
+    for name in IMPOSSIBLE {
+        if request.headers().contains_key(name) {
             return Err(Refused::request(StatusCode::BAD_REQUEST, format!("the request has {name}")));
         }
     }
@@ -124,7 +132,7 @@ mod tests {
     fn requests_are_judged_by_their_headers() {
         let settings = settings(None);
         assert_eq!(read(&request(GOOD, &[]), &settings).unwrap().to_string(), "192.0.2.1:443");
-        assert_eq!(status(&request(GOOD, &[("capsule-protocol", "?1")]), &settings), 200);
+        assert_eq!(status(&request(GOOD, &[("capsule-protocol", "?1"), ("te", "trailers")]), &settings), 200);
         for (path, expected) in [
             ("/", 404),
             ("/.well-known/masque/udp/192.0.2.1/443", 404),
@@ -136,7 +144,7 @@ mod tests {
         ] {
             assert_eq!(status(&request(path, &[]), &settings), expected, "{path}");
         }
-        for header in ["content-length", "content-type", "transfer-encoding"] {
+        for header in IMPOSSIBLE.into_iter().chain(["te"]) {
             assert_eq!(status(&request(GOOD, &[(header, "1")]), &settings), 400);
         }
         let mut other = request(GOOD, &[]);

@@ -1,8 +1,9 @@
 //! Streams of a noq connection, opened and accepted as h3 polls for them.
 
-use super::error;
 use super::frame_guard::FrameGuard;
-use super::streams::{BidiStream, Ending, RecvStream, SendStream};
+use super::one_way_guard::{OneWayGuard, Peer};
+use super::streams::{BidiStream, Ending, Guard, RecvStream, SendStream};
+use super::{code, error};
 use crate::environment::BoxFuture;
 use bytes::Bytes;
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
@@ -18,6 +19,10 @@ pub struct Connection {
     opener: Opener,
     accept_bidirectional: BoxFuture<Result<Bidirectional, ConnectionError>>,
     accept_unidirectional: BoxFuture<Result<noq::RecvStream, ConnectionError>>,
+    /// Streams of one direction whose type has not come yet.
+    untyped: Vec<RecvStream>,
+    /// QPACK's, of which h3 reads nothing.
+    qpack: Vec<RecvStream>,
 }
 
 /// What h3 hides of a request stream and its owner needs.
@@ -62,14 +67,73 @@ fn accept_unidirectional(connection: noq::Connection) -> BoxFuture<Result<noq::R
 
 impl Connection {
     /// Wraps a connection. No frame other than DATA may be longer than `max_frame_bytes`: a stream with one is
-    /// refused, and a control stream that carries more ends the connection.
+    /// refused, and a control stream that carries more in its life ends the connection.
     #[must_use]
     pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Connection {
         Connection {
             accept_bidirectional: accept_bidirectional(connection.clone()),
             accept_unidirectional: accept_unidirectional(connection.clone()),
             opener: Opener::new(connection, max_frame_bytes, handles),
+            untyped: Vec::new(),
+            qpack: Vec::new(),
         }
+    }
+
+    fn poll_accept_one_way(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionErrorIncoming> {
+        let connection = &self.opener.connection;
+        while let Poll::Ready(accepted) = self.accept_unidirectional.as_mut().poll(context) {
+            self.accept_unidirectional = accept_unidirectional(connection.clone());
+            let peer = if connection.side().is_client() { Peer::Server } else { Peer::Client };
+            let guard = Guard::OneWay(OneWayGuard::new(peer, self.opener.max_frame_bytes));
+            let stream = accepted.map_err(error::connection)?;
+            self.untyped.push(RecvStream::new(stream, connection.clone(), guard, Ending::default()));
+        }
+        Ok(())
+    }
+
+    /// The next stream whose type has come. One that ends before is nothing (RFC 9114 section 6.2).
+    fn poll_typed(&mut self, context: &mut Context<'_>) -> Result<Option<RecvStream>, ConnectionErrorIncoming> {
+        let mut index = 0;
+        while let Some(stream) = self.untyped.get_mut(index) {
+            match stream.poll_type(context) {
+                Poll::Pending => index += 1,
+                Poll::Ready(Ok(true)) => return Ok(Some(self.untyped.swap_remove(index))),
+                Poll::Ready(Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error })) => {
+                    return Err(connection_error);
+                }
+                Poll::Ready(Ok(false) | Err(_)) => drop(self.untyped.swap_remove(index)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// There is one of each (RFC 9204 section 4.2).
+    fn keep_qpack(&mut self, stream: RecvStream) -> Result<(), ConnectionErrorIncoming> {
+        let guard = stream.one_way();
+        if self.qpack.iter().any(|other| guard.zip(other.one_way()).is_some_and(|(one, other)| one.is_like(other))) {
+            return Err(error::broken_rule(&self.opener.connection, code::STREAM_CREATION_ERROR));
+        }
+        self.qpack.push(stream);
+        Ok(())
+    }
+
+    /// Reads what comes, and learns if one ends, which it may not.
+    fn poll_qpack(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionErrorIncoming> {
+        for stream in &mut self.qpack {
+            loop {
+                match h3::quic::RecvStream::poll_data(stream, context) {
+                    Poll::Pending => break,
+                    Poll::Ready(Ok(Some(_))) => {}
+                    Poll::Ready(Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error })) => {
+                        return Err(connection_error);
+                    }
+                    Poll::Ready(Ok(None) | Err(_)) => {
+                        return Err(error::broken_rule(&self.opener.connection, code::CLOSED_CRITICAL_STREAM));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -81,8 +145,9 @@ impl Opener {
     fn stream(&self, (send, receive): Bidirectional) -> BidiStream {
         let ending = Ending::default();
         self.handles.put(u64::from(send.id()), Handle { stopped: send.stopped(), ending: ending.clone() });
-        let guard = FrameGuard::request(self.max_frame_bytes);
-        BidiStream { send: SendStream::new(send, ending.clone()), receive: RecvStream::new(receive, guard, ending) }
+        let guard = Guard::Request(FrameGuard::new(self.max_frame_bytes));
+        let receive = RecvStream::new(receive, self.connection.clone(), guard, ending.clone());
+        BidiStream { send: SendStream::new(send, ending), receive }
     }
 }
 
@@ -97,10 +162,15 @@ impl h3::quic::Connection<Bytes> for Connection {
     type OpenStreams = Opener;
 
     fn poll_accept_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
-        let accepted = ready!(self.accept_unidirectional.as_mut().poll(context));
-        self.accept_unidirectional = accept_unidirectional(self.opener.connection.clone());
-        let guard = FrameGuard::unidirectional(self.opener.max_frame_bytes);
-        Poll::Ready(accepted.map(|stream| RecvStream::new(stream, guard, Ending::default())).map_err(error::connection))
+        self.poll_accept_one_way(context)?;
+        while let Some(stream) = self.poll_typed(context)? {
+            if !stream.one_way().is_some_and(OneWayGuard::is_qpack) {
+                return Poll::Ready(Ok(stream));
+            }
+            self.keep_qpack(stream)?;
+        }
+        self.poll_qpack(context)?;
+        Poll::Pending
     }
 
     fn poll_accept_bidi(&mut self, context: &mut Context<'_>) -> Poll<Result<BidiStream, ConnectionErrorIncoming>> {

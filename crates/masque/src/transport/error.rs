@@ -2,6 +2,7 @@
 
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
 use noq::{ConnectionError, ReadError, WriteError};
+use std::io;
 use std::sync::Arc;
 
 /// Why a connection is over.
@@ -13,6 +14,12 @@ pub(super) fn connection(error: ConnectionError) -> ConnectionErrorIncoming {
         ConnectionError::TimedOut => ConnectionErrorIncoming::Timeout,
         other => ConnectionErrorIncoming::Undefined(Arc::new(other)),
     }
+}
+
+/// Closes a connection whose peer has broken a rule, and says so to h3.
+pub(super) fn broken_rule(connection: &noq::Connection, code: u32) -> ConnectionErrorIncoming {
+    connection.close(code.into(), b"");
+    ConnectionErrorIncoming::Undefined(Arc::new(io::Error::other(format!("the peer broke a rule: code {code:#x}"))))
 }
 
 /// Why a stream's owner learns that the connection is over.

@@ -1,68 +1,79 @@
-//! A bound on what h3 keeps. It reads HTTP/3 frames other than DATA as wholes (RFC 9114 section 7.1: type, length,
-//! payload), so a peer that announces a header section of a gigabyte would be given the memory. The guard follows the
-//! frames of a stream as they arrive and says when one is too long to go on.
+//! Request streams, watched: a bound on what h3 keeps, and what it does not notice. It reads HTTP/3 frames other than
+//! DATA as wholes (RFC 9114 section 7.1: type, length, payload), so a peer that announces a header section of a gigabyte
+//! would be given the memory. The guard follows the frames of a stream as they arrive and says when one is too long to
+//! go on, when a field section asks for a dynamic table that nobody offered, and when the stream ends within a frame.
 
+use super::code;
 use crate::varint;
 
-/// The DATA frame's type, whose payload is handed on as it comes.
+/// Frames whose payload is looked at, or handed on as it comes (RFC 9114 section 7.2).
 const DATA: u64 = 0;
+const HEADERS: u64 = 1;
+
+/// What has to end because of what came, and the error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// The stream.
+    Stream(u32),
+    /// The connection.
+    Connection(u32),
+}
 
 /// Follows one stream.
 #[derive(Clone, Debug)]
-pub(super) struct FrameGuard {
+pub struct FrameGuard {
     limit: u64,
     head: [u8; 16],
     head_length: usize,
     /// Payload of the present frame that has not come yet.
     missing: u64,
-    /// On a stream of one direction a type comes before the frames, and what it carries may be no frames at all.
-    mode: Mode,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Frames,
-    /// So many bytes may come altogether.
-    Total(u64),
+    /// The next byte is the first of a field section.
+    at_section: bool,
 }
 
 impl FrameGuard {
     /// For a request stream: no frame other than DATA may be longer than `limit`.
-    pub(super) fn request(limit: u64) -> FrameGuard {
-        FrameGuard { limit, head: [0; 16], head_length: 0, missing: 0, mode: Mode::Frames }
+    #[must_use]
+    pub fn new(limit: u64) -> FrameGuard {
+        FrameGuard { limit, head: [0; 16], head_length: 0, missing: 0, at_section: false }
     }
 
-    /// For a stream of one direction, control or QPACK: no more than `limit` bytes in its life. Peers that follow the
-    /// settings of this side have next to nothing to say there.
-    pub(super) fn unidirectional(limit: u64) -> FrameGuard {
-        FrameGuard { mode: Mode::Total(limit), ..FrameGuard::request(limit) }
-    }
-
-    /// Whether the stream may go on after these bytes.
-    pub(super) fn admits(&mut self, mut bytes: &[u8]) -> bool {
-        if let Mode::Total(left) = &mut self.mode {
-            let admitted = left.checked_sub(bytes.len() as u64);
-            *left = admitted.unwrap_or(0);
-            return admitted.is_some();
-        }
-        while !bytes.is_empty() {
+    /// Looks at what has come.
+    ///
+    /// # Errors
+    /// If it cannot go on.
+    pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+        while let Some(first) = bytes.first() {
             if self.missing > 0 {
+                // A Required Insert Count other than 0 (RFC 9204 section 4.5.1.1).
+                if std::mem::take(&mut self.at_section) && *first != 0 {
+                    return Err(Violation::Connection(code::QPACK_DECOMPRESSION_FAILED));
+                }
                 let step = self.missing.min(bytes.len() as u64);
                 self.missing -= step;
                 bytes = &bytes[step as usize..];
                 continue;
             }
-            self.head[self.head_length] = bytes[0];
+            self.head[self.head_length] = *first;
             self.head_length += 1;
             bytes = &bytes[1..];
             let Some((kind, length)) = self.whole_head() else { continue };
             if kind != DATA && length > self.limit {
-                return false;
+                return Err(Violation::Stream(code::EXCESSIVE_LOAD));
             }
             self.missing = length;
+            self.at_section = kind == HEADERS;
             self.head_length = 0;
         }
-        true
+        Ok(())
+    }
+
+    /// The stream has ended, which it may not within a frame (RFC 9114 section 7.1).
+    ///
+    /// # Errors
+    /// If it has.
+    pub fn admits_end(&self) -> Result<(), Violation> {
+        if self.missing == 0 && self.head_length == 0 { Ok(()) } else { Err(Violation::Connection(code::FRAME_ERROR)) }
     }
 
     fn whole_head(&self) -> Option<(u64, u64)> {
@@ -88,32 +99,51 @@ mod tests {
 
     #[test]
     fn only_data_may_be_long() {
-        let stream = [frame(1, 100, 100), frame(0, 5000, 5000), frame(33, 0, 0), frame(0, 1 << 40, 10)].concat();
+        let section = [vec![1, 40, 0], vec![0; 39]].concat();
+        let stream = [section, frame(0, 5000, 5000), frame(33, 0, 0), frame(0, 1 << 40, 10)].concat();
         for cut in [1, 7, 6000] {
-            let mut guard = FrameGuard::request(100);
-            assert!(stream.chunks(cut).all(|piece| guard.admits(piece)));
+            let mut guard = FrameGuard::new(100);
+            assert!(stream.chunks(cut).all(|piece| guard.admits(piece).is_ok()));
+            assert_eq!(guard.admits_end(), Err(Violation::Connection(0x106)));
         }
         for (kind, length) in [(1, 101), (5, 1 << 40), (0x21, 1 << 20)] {
-            let stream = [frame(1, 3, 3), frame(0, 200, 200), frame(kind, length, 0)].concat();
-            let mut guard = FrameGuard::request(100);
+            let stream = [frame(2, 3, 3), frame(0, 200, 200), frame(kind, length, 0)].concat();
+            let mut guard = FrameGuard::new(100);
             let (last, before) = stream.split_last().unwrap();
-            assert!(guard.admits(before));
-            assert!(!guard.admits(&[*last]));
+            assert_eq!(guard.admits(before), Ok(()));
+            assert_eq!(guard.admits(&[*last]), Err(Violation::Stream(0x107)));
         }
     }
 
     #[test]
-    fn other_streams_have_a_total() {
-        let mut guard = FrameGuard::unidirectional(10);
-        assert!(guard.admits(&[0; 7]) && guard.admits(&[0; 3]));
-        assert!(!guard.admits(&[0]));
+    fn field_sections_need_no_table() {
+        for (stream, expected) in [(&[1, 2, 0, 0][..], Ok(())), (&[1, 2, 2, 0], Err(Violation::Connection(0x200)))] {
+            for cut in 1..=stream.len() {
+                let mut guard = FrameGuard::new(100);
+                assert_eq!(stream.chunks(cut).try_for_each(|piece| guard.admits(piece)), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn streams_end_between_frames() {
+        let stream = [frame(0, 2, 2), frame(33, 70, 70)].concat();
+        for end in 0..=stream.len() {
+            let mut guard = FrameGuard::new(100);
+            assert_eq!(guard.admits(&stream[..end]), Ok(()));
+            assert_eq!(guard.admits_end().is_ok(), [0, 4, stream.len()].contains(&end), "{end}");
+        }
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_followed(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40, limit in 0u64..100) {
-            let (mut whole, mut pieces) = (FrameGuard::request(limit), FrameGuard::request(limit));
-            prop_assert_eq!(whole.admits(&bytes), bytes.chunks(cut).all(|piece| pieces.admits(piece)));
+            let (mut whole, mut pieces) = (FrameGuard::new(limit), FrameGuard::new(limit));
+            let judged = bytes.chunks(cut).try_for_each(|piece| pieces.admits(piece));
+            prop_assert_eq!(whole.admits(&bytes), judged);
+            if judged.is_ok() {
+                prop_assert_eq!(whole.admits_end(), pieces.admits_end());
+            }
         }
     }
 }

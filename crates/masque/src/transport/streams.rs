@@ -2,10 +2,12 @@
 
 use super::code;
 use super::error;
-use super::frame_guard::FrameGuard;
+use super::frame_guard::{FrameGuard, Violation};
+use super::one_way_guard::OneWayGuard;
 use bytes::{Buf, Bytes};
 use h3::quic::{StreamErrorIncoming, StreamId, WriteBuf};
 use noq::VarInt;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
@@ -27,8 +29,33 @@ pub struct SendStream {
 /// A stream's receiving half. Dropped, it tells the peer that nobody reads on.
 pub struct RecvStream {
     stream: noq::RecvStream,
-    guard: FrameGuard,
+    connection: noq::Connection,
+    guard: Guard,
+    /// Read to learn the type of a stream of one direction, and not handed on.
+    ahead: VecDeque<Bytes>,
     ending: Ending,
+}
+
+/// Who watches a stream.
+pub(super) enum Guard {
+    Request(FrameGuard),
+    OneWay(OneWayGuard),
+}
+
+impl Guard {
+    fn admits(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+        match self {
+            Guard::Request(guard) => guard.admits(bytes),
+            Guard::OneWay(guard) => guard.admits(bytes).map_err(Violation::Connection),
+        }
+    }
+
+    fn admits_end(&self) -> Result<(), Violation> {
+        match self {
+            Guard::Request(guard) => guard.admits_end(),
+            Guard::OneWay(_) => Ok(()),
+        }
+    }
 }
 
 /// How a stream ends when its halves are dropped, wherever they are then: in order, or with an error code.
@@ -76,8 +103,53 @@ impl SendStream {
 }
 
 impl RecvStream {
-    pub(super) fn new(stream: noq::RecvStream, guard: FrameGuard, ending: Ending) -> RecvStream {
-        RecvStream { stream, guard, ending }
+    pub(super) fn new(
+        stream: noq::RecvStream,
+        connection: noq::Connection,
+        guard: Guard,
+        ending: Ending,
+    ) -> RecvStream {
+        RecvStream { stream, connection, guard, ahead: VecDeque::new(), ending }
+    }
+
+    /// What watches a stream of one direction.
+    pub(super) fn one_way(&self) -> Option<&OneWayGuard> {
+        match &self.guard {
+            Guard::Request(_) => None,
+            Guard::OneWay(guard) => Some(guard),
+        }
+    }
+
+    /// Reads until the type of a stream of one direction is known; whether it is: the stream may end before.
+    pub(super) fn poll_type(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, StreamErrorIncoming>> {
+        while !self.one_way().is_some_and(OneWayGuard::is_typed) {
+            match ready!(self.poll_chunk(context))? {
+                Some(chunk) => self.ahead.push_back(chunk),
+                None => return Poll::Ready(Ok(false)),
+            }
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        // The future keeps nothing between polls but the waker that noq has noted.
+        let read = ready!(pin!(self.stream.read_chunk(CHUNK_BYTES)).poll(context)).map_err(error::read)?;
+        let judged = match &read {
+            Some(chunk) => self.guard.admits(chunk),
+            None => self.guard.admits_end(),
+        };
+        match judged {
+            Ok(()) => Poll::Ready(Ok(read)),
+            Err(Violation::Stream(code)) => {
+                self.ending.abort(code);
+                h3::quic::RecvStream::stop_sending(self, code.into());
+                Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code: code.into() }))
+            }
+            Err(Violation::Connection(code)) => {
+                let connection_error = error::broken_rule(&self.connection, code);
+                Poll::Ready(Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error }))
+            }
+        }
     }
 }
 
@@ -131,17 +203,10 @@ impl h3::quic::RecvStream for RecvStream {
     type Buf = Bytes;
 
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        // The future keeps nothing between polls but the waker that noq has noted.
-        let read = ready!(pin!(self.stream.read_chunk(CHUNK_BYTES)).poll(context)).map_err(error::read)?;
-        if let Some(chunk) = &read
-            && !self.guard.admits(chunk)
-        {
-            self.stop_sending(u64::from(code::EXCESSIVE_LOAD));
-            return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated {
-                error_code: u64::from(code::EXCESSIVE_LOAD),
-            }));
+        if let Some(chunk) = self.ahead.pop_front() {
+            return Poll::Ready(Ok(Some(chunk)));
         }
-        Poll::Ready(Ok(read))
+        self.poll_chunk(context)
     }
 
     fn stop_sending(&mut self, error_code: u64) {

@@ -6,25 +6,6 @@ use bytes::{Bytes, BytesMut};
 use fullpipe_masque::client::Error;
 use fullpipe_masque::{capsule, datagram, varint};
 use http::{Method, Request, StatusCode};
-use std::net::SocketAddr;
-
-/// A tunnel of somebody else that has to go on, whatever happens beside it.
-struct Bystander {
-    tunnel: fullpipe_masque::client::Tunnel,
-    count: u8,
-}
-
-impl Bystander {
-    async fn new(certificate: &Certificate, proxy: &RunningProxy, echo: SocketAddr) -> Bystander {
-        let client = datagram_client(certificate, proxy).await;
-        Bystander { tunnel: client.open(&target(echo)).await.unwrap(), count: 0 }
-    }
-
-    async fn is_served(&mut self) {
-        self.count += 1;
-        assert_eq!(exchange(&self.tunnel, &[self.count; 9]).await, [self.count; 9][..]);
-    }
-}
 
 #[test]
 fn bad_requests_get_their_status_and_others_are_served() {

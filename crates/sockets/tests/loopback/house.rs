@@ -114,6 +114,11 @@ impl Lines {
         }
     }
 
+    /// Forgets what was told: tests that count memory do not want it.
+    pub(crate) fn forget(&self) {
+        *self.0.lock().unwrap() = Vec::new();
+    }
+
     pub(crate) fn matching(&self, words: &str) -> Vec<String> {
         self.0.lock().unwrap().iter().filter(|line| line.contains(words)).cloned().collect()
     }
@@ -156,7 +161,7 @@ impl Environment for Named {
 
 /// Starts a proxy that serves loopback, with what else `change` sets.
 pub(crate) fn proxy(certificate: &Certificate, change: impl FnOnce(&mut configuration::Proxy)) -> RunningProxy {
-    start(environment(), certificate, change)
+    proxy_in(environment(), certificate, change)
 }
 
 /// The same, with a few made-up names.
@@ -164,10 +169,11 @@ pub(crate) fn proxy_with_names(
     certificate: &Certificate,
     change: impl FnOnce(&mut configuration::Proxy),
 ) -> RunningProxy {
-    start(Arc::new(Named), certificate, change)
+    proxy_in(Arc::new(Named), certificate, change)
 }
 
-fn start(
+/// The same, in a world of its own.
+pub(crate) fn proxy_in(
     world: Arc<dyn Environment>,
     certificate: &Certificate,
     change: impl FnOnce(&mut configuration::Proxy),
@@ -279,4 +285,27 @@ pub(crate) async fn exchange(tunnel: &Tunnel, payload: &[u8]) -> Bytes {
     tunnel.receive(&mut back).await.unwrap();
     assert_eq!(back.len(), 1);
     back.remove(0)
+}
+
+/// A tunnel of somebody else that has to go on, whatever happens beside it.
+pub(crate) struct Bystander {
+    tunnel: Tunnel,
+    count: u8,
+}
+
+impl Bystander {
+    pub(crate) async fn new(certificate: &Certificate, proxy: &RunningProxy, echo: SocketAddr) -> Bystander {
+        let client = datagram_client(certificate, proxy).await;
+        Bystander { tunnel: client.open(&target(echo)).await.unwrap(), count: 0 }
+    }
+
+    pub(crate) async fn is_served(&mut self) {
+        self.count = self.count.wrapping_add(1);
+        assert_eq!(exchange(&self.tunnel, &[self.count; 9]).await, [self.count; 9][..]);
+    }
+}
+
+/// The well-known path of a target.
+pub(crate) fn path_of(target: SocketAddr) -> String {
+    format!("/.well-known/masque/udp/{}/{}/", target.ip(), target.port())
 }

@@ -66,11 +66,6 @@ pub(crate) fn tunnel(path: &str) -> Request<()> {
     Request::connect(format!("https://localhost{path}")).extension(Protocol::CONNECT_UDP).body(()).unwrap()
 }
 
-/// The well-known path of a target.
-pub(crate) fn path_of(target: SocketAddr) -> String {
-    format!("/.well-known/masque/udp/{}/{}/", target.ip(), target.port())
-}
-
 /// The code with which a stream ends.
 pub(crate) fn code(error: &StreamError) -> u64 {
     match error {

@@ -1,0 +1,224 @@
+//! Streams of one direction, watched: what RFC 9114 sections 6.2 and 7.2 and RFC 9204 section 4 make an error of the
+//! connection, as far as h3 does not see it. h3 reads no QPACK stream, skips what the pushing of a server would need,
+//! and waits for ever for the rest of a frame that has ended.
+//!
+//! This side offers no dynamic table and refers to none, allows no pushes and promises none, so next to nothing is left
+//! that a peer may say here.
+
+use super::code;
+use crate::varint;
+
+/// Stream types (RFC 9114 section 6.2, RFC 9204 section 4.2).
+const CONTROL: u64 = 0;
+const PUSH: u64 = 1;
+const ENCODER: u64 = 2;
+const DECODER: u64 = 3;
+
+/// Frame types (RFC 9114 section 7.2).
+const CANCEL_PUSH: u64 = 3;
+const SETTINGS: u64 = 4;
+const GOAWAY: u64 = 7;
+const MAX_PUSH_ID: u64 = 0xd;
+
+/// Settings that are 0 or 1: extended CONNECT (RFC 9220 section 3), HTTP datagrams (RFC 9297 section 2.1.1).
+const BINARY_SETTINGS: [u64; 2] = [0x08, 0x33];
+
+/// The one instruction to the decoder that works without a table: its capacity is 0 (RFC 9204 section 4.3.1).
+const CAPACITY_OF_ZERO: u8 = 0x20;
+
+/// Who is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A client, watched by its server.
+    Client,
+    /// A server, watched by its client.
+    Server,
+}
+
+/// Follows one stream.
+#[derive(Clone, Debug)]
+pub struct OneWayGuard {
+    peer: Peer,
+    /// So many bytes may still come, where what comes has to be kept or has no use.
+    left: u64,
+    /// What is not yet a whole type or a whole frame.
+    waiting: Vec<u8>,
+    kind: Option<u64>,
+    max_push_id: u64,
+    /// Within an integer of more than one byte on the decoder stream.
+    in_integer: bool,
+}
+
+impl OneWayGuard {
+    /// For a stream of `peer`, on which no more than `limit` bytes are needed.
+    #[must_use]
+    pub fn new(peer: Peer, limit: u64) -> OneWayGuard {
+        OneWayGuard { peer, left: limit, waiting: Vec::new(), kind: None, max_push_id: 0, in_integer: false }
+    }
+
+    /// Whether the stream's type is known.
+    #[must_use]
+    pub fn is_typed(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    /// Whether this is a QPACK stream, which is nobody's business but the guard's.
+    #[must_use]
+    pub fn is_qpack(&self) -> bool {
+        matches!(self.kind, Some(ENCODER | DECODER))
+    }
+
+    /// Whether both are of one type.
+    #[must_use]
+    pub fn is_like(&self, other: &OneWayGuard) -> bool {
+        self.kind == other.kind
+    }
+
+    /// Looks at what has come.
+    ///
+    /// # Errors
+    /// With the code with which the connection has to be closed.
+    pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), u32> {
+        while !self.is_typed() {
+            let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
+            self.waiting.push(*first);
+            bytes = rest;
+            if let Some((kind, _)) = varint::decode(&self.waiting) {
+                self.waiting.clear();
+                self.kind = Some(kind);
+                self.check_push()?;
+            }
+        }
+        match self.kind {
+            Some(ENCODER) if bytes.iter().any(|byte| *byte != CAPACITY_OF_ZERO) => {
+                Err(code::QPACK_ENCODER_STREAM_ERROR)
+            }
+            Some(ENCODER) => Ok(()),
+            Some(DECODER) => bytes.iter().try_for_each(|byte| self.decoder(*byte)),
+            kind => {
+                self.left = self.left.checked_sub(bytes.len() as u64).ok_or(code::EXCESSIVE_LOAD)?;
+                if kind == Some(CONTROL) { self.control(bytes) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Clients do not push (RFC 9114 section 6.2.2), and servers only what they were allowed to (section 4.6).
+    fn check_push(&self) -> Result<(), u32> {
+        match (self.kind, self.peer) {
+            (Some(PUSH), Peer::Client) => Err(code::STREAM_CREATION_ERROR),
+            (Some(PUSH), Peer::Server) => Err(code::ID_ERROR),
+            _ => Ok(()),
+        }
+    }
+
+    /// Cancelled streams (RFC 9204 section 4.4.2) are all that can be told: nothing was inserted, nothing referred to.
+    fn decoder(&mut self, byte: u8) -> Result<(), u32> {
+        if self.in_integer {
+            self.in_integer = byte & 0x80 != 0;
+        } else if byte & 0xc0 == 0x40 {
+            self.in_integer = byte & 0x3f == 0x3f;
+        } else {
+            return Err(code::QPACK_DECODER_STREAM_ERROR);
+        }
+        Ok(())
+    }
+
+    fn control(&mut self, bytes: &[u8]) -> Result<(), u32> {
+        self.waiting.extend_from_slice(bytes);
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut rest = &waiting[..];
+        while let Some((kind, payload, after)) = whole_frame(rest) {
+            self.frame(kind, payload)?;
+            rest = after;
+        }
+        self.waiting.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn frame(&mut self, kind: u64, payload: &[u8]) -> Result<(), u32> {
+        let identifier = || match varint::decode(payload) {
+            Some((identifier, length)) if length == payload.len() => Ok(identifier),
+            _ => Err(code::FRAME_ERROR),
+        };
+        match kind {
+            SETTINGS => settings(payload),
+            GOAWAY => identifier().map(drop),
+            // Of no push that was promised (section 7.2.3), or allowed.
+            CANCEL_PUSH => Err(identifier().err().unwrap_or(code::ID_ERROR)),
+            MAX_PUSH_ID => {
+                let identifier = identifier()?;
+                if identifier < self.max_push_id {
+                    return Err(code::ID_ERROR);
+                }
+                self.max_push_id = identifier;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn whole_frame(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
+    let (kind, first) = varint::decode(bytes)?;
+    let (length, second) = varint::decode(&bytes[first..])?;
+    let (payload, after) = bytes[first + second..].split_at_checked(usize::try_from(length).ok()?)?;
+    Some((kind, payload, after))
+}
+
+/// Pairs of identifier and value (RFC 9114 section 7.2.4).
+fn settings(mut payload: &[u8]) -> Result<(), u32> {
+    while !payload.is_empty() {
+        let (identifier, first) = varint::decode(payload).ok_or(code::FRAME_ERROR)?;
+        let (value, second) = varint::decode(&payload[first..]).ok_or(code::FRAME_ERROR)?;
+        if BINARY_SETTINGS.contains(&identifier) && value > 1 {
+            return Err(code::SETTINGS_ERROR);
+        }
+        payload = &payload[first + second..];
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn judge(peer: Peer, bytes: &[u8], cut: usize) -> Result<(), u32> {
+        let mut guard = OneWayGuard::new(peer, 1000);
+        bytes.chunks(cut).try_for_each(|piece| guard.admits(piece))
+    }
+
+    #[test]
+    fn what_servers_may_not_do() {
+        // A push was never allowed (RFC 9114 section 4.6), so it can neither be made nor cancelled (section 7.2.3).
+        assert_eq!(judge(Peer::Server, &[1, 0], 1), Err(0x108));
+        assert_eq!(judge(Peer::Server, &[0, 3, 1, 0], 4), Err(0x108));
+        assert_eq!(judge(Peer::Client, &[1], 1), Err(0x103));
+    }
+
+    #[test]
+    fn cancelled_streams_may_be_told_without_end() {
+        let mut guard = OneWayGuard::new(Peer::Client, 10);
+        // Stream 2^40 takes six bits and six times seven.
+        let cancelled = [0x40 | 0x3f, 0xc1, 0xff, 0xff, 0xff, 0xff, 0x1f];
+        assert_eq!(guard.admits(&[3]), Ok(()));
+        assert!((0..100).all(|_| guard.admits(&cancelled).is_ok() && guard.admits(&[0x44]).is_ok()));
+        assert_eq!(guard.admits(&[0x80]), Err(0x202));
+    }
+
+    #[test]
+    fn what_is_kept_is_limited() {
+        let mut guard = OneWayGuard::new(Peer::Client, 10);
+        // A frame of a hundred bytes is not whole after ten.
+        assert_eq!(guard.admits(&[0, 0x21, 0x40, 100, 0, 0, 0, 0, 0, 0, 0]), Ok(()));
+        assert_eq!(guard.admits(&[0]), Err(0x107));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_followed(kind in 0u8..5, bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40) {
+            let stream = [&[kind][..], &bytes].concat();
+            prop_assert_eq!(judge(Peer::Client, &stream, cut), judge(Peer::Client, &stream, 1));
+        }
+    }
+}

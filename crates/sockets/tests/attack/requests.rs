@@ -1,0 +1,228 @@
+//! Request streams: frames out of order, field sections that are none, messages that are malformed.
+
+use crate::attacker::*;
+use crate::house::*;
+use crate::wire::*;
+use std::time::Duration;
+
+/// What a request stream carries, whether it ends there, and the code with which the connection is closed.
+fn broken_streams(path: &str) -> Vec<(&'static str, Vec<u8>, bool, u64)> {
+    let good = request(path);
+    let then = |frame: Vec<u8>| [good.clone(), frame].concat();
+    let section = |bytes: &[u8]| frame(HEADERS, bytes);
+    vec![
+        // RFC 9114 sections 4.1, 7.2.3 to 7.2.8: H3_FRAME_UNEXPECTED.
+        ("DATA first", frame(DATA, b"x"), false, 0x105),
+        ("SETTINGS", frame(SETTINGS, &[]), false, 0x105),
+        ("GOAWAY", frame(GOAWAY, &[0]), false, 0x105),
+        ("CANCEL_PUSH", frame(CANCEL_PUSH, &[0]), false, 0x105),
+        ("MAX_PUSH_ID", frame(MAX_PUSH_ID, &[0]), false, 0x105),
+        ("PUSH_PROMISE", frame(PUSH_PROMISE, &[0, 0, 0]), false, 0x105),
+        ("PING of HTTP/2", frame(6, &[0; 8]), false, 0x105),
+        // Section 4.4: after CONNECT there are DATA frames and nothing else that is known.
+        ("trailers in a tunnel", then(headers(&[("x", "y")])), false, 0x105),
+        ("another request in a tunnel", then(good.clone()), true, 0x105),
+        ("SETTINGS in a tunnel", then(frame(SETTINGS, &[])), false, 0x105),
+        ("CONTINUATION of HTTP/2 in a tunnel", then(frame(9, &[])), false, 0x105),
+        // Section 7.1: H3_FRAME_ERROR where the stream ends within a frame.
+        ("HEADERS cut short", good[..good.len() - 1].to_vec(), true, 0x106),
+        ("a frame's head cut short", vec![1, 0x40], true, 0x106),
+        ("DATA cut short", then(varints(&[DATA, 9])), true, 0x106),
+        // RFC 9204 section 2.2: QPACK_DECOMPRESSION_FAILED. No prefix; half a prefix.
+        ("no field section", section(&[]), false, 0x200),
+        ("half a prefix", section(&[0]), false, 0x200),
+        // Section 4.5.1.1: references into a table that has no room.
+        ("a required insert count", section(&[2, 0, 0xd1]), false, 0x200),
+        ("an entry of the dynamic table", section(&[0, 0, 0x80]), false, 0x200),
+        ("a name of the dynamic table", section(&[0, 0, 0x40, 1, b'x']), false, 0x200),
+        ("an entry after the base", section(&[0, 0, 0x10]), false, 0x200),
+        ("a name after the base", section(&[0, 0, 0x00, 1, b'x']), false, 0x200),
+        // Section 3.1: the static table ends with 98.
+        ("entry 99 of the static table", section(&[0, 0, 0xff, 36]), false, 0x200),
+        ("a name of entry 99", section(&[0, 0, 0x5f, 84, 1, b'x']), false, 0x200),
+        // Section 4.1: lengths that lead out of the section, or out of all numbers.
+        ("a name longer than the section", section(&[0, 0, 0x27, 200, b'a']), false, 0x200),
+        ("a value longer than the section", section(&[0, 0, 0x21, b'a', 9, b'b']), false, 0x200),
+        ("an integer without end", section(&[[0, 0, 0x27].as_slice(), &[0xff; 20]].concat()), false, 0x200),
+        ("the largest integer", section(&[[0, 0, 0x27].as_slice(), &[0xff; 8], &[0x7f]].concat()), false, 0x200),
+        // RFC 7541 section 5.2: Huffman padding is of ones.
+        ("Huffman padding of zeros", section(&[0, 0, 0x21, b'a', 0x81, 0x18]), false, 0x200),
+    ]
+}
+
+#[test]
+fn broken_streams_end_the_connection_with_their_code() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
+        let path = path_of(echo.address);
+        let mut wrong = Vec::new();
+        for (name, bytes, finish, code) in broken_streams(&path) {
+            let attacker = Attacker::new(&certificate, proxy.address).await;
+            let (_send, mut receive) = attacker.two_way(&bytes, finish).await;
+            let closed = tokio::time::timeout(Duration::from_secs(1), attacker.closed()).await;
+            if closed != Ok(code) {
+                let answer = tokio::time::timeout(Duration::from_secs(1), answer(&mut receive)).await;
+                wrong.push(format!("{name}: {closed:x?} instead of {code:x} {answer:x?}"));
+            }
+            bystander.is_served().await;
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    });
+}
+
+/// A good request's fields, changed.
+fn changed<'text>(path: &'text str, change: impl FnOnce(&mut Vec<(&'text str, &'text str)>)) -> Vec<u8> {
+    let mut fields = fields(path);
+    change(&mut fields);
+    headers(&fields)
+}
+
+fn with<'text>(path: &'text str, name: &'text str, value: &'text str) -> Vec<u8> {
+    changed(path, |fields| fields.push((name, value)))
+}
+
+fn without(path: &str, name: &str) -> Vec<u8> {
+    changed(path, |fields| fields.retain(|(field, _)| *field != name))
+}
+
+fn replaced<'text>(path: &'text str, name: &'text str, value: &'text str) -> Vec<u8> {
+    changed(path, |fields| {
+        for field in fields.iter_mut().filter(|(field, _)| *field == name) {
+            field.1 = value;
+        }
+    })
+}
+
+/// RFC 9114 section 4.1.2: what is malformed is a stream error H3_MESSAGE_ERROR; a response may come first.
+fn malformed(path: &str) -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        // Section 4.2: lower case, and the characters of RFC 9110 section 5 (section 10.3).
+        ("a name in capitals", with(path, "X-Capital", "a")),
+        ("a space in a name", with(path, "a b", "c")),
+        ("an empty name", with(path, "", "c")),
+        ("a zero in a value", with(path, "a", "b\0c")),
+        ("a line feed in a value", with(path, "a", "b\nc")),
+        ("a carriage return in a value", with(path, "a", "b\rc")),
+        // Section 4.2: fields of connections.
+        ("connection", with(path, "connection", "close")),
+        ("keep-alive", with(path, "keep-alive", "timeout=5")),
+        ("proxy-connection", with(path, "proxy-connection", "close")),
+        ("upgrade", with(path, "upgrade", "connect-udp")),
+        ("transfer-encoding", with(path, "transfer-encoding", "chunked")),
+        ("te other than trailers", with(path, "te", "gzip")),
+        // Section 4.3: pseudo-header fields that are not of requests, or of nothing.
+        ("an unknown pseudo-header field", with(path, ":x", "y")),
+        // Section 4.3.1, and RFC 8441 section 4 for extended CONNECT: all of them, one of each.
+        ("no method", without(path, ":method")),
+        ("no scheme", without(path, ":scheme")),
+        ("no authority", without(path, ":authority")),
+        ("no path", without(path, ":path")),
+        ("an empty path", replaced(path, ":path", "")),
+        ("an empty authority", replaced(path, ":authority", "")),
+        ("a path without a slash", replaced(path, ":path", "x")),
+        ("a method of two words", replaced(path, ":method", "CON NECT")),
+        ("another host", with(path, "host", "elsewhere")),
+        // RFC 9297 section 3.4: contents that the capsule protocol does not have.
+        ("content-length", with(path, "content-length", "0")),
+        ("content-type", with(path, "content-type", "text/plain")),
+    ]
+}
+
+#[test]
+fn malformed_messages_end_their_stream_alone() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let path = path_of(echo.address);
+        let attacker = Attacker::new(&certificate, proxy.address).await;
+        let (_steady, _receive) = attacker.tunnel(&path).await;
+        let mut wrong = Vec::new();
+        for (name, bytes) in malformed(&path) {
+            match attacker.ask(&bytes, false).await {
+                Outcome::Reset(0x10e) | Outcome::Status(400) => {}
+                other => wrong.push(format!("{name}: {other:x?}")),
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        attacker.connection.send_datagram([0, 0, 5].to_vec().into()).unwrap();
+        assert_eq!(&attacker.connection.read_datagram().await.unwrap()[..], [0, 0, 5]);
+    });
+}
+
+/// RFC 9114 section 4.3, RFC 9220 section 3, RFC 7541 section 5.2: what the HTTP/3 stack in use takes for less, or for
+/// nothing, of an error. None of it opens more than the same request well written.
+#[test]
+fn what_the_stack_does_not_tell_apart() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let path = path_of(echo.address);
+        let attacker = Attacker::new(&certificate, proxy.address).await;
+        let elsewhere = changed(&path, |fields| fields.insert(0, (":path", "/elsewhere")));
+        let late = changed(&path, |fields| fields.insert(0, ("x", "y")));
+        for (bytes, outcome) in [
+            (with(&path, ":status", "200"), Outcome::Status(200)),
+            // The last one counts, for the policy as for the tunnel.
+            (elsewhere, Outcome::Status(200)),
+            (with(&path, ":path", "/elsewhere"), Outcome::Status(404)),
+            (late, Outcome::Status(200)),
+            // Malformed instead of 501.
+            (replaced(&path, ":protocol", "connect-ip"), Outcome::Reset(0x10e)),
+            // Huffman padding of a whole byte; then the request has no fields that it needs.
+            (frame(HEADERS, &[0, 0, 0x21, b'a', 0x81, 0xff]), Outcome::Reset(0x10e)),
+        ] {
+            assert_eq!(attacker.ask(&bytes, false).await, outcome);
+        }
+    });
+}
+
+#[test]
+fn requests_that_are_incomplete_or_too_large() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let path = path_of(echo.address);
+        let attacker = Attacker::new(&certificate, proxy.address).await;
+        // RFC 9114 section 4.1: H3_REQUEST_INCOMPLETE, with nothing or with what has no meaning.
+        assert_eq!(attacker.ask(&[], true).await, Outcome::Reset(0x10d));
+        assert_eq!(attacker.ask(&frame(0x21, b"grease"), true).await, Outcome::Reset(0x10d));
+        // RFC 9114 section 4.2.2: fields are counted with 32 bytes each beside names and values; 16 384 are allowed.
+        let used: usize = fields(&path).iter().map(|(name, value)| name.len() + value.len() + 32).sum();
+        let fits = "a".repeat(16_384 - used - 33);
+        assert_eq!(attacker.ask(&with(&path, "x", &fits), false).await, Outcome::Status(200));
+        assert_eq!(attacker.ask(&with(&path, "x", &(fits + "a")), false).await, Outcome::Status(431));
+        assert_eq!(attacker.ask(&with(&path, "x", &"a".repeat(100_000)), false).await, Outcome::Status(431));
+        // 500 small fields are as large as few large ones.
+        let many = changed(&path, |fields| fields.extend([("x", "y"); 500]));
+        assert_eq!(attacker.ask(&many, false).await, Outcome::Status(431));
+        // Eight times the limit is not read to its end: H3_EXCESSIVE_LOAD (RFC 9114 section 8.1).
+        assert_eq!(attacker.ask(&with(&path, "x", &"a".repeat(140_000)), false).await, Outcome::Reset(0x107));
+        let (_send, _receive) = attacker.tunnel(&path).await;
+    });
+}
+
+#[test]
+fn the_end_of_the_stream_may_come_with_the_headers() {
+    run(async {
+        let certificate = certificate();
+        let echo = echo().await;
+        let proxy = proxy(&certificate, |_| {});
+        let path = path_of(echo.address);
+        let attacker = Attacker::new(&certificate, proxy.address).await;
+        // One STREAM frame has both. What the client sends then is dropped silently (RFC 9297 section 2.1).
+        assert_eq!(attacker.ask(&request(&path), true).await, Outcome::Status(200));
+        attacker.connection.send_datagram([0, 0, 1].to_vec().into()).unwrap();
+        // The tunnel beside it is not concerned.
+        let (_send, _receive) = attacker.tunnel(&path).await;
+        attacker.connection.send_datagram([1, 0, 2].to_vec().into()).unwrap();
+        assert_eq!(&attacker.connection.read_datagram().await.unwrap()[..], [1, 0, 2]);
+        assert_eq!(proxy.metrics.payloads_to_target_total.get(), 1);
+        assert!(attacker.connection.close_reason().is_none());
+    });
+}
