@@ -58,7 +58,8 @@ impl Outbox {
             return;
         }
         let dropped = queue.push(now, payload);
-        if was_empty || self.settings.scheduler == Scheduler::Fifo {
+        // What is dropped has no turn: the newest gets none, the oldest leaves its own to the newest.
+        if was_empty || (self.settings.scheduler == Scheduler::Fifo && dropped == 0) {
             turns.push_back(request);
         }
         self.account(before, queue.bytes());
@@ -195,6 +196,20 @@ mod tests {
         fill(&outbox, now, &[(4, 0)]);
         drop(outbox);
         assert_eq!(metrics.queued_bytes.get(), 0);
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_no_turn() {
+        let now = begin();
+        for drop_policy in [DropPolicy::Newest, DropPolicy::Oldest] {
+            for scheduler in [Scheduler::Fifo, Scheduler::RoundRobin] {
+                let queue_limit = QueueLimit::Bytes(640);
+                let outbox = outbox(Tunnel { scheduler, drop_policy, queue_limit, ..Tunnel::default() });
+                fill(&outbox, now, &[(7, 1); 1000]);
+                assert!(outbox.waiting().turns.len() <= 10);
+                assert_eq!(take(&outbox, now, usize::MAX).len(), 10);
+            }
+        }
     }
 
     proptest! {

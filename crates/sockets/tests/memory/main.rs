@@ -259,8 +259,10 @@ fn connections_leave_nothing_behind() {
             }
         }
         println!("after each 250 connections: {marks:?}");
+        // What a connection leaves would be kilobytes, 750 times. The two endpoints receive into blocks of 64 KiB, of which
+        // each may have one more or less at a mark, beside the one that somebody still refers to.
         let growth = marks[3].0.saturating_sub(marks[0].0);
-        assert!(growth < 75_000, "{growth} bytes in 750 connections: {marks:?}");
+        assert!(growth < 4 * 64 * KIB, "{growth} bytes in 750 connections: {marks:?}");
         assert!(marks[3].1 <= marks[0].1, "{marks:?}");
     });
 }
