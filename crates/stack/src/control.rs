@@ -488,6 +488,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Scribe {
         told: Arc<Mutex<Vec<String>>>,
+        acks: Arc<Mutex<Vec<Ack>>>,
         needs: Signals,
     }
 
@@ -515,6 +516,7 @@ mod tests {
         }
 
         fn on_ack(&mut self, _control: &mut Control, ack: &Ack) {
+            self.acks.lock().unwrap().push(ack.clone());
             let rtt = ack.rtt.map_or(0, |rtt| rtt.as_nanos() / 1_000_000);
             let Ack { acked_bytes, lost_bytes, in_flight_bytes, round_count, in_recovery, cwnd_limited, .. } = ack;
             self.note(format!(
@@ -522,6 +524,14 @@ mod tests {
                  {in_recovery} limited {cwnd_limited}",
                 ack.prior_in_flight_bytes
             ));
+        }
+
+        fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {
+            self.note("idle restart".into());
+        }
+
+        fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
+            self.note(format!("segments of {}", control.mss_bytes));
         }
 
         fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, packet: &PacketState) {
@@ -548,13 +558,14 @@ mod tests {
     struct Play {
         adapter: Adapter,
         told: Arc<Mutex<Vec<String>>>,
+        acks: Arc<Mutex<Vec<Ack>>>,
     }
 
     impl Play {
         fn new(needs: Signals) -> Play {
-            let told = Arc::default();
-            let scribe = Scribe { told: Arc::clone(&told), needs };
-            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RoundTrips::default()), told }
+            let (told, acks) = (Arc::default(), Arc::default());
+            let scribe = Scribe { told: Arc::clone(&told), acks: Arc::clone(&acks), needs };
+            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RoundTrips::default()), told, acks }
         }
 
         fn send(&mut self, now: u64, number: u64) {
@@ -567,6 +578,12 @@ mod tests {
             }
             let largest = packets.last().map(|(number, _)| *number);
             self.adapter.driver().on_end_acks(at(now), in_flight, false, largest);
+        }
+
+        /// The last acknowledgement that was told, after the stack has asked for the window.
+        fn last_ack(&self) -> Ack {
+            self.adapter.window();
+            self.acks.lock().unwrap().last().cloned().expect("one was told")
         }
 
         /// What was told since the last call.
@@ -652,6 +669,102 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_two_spaces_with_one_number_are_told_apart_by_their_sizes() {
+        let play = Play::new(Signals::default());
+        let mut driver = play.adapter.driver();
+        driver.on_packet_sent(at(0), 1_200, 0);
+        driver.on_packet_sent(at(1), 700, 0);
+        driver.on_ack(at(20), at(1), 700, 0, [RTT, RTT]);
+        let left: Vec<u64> = driver.sent.iter().map(|sent| sent.state.bytes).collect();
+        assert_eq!(left, [1_200]);
+    }
+
+    #[test]
+    fn a_control_that_paces_hears_of_a_new_beginning() {
+        let heard = |pacing| {
+            let mut play = Play::new(Signals { pacing, ..Signals::default() });
+            // Not at the first packet of all.
+            play.send(0, 0);
+            play.ack(20, &[(0, 0)], 0);
+            (1..3).for_each(|number| play.send(100, number));
+            play.told().iter().filter(|line| *line == "idle restart").count()
+        };
+        assert_eq!([heard(true), heard(false)], [1, 0]);
+    }
+
+    #[test]
+    fn an_application_with_nothing_to_send_is_told_of() {
+        let mut play = Play::new(Signals::default());
+        (0..3).for_each(|number| play.send(number, number));
+        play.ack(20, &[(0, 0)], 2_000);
+        let ack = play.last_ack();
+        assert_eq!((ack.app_limited, ack.cwnd_limited), (false, true));
+        play.adapter.driver().on_ack(at(21), at(1), MTU, 1, [RTT, RTT]);
+        play.adapter.driver().on_end_acks(at(21), 1_000, true, Some(1));
+        let ack = play.last_ack();
+        assert_eq!((ack.app_limited, ack.cwnd_limited), (true, false));
+    }
+
+    #[test]
+    fn a_rate_sample_knows_what_was_lost_on_its_way() {
+        let mut play = Play::new(Signals::default());
+        (0..3).for_each(|number| play.send(number, number));
+        play.ack(20, &[(0, 0)], 2_000);
+        play.adapter.driver().on_packet_lost(at(20), MTU, 1);
+        play.ack(22, &[(2, 2)], 0);
+        assert_eq!(play.last_ack().rate.expect("a sample").lost_bytes, 1_000);
+    }
+
+    #[test]
+    fn a_recovery_takes_what_was_sent_until_its_beginning_and_ends_with_what_was_sent_later() {
+        let mut play = Play::new(Signals::default());
+        (0..3).for_each(|number| play.send(number, number));
+        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
+        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        (3..6).for_each(|number| play.send(30 + (number - 3) * 2, number));
+        // At the very instant at which it began: of it (RFC 9002 section 7.3.2), and not its end.
+        play.adapter.driver().on_congestion(at(50), at(30), MTU, false, false);
+        play.ack(51, &[(3, 30)], 4_000);
+        assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, true));
+        play.told();
+        // A loss of what was sent later begins another.
+        play.adapter.driver().on_packet_lost(at(60), MTU, 4);
+        play.adapter.driver().on_congestion(at(60), at(32), MTU, false, false);
+        let told = play.told();
+        assert_eq!(told[..2], ["lost 32", "exit undone false"]);
+        assert!(told[2].starts_with("congestion") && told.len() == 3, "{told:?}");
+        assert_eq!(play.adapter.window(), 2_500);
+    }
+
+    #[test]
+    fn a_control_with_a_recovery_of_its_own_keeps_its_window() {
+        let mut play = Play::new(Signals { own_recovery: true, ..Signals::default() });
+        play.send(0, 0);
+        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
+        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        assert_eq!(play.adapter.window(), 10_000);
+    }
+
+    #[test]
+    fn round_trips_are_the_stacks_and_rounds_those_of_the_newest_packet() {
+        let mut play = Play::new(Signals::default());
+        (0..2).for_each(|number| play.send(number, number));
+        play.ack(20, &[(0, 0)], 1_000);
+        let first = play.last_ack();
+        assert_eq!((first.smoothed_rtt, first.min_rtt, first.round_count), (RTT, RTT, 1));
+        // It leaves after a round trip: with its acknowledgement the second round begins, with that of packet 1 none.
+        play.send(21, 2);
+        let estimates = [Duration::from_millis(25), Duration::from_millis(18)];
+        play.adapter.driver().on_ack(at(31), at(1), MTU, 1, estimates);
+        play.adapter.driver().on_end_acks(at(31), 1_000, false, Some(1));
+        let second = play.last_ack();
+        assert_eq!(second.rtt, Some(Duration::from_millis(30)));
+        assert_eq!((second.smoothed_rtt, second.min_rtt, second.round_count), (estimates[0], estimates[1], 1));
+        play.ack(41, &[(2, 21)], 0);
+        assert_eq!(play.last_ack().round_count, 2);
+    }
+
+    #[test]
     fn no_window_is_below_two_packets() {
         let play = Play::new(Signals::default());
         play.adapter.driver().control.cwnd_bytes = 1;
@@ -727,7 +840,7 @@ mod tests {
         assert_eq!((metrics.pacing_rate, metrics.send_quantum), (Some(1_000_001), Some(3_000)));
         assert_eq!(metrics.ssthresh, Some(7_000));
         play.adapter.on_mtu_update(1_452);
-        assert_eq!(play.adapter.driver().control.mss_bytes, 1_452);
+        assert_eq!(play.told(), ["segments of 1452"]);
         // A clone drives the same control.
         let clone = play.adapter.clone_box();
         play.adapter.driver().control.cwnd_bytes = 77_000;

@@ -29,7 +29,6 @@ use noq_proto::crypto::{
 use noq_proto::transport_parameters::TransportParameters;
 use noq_proto::{ConnectError, ConnectionId, Side, TimeSource, TransportError};
 use rcgen::{CertificateParams, CustomExtension, SerialNumber};
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring::{cipher_suite, default_provider};
 use rustls::crypto::{
@@ -39,7 +38,7 @@ use rustls::crypto::{
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
 };
-use rustls::server::{NoServerSessionStorage, ParsedCertificate};
+use rustls::server::ParsedCertificate;
 use rustls::time_provider::TimeProvider;
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, NamedGroup, PeerMisbehaved, SignatureScheme, version::TLS13,
@@ -214,13 +213,12 @@ impl Client {
         let key = provider.key_provider.load_private_key(private_key(entropy).into()).expect("an Ed25519 key");
         let expected = key.public_key().expect("it has one").as_ref().to_vec().into();
         let verifier = Arc::new(OfThisRun { expected, provider: Arc::clone(&provider) });
-        let mut config = rustls::ClientConfig::builder_with_details(provider, Arc::new(FixedDate))
+        let config = rustls::ClientConfig::builder_with_details(provider, Arc::new(FixedDate))
             .with_protocol_versions(&[&TLS13])
             .expect("the suite is of TLS 1.3")
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        config.resumption = Resumption::disabled();
         let config = QuicClientConfig::try_from(config).expect("it has the suite of Initial packets");
         Client { config, sessions: Sessions::new(entropy, "client") }
     }
@@ -257,7 +255,6 @@ impl Server {
             .with_no_client_auth()
             .with_single_cert(chain, PrivateKeyDer::from(private))
             .expect("a certificate of this key");
-        config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         let config = QuicServerConfig::try_from(config).expect("it has the suite of Initial packets");
         Server { config, sessions: Sessions::new(entropy, "server") }
@@ -438,6 +435,13 @@ mod tests {
         let one: [u8; 32] = hex("0100000000000000000000000000000000000000000000000000000000000000");
         assert!(exchange().complete(&[0; 32]).is_err() && exchange().complete(&one).is_err());
         assert!(exchange().complete(&peer[1..]).is_err());
+    }
+
+    #[test]
+    fn sessions_of_an_endpoint_draw_from_streams_of_their_own() {
+        let [client, server] = ["client", "server"].map(|side| Sessions::new(&Entropy::new(1, "end"), side));
+        let drawn = [client.next().bits(), client.next().bits(), server.next().bits()];
+        assert!(drawn[0] != drawn[1] && drawn[0] != drawn[2], "{drawn:?}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::path::control;
 use bytes::Bytes;
-use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Settings, VirtualRuntime};
+use fullpipe_masque::environment::Environment;
+use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Settings, VirtualEnvironment, VirtualRuntime};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use noq::Runtime;
 use sha2::{Digest, Sha256};
@@ -173,6 +174,7 @@ fn a_receive_buffer_is_limited_in_bytes() {
                 poll_fn(|context| bound.poll_recv(context, &mut [std::io::IoSliceMut::new(&mut buffer)], &mut meta));
             assert_eq!(count.await.expect("it is bound"), 1);
             its.lock().unwrap().push((meta[0].addr, meta[0].len, meta[0].ecn));
+            assert_eq!(meta[0].dst_ip, Some(address(1)));
         }
     });
     host.handle_timeout(Instant::from_nanos(200));
@@ -182,6 +184,99 @@ fn a_receive_buffer_is_limited_in_bytes() {
     // The socket went with the program.
     host.handle_datagram(Instant::from_nanos(300), datagram(socket(2, 9), socket(1, 443), 1));
     assert_eq!(host.statistics().unexpected_datagrams, 1);
+}
+
+#[test]
+fn a_receive_buffer_can_be_filled() {
+    let mut host = host(1);
+    let mut bound = host.runtime().bind(socket(1, 443)).expect("it is free");
+    for number in 0..101 {
+        host.handle_datagram(Instant::from_nanos(number), datagram(socket(2, 9), socket(1, 443), 1_000));
+    }
+    // 100 000 bytes hold 100 of 1000.
+    assert_eq!(host.statistics().overflowed_datagrams, 1);
+    // Who has no room for any takes none.
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(matches!(bound.poll_recv(&mut context, &mut [], &mut []), std::task::Poll::Ready(Ok(0))));
+}
+
+/// A host with an address of either version, IPv6 first.
+fn dual() -> (Host, [IpAddr; 2]) {
+    let addresses = [IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]), address(1)];
+    (Host::new(HostSettings { addresses: addresses.to_vec(), receive_buffer_bytes: 100_000 }), addresses)
+}
+
+#[test]
+fn datagrams_leave_one_by_one_from_an_address_of_the_host() {
+    let (mut host, [_, own]) = dual();
+    let bound = host.runtime().bind(SocketAddr::from(([0, 0, 0, 0], 443))).expect("it is free");
+    let mut sender = bound.create_sender();
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for wanted in [None, Some(own), Some(address(7))] {
+        let transmit = noq::udp::Transmit {
+            destination: socket(2, 9),
+            ecn: Some(noq::udp::EcnCodepoint::Ect0),
+            contents: b"abcdefg",
+            segment_size: Some(3),
+            src_ip: wanted,
+        };
+        assert!(sender.as_mut().poll_send(&transmit, &mut context).is_ready());
+        let left: Vec<Addressed> = std::iter::from_fn(|| host.poll_transmit()).collect();
+        let pieces: Vec<&[u8]> = left.iter().map(|left| &left.datagram.payload[..]).collect();
+        assert_eq!(pieces, [&b"abc"[..], b"def", b"g"]);
+        let rest = |left: &Addressed| (left.source, left.destination, left.datagram.codepoint);
+        assert!(left.iter().all(|left| rest(left) == (SocketAddr::new(own, 443), socket(2, 9), Codepoint::Ect0)));
+    }
+}
+
+#[test]
+fn a_connected_socket_hears_its_peer_alone() {
+    let mut host = host(1);
+    let environment = VirtualEnvironment::new(host.runtime(), BTreeMap::new());
+    let connected = environment.connect(socket(2, 9)).expect("a port is free");
+    let local = connected.local_address().expect("bound");
+    assert_eq!(local, socket(1, 49_152));
+    for (from, port) in [(2, 8), (3, 9), (2, 9)] {
+        host.handle_datagram(Instant::ZERO, datagram(socket(from, port), local, 10));
+    }
+    assert_eq!(host.statistics().unexpected_datagrams, 2);
+    let (mut received, mut context) = (Vec::new(), std::task::Context::from_waker(std::task::Waker::noop()));
+    assert!(connected.poll_receive(&mut context, &mut received).is_ready());
+    assert_eq!(received.len(), 1);
+    assert!(connected.poll_receive(&mut context, &mut received).is_pending());
+}
+
+#[test]
+fn ports_are_given_in_turn_and_again() {
+    let (host, _) = dual();
+    let runtime = host.runtime();
+    let port = |runtime: &VirtualRuntime| {
+        let bound = runtime.bind(SocketAddr::from(([0, 0, 0, 0], 0))).expect("one is free");
+        bound.local_addr().expect("bound").port()
+    };
+    let _taken = runtime.bind(socket(1, 49_153)).expect("it is free");
+    assert_eq!([port(&runtime), port(&runtime)], [49_152, 49_154]);
+    // 49 155 to 65 535, and from the beginning.
+    (49_155..=65_535).for_each(|next| assert_eq!(port(&runtime), next));
+    assert_eq!(port(&runtime), 49_152);
+    // The versions have ports of their own.
+    let _fourth = runtime.bind(SocketAddr::from(([0, 0, 0, 0], 443))).expect("it is free");
+    assert!(runtime.bind(SocketAddr::from(([0; 8], 443))).is_ok());
+}
+
+#[test]
+fn programs_end_with_their_host() {
+    let mut host = host(1);
+    let (runtime, held) = (host.runtime(), Arc::new(()));
+    let its = Arc::clone(&held);
+    host.spawn(async move {
+        sleep(&runtime, Duration::from_secs(9)).await;
+        drop(its);
+    });
+    host.handle_timeout(Instant::ZERO);
+    assert_eq!(Arc::strong_count(&held), 2);
+    drop(host);
+    assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[test]
