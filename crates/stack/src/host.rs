@@ -263,19 +263,19 @@ impl VirtualRuntime {
         self.shared.executor.now()
     }
 
-    /// A QUIC endpoint on a socket of this host, or on one whose datagrams such sockets carry. Nothing protects its packets: it
-    /// connects to others of its kind, and accepts them if `serves` says so.
+    /// A QUIC endpoint at `local`, as in [`VirtualRuntime::bind`]; it takes no socket, so that none of the machine's can come
+    /// to it. It connects to others of its kind, and accepts them if `serves` says so.
     ///
     /// # Errors
-    /// If the socket has no address.
+    /// If the address is none of the host's, or the port is taken.
     pub fn endpoint(
         &self,
         settings: &EndpointSettings,
         entropy: &Entropy,
-        socket: Box<dyn AsyncUdpSocket>,
+        local: SocketAddr,
         serves: bool,
     ) -> io::Result<noq::Endpoint> {
-        let server = serves.then(|| settings.server(entropy));
+        let (server, socket) = (serves.then(|| settings.server(entropy)), self.bind(local)?);
         let runtime = Arc::new(self.clone());
         let endpoint = noq::Endpoint::new_with_abstract_socket(settings.endpoint(entropy), server, socket, runtime)?;
         endpoint.set_default_client_config(settings.client(entropy));

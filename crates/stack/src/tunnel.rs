@@ -192,7 +192,7 @@ impl TunnelProxy {
         configuration.max_requests_per_connection = MOST_REQUESTS;
         configuration.tunnel = settings.tunnel(&round_trips);
         let endpoint = settings.endpoint(configuration.transport(), &round_trips);
-        let endpoint = runtime.endpoint(&endpoint, entropy, runtime.bind(listen)?, true)?;
+        let endpoint = runtime.endpoint(&endpoint, entropy, listen, true)?;
         let proxy = Proxy::new(environment(runtime), configuration, Arc::new(()));
         let metrics = proxy.metrics();
         host.spawn(async move { proxy.serve(endpoint).await });
@@ -286,7 +286,7 @@ impl TunnelClient {
             ..configuration::Client::default()
         };
         let endpoint = settings.endpoint(configuration.transport(), &round_trips);
-        let endpoint = runtime.endpoint(&endpoint, entropy, runtime.bind(local)?, false)?;
+        let endpoint = runtime.endpoint(&endpoint, entropy, local, false)?;
         let template = template(proxy)?;
         let shared = Arc::new(Shared {
             environment: environment(runtime),

@@ -81,7 +81,7 @@ fn exchange(seed: u64) -> (Instant, String, Log, [usize; 2]) {
         let entropy = Entropy::new(seed, name);
         let runtime = host.runtime();
         let settings = Settings::default().endpoint(control("cubic"));
-        runtime.endpoint(&settings, &entropy, runtime.bind(socket(number, 443)).unwrap(), serves).unwrap()
+        runtime.endpoint(&settings, &entropy, socket(number, 443), serves).unwrap()
     };
     let (client, server) = (endpoint(&hosts[0], 1, "client", false), endpoint(&hosts[1], 2, "server", true));
     hosts[1].spawn(async move {
