@@ -65,6 +65,30 @@ fn private_targets_are_refused_unless_allowed() {
     assert!(log.contains("event=refused") && log.contains("status=403"), "{log}");
 }
 
+/// The proxy ends within a body that would take hours.
+#[test]
+fn who_ends_the_tunnel_is_named() {
+    let folder = folder("ended");
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::File::create(folder.join("body")).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole");
+    let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
+    let server = Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&folder)]].concat());
+    let narrow = ["--allow-private", "--metrics", "127.0.0.1:0"];
+    let mut proxy = Server::start(&[&["masque", "proxy"], &identity[..], &narrow].concat());
+    let metrics = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
+    let (url, via) = (format!("https://{}/body", server.address), template(&proxy.address));
+    let client = command(&["http3", "get", &url, "--ca", text(&cert), "--via", &via])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while metric(&metrics, "bytes_from_target_total") < 1_000_000 {}
+    proxy.stop();
+    let output = client.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("the tunnel ended: "), "{}", errors(&output));
+    server.stop();
+}
+
 #[test]
 fn who_does_not_answer_is_named() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");

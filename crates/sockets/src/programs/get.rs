@@ -6,8 +6,8 @@ use super::{Failure, farewell, run_error};
 use crate::tls::Trust;
 use crate::{Tokio, endpoint, tls};
 use bytes::Bytes;
-use fullpipe_masque::client::{Client, TunnelSocket};
-use fullpipe_masque::configuration::{self, Tunnel};
+use fullpipe_masque::client::{Client, Ended, Tunnel, TunnelSocket};
+use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::http3;
 use fullpipe_masque::metrics::Metrics;
@@ -17,6 +17,7 @@ use http::Uri;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// How a request reaches its server through a proxy.
@@ -44,7 +45,7 @@ pub struct Get {
     /// The proxy, if any.
     pub via: Option<Via>,
     /// The QUIC connection to the server.
-    pub connection: Tunnel,
+    pub connection: configuration::Tunnel,
 }
 
 /// What came.
@@ -141,9 +142,25 @@ async fn through(
     let local = if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
     let inner = endpoint::on_socket(&Tokio, Box::new(socket)).map_err(run_error("no endpoint"))?;
-    let reached = server(options, name)?.reach_at(inner, peer).await?;
-    let got = fetch(uri, reached, store).await?;
+    let server = server(options, name)?;
+    let got = async { fetch(uri, server.reach_at(inner, peer).await?, store).await };
+    let got = got.await.map_err(|failure| match ended(&tunnel) {
+        Some(ended) => Failure::Run(format!("the tunnel ended: {ended}")),
+        None => failure,
+    })?;
     Ok((got, GotThrough { set_up, max_payload: tunnel.max_payload(), ..GotThrough::default() }))
+}
+
+/// Why a tunnel is over, if it is. What still waits in it is lost.
+fn ended(tunnel: &Tunnel) -> Option<Ended> {
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match tunnel.poll_receive(&mut context, usize::MAX, &mut Vec::new()) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(ended)) => return Some(ended),
+            Poll::Pending => return None,
+        }
+    }
 }
 
 fn lost(connection: &noq::Connection) -> u64 {
