@@ -480,6 +480,8 @@ impl Outcome {
                 ];
                 if end == 0 {
                     figures.push(named("tunnel_requests_refused", side.refused as f64));
+                } else {
+                    figures.push(named("tunnel_requests_open", side.open as f64));
                 }
                 figures
             }

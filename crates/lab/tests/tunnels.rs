@@ -192,6 +192,17 @@ fn many_connections_share_a_tunnel() {
     assert!(outcome.verdict().passed());
 }
 
+/// A connection that is over gives its request back: of twenty one after another, at most the last is open in the end.
+#[test]
+fn requests_end_with_their_connections() {
+    let exchanges =
+        DOWNLOAD.replace("10MB", "10kB").replace("exchanges = 1", "exchanges = 20\nconnection = 'per-exchange'");
+    let outcome = outcome(&format!("{NETWORK}{TUNNEL}{exchanges}{VIA}"));
+    assert_eq!(figure(&outcome, "download", "client", "exchanges"), 20.0);
+    let open = figure(&outcome, "tunnel", "proxy", "tunnel_requests_open");
+    assert!(open <= 1.0, "{open}");
+}
+
 /// A response that is larger than the send buffer passes: the application hears when there is room again.
 #[test]
 fn a_response_may_be_larger_than_all_buffers() {

@@ -149,6 +149,8 @@ pub struct TunnelStatistics {
     pub peak_queued_bytes: u64,
     /// Requests that the proxy refused.
     pub refused: u64,
+    /// Requests that are open now, as the proxy counts them.
+    pub open: u64,
     /// Mean of the smoothed round-trip times of the tunnel at each acknowledged packet; `None` without congestion control.
     pub mean_rtt: Option<Duration>,
 }
@@ -162,6 +164,7 @@ fn statistics(metrics: &Metrics, round_trips: &RoundTrips) -> TunnelStatistics {
         queued_bytes: metrics.queued_bytes.get(),
         peak_queued_bytes: metrics.queued_peak_bytes.get(),
         refused: metrics.requests_refused_total.get(),
+        open: metrics.requests_open.get(),
         mean_rtt: round_trips.mean(),
     }
 }
@@ -232,6 +235,8 @@ struct State {
     /// Who waits for the connection.
     waiting: Vec<Waker>,
     requests: BTreeMap<u32, Request>,
+    /// The tasks of open requests.
+    carriers: BTreeMap<u32, Waker>,
     arrived: VecDeque<(u32, Bytes)>,
     refused: u64,
     undelivered: u64,
@@ -334,8 +339,14 @@ impl TunnelClient {
 
     /// The request is of no more use.
     pub fn close(&self, request: u32) {
-        let old = self.shared.state().requests.insert(request, Request::Over);
+        let mut state = self.shared.state();
+        let old = state.requests.insert(request, Request::Over);
+        let carrier = state.carriers.remove(&request);
+        drop(state);
         drop(old);
+        if let Some(carrier) = carrier {
+            carrier.wake();
+        }
     }
 
     /// What it has done.
@@ -397,6 +408,23 @@ impl Shared {
         }
     }
 
+    /// What has come by a request; `false` when it is over, or closed.
+    fn poll_payloads(
+        &self,
+        context: &mut Context<'_>,
+        number: u32,
+        tunnel: &Tunnel,
+        into: &mut Vec<Bytes>,
+    ) -> Poll<bool> {
+        let mut state = self.state();
+        if let Some(Request::Over) = state.requests.get(&number) {
+            return Poll::Ready(false);
+        }
+        state.carriers.insert(number, context.waker().clone());
+        drop(state);
+        tunnel.poll_receive(context, usize::MAX, into).map(|received| received.is_ok())
+    }
+
     /// Opens a request, sends what has waited for it, and takes what comes by it until it is over.
     async fn carry(&self, number: u32, target: SocketAddr) {
         let host = match target.ip() {
@@ -421,14 +449,14 @@ impl Shared {
             _ => drop(self.state().requests.insert(number, Request::Over)),
         }
         let mut payloads = Vec::new();
-        while tunnel.receive(&mut payloads).await.is_ok() {
-            let mut state = self.state();
-            if let Some(Request::Over) = state.requests.get(&number) {
-                return;
-            }
-            state.arrived.extend(payloads.drain(..).map(|payload| (number, payload)));
+        while poll_fn(|context| self.poll_payloads(context, number, &tunnel, &mut payloads)).await {
+            self.state().arrived.extend(payloads.drain(..).map(|payload| (number, payload)));
         }
-        drop(self.state().requests.insert(number, Request::Over));
+        let mut state = self.state();
+        state.carriers.remove(&number);
+        let old = state.requests.insert(number, Request::Over);
+        drop(state);
+        drop(old);
     }
 }
 

@@ -48,7 +48,7 @@ pub use video_cbr::{VideoCbr, VideoCbrSpec};
 pub use voice::{TalkSpurts, Voice, VoiceSpec};
 
 /// The figures that applications of this crate tell, and then those of QUIC's ends and of tunnels; see [`Figure`].
-pub const FIGURE_NAMES: [&str; 47] = [
+pub const FIGURE_NAMES: [&str; 48] = [
     "segments",
     "switches",
     "rebuffers",
@@ -96,6 +96,7 @@ pub const FIGURE_NAMES: [&str; 47] = [
     "tunnel_dropped_queue",
     "tunnel_peak_queue_bytes",
     "tunnel_requests_refused",
+    "tunnel_requests_open",
 ];
 
 /// Largest payload of a UDP datagram over IPv4.

@@ -104,7 +104,7 @@ pub(crate) static MASQUE: Table = Table {
         field(
             "receive_buffer",
             Kind::Size { min: 1200, max: 1 << 28 },
-            "`\"4MiB\"`",
+            "`\"1536KiB\"`",
             "What of a stream may be on its way or unread (flow control); eight times as much of all.",
         ),
         field(
@@ -138,7 +138,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("coalesce", "true"),
     ("datagram_buffer", "128KiB"),
     ("send_buffer", "4MiB"),
-    ("receive_buffer", "4MiB"),
+    ("receive_buffer", "1536KiB"),
     ("idle_timeout", "150s"),
     ("certificates", "3000B"),
     ("cryptography", "null"),
