@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_workload::Completion;
 use std::io::{self, Write};
 
-/// Columns of `flows.csv`.
+/// Columns of `flows.csv`; all but the first [`FLOW_TEXTS`] hold numbers.
 pub const FLOW_COLUMNS: [&str; 21] = [
     "flow",
     "source",
@@ -32,6 +32,9 @@ pub const FLOW_COLUMNS: [&str; 21] = [
     "marked_packets",
     "measured_goodput_bps",
 ];
+
+/// How many columns of `flows.csv` hold texts.
+pub const FLOW_TEXTS: usize = 5;
 
 /// Columns of `series.csv`.
 pub const SERIES_COLUMNS: [&str; 4] = ["time_s", "subject", "metric", "value"];

@@ -38,7 +38,7 @@ mod witness;
 mod world;
 
 pub use archive::{
-    FLOW_COLUMNS, LINK_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_links,
+    FLOW_COLUMNS, FLOW_TEXTS, LINK_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_links,
     write_series,
 };
 pub use capture::{Append, Capture};

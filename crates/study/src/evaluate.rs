@@ -280,34 +280,7 @@ fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
 /// Whether a flow's name matches a pattern: `*` stands for any text, `?` for one character. A reverse direction (a name
 /// that ends with `.reverse`) matches only a pattern that ends so, too.
 pub fn flow_matches(pattern: &str, flow: &str) -> bool {
-    if flow.ends_with(".reverse") != pattern.ends_with(".reverse") {
-        return false;
-    }
-    let (pattern, flow): (Vec<char>, Vec<char>) = (pattern.chars().collect(), flow.chars().collect());
-    // The usual walk with one point to return to: the last star and where its text began.
-    let (mut at, mut read) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while read < flow.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                retry = Some((at, read));
-                at += 1;
-            }
-            Some(expected) if *expected == '?' || *expected == flow[read] => {
-                at += 1;
-                read += 1;
-            }
-            _ => match retry {
-                Some((star, from)) => {
-                    retry = Some((star, from + 1));
-                    at = star + 1;
-                    read = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|rest| *rest == '*')
+    flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
 
 #[cfg(test)]

@@ -26,24 +26,7 @@ use std::fmt;
 pub use crate::parser::parse;
 
 /// Columns of `flows.csv` that hold numbers.
-pub const FLOW_COLUMNS: [&str; 16] = [
-    "tx_packets",
-    "tx_bytes",
-    "rx_packets",
-    "rx_bytes",
-    "lost_packets",
-    "delay_sum_s",
-    "jitter_sum_s",
-    "first_tx_s",
-    "last_tx_s",
-    "first_rx_s",
-    "last_rx_s",
-    "goodput_bps",
-    "completion_s",
-    "retransmitted_packets",
-    "marked_packets",
-    "measured_goodput_bps",
-];
+pub const FLOW_COLUMNS: &[&str] = fullpipe_lab::FLOW_COLUMNS.split_at(fullpipe_lab::FLOW_TEXTS).1;
 
 /// The column of `links.csv` that a name means: `link_throughput_bps` is its `throughput_bps`.
 pub fn link_column(name: &str) -> Option<&'static str> {

@@ -383,7 +383,8 @@ impl Parser {
                     )
                 }
                 (None, None) => {
-                    let (near, all) = (suggestion(name, FLOW_COLUMNS), list_of(FLOW_COLUMNS));
+                    let (near, all) =
+                        (suggestion(name, FLOW_COLUMNS.iter().copied()), list_of(FLOW_COLUMNS.iter().copied()));
                     format!("`{name}` is not a column of flows.csv{near}; expected {all}")
                 }
             };

@@ -1,9 +1,10 @@
 //! The tables of one run, read back for metrics: what counts is what is written, so a run that is reused gives the same
-//! numbers as one that was just made.
+//! numbers as one that was just made. A cell that is neither empty nor a number is an error: then the run is made again.
 
 use crate::archive::{FIGURES, LINKS};
 use crate::evaluate::{Environment, flow_matches};
-use crate::expression::{figure_name, link_column};
+use crate::expression::{FLOW_COLUMNS, figure_name, link_column};
+use fullpipe_lab::{LINK_COLUMNS, SERIES_COLUMNS};
 use std::collections::BTreeMap;
 
 /// The tables of a run, and the values of axes and parameters at a point.
@@ -17,7 +18,38 @@ pub(crate) struct Tables {
     series: Vec<(String, String, f64, f64)>,
 }
 
-/// A table whose rows have names and else hold numbers, as far as anybody asks.
+/// Columns of `figures.csv`.
+const FIGURE_COLUMNS: [&str; 4] = ["flow", "host", "figure", "value"];
+
+/// The rows of a file that has just these columns.
+fn rows<'a>(
+    file: &'a str,
+    columns: &[&str],
+    content: &'a [u8],
+) -> impl Iterator<Item = Result<csv::StringRecord, String>> + use<'a> {
+    let mut reader = csv::Reader::from_reader(content);
+    let wrong = match reader.headers() {
+        Ok(header) if header == columns => None,
+        Ok(_) => Some(Err(format!("{file}: its columns are not {}", columns.join(", ")))),
+        Err(reason) => Some(Err(format!("{file}: {reason}"))),
+    };
+    let whole = wrong.is_none();
+    let records = reader.into_records().take_while(move |_| whole);
+    wrong.into_iter().chain(records.map(move |record| record.map_err(|reason| format!("{file}: {reason}"))))
+}
+
+/// A number, or nothing in an empty cell.
+fn number(file: &str, record: &csv::StringRecord, cell: usize) -> Result<Option<f64>, String> {
+    let text = record.get(cell).unwrap_or("");
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    if number.is_none() && !text.is_empty() {
+        let line = record.position().map_or(0, csv::Position::line);
+        return Err(format!("{file}, line {line}: {text:?} is not a number"));
+    }
+    Ok(number)
+}
+
+/// A table whose rows have names and else hold numbers.
 #[derive(Debug, Default)]
 struct Columns {
     names: Vec<String>,
@@ -25,22 +57,24 @@ struct Columns {
 }
 
 impl Columns {
-    /// Reads a file; `key` is the column of the names.
-    fn parse(file: &str, key: &str, content: &[u8]) -> Result<Self, String> {
+    /// Reads a file; `key` is the column of the names, `numbers` are the columns that may be asked for.
+    fn parse(file: &str, key: &str, numbers: &[&str], content: &[u8]) -> Result<Self, String> {
         let mut reader = csv::Reader::from_reader(content);
         let header = reader.headers().map_err(|reason| format!("{file}: {reason}"))?.clone();
         let missing = || format!("{file}: there is no column {key}");
         let key = header.iter().position(|name| name == key).ok_or_else(missing)?;
         let mut names = Vec::new();
-        let mut columns: Vec<Vec<Option<f64>>> = vec![Vec::new(); header.len()];
+        let wanted = header.iter().enumerate().filter(|(_, name)| numbers.contains(name));
+        let mut columns: Vec<(usize, Vec<Option<f64>>)> = wanted.map(|(cell, _)| (cell, Vec::new())).collect();
         for record in reader.records() {
             let record = record.map_err(|reason| format!("{file}: {reason}"))?;
             names.push(record.get(key).unwrap_or("").to_owned());
-            for (column, cell) in columns.iter_mut().zip(record.iter()) {
-                column.push(cell.parse::<f64>().ok().filter(|number| number.is_finite()));
+            for (cell, column) in &mut columns {
+                column.push(number(file, &record, *cell)?);
             }
         }
-        Ok(Columns { names, columns: header.iter().map(str::to_owned).zip(columns).collect() })
+        let columns = columns.into_iter().map(|(cell, column)| (header[cell].to_owned(), column)).collect();
+        Ok(Columns { names, columns })
     }
 
     /// A column over the rows whose names match.
@@ -59,25 +93,19 @@ impl Tables {
         links: Option<&[u8]>,
         figures: Option<&[u8]>,
     ) -> Result<Self, String> {
-        let flows = Columns::parse("flows.csv", "flow", flows)?;
-        let links = links.map_or(Ok(Columns::default()), |links| Columns::parse(LINKS, "link", links))?;
+        let flows = Columns::parse("flows.csv", "flow", FLOW_COLUMNS, flows)?;
+        let links =
+            links.map_or(Ok(Columns::default()), |links| Columns::parse(LINKS, "link", &LINK_COLUMNS[1..], links))?;
         let mut tables = Tables { flows, links, figures: Vec::new(), series: Vec::new() };
-        if let Some(figures) = figures {
-            for record in csv::Reader::from_reader(figures).deserialize() {
-                let (flow, _host, name, value): (String, String, String, String) =
-                    record.map_err(|reason| format!("{FIGURES}: {reason}"))?;
-                tables.figures.push((flow, name, value.parse().ok().filter(|number: &f64| number.is_finite())));
-            }
+        for record in figures.map(|figures| rows(FIGURES, &FIGURE_COLUMNS, figures)).into_iter().flatten() {
+            let record = record?;
+            tables.figures.push((record[0].to_owned(), record[2].to_owned(), number(FIGURES, &record, 3)?));
         }
-        if let Some(series) = series {
-            let mut reader = csv::Reader::from_reader(series);
-            for record in reader.records() {
-                let record = record.map_err(|reason| format!("series.csv: {reason}"))?;
-                let number = |index: usize| record.get(index).and_then(|cell| cell.parse::<f64>().ok());
-                if let (Some(time), Some(value)) = (number(0), number(3)) {
-                    let text = |index: usize| record.get(index).unwrap_or("").to_owned();
-                    tables.series.push((text(1), text(2), time, value));
-                }
+        for record in series.map(|series| rows("series.csv", &SERIES_COLUMNS, series)).into_iter().flatten() {
+            let record = record?;
+            // A moment without a value has nothing to tell.
+            if let (Some(time), Some(value)) = (number("series.csv", &record, 0)?, number("series.csv", &record, 3)?) {
+                tables.series.push((record[1].to_owned(), record[2].to_owned(), time, value));
             }
         }
         Ok(tables)

@@ -43,8 +43,9 @@ impl Moments {
         let free = (n - 1.0).max(1.0);
         let moments =
             Self { n: pairs.len(), mean, variance: (sums.0 / free, sums.1 / free), covariance: sums.2 / free };
-        let product = moments.variance.0 * moments.variance.1 + mean.0 + mean.1;
-        product.is_finite().then_some(moments)
+        // The ellipse has products of variances and of their differences, none of them above this square.
+        let spread = moments.variance.0 + moments.variance.1;
+        (spread * spread + mean.0 + mean.1).is_finite().then_some(moments)
     }
 
     /// Standard deviations with n in the denominator.
@@ -156,7 +157,10 @@ mod tests {
         let ellipse = Moments::of(&[(0.0, 5.0), (2.0, 5.0)]).unwrap().ellipse();
         assert_eq!((ellipse.semi_axes, ellipse.direction), ((2.0_f64.sqrt(), 0.0), (1.0, 0.0)));
         assert_eq!(Moments::of(&[]), None);
-        assert_eq!(Moments::of(&[(1e200, 1.0), (-1e200, 1.0)]), None);
+        // Squares of variances count, too: 1e100 has a variance of 1e200.
+        for large in [1e200, 1e100] {
+            assert_eq!(Moments::of(&[(large, 1.0), (-large, 1.0)]), None);
+        }
     }
 
     proptest! {

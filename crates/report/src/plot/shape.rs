@@ -34,25 +34,28 @@ pub(crate) fn line(out: &mut String, from: (f64, f64), to: (f64, f64), colour: &
 
 /// A curve through points, dashed or solid.
 pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
-    if points.len() < 2 {
-        return;
-    }
-    out.push_str("<path d=\"M");
-    for (i, (x, y)) in points.iter().enumerate() {
-        if i > 0 {
-            out.push('L');
-        }
-        out.push_str(&point(*x, *y));
-    }
-    let _ = write!(out, "\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
-    if !dash.is_empty() {
-        let _ = write!(out, " stroke-dasharray=\"{dash}\"");
-    }
-    out.push_str("/>");
+    path(
+        out,
+        points,
+        "",
+        dash,
+        &format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\""),
+    );
 }
 
 /// A closed line, dashed or solid, with a filling so pale that what lies below is seen.
 pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
+    path(
+        out,
+        points,
+        "Z",
+        dash,
+        &format!("fill=\"{colour}\" fill-opacity=\"0.07\" stroke=\"{colour}\" stroke-width=\"{width}\""),
+    );
+}
+
+/// Points joined by straight lines, and how the path ends; nothing if there are less than two.
+fn path(out: &mut String, points: &[(f64, f64)], end: &str, dash: &str, look: &str) {
     if points.len() < 2 {
         return;
     }
@@ -63,7 +66,7 @@ pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, das
         }
         out.push_str(&point(*x, *y));
     }
-    let _ = write!(out, "Z\" fill=\"{colour}\" fill-opacity=\"0.07\" stroke=\"{colour}\" stroke-width=\"{width}\"");
+    let _ = write!(out, "{end}\" {look}");
     if !dash.is_empty() {
         let _ = write!(out, " stroke-dasharray=\"{dash}\"");
     }
