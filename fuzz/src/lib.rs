@@ -13,8 +13,11 @@ use fullpipe_masque::{capsule, percent, varint};
 use fullpipe_network::wire::{self, Neighbour, Reassembler, Reassembly, Summary, Translation, rewrite};
 use fullpipe_units::{Codepoint, Duration, Instant};
 
+/// Takes whatever bytes there are.
+pub type Parser = fn(&[u8]);
+
 /// Every entry point with its name.
-pub const PARSERS: [(&str, fn(&[u8])); 17] = [
+pub const PARSERS: [(&str, Parser); 17] = [
     ("varint", varint),
     ("capsule", capsule),
     ("http_datagram", http_datagram),
@@ -250,7 +253,7 @@ pub fn reassembly(bytes: &[u8]) {
     while let Some((length, after)) = rest.split_first_chunk() {
         let (packet, after) = after.split_at(after.len().min(usize::from(u16::from_be_bytes(*length))));
         rest = after;
-        now = now + Duration::from_secs(1);
+        now += Duration::from_secs(1);
         if let Ok(Reassembly::Whole(whole)) = reassembler.take(now, packet) {
             let _ = wire::parse(&whole);
         }

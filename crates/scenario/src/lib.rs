@@ -11,4 +11,5 @@ pub mod simulator;
 
 pub use description::Scenario;
 pub use language::{Loaded, load, reference_markdown};
+pub use pattern::matches;
 pub use schema::{Error, Errors, Override};
