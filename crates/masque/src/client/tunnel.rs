@@ -8,7 +8,7 @@ use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_cap
 use crate::outbox::Outbox;
 use crate::queue::cost;
 use crate::session::{Receiver, Session};
-use crate::transport::{BidiStream, Handle, code};
+use crate::transport::{BidiStream, Ending, Handle, code};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -216,25 +216,22 @@ impl Sink for Shared {
 async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, handle: Handle) {
     let (send, receive) = stream.split();
     let mut parts: FuturesUnordered<BoxFuture<(Option<u32>, String)>> = FuturesUnordered::new();
-    parts.push(Box::pin(read(Arc::clone(&shared), receive)));
-    parts.push(Box::pin(write(Arc::clone(&shared), send)));
+    parts.push(Box::pin(read(Arc::clone(&shared), receive, handle.ending.clone())));
+    parts.push(Box::pin(write(Arc::clone(&shared), send, handle.ending.clone())));
     parts.push(Box::pin(closing(Arc::clone(&shared))));
     parts.push(Box::pin(async move {
         let _ = handle.stopped.await;
         (None, "the proxy wants no more".into())
     }));
-    if let Some((code, reason)) = parts.next().await {
-        if let Some(code) = code {
-            handle.ending.abort(code);
-        }
-        shared.end(reason);
+    if let Some(end) = parts.next().await {
+        shared.end(told(end, &handle.ending).1);
     }
     shared.session.forget(shared.id);
 }
 
 /// The proxy's capsules; in datagram mode they are rare, but may come (RFC 9298 section 5).
-async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf) -> (Option<u32>, String) {
-    match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
+async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: Ending) -> (Option<u32>, String) {
+    let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
         ReadEnd::Finished => (None, "the proxy has finished".into()),
         ReadEnd::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
         ReadEnd::TooLong => (Some(code::DATAGRAM_ERROR), "a UDP payload longer than UDP has".into()),
@@ -244,17 +241,26 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf) -> (Option<u32>, 
         }
         ReadEnd::Lost(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
         ReadEnd::Sink(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
-    }
+    };
+    told(end, &ending)
 }
 
-async fn write(shared: Arc<Shared>, mut send: impl WriteHalf) -> (Option<u32>, String) {
+async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: Ending) -> (Option<u32>, String) {
     let Some(outbox) = &shared.outbox else {
         // Datagrams need the stream open.
         pending::<()>().await;
         return (None, String::new());
     };
     let error = write_capsules(&mut send, outbox, shared.coalesce, &*shared.session.environment).await;
-    (Some(code::REQUEST_CANCELLED), error.to_string())
+    told((Some(code::REQUEST_CANCELLED), error.to_string()), &ending)
+}
+
+/// Notes the code of an end for the halves of the stream, before who holds one lets go of it.
+fn told(end: (Option<u32>, String), ending: &Ending) -> (Option<u32>, String) {
+    if let Some(code) = end.0 {
+        ending.abort(code);
+    }
+    end
 }
 
 /// Completes when the tunnel is dropped, or has failed outside of its task.

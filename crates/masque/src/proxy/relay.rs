@@ -9,7 +9,7 @@ use crate::log::Event;
 use crate::outbox::Outbox;
 use crate::session::{Receiver, Session};
 use crate::target::Target;
-use crate::transport::{BidiStream, Handle, code};
+use crate::transport::{BidiStream, Ending, Handle, code};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -42,6 +42,15 @@ impl End {
 
     fn socket(error: &io::Error) -> End {
         End::new(code::CONNECT_ERROR, format!("the target cannot be reached: {error}"))
+    }
+
+    /// Notes the code for the halves of the stream. Who holds a half does so before letting go of it: a half that is dropped
+    /// without a code ends as if all were well.
+    fn told(self, ending: &Ending) -> End {
+        if let Some(code) = self.code {
+            ending.abort(code);
+        }
+        self
     }
 }
 
@@ -185,19 +194,19 @@ async fn run(
     tunnel: &Arc<Tunnel>,
     stream: RequestStream<BidiStream, Bytes>,
     stopped: noq::Stopped,
-    ending: &crate::transport::Ending,
+    ending: &Ending,
 ) -> End {
     let (send, receive) = stream.split();
     let mut parts: FuturesUnordered<BoxFuture<End>> = FuturesUnordered::new();
-    parts.push(Box::pin(upwards(Arc::clone(tunnel), receive)));
+    parts.push(Box::pin(upwards(Arc::clone(tunnel), receive, ending.clone())));
     if client.takes_datagrams() {
-        parts.push(Box::pin(down_to_datagrams(Arc::clone(tunnel), send)));
+        parts.push(Box::pin(down_to_datagrams(Arc::clone(tunnel), send, ending.clone())));
     } else {
         let settings = client.shared.settings.tunnel.clone();
         let coalesce = settings.coalesce;
         let outbox = Arc::new(Outbox::new(settings, Arc::clone(&tunnel.session.metrics)));
         parts.push(Box::pin(down_to_outbox(Arc::clone(tunnel), Arc::clone(&outbox))));
-        parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, coalesce)));
+        parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
     }
     let idle_timeout = client.shared.settings.idle_timeout;
     let watched = Arc::clone(tunnel);
@@ -208,17 +217,17 @@ async fn run(
         let _ = stopped.await;
         End::new(None, "the client wants no more")
     }));
-    let end = parts.next().await.unwrap_or_else(|| End::new(None, "nothing to do"));
-    if let Some(code) = end.code {
-        ending.abort(code);
-    }
-    end
+    parts.next().await.unwrap_or_else(|| End::new(None, "nothing to do")).told(ending)
 }
 
 /// Capsules of the client.
-async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf) -> End {
+async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: Ending) -> End {
+    read(&tunnel, &mut receive).await.told(&ending)
+}
+
+async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
     let metrics = &tunnel.session.metrics;
-    let end = match read_capsules(&mut receive, &*tunnel, metrics).await {
+    let end = match read_capsules(receive, tunnel, metrics).await {
         // The client sends nothing more, and may go on to listen. The half is kept: dropping it says something.
         ReadEnd::Finished => {
             tunnel.half_closed.store(true, Ordering::Relaxed);
@@ -250,11 +259,11 @@ impl Tunnel {
 }
 
 /// The target's payloads, as datagrams. The stream's half is kept open: datagrams need it.
-async fn down_to_datagrams(tunnel: Arc<Tunnel>, _send: impl WriteHalf) -> End {
+async fn down_to_datagrams(tunnel: Arc<Tunnel>, _send: impl WriteHalf, ending: Ending) -> End {
     let mut payloads = Vec::new();
     loop {
         if let Err(error) = tunnel.receive(&mut payloads).await {
-            return End::socket(&error);
+            return End::socket(&error).told(&ending);
         }
         tunnel.session.send(tunnel.id, &mut payloads);
     }
@@ -274,7 +283,13 @@ async fn down_to_outbox(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
 }
 
 /// What waits, as capsules.
-async fn down_to_stream(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>, mut send: impl WriteHalf, coalesce: bool) -> End {
+async fn down_to_stream(
+    tunnel: Arc<Tunnel>,
+    outbox: Arc<Outbox>,
+    mut send: impl WriteHalf,
+    ending: Ending,
+    coalesce: bool,
+) -> End {
     let error = write_capsules(&mut send, &outbox, coalesce, &*tunnel.session.environment).await;
-    End::new(code::REQUEST_CANCELLED, error.to_string())
+    End::new(code::REQUEST_CANCELLED, error.to_string()).told(&ending)
 }
