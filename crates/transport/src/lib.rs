@@ -7,6 +7,7 @@
 pub mod tls;
 
 use bytes::Bytes;
+use fullpipe_units::Duration;
 
 /// What is written and read: a count, or bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,29 @@ pub enum Event {
     PeerFinished,
     /// The connection is over; no event follows.
     Closed(CloseReason),
+}
+
+/// How urgent what a stream sends is, for transports that choose between streams.
+///
+/// Each scheduler reads what it knows: RFC 9218 urgency and `incremental`, weighted fair queueing the weight, earliest
+/// deadline first the latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// 0 (most urgent) to 7 (RFC 9218 section 4.1).
+    pub urgency: u8,
+    /// Whether its bytes are of use before all have come (RFC 9218 section 4.2).
+    pub incremental: bool,
+    /// Share beside other streams of the same urgency; at least 1.
+    pub weight: u16,
+    /// How long after it was written a byte is wanted; `None`: the scheduler's own default.
+    pub latency: Option<Duration>,
+}
+
+impl Default for Priority {
+    /// Urgency 3, not incremental (RFC 9218 section 4), weight 1, no latency of its own.
+    fn default() -> Self {
+        Priority { urgency: 3, incremental: false, weight: 1, latency: None }
+    }
 }
 
 /// A reliable, ordered, two-way byte stream.

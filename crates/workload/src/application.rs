@@ -1,6 +1,6 @@
 //! The trait between applications and whatever carries their data.
 
-use fullpipe_transport::{Event, Stream};
+use fullpipe_transport::{Event, Priority, Stream};
 use fullpipe_units::Instant;
 use std::fmt;
 
@@ -34,6 +34,20 @@ pub trait Io {
     /// Opens a stream that differs from the flow's others.
     fn open_with(&mut self, options: &OpenOptions) -> StreamId;
 
+    /// Opens another stream on the connection that carries `beside`: `None` where a connection has one stream only (TCP), where
+    /// the connection is gone, or where the peer allows no further stream for now.
+    fn open_beside(&mut self, _beside: StreamId) -> Option<StreamId> {
+        None
+    }
+
+    /// Says how urgent what is written to a stream is. A transport with one stream has nothing to choose from and
+    /// ignores it.
+    fn set_priority(&mut self, _stream: StreamId, _priority: Priority) {}
+
+    /// Ends the connection that carries a stream, with all its streams, when what was written has been delivered. A
+    /// connection with one stream ends when both sides have finished that.
+    fn close_connection(&mut self, _stream: StreamId) {}
+
     /// One of the application's streams, or `None` if it is closed and gone.
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream>;
 
@@ -41,6 +55,12 @@ pub trait Io {
     /// it is gone. Both ends agree on it, as ends that know each other's ports do, in whatever order connections
     /// arrive.
     fn connection_number(&self, stream: StreamId) -> Option<u32>;
+
+    /// Which of its connection's streams opened by the same side one is, counted from 0; both ends agree on it. `None` if
+    /// it is gone. Where a connection has one stream, that is stream 0.
+    fn stream_number(&self, stream: StreamId) -> Option<u64> {
+        self.connection_number(stream).map(|_| 0)
+    }
 
     /// Sends a datagram of so many payload bytes to the peer of the application's flow.
     fn send_datagram(&mut self, payload_bytes: u32);
