@@ -4,6 +4,7 @@
 //! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
 //! scenario's n-th flow has the numbers 2n and 2n + 1.
 
+mod model;
 mod quic;
 mod tunnels;
 
@@ -20,7 +21,7 @@ use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Notice, Packet, Re
 use fullpipe_scenario::Scenario;
 use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment};
 use fullpipe_transport::tls::{self, Session};
-use fullpipe_transport::{Event, Payload, Stream};
+use fullpipe_transport::{Event, Payload, Priority, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Application, Io, OpenOptions, Progress, StreamId};
 use std::collections::BTreeMap;
@@ -176,6 +177,8 @@ struct Core {
     free_endpoints: Vec<u32>,
     /// Ends of QUIC connections.
     quic: quic::QuicEnds,
+    /// Those that our model plays.
+    model: model::ModelEnds,
     /// Tunnels, if there are any.
     tunnels: Option<Box<tunnels::Tunnels>>,
     /// By number of the conversation.
@@ -230,6 +233,7 @@ impl World {
                 endpoints: Vec::with_capacity(2 * streams),
                 free_endpoints: Vec::new(),
                 quic: quic::QuicEnds::default(),
+                model: model::ModelEnds::default(),
                 tunnels: None,
                 conversations,
                 flows,
@@ -336,7 +340,7 @@ impl World {
     /// Name of a flow's congestion control, for TCP, QUIC and tunnels.
     pub(crate) fn control(&self, flow: usize) -> Option<&str> {
         let Flow { tcp, quic, tunnel, .. } = &self.core.flows[flow];
-        let of_quic = quic.as_ref().map(|quic| &*quic.control);
+        let of_quic = quic.as_ref().map(|quic| quic.control());
         let of_tunnel = tunnel.as_ref().map(|tunnel| &*tunnel.control);
         tcp.as_ref().map(|tcp| &*tcp.control).or(of_quic).or(of_tunnel)
     }
@@ -367,7 +371,7 @@ impl World {
 
     /// Endpoints that live.
     pub(crate) fn live_endpoints(&self) -> usize {
-        self.core.endpoints.len() - self.core.free_endpoints.len() + self.core.quic.live()
+        self.core.endpoints.len() - self.core.free_endpoints.len() + self.core.quic.live() + self.core.model.live()
     }
 
     /// Tells applications what happened at an endpoint, sends what it has to send, arms its timers.
@@ -381,7 +385,9 @@ impl World {
     #[inline]
     fn service_touched(&mut self, network: &mut Network<Witness>) {
         while let Some(other) = self.core.touched.pop() {
-            if other >= quic::FIRST {
+            if other >= model::FIRST {
+                self.service_model_stream(network, other);
+            } else if other >= quic::FIRST {
                 self.service_quic(network, other);
             } else {
                 self.service_one(network, other);
@@ -625,8 +631,11 @@ impl Core {
             }
             conversation
         };
-        if self.flows[flow as usize].quic.is_some() {
-            return self.open_quic(network, conversation, options);
+        if let Some(maker) = &self.flows[flow as usize].quic {
+            return match maker.model() {
+                Some(_) => self.open_model(network, conversation, options),
+                None => self.open_quic(network, conversation, options),
+            };
         }
         let (initial_sequence, seed) = self.draw(conversation, "initiator");
         let Some(tcp) = &mut self.flows[flow as usize].tcp else { return NONE };
@@ -761,6 +770,7 @@ impl Hosts<Witness> for World {
                     number => self.receive_segment(network, number, handle),
                 }
             }
+            Content::Quic(_) => self.receive_model(network, node, handle),
             &Content::Udp { payload_bytes } => {
                 if self.core.real.is_some() && self.core.deliver(network, node, handle) {
                     return;
@@ -800,6 +810,9 @@ impl Hosts<Witness> for World {
         let now = network.now();
         let index = event.index();
         if event.class() == EventClass::Transport {
+            if index >= model::FIRST_TIMER {
+                return self.model_timer(network, index - model::FIRST_TIMER);
+            }
             let number = index / 2;
             let Some(endpoint) = &mut self.core.endpoints[number as usize] else { return };
             let slot = if index.is_multiple_of(2) { &mut endpoint.far } else { &mut endpoint.near };
@@ -865,9 +878,34 @@ impl Io for AtHost<'_> {
         StreamId(number)
     }
 
+    fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
+        self.model_open_beside(beside.0)
+    }
+
+    fn set_priority(&mut self, stream: StreamId, priority: Priority) {
+        self.model_set_priority(stream.0, priority);
+    }
+
+    fn close_connection(&mut self, stream: StreamId) {
+        self.model_close(stream.0);
+    }
+
+    fn stream_number(&self, stream: StreamId) -> Option<u64> {
+        if stream.0 >= model::FIRST {
+            return self.model_numbers(stream.0).map(|(_, number)| number);
+        }
+        self.connection_number(stream).map(|_| 0)
+    }
+
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
-        if stream.0 != self.serviced && !self.core.touched.contains(&stream.0) {
+        if stream.0 != self.serviced
+            && !self.core.touched.contains(&stream.0)
+            && !(stream.0 >= model::FIRST && self.core.model.same_connection(stream.0, self.serviced))
+        {
             self.core.touched.push(stream.0);
+        }
+        if stream.0 >= model::FIRST {
+            return self.model_stream(stream.0);
         }
         let Core { endpoints, quic, .. } = &mut *self.core;
         let Some(endpoint) = endpoints.get_mut(stream.0 as usize) else {
@@ -878,6 +916,9 @@ impl Io for AtHost<'_> {
     }
 
     fn connection_number(&self, stream: StreamId) -> Option<u32> {
+        if stream.0 >= model::FIRST {
+            return self.model_numbers(stream.0).map(|(number, _)| number);
+        }
         let Some(endpoint) = self.core.endpoints.get(stream.0 as usize) else {
             return self.core.quic_connection_number(stream.0, self.application);
         };

@@ -106,6 +106,7 @@ impl<O: Observer> Network<O> {
         let pieces = match packet.content {
             // Bytes of a real stack, which finds out what the path carries (RFC 9000 section 14: not to be fragmented).
             Content::Udp { .. } if !packet.payload.is_none() => None,
+            Content::Quic(_) => None,
             Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
                 cut(payload_bytes, mtu_bytes, header_bytes)
             }

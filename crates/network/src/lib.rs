@@ -20,6 +20,7 @@ pub mod notice;
 pub mod packet;
 pub mod processing;
 pub mod queue;
+pub mod quic;
 pub mod rebinding;
 pub mod routing;
 pub mod schedule;
@@ -49,6 +50,7 @@ pub use packet::{
     AccurateEcn, Content, Handle, IpVersion, Packet, Purpose, SackBlock, SegmentOptions, Side, TcpHeader,
 };
 pub use queue::{Fifo, Limit, QueueDiscipline, Queued};
+pub use quic::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, TransportParameters};
 pub use rebinding::{Rebinding, RebindingSide};
 pub use routing::Attachment;
 pub use schedule::{Schedule, Step};

@@ -105,7 +105,7 @@ impl<O: Observer> Network<O> {
                 _ => return None,
             },
             Content::Tcp(_) => wire::TCP,
-            Content::Udp { .. } => wire::UDP,
+            Content::Udp { .. } | Content::Quic(_) => wire::UDP,
         };
         let mut bytes = Vec::new();
         // At its source nothing has changed yet.

@@ -1,6 +1,7 @@
 //! Packets: small plain values of one cache line. A model's payload is a length; bytes exist only where a real program
 //! or a real stack is at one end, in a side table.
 
+use crate::quic::{QuicDatagram, QuicHeader};
 use crate::selection::{Frame, is_version_negotiation};
 use crate::wire;
 use bytes::Bytes;
@@ -213,6 +214,8 @@ pub enum Content {
         /// Payload bytes.
         payload_bytes: u32,
     },
+    /// A UDP datagram of the QUIC model.
+    Quic(QuicHeader),
     /// A packet of a real program; its side data [`Packet::payload`] are the bytes of the whole IP packet.
     Wire {
         /// Bytes above the transport's header, as far as it is understood.
@@ -273,10 +276,18 @@ impl Side {
     /// No side data.
     pub const NONE: Side = Side(u32::MAX);
 
+    /// Marks the side data of a packet of the QUIC model, which have a table of their own.
+    const QUIC: u32 = 1 << 31;
+
     /// Whether there is none.
     #[inline(always)]
     pub fn is_none(self) -> bool {
         self.0 == u32::MAX
+    }
+
+    /// Its place among the datagrams of the QUIC model, if it is one.
+    fn of_quic(self) -> Option<usize> {
+        (!self.is_none() && self.0 & Side::QUIC != 0).then_some((self.0 & !Side::QUIC) as usize)
     }
 }
 
@@ -345,7 +356,26 @@ impl Packet {
         match &self.content {
             Content::Wire { payload_bytes, .. } => *payload_bytes,
             Content::Fragment { .. } => self.fragment_bytes(),
+            Content::Quic(_) => self.udp_payload_bytes(),
             Content::Tcp(_) | Content::Udp { .. } | Content::Arp { .. } => 0,
+        }
+    }
+
+    /// What a UDP datagram of this size carries.
+    #[inline(always)]
+    fn udp_payload_bytes(&self) -> u32 {
+        self.ip_bytes - self.version.header_bytes() - UDP_HEADER_BYTES
+    }
+
+    /// The header of the QUIC model, to be filled in; of a packet that is none, it becomes one.
+    #[inline(always)]
+    pub fn quic_header(&mut self) -> &mut QuicHeader {
+        if !matches!(self.content, Content::Quic(_)) {
+            self.content = Content::Quic(QuicHeader::default());
+        }
+        match &mut self.content {
+            Content::Quic(header) => header,
+            _ => unreachable!("it has become one"),
         }
     }
 
@@ -364,6 +394,7 @@ impl Packet {
                 }),
             ),
             Content::Udp { payload_bytes } => (*payload_bytes, None),
+            Content::Quic(_) => (self.udp_payload_bytes(), None),
             _ => (self.other_payload_bytes(), None),
         };
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
@@ -379,7 +410,7 @@ impl Packet {
     pub fn has_payload(&self) -> bool {
         match &self.content {
             Content::Tcp(header) => header.payload_bytes > 0,
-            Content::Udp { .. } | Content::Fragment { .. } => true,
+            Content::Udp { .. } | Content::Fragment { .. } | Content::Quic(_) => true,
             Content::Wire { payload_bytes, .. } => *payload_bytes > 0,
             Content::Arp { .. } => false,
         }
@@ -406,6 +437,8 @@ pub struct Arena {
     free_options: Vec<u32>,
     payloads: Vec<Option<Bytes>>,
     free_payloads: Vec<u32>,
+    datagrams: Vec<QuicDatagram>,
+    free_datagrams: Vec<u32>,
 }
 
 impl Arena {
@@ -478,7 +511,10 @@ impl Arena {
         if let Some(options) = self.options(packet.options).copied() {
             packet.options = self.store_options(&options);
         }
-        packet.payload = self.store_payload(self.payload(packet.payload).cloned());
+        packet.payload = match self.datagram(packet.payload).cloned() {
+            Some(datagram) => self.store_datagram(datagram),
+            None => self.store_payload(self.payload(packet.payload).cloned()),
+        };
         self.insert(packet)
     }
 
@@ -490,10 +526,40 @@ impl Arena {
             self.free_options.push(packet.options.0);
         }
         if !packet.payload.is_none() {
-            self.payloads[packet.payload.0 as usize] = None;
-            self.free_payloads.push(packet.payload.0);
+            self.release_payload(packet.payload);
         }
         self.free.push(handle.0);
+    }
+
+    fn release_payload(&mut self, side: Side) {
+        if let Some(index) = side.of_quic() {
+            self.datagrams[index].packets.clear();
+            self.free_datagrams.push(index as u32);
+        } else {
+            self.payloads[side.0 as usize] = None;
+            self.free_payloads.push(side.0);
+        }
+    }
+
+    /// Stores a datagram of the QUIC model.
+    pub fn store_datagram(&mut self, datagram: QuicDatagram) -> Side {
+        if let Some(index) = self.free_datagrams.pop() {
+            self.datagrams[index as usize] = datagram;
+            Side(index | Side::QUIC)
+        } else {
+            self.datagrams.push(datagram);
+            Side((self.datagrams.len() as u32 - 1) | Side::QUIC)
+        }
+    }
+
+    /// A stored datagram of the QUIC model.
+    pub fn datagram(&self, side: Side) -> Option<&QuicDatagram> {
+        self.datagrams.get(side.of_quic()?)
+    }
+
+    /// Takes a stored datagram of the QUIC model out; its place stays taken until the packet is released.
+    pub fn take_datagram(&mut self, side: Side) -> Option<QuicDatagram> {
+        self.datagrams.get_mut(side.of_quic()?).map(std::mem::take)
     }
 
     /// Stores a segment's options.
@@ -530,7 +596,7 @@ impl Arena {
     #[cold]
     pub(crate) fn replace_payload(&mut self, handle: Handle, bytes: Bytes) {
         let side = self.get(handle).payload;
-        if !side.is_none() {
+        if !side.is_none() && side.of_quic().is_none() {
             self.payloads[side.0 as usize] = Some(bytes);
         }
     }
@@ -541,10 +607,10 @@ impl Arena {
         let packet = self.get(handle);
         let has_payload = packet.has_payload();
         let is_udp = match packet.content {
-            Content::Udp { .. } => true,
+            Content::Udp { .. } | Content::Quic(_) => true,
             Content::Wire { protocol, .. } => protocol == wire::UDP,
             Content::Fragment { whole, .. } => match self.get(whole).content {
-                Content::Udp { .. } => true,
+                Content::Udp { .. } | Content::Quic(_) => true,
                 Content::Wire { protocol, .. } => protocol == wire::UDP,
                 _ => false,
             },
@@ -561,7 +627,7 @@ impl Arena {
     /// Stored payload bytes.
     #[inline(always)]
     pub fn payload(&self, side: Side) -> Option<&Bytes> {
-        if side.is_none() { None } else { self.payloads[side.0 as usize].as_ref() }
+        if side.is_none() { None } else { self.payloads.get(side.0 as usize)?.as_ref() }
     }
 
     /// Packets in the network now, in no particular order of time.

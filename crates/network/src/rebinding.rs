@@ -240,6 +240,15 @@ impl<O: Observer> Network<O> {
         if let Content::Udp { .. } = packet.content {
             return rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
         }
+        if let Content::Quic(header) = &packet.content {
+            let passes = rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
+            if rebinding.side == RebindingSide::Outward {
+                // All that the far end sees of a mapping is that it is another.
+                let path = header.path.wrapping_add(rebinding.round(arrival) as u8);
+                self.arena.get_mut(handle).quic_header().path = path;
+            }
+            return passes;
+        }
         // Ports stand in the whole packet.
         let whole = match packet.content {
             Content::Fragment { whole, .. } => self.arena.get(whole),

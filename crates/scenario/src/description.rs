@@ -554,6 +554,67 @@ pub struct Quic {
     pub certificate_bytes: u64,
     /// Whether TLS protects packets, or nothing in its sizes.
     pub tls: bool,
+    /// What only our model has, if that plays the ends.
+    pub model: Option<QuicModel>,
+}
+
+/// Which stream of a QUIC connection sends next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamScheduler {
+    /// In the order of writing.
+    Fifo,
+    /// The smallest stream id first.
+    Pfifo,
+    /// The earliest deadline first; streams without a latency of their own have this one.
+    Edf(Duration),
+    /// In turn.
+    RoundRobin,
+    /// In proportion to weights.
+    Weighted,
+    /// By RFC 9218 priorities.
+    Priorities,
+}
+
+/// How a client and a server meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuicHandshake {
+    /// In one round trip.
+    OneRtt,
+    /// The client knows the server and sends data at once.
+    ZeroRtt,
+    /// The server asks for a proof of the client's address first.
+    Retry,
+}
+
+/// Settings of the QUIC model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuicModel {
+    /// Which stream sends next.
+    pub scheduler: StreamScheduler,
+    /// Whether what was lost waits for the scheduler, too, and does not go first.
+    pub scheduled_retransmission: bool,
+    /// How client and server meet.
+    pub handshake: QuicHandshake,
+    /// Ack-eliciting packets after which an acknowledgement is sent at once.
+    pub ack_every_packets: u64,
+    /// Longest time for which an acknowledgement waits.
+    pub max_ack_delay: Duration,
+    /// Packets without an acknowledgement that the peer is asked to let pass; `None`: nothing is asked.
+    pub ack_frequency_packets: Option<u64>,
+    /// Whether packets are ECN-capable.
+    pub ecn: bool,
+    /// Whether packets are paced where the control does not need it.
+    pub pacing: bool,
+    /// Packets that may leave in one burst when paced.
+    pub pacing_burst_packets: u64,
+    /// Streams that the peer may have open at a time.
+    pub max_streams: u64,
+    /// The receive window at first, which then grows to the buffers; `None`: the buffers.
+    pub initial_receive_window_bytes: Option<u64>,
+    /// What of a connection may be on its way or unread.
+    pub connection_receive_buffer_bytes: u64,
+    /// Whether bytes are handed over in the order in which they come.
+    pub unordered: bool,
 }
 
 /// Settings of a tunnel (client and proxy).

@@ -9,7 +9,6 @@
 //! are 64 bits wide inside; `sequence.rs` turns them into numbers on the wire.
 
 mod acknowledge;
-mod buffers;
 mod config;
 mod connection;
 mod ecn;
@@ -17,7 +16,6 @@ mod ecn;
 mod fuzz;
 mod path_mtu;
 mod quick_ack;
-mod ranges;
 mod receiver;
 mod recovery;
 mod scoreboard;

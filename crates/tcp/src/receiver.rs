@@ -7,14 +7,14 @@
 //! held (RFC 2018) and the duplicate, if it was one (RFC 2883). Where a sender needs acknowledgements most, each segment
 //! gets its own ([`crate::quick_ack`]).
 
-use crate::buffers::ByteStore;
 use crate::quick_ack::QuickAck;
-use crate::ranges::{Range, Ranges};
 use crate::sequence::Numbering;
 use crate::tuning::Tuning;
 use bytes::Bytes;
 use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock};
 use fullpipe_transport::Payload;
+use fullpipe_transport::buffers::ByteStore;
+use fullpipe_transport::ranges::{Range, Ranges};
 use fullpipe_units::{Duration, Instant};
 
 /// What the arrival of a segment's payload or FIN calls for.

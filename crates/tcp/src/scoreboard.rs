@@ -7,10 +7,10 @@
 //!
 //! What only losses need is kept apart and made when the first one happens.
 
-use crate::ranges::Ranges;
 use crate::recovery::Prr;
 use crate::undo::Episode;
 use fullpipe_congestion::PacketState;
+use fullpipe_transport::ranges::Ranges;
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 

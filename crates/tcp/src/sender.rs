@@ -7,7 +7,6 @@
 //! last byte, or alone if that has left.
 
 use crate::Config;
-use crate::buffers::ByteStore;
 use crate::config::LossDetection;
 use crate::ecn::EcnHalves;
 use crate::path_mtu::PathSearch;
@@ -17,6 +16,7 @@ use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::rtt::RttEstimator;
 use fullpipe_congestion::{Codepoint, Control, Controller, PacketState, Timeout};
+use fullpipe_transport::buffers::ByteStore;
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;

@@ -4,6 +4,8 @@
 //! length (models) or bytes (real programs) behind the same calls. Nothing here takes the time: a transport's host
 //! asks it for output, with the time, after every call.
 
+pub mod buffers;
+pub mod ranges;
 pub mod tls;
 
 use bytes::Bytes;

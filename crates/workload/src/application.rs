@@ -15,6 +15,9 @@ pub struct OpenOptions {
     pub mss_bytes: Option<[u32; 2]>,
     /// Receive buffer in bytes: bounds the window that is offered.
     pub receive_buffer_bytes: Option<[u64; 2]>,
+    /// Other streams will be opened beside it: the connection stays until [`Io::close_connection`], and does not end with
+    /// its only stream.
+    pub several_streams: bool,
 }
 
 /// What an application can do. Everything is at [`Io::now`].

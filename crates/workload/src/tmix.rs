@@ -471,6 +471,7 @@ impl TmixOptions {
         OpenOptions {
             mss_bytes: mss.map(|mss| sides.map(|side| *mss.get(side))),
             receive_buffer_bytes: window.map(|window| sides.map(|side| *window.get(side))),
+            several_streams: false,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! application has called, is a QUIC end's from [`FIRST`] on, and the timer of end n is event [`FIRST_TIMER`] + n of the
 //! class of applications.
 
+use super::model::ModelMaker;
 use super::{AtHost, Conversation, Core, NONE, World};
 use crate::plugins::ControlMaker;
 use crate::witness::Witness;
@@ -28,9 +29,58 @@ pub(super) const FIRST_TIMER: u32 = 1 << 27;
 const FIRST_PORT: u16 = 49_152;
 const PORTS: usize = 16_384;
 
-/// How the connections of a flow are made.
+/// How the connections of a flow are made, and by whom they are played.
 #[derive(Clone, Debug)]
-pub(crate) struct QuicMaker {
+pub(crate) enum QuicMaker {
+    /// By the real stack.
+    Stack(StackMaker),
+    /// By our model.
+    Model(ModelMaker),
+}
+
+impl QuicMaker {
+    /// Settings of a flow's connections, or why they cannot be made.
+    pub(crate) fn new(described: &description::Quic) -> Result<QuicMaker, String> {
+        Ok(match &described.model {
+            Some(model) => QuicMaker::Model(ModelMaker::new(described, model)?),
+            None => QuicMaker::Stack(StackMaker::new(described)?),
+        })
+    }
+
+    /// The same with a plugged-in control, or why it cannot be driven.
+    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+        Ok(match self {
+            QuicMaker::Model(model) => QuicMaker::Model(model.with_control(maker)?),
+            QuicMaker::Stack(stack) => QuicMaker::Stack(stack.with_control(maker)?),
+        })
+    }
+
+    /// Name of the congestion control.
+    pub(super) fn control(&self) -> &str {
+        match self {
+            QuicMaker::Model(model) => &model.control,
+            QuicMaker::Stack(stack) => &stack.control,
+        }
+    }
+
+    pub(super) fn model(&self) -> Option<&ModelMaker> {
+        match self {
+            QuicMaker::Model(model) => Some(model),
+            QuicMaker::Stack(_) => None,
+        }
+    }
+
+    fn stack(&self) -> Option<&StackMaker> {
+        match self {
+            QuicMaker::Model(_) => None,
+            QuicMaker::Stack(stack) => Some(stack),
+        }
+    }
+}
+
+/// How the real stack's connections of a flow are made.
+#[derive(Clone, Debug)]
+pub(crate) struct StackMaker {
     settings: Settings,
     /// Name of the congestion control.
     pub(super) control: Arc<str>,
@@ -39,9 +89,8 @@ pub(crate) struct QuicMaker {
     plugged: Option<ControlMaker>,
 }
 
-impl QuicMaker {
-    /// Settings of a flow's connections, or why they cannot be made.
-    pub(crate) fn new(described: &description::Quic) -> Result<QuicMaker, String> {
+impl StackMaker {
+    fn new(described: &description::Quic) -> Result<StackMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
         accept(&*control)?;
@@ -56,14 +105,13 @@ impl QuicMaker {
             certificate_bytes: described.certificate_bytes,
             cryptography,
         };
-        Ok(QuicMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
+        Ok(StackMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
     }
 
-    /// The same with a plugged-in control, or why the stack cannot drive it.
-    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+    fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
         let control = maker.make(0, true);
         accept(&*control)?;
-        Ok(QuicMaker { control: control.name().into(), plugged: Some(maker), ..self })
+        Ok(StackMaker { control: control.name().into(), plugged: Some(maker), ..self })
     }
 
     /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
@@ -154,6 +202,16 @@ impl QuicEnds {
         true
     }
 
+    /// Statistics of an end that is gone.
+    pub(super) fn note_gone(&mut self, place: (u32, usize), statistics: Statistics) {
+        self.gone.insert(place, statistics);
+    }
+
+    /// Whether an end was there and is gone.
+    pub(super) fn is_gone(&self, place: (u32, usize)) -> bool {
+        self.gone.contains_key(&place)
+    }
+
     fn insert(&mut self, end: QuicEnd) -> u32 {
         let end = Some(Box::new(end));
         if let Some(place) = self.free.pop() {
@@ -170,7 +228,10 @@ impl World {
     /// What the congestion control at one end of a conversation (0: initiator) shows, and the smoothed round-trip time,
     /// while the connection lives; nothing if the flow does not run over QUIC.
     pub(crate) fn quic_inspection(&self, conversation: usize, end: usize) -> Option<(Inspection, f64)> {
-        let connection = &self.core.quic.get(self.core.conversations[conversation].endpoints[end])?.connection;
+        let Some(end_of_stack) = self.core.quic.get(self.core.conversations[conversation].endpoints[end]) else {
+            return self.model_inspection(conversation, end);
+        };
+        let connection = &end_of_stack.connection;
         let smoothed_rtt_s = connection.smoothed_rtt().map_or(0.0, |rtt| rtt.as_secs_f64());
         Some((connection.inspect()?, smoothed_rtt_s))
     }
@@ -195,6 +256,7 @@ impl World {
         for end in ends.iter_mut().flatten() {
             gone.insert(end.place(), end.connection.statistics());
         }
+        gone.extend(self.core.model.statistics());
     }
 
     /// A datagram with bytes has come to a host.
@@ -336,7 +398,7 @@ impl Core {
         let (_, seed) = self.draw(conversation, "initiator");
         let entropy = self.entropy(conversation, "initiator");
         let described = &self.flows[flow as usize];
-        let Some(quic) = &described.quic else { return NONE };
+        let Some(quic) = described.quic.as_deref().and_then(QuicMaker::stack) else { return NONE };
         let (settings, control) = (quic.settings(options, 0), quic.controls(seed, number, true));
         let Ok(connection) = Connection::client(&settings, control, &entropy, network.now(), addresses) else {
             return NONE;
@@ -371,7 +433,7 @@ impl Core {
         let (_, seed) = self.draw(conversation, "acceptor");
         let entropy = self.entropy(conversation, "acceptor");
         let of_flow = self.flows.get(described as usize)?;
-        let quic = of_flow.quic.as_ref()?;
+        let quic = of_flow.quic.as_deref()?.stack()?;
         let (settings, control) = (quic.settings(&options, 1), quic.controls(seed, number, false));
         let end = QuicEnd {
             connection: Connection::server(&settings, control, &entropy, [acceptor, initiator]),

@@ -122,6 +122,11 @@ fn transport_header(captured: &Captured<'_>) -> Result<(Vec<u8>, usize), Unwrita
             (tcp_header(captured, tcp, &side)?, u32::from(tcp.payload_bytes), 16)
         }
         Content::Udp { payload_bytes } => (udp_header(captured, *payload_bytes)?, *payload_bytes, 6),
+        // Its payload is written as zeros.
+        Content::Quic(_) => {
+            let payload_bytes = captured.whole.view().payload_bytes;
+            (udp_header(captured, payload_bytes)?, payload_bytes, 6)
+        }
         Content::Wire { .. } | Content::Fragment { .. } | Content::Arp { .. } => return Err(Unwritable::NotIp),
     };
     let mut checksum = pseudo_header(captured, header.len() as u32 + payload_bytes).add(&header);
@@ -130,7 +135,7 @@ fn transport_header(captured: &Captured<'_>) -> Result<(Vec<u8>, usize), Unwrita
     }
     let checksum = match (checksum.finish(), &captured.whole.content) {
         // Zero says that there is none (RFC 768); its other form in one's complement is the same number.
-        (0, Content::Udp { .. }) => 0xffff,
+        (0, Content::Udp { .. } | Content::Quic(_)) => 0xffff,
         (checksum, _) => checksum,
     };
     header[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
@@ -186,7 +191,7 @@ fn ipv4_header(captured: &Captured<'_>, part: &Part, out: &mut Vec<u8>) -> Resul
     let envelope = &captured.envelope;
     let length = u16::try_from(part.length + IPV4_HEADER_BYTES as usize).map_err(|_| Unwritable::TooLong)?;
     let whole_only = match captured.whole.content {
-        Content::Tcp(_) => true,
+        Content::Tcp(_) | Content::Quic(_) => true,
         // A real stack's.
         Content::Udp { .. } => !captured.whole.payload.is_none(),
         _ => false,

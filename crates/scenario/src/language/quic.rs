@@ -2,8 +2,10 @@
 //!
 //! Where a value comes from, first found wins: the flow's own key, the key in `[quic]`, the default.
 
+use super::Check;
 use super::tcp::CONGESTION;
-use crate::description::Quic;
+use crate::description::{Quic, QuicHandshake, QuicModel, StreamScheduler};
+use fullpipe_units::Duration;
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, default_data};
 
 /// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
@@ -33,7 +35,7 @@ pub(crate) static QUIC: Table = Table {
             "stack",
             Kind::Choice(&[
                 Choice::new("noq", "the real stack of that name, on virtual time."),
-                Choice::later("model"),
+                Choice::new("model", "our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire."),
             ]),
             "`\"noq\"`",
             "Who plays the ends.",
@@ -42,8 +44,8 @@ pub(crate) static QUIC: Table = Table {
             "congestion",
             Kind::Choice(CONGESTION),
             "`\"cubic\"`",
-            "Congestion control. The stack paces all; it does not tell how many packets were marked, so that controls which \
-             need that (`dctcp`) are refused.",
+            "Congestion control. noq paces all; it does not tell how many packets were marked, so that controls which \
+             need that (`dctcp`) are refused there.",
         ),
         field("hystart", Kind::Boolean, "`true`", "HyStart++ (RFC 9406) in controls that have slow start."),
         field("initial_window", Kind::Integer { min: 1, max: 1000 }, "`10`", "Initial window (RFC 9002: 10).")
@@ -80,6 +82,89 @@ pub(crate) static QUIC: Table = Table {
             "Size of the server's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
         ),
         CRYPTOGRAPHY,
+        field(
+            "scheduler",
+            Kind::Choice(&[
+                Choice::new("round-robin", "streams in turn."),
+                Choice::new("fifo", "in the order in which bytes were written."),
+                Choice::new("pfifo", "the stream with the smallest id first."),
+                Choice::new("edf", "the byte whose deadline comes first."),
+                Choice::new("weighted", "bytes in proportion to the weights of streams."),
+                Choice::new("priorities", "by urgency (RFC 9218)."),
+            ]),
+            "`\"round-robin\"`",
+            "Which stream sends next. Of the model only, as all that follows.",
+        ),
+        field(
+            "scheduler_latency",
+            Kind::DURATION,
+            "`\"100ms\"`",
+            "How long after it was written a byte is wanted where its stream says nothing; for `edf`.",
+        ),
+        field(
+            "retransmission",
+            Kind::Choice(&[
+                Choice::new("first", "before everything else."),
+                Choice::new("scheduled", "when its stream's turn comes."),
+            ]),
+            "`\"first\"`",
+            "When lost data is sent again.",
+        ),
+        field(
+            "handshake",
+            Kind::Choice(&[
+                Choice::new("1-rtt", "in one round trip."),
+                Choice::new("0-rtt", "the client remembers the server and sends data with its first datagram."),
+                Choice::new("retry", "the server has the client's address proven first, which takes one more round trip."),
+            ]),
+            "`\"1-rtt\"`",
+            "How client and server meet.",
+        ),
+        field(
+            "ack_every",
+            Kind::Integer { min: 1, max: 1000 },
+            "`2`",
+            "Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2).",
+        )
+        .unit("packets"),
+        field(
+            "max_ack_delay",
+            Kind::DURATION,
+            "`\"25ms\"`",
+            "Longest time for which an acknowledgement waits (RFC 9000 section 13.2.1); below 16.384 s.",
+        ),
+        field(
+            "ack_frequency",
+            Kind::Integer { min: 0, max: 1000 },
+            "`0`",
+            "Ack-eliciting packets that the peer is asked to let pass without acknowledging them (ACK_FREQUENCY, \
+             draft-ietf-quic-ack-frequency-11); 0: nothing is asked.",
+        )
+        .unit("packets"),
+        field("ecn", Kind::Boolean, "`false`", "Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4)."),
+        field("pacing", Kind::Boolean, "`true`", "Packets are paced where the control does not need it (RFC 9002 section 7.7)."),
+        field("pacing_burst", Kind::Integer { min: 1, max: 1000 }, "`10`", "Packets that may leave in one burst when paced.")
+            .unit("packets"),
+        field("max_streams", Kind::Integer { min: 1, max: 1 << 20 }, "`100`", "Streams that the peer may have open at a time."),
+        field(
+            "initial_receive_window",
+            Kind::Size { min: 0, max: 1 << 30 },
+            "`\"0B\"`",
+            "Receive window at first; it doubles up to the buffer while the application reads it within two round-trip times. 0B: \
+             the whole buffer from the beginning.",
+        ),
+        field(
+            "connection_receive_buffer",
+            Kind::Size { min: 1200, max: 1 << 40 },
+            "`\"64MiB\"`",
+            "What of all streams of a connection may be on its way or unread.",
+        ),
+        field(
+            "unordered",
+            Kind::Boolean,
+            "`false`",
+            "Bytes of a stream are handed to the application in the order in which they come.",
+        ),
     ]],
     ..Table::EMPTY
 };
@@ -97,7 +182,67 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("idle_timeout", "30s"),
     ("certificates", "3000B"),
     ("cryptography", "null"),
+    ("scheduler", "round-robin"),
+    ("scheduler_latency", "100ms"),
+    ("retransmission", "first"),
+    ("handshake", "1-rtt"),
+    ("ack_every", "2"),
+    ("max_ack_delay", "25ms"),
+    ("ack_frequency", "0"),
+    ("ecn", "false"),
+    ("pacing", "true"),
+    ("pacing_burst", "10"),
+    ("max_streams", "100"),
+    ("initial_receive_window", "0B"),
+    ("connection_receive_buffer", "64MiB"),
+    ("unordered", "false"),
 ];
+
+/// max_ack_delay has 14 bits of milliseconds.
+const MOST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
+
+/// Keys of the model only.
+pub(super) const OF_MODEL: &[&str] = &[
+    "scheduler",
+    "scheduler_latency",
+    "retransmission",
+    "handshake",
+    "ack_every",
+    "max_ack_delay",
+    "ack_frequency",
+    "ecn",
+    "pacing",
+    "pacing_burst",
+    "max_streams",
+    "initial_receive_window",
+    "connection_receive_buffer",
+    "unordered",
+];
+
+/// What cannot be in a filled table.
+pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
+    if tree.choice("stack") == "model" {
+        if tree.choice("cryptography") != "null" {
+            let message = "the model has no cryptography".to_string();
+            let expected = vec!["cryptography = \"null\"".into(), "stack = \"noq\"".into()];
+            check.error(tree.place_of("cryptography"), &format!("{path}.cryptography"), message, expected);
+        }
+        if tree.duration("max_ack_delay") >= MOST_ACK_DELAY {
+            let message = "max_ack_delay must be below 16.384 s (RFC 9000 section 18.2)".to_string();
+            check.error(tree.place_of("max_ack_delay"), &format!("{path}.max_ack_delay"), message, Vec::new());
+        }
+        return;
+    }
+    let untouched = defaults(tree);
+    let data = |tree: &Tree, key: &str| tree.get(key).map(|value| value.data.clone());
+    for key in OF_MODEL {
+        if data(tree, key) != data(&untouched, key) {
+            let message = format!("`{key}` is a setting of the model, and noq plays these ends");
+            let expected = vec!["stack = \"model\"".into()];
+            check.error(tree.place_of(key), &format!("{path}.{key}"), message, expected);
+        }
+    }
+}
 
 /// Fills in every key of a QUIC table, from `inherited` if there is one.
 pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
@@ -136,6 +281,37 @@ pub(crate) fn settings(tree: &Tree) -> Quic {
         idle_timeout: tree.duration("idle_timeout"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
+        model: (tree.choice("stack") == "model").then(|| model(tree)),
+    }
+}
+
+fn model(tree: &Tree) -> QuicModel {
+    let count = |key: &str| u64::try_from(tree.integer(key)).unwrap_or(0);
+    QuicModel {
+        scheduler: match tree.choice("scheduler") {
+            "fifo" => StreamScheduler::Fifo,
+            "pfifo" => StreamScheduler::Pfifo,
+            "edf" => StreamScheduler::Edf(tree.duration("scheduler_latency")),
+            "weighted" => StreamScheduler::Weighted,
+            "priorities" => StreamScheduler::Priorities,
+            _ => StreamScheduler::RoundRobin,
+        },
+        scheduled_retransmission: tree.choice("retransmission") == "scheduled",
+        handshake: match tree.choice("handshake") {
+            "0-rtt" => QuicHandshake::ZeroRtt,
+            "retry" => QuicHandshake::Retry,
+            _ => QuicHandshake::OneRtt,
+        },
+        ack_every_packets: count("ack_every"),
+        max_ack_delay: tree.duration("max_ack_delay"),
+        ack_frequency_packets: Some(count("ack_frequency")).filter(|packets| *packets > 0),
+        ecn: tree.boolean("ecn"),
+        pacing: tree.boolean("pacing"),
+        pacing_burst_packets: count("pacing_burst"),
+        max_streams: count("max_streams"),
+        initial_receive_window_bytes: Some(tree.size("initial_receive_window")).filter(|bytes| *bytes > 0),
+        connection_receive_buffer_bytes: tree.size("connection_receive_buffer"),
+        unordered: tree.boolean("unordered"),
     }
 }
 

@@ -174,6 +174,12 @@ impl Writer {
             if table.name == "flow" && (field.key == "quic" && !quic || field.key == "tcp" && quic) {
                 continue;
             }
+            // The model's own settings, where another stack plays the ends; and what it has not.
+            let model = pairs.iter().any(|pair| pair == "stack = 'model'");
+            let of_model = super::quic::OF_MODEL.contains(&field.key);
+            if table.name == "quic" && (of_model && !model || field.key == "cryptography" && model) {
+                continue;
+            }
             // Tunnels, and flows that name one, have to fit: see `tunnel`.
             if table.name == "flow" && ["masque", "via"].contains(&field.key) {
                 continue;

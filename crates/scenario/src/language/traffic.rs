@@ -155,6 +155,7 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
             _ => {}
         }
     }
+    quic::check(&quic_settings, "quic", check);
     masque::check(&masque_settings, "masque", check);
     // What no flow uses is not written out.
     for (key, used, settings) in [("quic", over_quic, quic_settings), ("masque", over_masque, masque_settings)] {
@@ -185,6 +186,7 @@ fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Ch
 fn fill_quic(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     if let Some(mut tree) = own_settings(flow, "quic", index, check) {
         quic::fill(&mut tree, Some(settings));
+        quic::check(&tree, &format!("flow.{index}.quic"), check);
         if tree != *settings {
             let place = tree.place;
             flow.set("quic", Value { data: Data::Table(tree), place, given: false });

@@ -4,13 +4,13 @@
 //! string is written, or arrives, a store is made that keeps it under its offset. Offsets without content may lie
 //! between: a mere length was written there. Where a segment mixes both, the length becomes zero bytes.
 
+use crate::Payload;
 use bytes::{Bytes, BytesMut};
-use fullpipe_transport::Payload;
 use std::collections::VecDeque;
 
 /// Byte strings by offset, sorted and disjoint.
 #[derive(Debug, Default)]
-pub(crate) struct ByteStore {
+pub struct ByteStore {
     chunks: VecDeque<(u64, Bytes)>,
 }
 
@@ -20,7 +20,7 @@ fn end(chunk: &(u64, Bytes)) -> u64 {
 
 impl ByteStore {
     /// Appends; `offset` is at or after everything stored.
-    pub(crate) fn push(&mut self, offset: u64, bytes: Bytes) {
+    pub fn push(&mut self, offset: u64, bytes: Bytes) {
         debug_assert!(self.chunks.back().is_none_or(|chunk| end(chunk) <= offset));
         if !bytes.is_empty() {
             self.chunks.push_back((offset, bytes));
@@ -28,7 +28,7 @@ impl ByteStore {
     }
 
     /// Stores what of `bytes` is at or after `floor` and not stored yet.
-    pub(crate) fn insert(&mut self, mut offset: u64, mut bytes: Bytes, floor: u64) {
+    pub fn insert(&mut self, mut offset: u64, mut bytes: Bytes, floor: u64) {
         if offset < floor {
             let cut = (floor - offset).min(bytes.len() as u64);
             bytes = bytes.slice(cut as usize..);
@@ -58,7 +58,7 @@ impl ByteStore {
     }
 
     /// The content of `start..start + length`; `None` if it has none at all.
-    pub(crate) fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
+    pub fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
         let stop = start + length;
         let mut index = self.chunks.partition_point(|chunk| end(chunk) <= start);
         let first = self.chunks.get(index).filter(|chunk| chunk.0 < stop)?;
@@ -81,7 +81,7 @@ impl ByteStore {
 
     /// Takes the piece that begins at `start`, at most up to `stop`: bytes up to the end of their chunk, or a length
     /// up to the next chunk. Everything before is forgotten.
-    pub(crate) fn take(&mut self, start: u64, stop: u64) -> Payload {
+    pub fn take(&mut self, start: u64, stop: u64) -> Payload {
         self.forget_below(start);
         match self.chunks.front_mut() {
             Some((offset, bytes)) if *offset <= start => {
@@ -98,14 +98,13 @@ impl ByteStore {
         }
     }
 
-    /// Bytes kept; for tests.
-    #[cfg(test)]
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Bytes kept.
+    pub fn held_bytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.1.len()).sum()
     }
 
     /// Forgets what lies at or after `offset`.
-    pub(crate) fn forget_from(&mut self, offset: u64) {
+    pub fn forget_from(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.back_mut() {
             if chunk.0 >= offset {
                 self.chunks.pop_back();
@@ -118,7 +117,7 @@ impl ByteStore {
     }
 
     /// Forgets what lies before `offset`.
-    pub(crate) fn forget_below(&mut self, offset: u64) {
+    pub fn forget_below(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.front_mut() {
             if end(chunk) <= offset {
                 self.chunks.pop_front();

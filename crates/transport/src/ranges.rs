@@ -2,24 +2,30 @@
 //! sender knows to have arrived beyond one.
 
 /// First offset and offset after the last.
-pub(crate) type Range = (u64, u64);
+pub type Range = (u64, u64);
 
 /// The set. Memory is taken when the first range comes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
+pub struct Ranges {
     ranges: Vec<Range>,
 }
 
 impl Ranges {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    pub(crate) fn as_slice(&self) -> &[Range] {
+    /// The ranges, in order.
+    #[inline]
+    pub fn as_slice(&self) -> &[Range] {
         &self.ranges
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Empties it.
+    #[inline]
+    pub fn clear(&mut self) {
         self.ranges.clear();
     }
 
@@ -37,20 +43,20 @@ impl Ranges {
     }
 
     /// The range that holds this offset.
-    pub(crate) fn find(&self, offset: u64) -> Option<Range> {
+    pub fn find(&self, offset: u64) -> Option<Range> {
         let index = self.ranges.partition_point(|range| range.1 <= offset);
         self.ranges.get(index).copied().filter(|range| range.0 <= offset)
     }
 
     /// Whether all of `start..end` is in the set.
-    pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
+    pub fn covers(&self, start: u64, end: u64) -> bool {
         let index = self.touching(start.saturating_add(1));
         self.ranges.get(index).is_some_and(|range| range.0 <= start && range.1 >= end)
     }
 
     /// Adds `start..end`, tells of each part of it that was not there yet, in order, and returns the range it is part
     /// of now. Nothing happens if `start >= end`.
-    pub(crate) fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> Range {
+    pub fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> Range {
         if start >= end {
             return (start, end);
         }
@@ -83,14 +89,30 @@ impl Ranges {
     }
 
     /// The first part of `start..end` that is in the set.
-    pub(crate) fn overlap(&self, start: u64, end: u64) -> Option<Range> {
+    pub fn overlap(&self, start: u64, end: u64) -> Option<Range> {
         let first = self.ranges.partition_point(|range| range.1 <= start);
         let range = self.ranges.get(first).filter(|range| range.0 < end && start < end)?;
         Some((range.0.max(start), range.1.min(end)))
     }
 
+    /// Takes `start..end` out of the set.
+    pub fn remove(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let first = self.ranges.partition_point(|range| range.1 <= start);
+        let past = self.ranges.partition_point(|range| range.0 < end);
+        if first >= past {
+            return;
+        }
+        let (low, high) = (self.ranges[first].0, self.ranges[past - 1].1);
+        let left = (low < start).then_some((low, start));
+        let right = (end < high).then_some((end, high));
+        self.ranges.splice(first..past, left.into_iter().chain(right));
+    }
+
     /// Forgets everything below `offset`.
-    pub(crate) fn remove_below(&mut self, offset: u64) {
+    pub fn remove_below(&mut self, offset: u64) {
         let gone = self.ranges.partition_point(|range| range.1 <= offset);
         if gone > 0 {
             self.ranges.drain(..gone);
@@ -130,6 +152,20 @@ mod tests {
         assert_eq!(ranges.as_slice(), [(5, 60)]);
         assert_eq!(added(&mut ranges, 6, 60), []);
         assert_eq!(added(&mut ranges, 7, 7), []);
+    }
+
+    #[test]
+    fn what_is_taken_out_may_lie_across_ranges() {
+        let mut ranges = set(&[(10, 20), (30, 40), (50, 60)]);
+        ranges.remove(15, 52);
+        assert_eq!(ranges.as_slice(), [(10, 15), (52, 60)]);
+        ranges.remove(54, 55);
+        assert_eq!(ranges.as_slice(), [(10, 15), (52, 54), (55, 60)]);
+        ranges.remove(20, 50);
+        ranges.remove(30, 30);
+        assert_eq!(ranges.as_slice(), [(10, 15), (52, 54), (55, 60)]);
+        ranges.remove(0, 100);
+        assert!(ranges.is_empty());
     }
 
     #[test]

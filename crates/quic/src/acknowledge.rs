@@ -1,0 +1,416 @@
+//! What an acknowledgement, or its absence, changes (RFC 9002 sections 5 to 7 and appendix A).
+//!
+//! The order is that of the congestion-control trait: what has arrived, the round-trip sample, losses, whether recovery
+//! begins or ends, then the control once, then timers.
+
+use crate::Connection;
+use crate::congestion::Batch;
+use crate::connection::{Violation, unusual};
+use crate::space::{Id, Note, Sent, Stretch, Thresholds, flag};
+use crate::status::State;
+use crate::stream::Ask;
+use fullpipe_network::quic::{AckRange, EcnCounts};
+use fullpipe_units::{Duration, Instant};
+
+/// Probes for a time-out (RFC 9002 section 6.2.4: one or two).
+const PROBES: u8 = 2;
+
+impl Connection {
+    /// An acknowledgement of packets in these ranges, the largest first. Fails if it names a packet that was not sent.
+    #[inline]
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        id: Id,
+        ranges: &[AckRange],
+        delay: u64,
+        ecn: Option<EcnCounts>,
+    ) -> Result<(), Violation> {
+        let mut batch = self.path.batch();
+        let server = self.server;
+        let largest = ranges[0].1;
+        let Connection { path, data, streams, opening, mtu, statistics, .. } = self;
+        let layer = match id {
+            Id::Data => &mut *data,
+            _ => {
+                let Some(opening) = opening.as_deref_mut() else { return Ok(()) };
+                let layer = if id == Id::Initial { &mut opening.initial } else { &mut opening.handshake };
+                let Some(layer) = layer else { return Ok(()) };
+                layer
+            }
+        };
+        // RFC 9000 section 13.1.
+        if largest >= layer.space.next_number {
+            return Err(Violation::Protocol);
+        }
+        let mut largest_sent_at = None;
+        let mut noted: Vec<Sent> = Vec::new();
+        let smoothed = path.rtt.smoothed();
+        for (first, last) in ranges.iter().rev() {
+            layer.space.acknowledge(*first, *last, |sent| {
+                path.on_acknowledged(now, sent, &mut batch);
+                statistics.rtt_sum = statistics.rtt_sum.saturating_add(smoothed);
+                statistics.rtt_count += 1;
+                mtu.on_acknowledged(sent.bytes);
+                match sent.piece() {
+                    Some((stream, piece)) => streams.on_acknowledged(stream, &piece),
+                    None => noted.push(*sent),
+                }
+                if sent.number == largest {
+                    largest_sent_at = Some(sent.sent_at);
+                }
+            });
+        }
+        let space = &mut layer.space;
+        space.largest_acknowledged = Some(space.largest_acknowledged.map_or(largest, |before| before.max(largest)));
+        if !noted.is_empty() {
+            self.take_arrived_notes(now, id, &noted);
+        }
+        self.judge_losses(now, id, ranges);
+        if batch.newest.is_none() {
+            return Ok(());
+        }
+        // RFC 9002 section 5.3.
+        let mut ack_delay = Duration::ZERO;
+        let mut rtt = None;
+        if let Some(sent_at) = largest_sent_at {
+            if id == Id::Data {
+                let exponent = u32::from(self.peer_ack_delay_exponent);
+                let microseconds = delay.checked_shl(exponent).unwrap_or(u64::MAX).min(1 << 40);
+                ack_delay = Duration::from_micros(microseconds);
+                if self.opening.is_none() {
+                    ack_delay = ack_delay.min(self.peer_max_ack_delay);
+                }
+            }
+            let latest = now.saturating_since(sent_at);
+            self.path.on_rtt(now, latest, ack_delay);
+            rtt = Some(latest);
+        }
+        let marks = if self.path.ecn == crate::congestion::EcnState::Off { 0 } else { self.path.on_ecn(ecn, &batch) };
+        self.find_losses(now, id, &mut batch);
+        if marks > 0
+            && let Some(sent_at) = largest_sent_at.or(batch.newest.map(|(_, sent_at)| sent_at))
+        {
+            self.path.on_congestion(now, sent_at, &batch, true, false);
+        }
+        self.path.finish(now, &batch, rtt, ack_delay, marks);
+        self.path.update_pacing(&self.config);
+        // RFC 9002 section 6.2.1: a client that does not know whether the server has proven its address backs off on.
+        if server || self.opening.as_ref().is_none_or(|opening| opening.validated || id == Id::Handshake) {
+            self.pto_count = 0;
+        }
+        if !server
+            && id == Id::Handshake
+            && let Some(opening) = self.opening.as_deref_mut()
+        {
+            opening.validated = true;
+        }
+        self.set_timers(now);
+        if self.rare.close_when_done {
+            self.close_if_done(now);
+        }
+        Ok(())
+    }
+
+    /// Packets that were thought to be lost have arrived: if none is missing any more, the recovery was for nothing.
+    #[inline]
+    fn judge_losses(&mut self, now: Instant, id: Id, ranges: &[AckRange]) {
+        let patience = self.path.rtt.pto().saturating_mul(2);
+        let Some(layer) = self.layer(id) else { return };
+        if layer.space.has_lost() {
+            self.judge_losses_slowly(now, id, ranges, patience);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn judge_losses_slowly(&mut self, now: Instant, id: Id, ranges: &[AckRange], patience: Duration) {
+        let Some(layer) = self.layer(id) else { return };
+        let arrived: usize = ranges.iter().map(|(first, last)| layer.space.recover(*first, *last)).sum();
+        let all = !layer.space.has_lost();
+        layer.space.forget_lost(Instant::from_nanos(now.as_nanos().saturating_sub(patience.as_nanos())));
+        if arrived > 0 {
+            self.statistics.spuriously_lost_packets += arrived as u64;
+            if all && self.path.in_recovery() {
+                self.path.leave_recovery(now, true);
+            }
+        }
+    }
+
+    /// Packets with notes have arrived.
+    #[cold]
+    #[inline(never)]
+    fn take_arrived_notes(&mut self, now: Instant, id: Id, arrived: &[Sent]) {
+        for sent in arrived {
+            let Some(layer) = self.layer(id) else { return };
+            let notes = layer.space.take_notes(sent);
+            if sent.has(flag::MTU_PROBE) {
+                self.unusual |= unusual::MTU;
+                if self.mtu.on_probe_acknowledged() {
+                    self.path.set_mtu(now, self.mtu.current(), &self.config);
+                }
+            }
+            for note in notes {
+                self.on_note_arrived(id, note);
+            }
+        }
+    }
+
+    fn on_note_arrived(&mut self, id: Id, note: Note) {
+        match note {
+            Note::Stream(stream, piece) => self.streams.on_acknowledged(stream, &piece),
+            Note::Crypto(piece) => {
+                if let Some(layer) = self.layer(id) {
+                    layer.out.on_acknowledged(&piece);
+                }
+            }
+            Note::Ack(largest) => {
+                if let Some(layer) = self.layer(id) {
+                    layer.received.on_ack_acknowledged(largest);
+                }
+            }
+            Note::Reset(stream) => {
+                if let Some(index) = self.streams.find(stream)
+                    && let Some(stream) = self.streams.get_mut(index)
+                {
+                    stream.sending.reset = Ask::Done;
+                    self.streams.settle(index);
+                }
+            }
+            Note::Stop(stream) => {
+                if let Some(index) = self.streams.find(stream)
+                    && let Some(stream) = self.streams.get_mut(index)
+                {
+                    stream.receiving.stop = Ask::Done;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn find_losses(&mut self, now: Instant, id: Id, batch: &mut Batch) {
+        let thresholds = Thresholds { packets: self.packet_threshold, delay: self.path.rtt.loss_delay() };
+        let mut lost: Vec<Sent> = Vec::new();
+        let mut stretch = Stretch::default();
+        let Connection { path, data, opening, .. } = self;
+        let layer = match (id, opening.as_deref_mut()) {
+            (Id::Data, _) => &mut *data,
+            (Id::Initial, Some(opening)) => match &mut opening.initial {
+                Some(layer) => layer,
+                None => return,
+            },
+            (Id::Handshake, Some(opening)) => match &mut opening.handshake {
+                Some(layer) => layer,
+                None => return,
+            },
+            _ => return,
+        };
+        layer.space.detect(now, &thresholds, |sent, broken| {
+            path.on_lost(now, sent, batch);
+            stretch.add(sent, &path.rtt, broken);
+            lost.push(*sent);
+        });
+        if lost.is_empty() {
+            return;
+        }
+        self.on_lost(now, id, batch, &lost, &stretch);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_lost(&mut self, now: Instant, id: Id, batch: &Batch, lost: &[Sent], stretch: &Stretch) {
+        let mut newest = None;
+        for sent in lost {
+            if sent.has(flag::MTU_PROBE) {
+                // Its loss says nothing of congestion (RFC 9000 section 14.4).
+                self.mtu.on_probe_lost();
+                self.unusual |= unusual::MTU;
+            } else {
+                self.statistics.lost_packets += 1;
+                newest = Some(sent.sent_at);
+            }
+            self.send_again(id, sent);
+        }
+        let Some(sent_at) = newest else { return };
+        // The burst counts once.
+        if let Some(first) = lost.iter().find(|sent| !sent.has(flag::MTU_PROBE))
+            && self.mtu.on_lost(now, first.bytes)
+        {
+            self.path.set_mtu(now, self.mtu.current(), &self.config);
+        }
+        let rtt = &self.path.rtt;
+        let period = rtt.pto().saturating_add(self.peer_max_ack_delay);
+        let persistent = stretch.longest() > period.saturating_mul(self.config.persistent_congestion_threshold);
+        self.path.on_congestion(now, sent_at, batch, false, persistent);
+    }
+
+    /// What a packet carried is to be sent again, as far as that is of use (RFC 9000 section 13.3).
+    fn send_again(&mut self, id: Id, sent: &Sent) {
+        if let Some((stream, piece)) = sent.piece() {
+            return self.streams.on_lost(stream, &piece);
+        }
+        let Some(layer) = self.layer(id) else { return };
+        for note in layer.space.take_notes(sent) {
+            self.note_again(id, note);
+        }
+    }
+
+    fn note_again(&mut self, id: Id, note: Note) {
+        match note {
+            Note::Stream(stream, piece) => self.streams.on_lost(stream, &piece),
+            Note::Crypto(piece) => {
+                if let Some(layer) = self.layer(id) {
+                    layer.out.on_lost(&piece);
+                }
+            }
+            // What is true now is sent, if it still matters.
+            Note::MaxData => self.streams.limit_due = true,
+            Note::MaxStreamData(stream) => self.control_again(stream, |stream| {
+                stream.receiving.limit_due = stream.receiving.final_size.is_none() && stream.receiving.stop == Ask::No;
+            }),
+            Note::MaxStreams(kind) => self.streams.remote[kind].due = true,
+            Note::Reset(stream) => self.control_again(stream, |stream| {
+                if stream.sending.reset == Ask::Sent {
+                    stream.sending.reset = Ask::Due;
+                }
+            }),
+            Note::Stop(stream) => self.control_again(stream, |stream| {
+                if stream.receiving.stop == Ask::Sent && !stream.receiving.is_complete() {
+                    stream.receiving.stop = Ask::Due;
+                }
+            }),
+            Note::DataBlocked => self.streams.blocked_at = None,
+            Note::StreamDataBlocked(stream) => self.control_again(stream, |stream| stream.sending.blocked_due = true),
+            Note::StreamsBlocked(kind) => self.streams.local[kind].due = true,
+            Note::Datagram(_) => self.statistics.datagrams_lost += 1,
+            Note::Ack(_) | Note::Unrepeated => return,
+            Note::NewConnectionId(_) | Note::RetireConnectionId(_) | Note::HandshakeDone | Note::AckFrequency => {
+                self.note_due(note);
+            }
+        }
+        self.unusual |= unusual::CONTROL;
+    }
+
+    fn control_again(&mut self, stream: u64, change: impl FnOnce(&mut crate::stream::Stream)) {
+        if let Some(index) = self.streams.find(stream)
+            && let Some(stream) = self.streams.get_mut(index)
+        {
+            change(stream);
+            self.streams.control(index);
+        }
+    }
+
+    /// Packets may be lost by time.
+    pub(crate) fn on_loss_timer(&mut self, now: Instant) {
+        for id in [Id::Initial, Id::Handshake, Id::Data] {
+            if self.layer(id).is_some_and(|layer| layer.space.loss_at <= now) {
+                let mut batch = self.path.batch();
+                self.find_losses(now, id, &mut batch);
+            }
+        }
+        self.path.update_pacing(&self.config);
+        self.set_timers(now);
+    }
+
+    /// Nothing was heard for a probe time-out (RFC 9002 section 6.2.4).
+    #[cold]
+    pub(crate) fn on_probe_timer(&mut self, now: Instant) {
+        self.pto_count += 1;
+        self.statistics.probe_timeouts += 1;
+        let due = self.probe_deadline();
+        match due {
+            Some((_, id)) => {
+                if let Some(layer) = self.layer(id) {
+                    layer.probes = PROBES;
+                }
+            }
+            None => {
+                // RFC 9002 section 6.2.2.1: a client keeps a server from being stuck for want of its address's proof.
+                let id = if self.layer(Id::Handshake).is_some() { Id::Handshake } else { Id::Initial };
+                if let Some(layer) = self.layer(id) {
+                    layer.probes = 1;
+                }
+            }
+        }
+        if self.data.probes > 0 {
+            self.unusual |= unusual::PROBE;
+        }
+        self.set_timers(now);
+    }
+
+    /// When and in which space the next probe is due, by what is outstanding.
+    fn probe_deadline(&self) -> Option<(Instant, Id)> {
+        let duration = self.path.rtt.pto();
+        let backed_off = |duration: Duration| duration.saturating_mul(1 << self.pto_count.min(20));
+        let mut due = None;
+        if let Some(opening) = &self.opening {
+            for (layer, id) in [(&opening.initial, Id::Initial), (&opening.handshake, Id::Handshake)] {
+                if let Some(layer) = layer
+                    && layer.space.outstanding > 0
+                {
+                    let at = layer.space.last_eliciting_at.saturating_add(backed_off(duration));
+                    if due.is_none_or(|(earliest, _)| at < earliest) {
+                        due = Some((at, id));
+                    }
+                }
+            }
+            // Nor for data before the handshake is confirmed.
+            return due;
+        }
+        if self.data.space.outstanding > 0 {
+            let with_delay = duration.saturating_add(self.peer_max_ack_delay);
+            due = Some((self.data.space.last_eliciting_at.saturating_add(backed_off(with_delay)), Id::Data));
+        }
+        due
+    }
+
+    /// Sets the probe timer (RFC 9002 appendix A.8).
+    #[inline]
+    pub(crate) fn set_timers(&mut self, now: Instant) {
+        if matches!(self.state, State::Closing | State::Draining | State::Closed) {
+            return;
+        }
+        if self.opening.is_none() {
+            // Loss by time, which comes sooner, has a deadline of its own.
+            self.pto_at = if self.data.space.outstanding == 0 || !self.data.space.loss_at.is_never() {
+                Instant::NEVER
+            } else {
+                let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
+                self.data.space.last_eliciting_at.saturating_add(pto.saturating_mul(1 << self.pto_count.min(20)))
+            };
+            return;
+        }
+        self.set_timers_of_opening(now);
+    }
+
+    #[cold]
+    fn set_timers_of_opening(&mut self, now: Instant) {
+        let Some(opening) = self.opening.as_deref() else { return };
+        // RFC 9002 section 6.2.2.1: a server that may send nothing waits for the client.
+        let blocked = self.server && !opening.validated && opening.credit == 0;
+        let keeps_alive = !self.server && !opening.validated;
+        self.pto_at = match self.probe_deadline() {
+            _ if blocked => Instant::NEVER,
+            Some((at, _)) => at.max(now),
+            None if keeps_alive => {
+                now.saturating_add(self.path.rtt.pto().saturating_mul(1 << self.pto_count.min(20)))
+            }
+            None => Instant::NEVER,
+        };
+    }
+
+    /// A probe has nothing new to carry: what has been on its way longest is sent once more, in the hope that it was lost.
+    pub(crate) fn repeat_oldest(&mut self, id: Id) {
+        let Some(layer) = self.layer(id) else { return };
+        let Some(oldest) = layer.space.on_their_way().next().copied() else { return };
+        if let Some((stream, piece)) = oldest.piece() {
+            return self.streams.on_lost(stream, &piece);
+        }
+        let notes = layer.space.notes(&oldest).to_vec();
+        for note in notes {
+            if !matches!(note, Note::Datagram(_)) {
+                self.note_again(id, note);
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! How one end of a connection is set up.
+
+use crate::scheduler::{Discipline, Retransmission};
+use fullpipe_network::TransportParameters;
+use fullpipe_units::Duration;
+
+/// Bytes of the handshake's messages, headers of messages included (RFC 8446 section 4).
+///
+/// The defaults are those of the null cryptography with which the real stack runs in virtual time, so that both have
+/// flights of the same sizes: an X25519 key share, one Ed25519 signature, SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandshakeSizes {
+    /// ClientHello.
+    pub client_hello_bytes: u64,
+    /// ServerHello.
+    pub server_hello_bytes: u64,
+    /// EncryptedExtensions, CertificateVerify and Finished, and all of Certificate but the certificates.
+    pub server_flight_bytes: u64,
+    /// The certificates.
+    pub certificate_bytes: u64,
+    /// The client's Finished.
+    pub client_finished_bytes: u64,
+}
+
+impl Default for HandshakeSizes {
+    fn default() -> Self {
+        HandshakeSizes {
+            client_hello_bytes: 230,
+            server_hello_bytes: 90,
+            server_flight_bytes: 210,
+            certificate_bytes: 3000,
+            client_finished_bytes: 36,
+        }
+    }
+}
+
+/// What a sender asks of its peer's acknowledgements (draft-ietf-quic-ack-frequency-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrequency {
+    /// Ack-eliciting packets that may come without an acknowledgement (Ack-Eliciting Threshold).
+    pub threshold: u64,
+    /// Requested max_ack_delay.
+    pub max_ack_delay: Duration,
+}
+
+/// Settings of one end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// UDP payload of a full datagram before the path is known to carry more, in bytes: at least 1200 (RFC 9000 section 14).
+    pub initial_mtu_bytes: u16,
+    /// Largest UDP payload that the path is probed for (RFC 8899), in bytes; `None`: it is not probed.
+    pub largest_mtu_bytes: Option<u16>,
+    /// Initial window in packets (RFC 9002 section 7.2: ten).
+    pub initial_window_packets: u64,
+    /// Whether the initial window is at most 14 720 bytes, or two packets (RFC 9002 section 7.2).
+    pub bounded_initial_window: bool,
+    /// Bytes of a stream that are kept until they are acknowledged.
+    pub send_buffer_bytes: u64,
+    /// Bytes of a stream that may be on their way or unread.
+    pub receive_buffer_bytes: u64,
+    /// The same of a connection.
+    pub connection_receive_buffer_bytes: u64,
+    /// With how much of the receive buffers a connection begins; they double whenever the application reads a window in
+    /// less than two round-trip times. `None`: all of it.
+    pub initial_receive_window_bytes: Option<u64>,
+    /// Streams of each kind that the peer may have open at a time.
+    pub max_streams: u64,
+    /// Silence after which the connection is over; zero: never (RFC 9000 section 10.1).
+    pub idle_timeout: Duration,
+    /// Sizes of the handshake.
+    pub handshake: HandshakeSizes,
+    /// Bytes of a connection id, 0 to 20.
+    pub connection_id_bytes: u8,
+    /// Connection ids that each end keeps ready for the other (active_connection_id_limit, at least 2).
+    pub active_connection_ids: u64,
+    /// max_ack_delay (RFC 9000 section 13.2.1).
+    pub max_ack_delay: Duration,
+    /// Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2: 2).
+    pub ack_every_packets: u64,
+    /// ack_delay_exponent.
+    pub ack_delay_exponent: u8,
+    /// What is asked of the peer's acknowledgements, if it understands.
+    pub ack_frequency: Option<AckFrequency>,
+    /// Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
+    pub ecn: bool,
+    /// Packets are spread over the round-trip time (RFC 9002 section 7.7); controls that need that are paced in any case.
+    pub pacing: bool,
+    /// Without a rate of the control's own: windows that leave in a round-trip time (RFC 9002 section 7.7: 1.25).
+    pub pacing_gain: f64,
+    /// Without a quantum of the control's own: packets that may leave in one burst (RFC 9002 section 7.7: at most the
+    /// initial window).
+    pub pacing_burst_packets: u64,
+    /// kPacketThreshold (RFC 9002 section 6.1.1).
+    pub packet_threshold: u64,
+    /// kPersistentCongestionThreshold (RFC 9002 section 7.6.1).
+    pub persistent_congestion_threshold: u64,
+    /// kInitialRtt (RFC 9002 section 6.2.2).
+    pub initial_rtt: Duration,
+    /// The client knows the server: it sends data with its first datagram (0-RTT), which this server accepts.
+    pub zero_rtt: bool,
+    /// The server asks a client for a sign that its address is right before anything else (Retry).
+    pub retry: bool,
+    /// Which stream sends next.
+    pub scheduler: Discipline,
+    /// When lost data is sent again.
+    pub retransmission: Retransmission,
+    /// Bytes of a stream are handed to the application in the order in which they arrive, not in theirs.
+    pub unordered: bool,
+    /// Largest DATAGRAM frame that is taken (RFC 9221); 0: none.
+    pub max_datagram_frame_bytes: u64,
+    /// Seed of what is chosen at random: data of path challenges, tokens.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            initial_mtu_bytes: 1200,
+            largest_mtu_bytes: Some(1452),
+            initial_window_packets: 10,
+            bounded_initial_window: false,
+            send_buffer_bytes: 8 << 20,
+            receive_buffer_bytes: 8 << 20,
+            connection_receive_buffer_bytes: 64 << 20,
+            initial_receive_window_bytes: None,
+            max_streams: 100,
+            idle_timeout: Duration::from_secs(30),
+            handshake: HandshakeSizes::default(),
+            connection_id_bytes: 8,
+            active_connection_ids: 2,
+            max_ack_delay: Duration::from_millis(25),
+            ack_every_packets: 2,
+            ack_delay_exponent: 3,
+            ack_frequency: None,
+            ecn: false,
+            pacing: true,
+            pacing_gain: 1.25,
+            pacing_burst_packets: 10,
+            packet_threshold: 3,
+            persistent_congestion_threshold: 3,
+            initial_rtt: Duration::from_millis(333),
+            zero_rtt: false,
+            retry: false,
+            scheduler: Discipline::default(),
+            retransmission: Retransmission::default(),
+            unordered: false,
+            max_datagram_frame_bytes: 65_535,
+            seed: 0,
+        }
+    }
+}
+
+impl Config {
+    /// The transport parameters that an end with these settings sends.
+    pub(crate) fn parameters(&self) -> TransportParameters {
+        let window = self.initial_receive_window_bytes.unwrap_or(u64::MAX);
+        TransportParameters {
+            max_idle_timeout_ms: self.idle_timeout.as_nanos() / 1_000_000,
+            max_udp_payload_size: 65_527,
+            initial_max_data: self.connection_receive_buffer_bytes.min(window.saturating_mul(3) / 2),
+            initial_max_stream_data: self.receive_buffer_bytes.min(window),
+            initial_max_streams_bidi: self.max_streams,
+            initial_max_streams_uni: self.max_streams,
+            ack_delay_exponent: self.ack_delay_exponent,
+            max_ack_delay_ms: self.max_ack_delay.as_nanos() / 1_000_000,
+            active_connection_id_limit: self.active_connection_ids.max(2),
+            max_datagram_frame_size: self.max_datagram_frame_bytes,
+            min_ack_delay_us: Some(1000),
+        }
+    }
+}

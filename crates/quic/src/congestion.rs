@@ -1,0 +1,401 @@
+//! The path as congestion control sees it: window, what is in flight, round-trip time, pacing, marks (RFC 9002 sections 5 and 7).
+//!
+//! **Model.** One of our controls answers to what happens. A congestion event begins a recovery, unless the packet that
+//! shows it was sent before the present one began (section 7.3.2); the window falls at once, and the recovery ends with the
+//! first packet acknowledged that was sent after its beginning. There is no proportional rate reduction, which that
+//! section leaves open. Probes are sent whatever the window. In flight counts whole packets, header and tag included.
+//!
+//! Whether the window limits sending is what stopped the last attempt: window or pacer count as the window in use
+//! (section 7.8), nothing to send does not.
+
+use crate::Config;
+use crate::rtt::Rtt;
+use crate::space::{Sent, flag};
+use fullpipe_congestion::pacing::Pacer;
+use fullpipe_congestion::rate::RateSampler;
+use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Signals};
+use fullpipe_network::quic::EcnCounts;
+use fullpipe_units::{Codepoint, Duration, Instant};
+
+/// Where validation of ECN stands (RFC 9000 section 13.4.2 and appendix A.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EcnState {
+    /// Packets are not marked.
+    Off,
+    /// The first packets are marked, and nothing was heard of them yet.
+    Testing,
+    /// Marks arrive.
+    Capable,
+    /// They do not: packets are no longer marked.
+    Failed,
+}
+
+/// Marked packets that are sent before anything is heard of them (RFC 9000 appendix A.4).
+const TESTING_PACKETS: u64 = 10;
+
+/// What an acknowledgement found out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    pub(crate) bytes: u64,
+    /// The packet sent last of those newly acknowledged: number and time.
+    pub(crate) newest: Option<(u64, Instant)>,
+    prior_delivered_bytes: u64,
+    pub(crate) prior_in_flight_bytes: u64,
+    /// Newly acknowledged packets that were sent as ECN-capable.
+    pub(crate) ect_packets: u64,
+    pub(crate) lost_bytes: u64,
+}
+
+/// Congestion control and its surroundings.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) control: Control,
+    pub(crate) controller: Box<dyn Controller>,
+    signals: Signals,
+    pub(crate) rate: RateSampler,
+    pub(crate) rtt: Rtt,
+    pub(crate) in_flight_bytes: u64,
+    /// When the present recovery began.
+    recovery_since: Option<Instant>,
+    round_end_bytes: u64,
+    round_count: u64,
+    /// Window or pacer stopped the last attempt to send.
+    limited: bool,
+    pacer: Option<Box<Pacer>>,
+    /// When the pacer lets the next packet go, if that is what is waited for.
+    pub(crate) pace_at: Instant,
+    pub(crate) ecn: EcnState,
+    ecn_packets_sent: u64,
+    ecn_seen: EcnCounts,
+    pub(crate) delivery_rate_bps: u64,
+    established: bool,
+    /// Recoveries begun.
+    pub(crate) recoveries: u64,
+    /// Persistent congestion found.
+    pub(crate) persistent: u64,
+    /// Recoveries whose losses had all arrived.
+    pub(crate) undone: u64,
+}
+
+impl Path {
+    pub(crate) fn new(config: &Config, controller: Box<dyn Controller>) -> Path {
+        let signals = controller.signals();
+        let mtu = u64::from(config.initial_mtu_bytes);
+        let window = mtu.saturating_mul(config.initial_window_packets.max(1));
+        let window = if config.bounded_initial_window { window.min((2 * mtu).max(14_720)) } else { window };
+        Path {
+            control: Control::new(mtu, window),
+            controller,
+            signals,
+            rate: RateSampler::new(),
+            rtt: Rtt::new(config.initial_rtt),
+            in_flight_bytes: 0,
+            recovery_since: None,
+            round_end_bytes: 0,
+            round_count: 0,
+            limited: false,
+            pacer: (config.pacing || signals.pacing).then(|| Box::new(Pacer::new(0))),
+            pace_at: Instant::NEVER,
+            ecn: if config.ecn { EcnState::Testing } else { EcnState::Off },
+            ecn_packets_sent: 0,
+            ecn_seen: EcnCounts::default(),
+            delivery_rate_bps: 0,
+            established: false,
+            recoveries: 0,
+            persistent: 0,
+            undone: 0,
+        }
+    }
+
+    /// The window, which is never below two packets (RFC 9002 section 7.2).
+    #[inline(always)]
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.control.cwnd_bytes.max(2 * self.control.mss_bytes)
+    }
+
+    /// Whether a packet may leave, which the window would still hold in part: as in the real stack, what is in flight must
+    /// be less than the window.
+    #[inline(always)]
+    pub(crate) fn window_allows(&self) -> bool {
+        self.in_flight_bytes + self.control.mss_bytes <= self.window_bytes()
+    }
+
+    /// Whether window and pacer let a packet go; notes what keeps it.
+    #[inline]
+    pub(crate) fn may_send(&mut self, now: Instant) -> bool {
+        if !self.window_allows() {
+            self.limited = true;
+            return false;
+        }
+        if let Some(pacer) = &self.pacer
+            && !pacer.may_send(now)
+        {
+            self.limited = true;
+            self.pace_at = pacer.release_at();
+            return false;
+        }
+        true
+    }
+
+    /// There is nothing (more) to send, though window and pacer would allow it.
+    #[inline]
+    pub(crate) fn stop_for_data(&mut self) {
+        self.limited = false;
+        if self.window_allows() {
+            self.rate.mark_app_limited(self.in_flight_bytes);
+        }
+    }
+
+    pub(crate) fn in_recovery(&self) -> bool {
+        self.recovery_since.is_some()
+    }
+
+    pub(crate) fn pacing_bps(&self) -> u64 {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.rate_bps())
+    }
+
+    /// A packet that counts as in flight leaves. Returns what to remember of it, and its codepoint.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, number: u64, config: &Config) -> Sent {
+        if self.in_flight_bytes == 0 && self.signals.pacing && self.rtt.has_sample() {
+            self.controller.on_idle_restart(&mut self.control, now);
+            self.update_pacing(config);
+        }
+        let state = self.rate.on_sent(now, bytes, self.in_flight_bytes);
+        self.in_flight_bytes += bytes;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now, bytes);
+        }
+        if self.signals.on_sent {
+            self.controller.on_sent(&mut self.control, &state);
+            self.update_pacing(config);
+        }
+        let ect = if self.codepoint() == Codepoint::NotEct { 0 } else { flag::ECT };
+        if ect != 0 {
+            self.ecn_packets_sent += 1;
+        }
+        Sent::new(number, &state, ect)
+    }
+
+    /// The codepoint of the next packet.
+    #[inline]
+    pub(crate) fn codepoint(&self) -> Codepoint {
+        let marked = match self.ecn {
+            EcnState::Off | EcnState::Failed => false,
+            EcnState::Testing => self.ecn_packets_sent < TESTING_PACKETS,
+            EcnState::Capable => true,
+        };
+        match self.control.codepoint {
+            _ if !marked => Codepoint::NotEct,
+            Codepoint::Ect1 => Codepoint::Ect1,
+            _ => Codepoint::Ect0,
+        }
+    }
+
+    pub(crate) fn batch(&self) -> Batch {
+        Batch {
+            bytes: 0,
+            newest: None,
+            prior_delivered_bytes: 0,
+            prior_in_flight_bytes: self.in_flight_bytes,
+            ect_packets: 0,
+            lost_bytes: 0,
+        }
+    }
+
+    /// A packet is newly acknowledged.
+    #[inline]
+    pub(crate) fn on_acknowledged(&mut self, now: Instant, sent: &Sent, batch: &mut Batch) {
+        let bytes = u64::from(sent.bytes);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+        batch.bytes += bytes;
+        if batch.newest.is_none_or(|(number, _)| number < sent.number) {
+            batch.newest = Some((sent.number, sent.sent_at));
+        }
+        batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(sent.prior_delivered_bytes());
+        batch.ect_packets += u64::from(sent.has(flag::ECT));
+        self.rate.on_delivered(now, &sent.state(self.rate.lost_bytes()));
+    }
+
+    /// A packet is lost.
+    pub(crate) fn on_lost(&mut self, now: Instant, sent: &Sent, batch: &mut Batch) {
+        let bytes = u64::from(sent.bytes);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+        if sent.has(flag::MTU_PROBE) {
+            return;
+        }
+        self.rate.on_lost(bytes);
+        batch.lost_bytes += bytes;
+        self.controller.on_packet_lost(&mut self.control, now, &sent.state(self.rate.lost_bytes()));
+    }
+
+    /// Packets were given up without being lost.
+    pub(crate) fn on_discarded(&mut self, bytes: u64) {
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+    }
+
+    /// A congestion event: losses or a mark, of packets of which the last left at `sent_at`. Says whether it began a
+    /// recovery.
+    pub(crate) fn on_congestion(&mut self, now: Instant, sent_at: Instant, batch: &Batch, ecn: bool, persistent: bool) -> bool {
+        let known = self.recovery_since.is_some_and(|since| sent_at <= since);
+        if known && !persistent {
+            return false;
+        }
+        if self.recovery_since.is_some() && !known {
+            self.leave_recovery(now, false);
+        }
+        self.recovery_since = Some(now);
+        self.recoveries += 1;
+        self.persistent += u64::from(persistent);
+        let congestion = Congestion {
+            now,
+            in_flight_bytes: self.in_flight_bytes + batch.lost_bytes,
+            lost_bytes: batch.lost_bytes,
+            ecn,
+            persistent,
+        };
+        self.controller.on_congestion(&mut self.control, &congestion);
+        if !self.signals.own_recovery {
+            self.control.cwnd_bytes = self.control.cwnd_bytes.min(self.control.ssthresh_bytes);
+        }
+        true
+    }
+
+    /// Recovery ends; `undone`: its losses had all arrived.
+    pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
+        self.recovery_since = None;
+        self.undone += u64::from(undone);
+        let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
+        self.controller.on_recovery_exit(&mut self.control, &exit);
+    }
+
+    /// The round-trip time of the largest packet, newly acknowledged.
+    pub(crate) fn on_rtt(&mut self, now: Instant, latest: Duration, ack_delay: Duration) {
+        self.rtt.on_sample(now, latest, ack_delay);
+        if !self.established {
+            self.established = true;
+            self.controller.on_established(&mut self.control, now, Some(latest));
+        }
+    }
+
+    /// Reads counts of codepoints (RFC 9000 section 13.4.2.1). Returns how many packets were newly marked.
+    #[cold]
+    pub(crate) fn on_ecn(&mut self, counts: Option<EcnCounts>, batch: &Batch) -> u64 {
+        if matches!(self.ecn, EcnState::Off | EcnState::Failed) || batch.ect_packets == 0 && counts.is_none() {
+            return 0;
+        }
+        let Some(counts) = counts else {
+            self.ecn = EcnState::Failed;
+            return 0;
+        };
+        let seen = self.ecn_seen;
+        let ours = if self.control.codepoint == Codepoint::Ect1 {
+            [(counts.ect1, seen.ect1), (counts.ect0, seen.ect0)]
+        } else {
+            [(counts.ect0, seen.ect0), (counts.ect1, seen.ect1)]
+        };
+        let marks = counts.ce.saturating_sub(seen.ce);
+        let grown = ours[0].0.saturating_sub(ours[0].1) + marks;
+        let fallen = counts.ce < seen.ce || ours.iter().any(|(now, before)| now < before);
+        let more_than_sent = counts.ce + ours[0].0 > self.ecn_packets_sent;
+        if fallen || grown < batch.ect_packets || ours[1].0 > 0 || more_than_sent {
+            self.ecn = EcnState::Failed;
+            return 0;
+        }
+        self.ecn_seen = counts;
+        if batch.ect_packets > 0 {
+            self.ecn = EcnState::Capable;
+        }
+        marks
+    }
+
+    /// Tells the control of a batch.
+    #[inline]
+    pub(crate) fn finish(&mut self, now: Instant, batch: &Batch, rtt: Option<Duration>, ack_delay: Duration, ce_packets: u64) {
+        if let Some(since) = self.recovery_since
+            && batch.newest.is_some_and(|(_, sent_at)| sent_at > since)
+        {
+            self.leave_recovery(now, false);
+        }
+        let rate = self.rate.finish(self.rtt.min());
+        if let Some(rate) = &rate {
+            self.delivery_rate_bps = rate.bits_per_second();
+        }
+        let delivered_bytes = self.rate.delivered_bytes();
+        let round_start = batch.prior_delivered_bytes >= self.round_end_bytes;
+        if round_start {
+            self.round_count += 1;
+            self.round_end_bytes = delivered_bytes;
+        }
+        let ack = Ack {
+            now,
+            acked_bytes: batch.bytes,
+            cumulative_bytes: batch.bytes,
+            lost_bytes: batch.lost_bytes,
+            rtt,
+            smoothed_rtt: if self.rtt.has_sample() { self.rtt.smoothed() } else { Duration::ZERO },
+            min_rtt: self.rtt.min(),
+            ack_delay,
+            one_way_delay: None,
+            prior_in_flight_bytes: batch.prior_in_flight_bytes,
+            in_flight_bytes: self.in_flight_bytes,
+            delivered_bytes,
+            round_count: self.round_count,
+            round_start,
+            rate,
+            app_limited: self.rate.app_limited(),
+            cwnd_limited: self.limited,
+            in_recovery: self.recovery_since.is_some(),
+            ce_packets,
+            ce_bytes: ce_packets * self.control.mss_bytes,
+        };
+        self.controller.on_ack(&mut self.control, &ack);
+    }
+
+    /// Rate and burst of the pacer follow window and control.
+    #[inline]
+    pub(crate) fn update_pacing(&mut self, config: &Config) {
+        let Some(pacer) = &mut self.pacer else { return };
+        if !self.rtt.has_sample() {
+            return;
+        }
+        let rate = match self.control.pacing_bps {
+            0 => {
+                let window = self.control.cwnd_bytes.max(2 * self.control.mss_bytes);
+                // `as` saturates.
+                ((window as f64 * 8e9 * config.pacing_gain / self.rtt.smoothed().as_nanos().max(1) as f64) as u64).max(1)
+            }
+            rate => rate,
+        };
+        let quantum = match self.control.send_quantum_bytes {
+            0 => config.pacing_burst_packets.saturating_mul(self.control.mss_bytes),
+            quantum => quantum,
+        };
+        pacer.set_quantum_bytes(quantum);
+        pacer.set_rate_bps(rate);
+    }
+
+    /// Datagrams may be larger or smaller from now on.
+    pub(crate) fn set_mtu(&mut self, now: Instant, bytes: u16, config: &Config) {
+        self.control.mss_bytes = u64::from(bytes);
+        self.controller.on_path_change(&mut self.control, now);
+        self.update_pacing(config);
+    }
+
+    /// The peer has moved: nothing is known of the new path's round-trip time, and the window is the initial one (RFC 9000
+    /// section 9.4).
+    pub(crate) fn begin_anew(&mut self, config: &Config) {
+        let fresh = Control::new(self.control.mss_bytes, self.control.mss_bytes * config.initial_window_packets.max(2));
+        self.control = Control { codepoint: self.control.codepoint, ..fresh };
+        self.rtt = Rtt::new(config.initial_rtt);
+        self.established = false;
+        self.recovery_since = None;
+        if let Some(pacer) = &mut self.pacer {
+            **pacer = Pacer::new(0);
+        }
+        if self.ecn != EcnState::Off {
+            self.ecn = EcnState::Testing;
+            self.ecn_packets_sent = 0;
+        }
+    }
+}

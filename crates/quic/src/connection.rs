@@ -1,0 +1,600 @@
+//! A connection: opening it, its streams for the application, its timers, its end (RFC 9000 sections 5, 7 and 10).
+//!
+//! **Model.** A host hands in datagrams and the time, and asks for datagrams, events and two deadlines. A 1-RTT packet that
+//! holds one STREAM or one ACK frame goes a short way through all of it; everything else goes the long way, which could
+//! do the same.
+
+use crate::congestion::Path;
+use crate::migration::Migration;
+use crate::mtu::PathMtu;
+use crate::opening::{Layer, Opening};
+use crate::received::Policy;
+use crate::space::{Id, Note};
+use crate::status::{Inspect, State, Statistics};
+use crate::stream::{Ask, event, is_unidirectional};
+use crate::streams::{Streams, Windows};
+use crate::{AckFrequency, Config};
+use fullpipe_congestion::Controller;
+use fullpipe_network::quic::TransportParameters;
+use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
+use fullpipe_units::{Duration, Instant};
+use std::sync::Arc;
+
+/// What is to be sent besides data and acknowledgements of it; bits of [`Connection::unusual`].
+pub(crate) mod unusual {
+    /// The handshake is not confirmed.
+    pub(crate) const OPENING: u16 = 1;
+    /// CONNECTION_CLOSE, or nothing any more.
+    pub(crate) const CLOSING: u16 = 2;
+    /// Frames of control.
+    pub(crate) const CONTROL: u16 = 4;
+    /// Probes in the space of data.
+    pub(crate) const PROBE: u16 = 8;
+    /// Probes of the path's MTU may be due.
+    pub(crate) const MTU: u16 = 16;
+    /// A path is being validated, or a challenge is to be answered.
+    pub(crate) const PATH: u16 = 32;
+    /// DATAGRAM frames wait.
+    pub(crate) const DATAGRAM: u16 = 64;
+}
+
+/// Transport error codes (RFC 9000 section 20.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Violation {
+    FlowControl = 0x3,
+    StreamLimit = 0x4,
+    StreamState = 0x5,
+    FinalSize = 0x6,
+    FrameEncoding = 0x7,
+    TransportParameter = 0x8,
+    ConnectionIdLimit = 0x9,
+    Protocol = 0xa,
+    InvalidToken = 0xb,
+}
+
+/// How a connection is closed by this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Close {
+    pub(crate) application: bool,
+    pub(crate) error: u64,
+    /// Whether CONNECTION_CLOSE is to be sent.
+    pub(crate) due: bool,
+    /// When it may be sent again in answer to what comes.
+    pub(crate) again_from: Instant,
+}
+
+/// What few connections need, or only now and then.
+#[derive(Debug)]
+pub(crate) struct Rare {
+    pub(crate) close: Option<Close>,
+    pub(crate) migration: Migration,
+    /// Frames of control to be sent that belong to no stream.
+    pub(crate) notes_due: Vec<Note>,
+    /// DATAGRAM frames to be sent, by length.
+    pub(crate) datagrams: std::collections::VecDeque<u64>,
+    /// DATAGRAM frames that came and were not fetched.
+    pub(crate) datagrams_received: std::collections::VecDeque<u64>,
+    /// What the peer asked of our acknowledgements, and with which sequence number.
+    pub(crate) ack_frequency_sequence: Option<u64>,
+    /// Closes when the streams are over.
+    pub(crate) close_when_done: bool,
+}
+
+/// What a client remembers of a server for 0-RTT (RFC 9000 section 7.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its transport parameters.
+    pub parameters: TransportParameters,
+}
+
+impl Entry {
+    /// What a client would remember of a server with these settings.
+    pub fn of_server(config: &Config) -> Entry {
+        Entry { parameters: config.parameters() }
+    }
+}
+
+/// One end of a connection.
+///
+/// After every call that hands something in, the host calls [`Connection::poll_event`] until it says `None` and
+/// [`Connection::poll_transmit`] until it says `false`, then looks at the two deadlines.
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) config: Arc<Config>,
+    pub(crate) server: bool,
+    pub(crate) state: State,
+    /// See [`unusual`].
+    pub(crate) unusual: u16,
+    pub(crate) path: Path,
+    pub(crate) data: Layer,
+    pub(crate) streams: Streams,
+    pub(crate) mtu: PathMtu,
+    /// When acknowledgements of data are sent.
+    pub(crate) policy: Policy,
+    pub(crate) packet_threshold: u64,
+    pub(crate) peer_max_ack_delay: Duration,
+    pub(crate) peer_ack_delay_exponent: u8,
+    /// Number of the connection id that packets are sent to.
+    pub(crate) peer_connection_id: u64,
+    /// The address that the peer sends from, and the one that we send from.
+    pub(crate) peer_path: u8,
+    pub(crate) pto_count: u32,
+    pub(crate) pto_at: Instant,
+    pub(crate) idle_at: Instant,
+    pub(crate) idle_timeout: Duration,
+    /// An ack-eliciting packet was sent since one was received last.
+    pub(crate) sent_since_heard: bool,
+    /// When a closed connection is over.
+    pub(crate) over_at: Instant,
+    /// The application's stream that [`Stream`] is about, and the time of its call.
+    selected: u32,
+    now: Instant,
+    windows: Windows,
+    pub(crate) peer: Option<TransportParameters>,
+    pub(crate) opening: Option<Box<Opening>>,
+    pub(crate) rare: Box<Rare>,
+    pub(crate) statistics: Statistics,
+}
+
+impl Connection {
+    /// The client: its first [`Connection::poll_transmit`] yields its first flight. `known`: what it remembers of the server,
+    /// for 0-RTT, which the settings must allow.
+    pub fn client(config: Arc<Config>, controller: Box<dyn Controller>, now: Instant, known: Option<Entry>) -> Connection {
+        let mut connection = Connection::new(config, controller, false, now);
+        let client_hello_bytes = connection.config.handshake.client_hello_bytes;
+        if let Some(opening) = connection.opening.as_deref_mut() {
+            if let Some(initial) = &mut opening.initial {
+                initial.write(client_hello_bytes);
+            }
+            if connection.config.zero_rtt
+                && let Some(known) = known
+            {
+                opening.zero_rtt = true;
+                connection.take_limits(&known.parameters);
+            }
+        }
+        connection
+    }
+
+    /// The server, for a client that nothing has come from yet.
+    pub fn server(config: Arc<Config>, controller: Box<dyn Controller>, now: Instant) -> Connection {
+        Connection::new(config, controller, true, now)
+    }
+
+    fn new(config: Arc<Config>, controller: Box<dyn Controller>, server: bool, now: Instant) -> Connection {
+        let parameters = config.parameters();
+        let windows = Windows {
+            stream_bytes: parameters.initial_max_stream_data,
+            connection_bytes: parameters.initial_max_data,
+            most_stream_bytes: config.receive_buffer_bytes,
+            most_connection_bytes: config.connection_receive_buffer_bytes,
+            tuning: config.initial_receive_window_bytes.is_some(),
+        };
+        let idle_timeout = config.idle_timeout;
+        Connection {
+            server,
+            state: State::Opening,
+            unusual: unusual::OPENING,
+            path: Path::new(&config, controller),
+            data: Layer::new(),
+            streams: Streams::new(server, config.scheduler, config.retransmission, &windows, config.max_streams),
+            mtu: PathMtu::new(config.initial_mtu_bytes, config.largest_mtu_bytes),
+            policy: Policy { every: config.ack_every_packets.max(1), max_delay: config.max_ack_delay, reordering: 1 },
+            packet_threshold: config.packet_threshold.max(1),
+            peer_max_ack_delay: Duration::from_millis(25),
+            peer_ack_delay_exponent: 3,
+            peer_connection_id: 0,
+            peer_path: 0,
+            pto_count: 0,
+            pto_at: Instant::NEVER,
+            idle_at: if idle_timeout.is_zero() { Instant::NEVER } else { now.saturating_add(idle_timeout) },
+            idle_timeout,
+            sent_since_heard: false,
+            over_at: Instant::NEVER,
+            selected: u32::MAX,
+            now,
+            windows,
+            peer: None,
+            opening: Some(Box::new(Opening::new())),
+            rare: Box::new(Rare {
+                close: None,
+                migration: Migration::new(config.seed),
+                notes_due: Vec::new(),
+                datagrams: Default::default(),
+                datagrams_received: Default::default(),
+                ack_frequency_sequence: None,
+                close_when_done: false,
+            }),
+            statistics: Statistics::default(),
+            config,
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether it is over: nothing is sent or heard of any more.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Whether the handshake is confirmed (RFC 9001 section 4.1.2).
+    pub fn is_confirmed(&self) -> bool {
+        self.opening.is_none()
+    }
+
+    /// Streams that live.
+    pub fn live_streams(&self) -> usize {
+        self.streams.live()
+    }
+
+    /// What a client may remember for 0-RTT; `None` before the handshake is complete.
+    pub fn entry(&self) -> Option<Entry> {
+        self.peer.map(|parameters| Entry { parameters })
+    }
+
+    /// Opens a stream, which is known by the number that comes back until it is told to be closed; `None` if the peer allows
+    /// no more of them for now.
+    pub fn open_stream(&mut self, now: Instant, bidirectional: bool) -> Option<u32> {
+        if matches!(self.state, State::Closing | State::Draining | State::Closed) {
+            return None;
+        }
+        // Before the limits are known a first stream may be opened: what is written waits.
+        if self.peer.is_none() && self.streams.send_limit == 0 {
+            let kind = &mut self.streams.local[usize::from(!bidirectional)];
+            kind.limit = kind.limit.max(self.config.max_streams);
+        }
+        let opened = self.streams.open(bidirectional, &self.windows, now);
+        if opened.is_none() {
+            self.unusual |= unusual::CONTROL;
+        } else if let Some(index) = opened
+            && (self.state == State::Open || self.streams.send_limit > 0)
+        {
+            self.streams.notice(index, event::CONNECTED);
+        }
+        opened
+    }
+
+    /// Id of a stream (RFC 9000 section 2.1); `None` if it is gone.
+    pub fn stream_id(&self, index: u32) -> Option<u64> {
+        self.streams.get(index).map(|stream| stream.id)
+    }
+
+    /// What an application may do with a stream, now; `None` if it is gone.
+    pub fn stream(&mut self, now: Instant, index: u32) -> Option<&mut dyn Stream> {
+        self.streams.get(index)?;
+        self.selected = index;
+        self.now = now;
+        Some(self)
+    }
+
+    /// Says how urgent a stream is.
+    pub fn set_priority(&mut self, index: u32, priority: Priority) {
+        if let Some(stream) = self.streams.get_mut(index) {
+            stream.priority = priority;
+        }
+    }
+
+    /// Sends a DATAGRAM frame of so many bytes (RFC 9221). Returns whether the peer takes such frames, of this size.
+    pub fn send_datagram(&mut self, bytes: u64) -> bool {
+        let header = 1 + 1 + u64::from(self.config.connection_id_bytes) + 4 + 16;
+        let fits = bytes + 3 + header <= u64::from(self.mtu.current());
+        // The limit counts the whole frame.
+        let taken = self.peer.is_some_and(|peer| bytes + 3 <= peer.max_datagram_frame_size);
+        if !fits || !taken || self.state != State::Open {
+            return false;
+        }
+        self.rare.datagrams.push_back(bytes);
+        self.unusual |= unusual::DATAGRAM;
+        true
+    }
+
+    /// Length of the next DATAGRAM frame that has come.
+    pub fn poll_datagram(&mut self) -> Option<u64> {
+        self.rare.datagrams_received.pop_front()
+    }
+
+    /// Ends the connection when all of its streams are over and what was written has arrived, or at once if there are none.
+    pub fn close_when_done(&mut self, now: Instant) {
+        self.rare.close_when_done = true;
+        self.close_if_done(now);
+    }
+
+    /// Ends the connection at once with an error code of the application (0: nothing is wrong).
+    pub fn close(&mut self, now: Instant, error: u64) {
+        self.close_with(now, true, error, if error == 0 { CloseReason::Finished } else { CloseReason::Aborted });
+    }
+
+    pub(crate) fn close_if_done(&mut self, now: Instant) {
+        if self.rare.close_when_done && self.state == State::Open && self.streams.live() == 0 {
+            self.close(now, 0);
+        }
+    }
+
+    /// The peer has broken a rule.
+    #[cold]
+    pub(crate) fn fail(&mut self, now: Instant, violation: Violation) {
+        self.close_with(now, false, violation as u64, CloseReason::Aborted);
+    }
+
+    #[cold]
+    fn close_with(&mut self, now: Instant, application: bool, error: u64, reason: CloseReason) {
+        if matches!(self.state, State::Closing | State::Draining | State::Closed) {
+            return;
+        }
+        self.rare.close = Some(Close { application, error, due: true, again_from: Instant::ZERO });
+        self.begin_end(now, State::Closing, reason);
+    }
+
+    /// The connection ends: what is left is to wait until nothing of it can be under way (RFC 9000 section 10.2).
+    pub(crate) fn begin_end(&mut self, now: Instant, state: State, reason: CloseReason) {
+        self.state = state;
+        self.unusual |= unusual::CLOSING;
+        self.streams.close_all(reason);
+        let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
+        self.over_at = now.saturating_add(pto.saturating_mul(3));
+        self.pto_at = Instant::NEVER;
+        self.idle_at = Instant::NEVER;
+        self.path.pace_at = Instant::NEVER;
+        self.data.space.loss_at = Instant::NEVER;
+        self.data.received.ack_at = Instant::NEVER;
+        if state == State::Closed {
+            self.over_at = Instant::NEVER;
+        }
+    }
+
+    /// The peer's transport parameters: limits, delays.
+    pub(crate) fn take_parameters(&mut self, parameters: &TransportParameters) -> Result<(), Violation> {
+        // RFC 9000 section 18.2.
+        if parameters.max_udp_payload_size < 1200
+            || parameters.ack_delay_exponent > 20
+            || parameters.max_ack_delay_ms >= 1 << 14
+            || parameters.active_connection_id_limit < 2
+        {
+            return Err(Violation::TransportParameter);
+        }
+        self.peer = Some(*parameters);
+        self.take_limits(parameters);
+        self.peer_max_ack_delay = Duration::from_millis(parameters.max_ack_delay_ms);
+        self.peer_ack_delay_exponent = parameters.ack_delay_exponent;
+        self.mtu.bound(parameters.max_udp_payload_size);
+        // RFC 9000 section 10.1: the smaller of both that is not zero.
+        let theirs = Duration::from_millis(parameters.max_idle_timeout_ms);
+        self.idle_timeout = match (self.config.idle_timeout, theirs) {
+            (ours, theirs) if ours.is_zero() => theirs,
+            (ours, theirs) if theirs.is_zero() => ours,
+            (ours, theirs) => ours.min(theirs),
+        };
+        if let (Some(AckFrequency { .. }), Some(_)) = (self.config.ack_frequency, parameters.min_ack_delay_us) {
+            self.note_due(Note::AckFrequency);
+        }
+        Ok(())
+    }
+
+    fn take_limits(&mut self, parameters: &TransportParameters) {
+        self.streams.set_peer_limits(
+            parameters.initial_max_data,
+            parameters.initial_max_stream_data,
+            parameters.initial_max_streams_bidi,
+            parameters.initial_max_streams_uni,
+        );
+        if self.state == State::Opening && self.streams.send_limit > 0 {
+            self.streams.notice_all(event::CONNECTED, true);
+        }
+    }
+
+    /// A frame of control is to be sent.
+    pub(crate) fn note_due(&mut self, note: Note) {
+        if !self.rare.notes_due.contains(&note) {
+            self.rare.notes_due.push(note);
+        }
+        self.unusual |= unusual::CONTROL;
+    }
+
+    /// The next event, with the stream that it is about. When a stream is closed its number is free for another.
+    pub fn poll_event(&mut self) -> Option<(u32, Event)> {
+        self.streams.poll_event()
+    }
+
+    /// Whether there is an event to be fetched.
+    pub fn has_events(&self) -> bool {
+        self.streams.has_events()
+    }
+
+    /// When [`Connection::handle_timeout`] is due at the latest for what rarely happens: probe, idle time-out, end.
+    #[inline]
+    pub fn far_deadline(&self) -> Instant {
+        self.pto_at.min(self.idle_at).min(self.over_at).min(self.rare.migration.deadline())
+    }
+
+    /// The same for what happens often: an acknowledgement, the pacer, a loss found by time.
+    #[inline]
+    pub fn near_deadline(&self) -> Instant {
+        self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at).min(self.loss_of_opening())
+    }
+
+    fn loss_of_opening(&self) -> Instant {
+        let Some(opening) = &self.opening else { return Instant::NEVER };
+        let of = |layer: &Option<Layer>| layer.as_ref().map_or(Instant::NEVER, |layer| layer.space.loss_at);
+        of(&opening.initial).min(of(&opening.handshake))
+    }
+
+    /// Time has passed: what is due by now happens.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.over_at <= now {
+            self.over_at = Instant::NEVER;
+            self.state = State::Closed;
+            return;
+        }
+        if self.path.pace_at <= now {
+            self.path.pace_at = Instant::NEVER;
+        }
+        if self.idle_at <= now {
+            // RFC 9000 section 10.1: without a word.
+            self.begin_end(now, State::Closed, CloseReason::TimedOut);
+            return;
+        }
+        if self.data.space.loss_at <= now || self.loss_of_opening() <= now {
+            self.on_loss_timer(now);
+        }
+        if self.pto_at <= now {
+            self.on_probe_timer(now);
+        }
+        if self.rare.migration.deadline() <= now {
+            self.on_validation_timer(now);
+        }
+    }
+
+    /// A packet has come, or the first ack-eliciting one after that leaves: silence begins anew (RFC 9000 section 10.1).
+    #[inline]
+    pub(crate) fn restart_idle(&mut self, now: Instant) {
+        if !self.idle_timeout.is_zero() && !self.idle_at.is_never() {
+            let least = self.path.rtt.pto().saturating_mul(3);
+            self.idle_at = now.saturating_add(self.idle_timeout.max(least));
+        }
+    }
+
+    pub(crate) fn windows(&self) -> Windows {
+        self.windows
+    }
+
+    /// A space of the handshake, while it has keys; that of data.
+    pub(crate) fn layer(&mut self, id: Id) -> Option<&mut Layer> {
+        match id {
+            Id::Data => Some(&mut self.data),
+            Id::Initial => self.opening.as_mut()?.initial.as_mut(),
+            Id::Handshake => self.opening.as_mut()?.handshake.as_mut(),
+        }
+    }
+
+    /// Counts.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            recoveries: self.path.recoveries,
+            persistent_congestions: self.path.persistent,
+            undone_recoveries: self.path.undone,
+            mtu_bytes: u64::from(self.mtu.current()),
+            ..self.statistics
+        }
+    }
+
+    /// A snapshot of the sender.
+    pub fn inspect(&self) -> Inspect {
+        let rtt = &self.path.rtt;
+        Inspect {
+            cwnd_bytes: self.path.control.cwnd_bytes,
+            ssthresh_bytes: self.path.control.ssthresh_bytes,
+            in_flight_bytes: self.path.in_flight_bytes,
+            smoothed_rtt: if rtt.has_sample() { rtt.smoothed() } else { Duration::ZERO },
+            min_rtt: rtt.min(),
+            latest_rtt: rtt.latest(),
+            pto: rtt.pto(),
+            pacing_bps: self.path.pacing_bps(),
+            delivery_rate_bps: self.path.delivery_rate_bps,
+            in_recovery: self.path.in_recovery(),
+            mtu_bytes: u64::from(self.mtu.current()),
+        }
+    }
+
+    /// The control's own named values.
+    pub fn inspect_control(&self, out: &mut Vec<(&'static str, f64)>) {
+        self.path.controller.inspect(out);
+    }
+
+    /// Whether no packet may be sent whose content was given up; for tests of conservation.
+    pub fn in_flight_bytes_by_record(&self) -> u64 {
+        let of = |layer: &Layer| layer.space.on_their_way().map(|sent| u64::from(sent.bytes)).sum::<u64>();
+        let opening = self.opening.iter().flat_map(|opening| [&opening.initial, &opening.handshake]);
+        of(&self.data) + opening.flatten().map(of).sum::<u64>()
+    }
+}
+
+impl Stream for Connection {
+    fn writable_bytes(&self) -> u64 {
+        let buffer = self.config.send_buffer_bytes;
+        let Some(stream) = self.streams.get(self.selected) else { return 0 };
+        let sending = &stream.sending;
+        if sending.finished || sending.reset != Ask::No || stream.closed {
+            return 0;
+        }
+        buffer.saturating_sub(sending.held_bytes())
+    }
+
+    fn write(&mut self, payload: Payload) -> u64 {
+        let room = self.writable_bytes();
+        let timed = self.streams.timed;
+        let (now, selected) = (self.now, self.selected);
+        let Some(stream) = self.streams.get_mut(selected) else { return 0 };
+        let length = payload.len().min(room);
+        if length == 0 {
+            return 0;
+        }
+        let taken = match payload {
+            Payload::Length(_) => Payload::Length(length),
+            Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..length as usize)),
+        };
+        stream.sending.write(taken, now, timed);
+        self.streams.requeue(selected);
+        length
+    }
+
+    fn readable_bytes(&self) -> u64 {
+        self.streams.get(self.selected).map_or(0, |stream| {
+            if stream.receiving.reset || stream.receiving.stop != Ask::No { 0 } else { stream.receiving.readable_bytes() }
+        })
+    }
+
+    fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        let (selected, now) = (self.selected, self.now);
+        let stream = self.streams.get_mut(selected)?;
+        if stream.receiving.reset || stream.receiving.stop != Ask::No {
+            return None;
+        }
+        let payload = stream.receiving.take(max_bytes)?;
+        self.statistics.stream_bytes_read += payload.len();
+        let rtt = if self.path.rtt.has_sample() { self.path.rtt.smoothed() } else { Duration::ZERO };
+        self.streams.on_read(selected, payload.len(), now, rtt, &self.windows);
+        if self.streams.limit_due || !self.streams.control_due.is_empty() {
+            self.unusual |= unusual::CONTROL;
+        }
+        Some(payload)
+    }
+
+    fn finish(&mut self) {
+        let selected = self.selected;
+        if let Some(stream) = self.streams.get_mut(selected)
+            && stream.sending.reset == Ask::No
+        {
+            stream.sending.finished = true;
+        }
+        self.streams.requeue(selected);
+        self.streams.settle(selected);
+    }
+
+    /// Gives up both halves: RESET_STREAM and STOP_SENDING.
+    fn abort(&mut self) {
+        let selected = self.selected;
+        let local = self.streams.get(selected).is_some_and(|stream| self.streams.is_local(stream.id));
+        let Some(stream) = self.streams.get_mut(selected) else { return };
+        let one_way = is_unidirectional(stream.id);
+        let (has_out, has_in) = (!one_way || local, !one_way || !local);
+        if has_out && stream.sending.reset == Ask::No && !stream.sending.is_over() {
+            stream.sending.reset = Ask::Due;
+        }
+        if has_in && stream.receiving.stop == Ask::No && !stream.receiving.is_complete() {
+            stream.receiving.stop = Ask::Due;
+        }
+        self.streams.requeue(selected);
+        self.streams.control(selected);
+        self.streams.settle(selected);
+        self.unusual |= unusual::CONTROL;
+    }
+}

@@ -1,0 +1,668 @@
+//! What comes in: datagrams, their packets, their frames (RFC 9000 sections 12, 13 and 19).
+//!
+//! A packet is processed frame by frame once its number shows that it has not come before. A frame that breaks a rule closes
+//! the connection with the code that the RFC names. Nothing that comes in can do more than that.
+
+use crate::Connection;
+use crate::connection::{Violation, unusual};
+use crate::opening::{AT_ONCE, Layer};
+use crate::space::{Id, Note};
+use crate::status::State;
+use crate::stream::{Ask, Breach, Piece, event, is_unidirectional};
+use crate::streams::Misnamed;
+use fullpipe_network::packet::{MAX_SACK_BLOCKS, SegmentOptions};
+use fullpipe_network::quic::{AckRange, MAX_VARINT};
+use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
+use fullpipe_transport::CloseReason;
+use fullpipe_units::{Codepoint, Duration, Instant};
+
+impl From<Breach> for Violation {
+    fn from(breach: Breach) -> Violation {
+        match breach {
+            Breach::FlowControl => Violation::FlowControl,
+            Breach::FinalSize => Violation::FinalSize,
+        }
+    }
+}
+
+impl From<Misnamed> for Violation {
+    fn from(misnamed: Misnamed) -> Violation {
+        match misnamed {
+            Misnamed::TooMany => Violation::StreamLimit,
+            Misnamed::NotOpened => Violation::StreamState,
+        }
+    }
+}
+
+impl Connection {
+    /// A datagram has come: its header, what lies beside it, its UDP payload's length and ECN bits.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        header: &QuicHeader,
+        ranges: Option<&SegmentOptions>,
+        datagram: Option<&QuicDatagram>,
+        udp_payload_bytes: u32,
+        codepoint: Codepoint,
+    ) {
+        self.statistics.received_bytes += u64::from(udp_payload_bytes);
+        if self.state == State::Open
+            && self.opening.is_none()
+            && header.form != QuicForm::Packets
+            && header.path == self.peer_path
+        {
+            return self.handle_short(now, header, ranges, codepoint);
+        }
+        self.handle_any(now, header, ranges, datagram, udp_payload_bytes, codepoint);
+    }
+
+    /// One frame in one 1-RTT packet, of an open connection whose peer has not moved.
+    #[inline]
+    fn handle_short(&mut self, now: Instant, header: &QuicHeader, ranges: Option<&SegmentOptions>, codepoint: Codepoint) {
+        let number = self.data.received.decode(header.number, header.number_bytes);
+        if self.data.received.has(number) {
+            self.statistics.duplicate_packets += 1;
+            return;
+        }
+        self.statistics.received_packets += 1;
+        self.sent_since_heard = false;
+        self.restart_idle(now);
+        let eliciting = header.form == QuicForm::Stream;
+        let taken = if eliciting { self.take_piece(now, header) } else { self.take_ack(now, header, ranges) };
+        self.data.received.insert(now, number, eliciting, codepoint, &self.policy);
+        if let Err(violation) = taken {
+            self.fail(now, violation);
+        }
+    }
+
+    #[inline]
+    fn take_piece(&mut self, now: Instant, header: &QuicHeader) -> Result<(), Violation> {
+        let piece = Piece { offset: header.place(), length: u64::from(header.length), fin: header.fin };
+        self.on_stream(now, u64::from(header.stream), piece, None)
+    }
+
+    #[inline]
+    fn take_ack(&mut self, now: Instant, header: &QuicHeader, further: Option<&SegmentOptions>) -> Result<(), Violation> {
+        let (ranges, count) = short_ranges(header, further).ok_or(Violation::FrameEncoding)?;
+        self.on_ack(now, Id::Data, &ranges[..count], u64::from(header.stream), None)
+    }
+
+    /// Anything else.
+    #[cold]
+    fn handle_any(
+        &mut self,
+        now: Instant,
+        header: &QuicHeader,
+        ranges: Option<&SegmentOptions>,
+        datagram: Option<&QuicDatagram>,
+        udp_payload_bytes: u32,
+        codepoint: Codepoint,
+    ) {
+        match self.state {
+            State::Closing => return self.answer_after_close(now),
+            State::Draining | State::Closed => return,
+            State::Opening | State::Open => {}
+        }
+        if self.server
+            && let Some(opening) = &mut self.opening
+            && !opening.validated
+        {
+            // RFC 9000 section 8.1.
+            opening.credit = opening.credit.saturating_add(3 * u64::from(udp_payload_bytes));
+        }
+        self.count_path_bytes(header.path, udp_payload_bytes);
+        if header.form != QuicForm::Packets {
+            let frame = match header.form {
+                QuicForm::Stream => QuicFrame::Stream {
+                    stream: u64::from(header.stream),
+                    offset: header.place(),
+                    length: u64::from(header.length),
+                    fin: header.fin,
+                    explicit_length: false,
+                    content: None,
+                },
+                _ => match short_ack(header, ranges) {
+                    Some(frame) => frame,
+                    None => return self.fail(now, Violation::FrameEncoding),
+                },
+            };
+            let packet = QuicPacket {
+                packet_type: QuicPacketType::OneRtt,
+                number: header.number,
+                number_bytes: header.number_bytes,
+                connection_id: u64::from(header.connection_id),
+                token: None,
+                bytes: udp_payload_bytes,
+                frames: vec![frame],
+            };
+            self.handle_packet(now, &packet, header.path, udp_payload_bytes, codepoint);
+            return self.set_timers(now);
+        }
+        for packet in datagram.iter().flat_map(|datagram| &datagram.packets) {
+            self.handle_packet(now, packet, header.path, udp_payload_bytes, codepoint);
+            if matches!(self.state, State::Closing | State::Draining | State::Closed) {
+                return;
+            }
+        }
+        self.set_timers(now);
+    }
+
+    fn handle_packet(&mut self, now: Instant, packet: &QuicPacket, path: u8, udp_payload_bytes: u32, codepoint: Codepoint) {
+        let id = match packet.packet_type {
+            QuicPacketType::Initial => Id::Initial,
+            QuicPacketType::Handshake => Id::Handshake,
+            QuicPacketType::ZeroRtt | QuicPacketType::OneRtt => Id::Data,
+            QuicPacketType::Retry => return self.on_retry(packet.token),
+            QuicPacketType::VersionNegotiation => return,
+        };
+        if packet.packet_type == QuicPacketType::Initial && self.is_forged(packet.token) {
+            return self.fail(now, Violation::InvalidToken);
+        }
+        if !self.may_read(packet, udp_payload_bytes) {
+            self.statistics.unreadable_packets += 1;
+            return;
+        }
+        let policy = self.policy;
+        let Some(layer) = self.layer(id) else {
+            self.statistics.unreadable_packets += 1;
+            return;
+        };
+        let number = layer.received.decode(packet.number, packet.number_bytes);
+        if layer.received.has(number) {
+            self.statistics.duplicate_packets += 1;
+            return;
+        }
+        let newest = layer.received.largest().is_none_or(|largest| number > largest);
+        // RFC 9000 section 12.4: a packet holds at least one frame.
+        if packet.frames.is_empty() {
+            return self.fail(now, Violation::Protocol);
+        }
+        let eliciting = packet.frames.iter().any(QuicFrame::is_ack_eliciting);
+        let policy = if id == Id::Data { policy } else { AT_ONCE };
+        layer.received.insert(now, number, eliciting, codepoint, &policy);
+        self.statistics.received_packets += 1;
+        self.sent_since_heard = false;
+        self.restart_idle(now);
+        if id == Id::Handshake && self.server {
+            self.on_handshake_packet();
+        }
+        for frame in &packet.frames {
+            if let Err(violation) = self.on_frame(now, packet.packet_type, frame) {
+                return self.fail(now, violation);
+            }
+            if matches!(self.state, State::Closing | State::Draining | State::Closed) {
+                return;
+            }
+        }
+        if self.server && id == Id::Data && path != self.peer_path && self.opening.is_none() {
+            let probing = packet.frames.iter().all(QuicFrame::is_probing);
+            self.on_moved(now, path, newest && !probing, udp_payload_bytes);
+        }
+    }
+
+    /// Whether an Initial packet has a token that this server has not given out (RFC 9000 section 8.1.2).
+    fn is_forged(&self, token: Option<u64>) -> bool {
+        let awaits = self.opening.as_ref().is_some_and(|opening| !opening.validated && !opening.begun);
+        self.server && self.config.retry && awaits && token.is_some_and(|token| token != retry_token(self.config.seed))
+    }
+
+    /// Whether there are keys for a packet, and it is not to be ignored.
+    fn may_read(&mut self, packet: &QuicPacket, udp_payload_bytes: u32) -> bool {
+        let (server, config) = (self.server, self.config.clone());
+        let Some(opening) = self.opening.as_deref_mut() else {
+            return packet.packet_type == QuicPacketType::OneRtt;
+        };
+        match packet.packet_type {
+            QuicPacketType::Initial => {
+                // RFC 9000 section 14.1: a smaller datagram is no beginning.
+                if server && udp_payload_bytes < 1200 {
+                    return false;
+                }
+                if server && config.retry && !opening.validated && !opening.begun {
+                    if packet.token.is_none() {
+                        opening.retry_due = true;
+                        return false;
+                    }
+                    opening.validated = true;
+                }
+                opening.initial.is_some()
+            }
+            QuicPacketType::Handshake => opening.handshake.is_some(),
+            QuicPacketType::ZeroRtt => server && opening.zero_rtt,
+            QuicPacketType::OneRtt => opening.may_read_data,
+            QuicPacketType::Retry | QuicPacketType::VersionNegotiation => false,
+        }
+    }
+
+    fn on_frame(&mut self, now: Instant, packet: QuicPacketType, frame: &QuicFrame) -> Result<(), Violation> {
+        if !is_allowed(packet, frame) {
+            return Err(Violation::Protocol);
+        }
+        match frame {
+            QuicFrame::Padding(_) | QuicFrame::Ping => Ok(()),
+            QuicFrame::Ack { delay, ranges, ecn } => {
+                let id = match packet {
+                    QuicPacketType::Initial => Id::Initial,
+                    QuicPacketType::Handshake => Id::Handshake,
+                    _ => Id::Data,
+                };
+                if !are_descending(ranges) {
+                    return Err(Violation::FrameEncoding);
+                }
+                self.on_ack(now, id, ranges, *delay, *ecn)
+            }
+            QuicFrame::Crypto { offset, length, ends, parameters } => {
+                let id = match packet {
+                    QuicPacketType::Initial => Id::Initial,
+                    QuicPacketType::Handshake => Id::Handshake,
+                    _ => Id::Data,
+                };
+                let piece = Piece { offset: *offset, length: *length, fin: *ends };
+                self.on_crypto(now, id, &piece, parameters.as_deref())
+            }
+            QuicFrame::Stream { stream, offset, length, fin, content, .. } => {
+                let piece = Piece { offset: *offset, length: *length, fin: *fin };
+                self.on_stream(now, *stream, piece, content.clone())
+            }
+            QuicFrame::ResetStream { stream, final_size, .. } => self.on_reset(now, *stream, *final_size),
+            QuicFrame::StopSending { stream, .. } => self.on_stop_sending(now, *stream),
+            QuicFrame::MaxData(maximum) => {
+                self.streams.send_limit = self.streams.send_limit.max(*maximum);
+                self.streams.blocked_at = None;
+                Ok(())
+            }
+            QuicFrame::MaxStreamData { stream, maximum } => self.on_max_stream_data(now, *stream, *maximum),
+            QuicFrame::MaxStreams { bidirectional, maximum } => {
+                if *maximum > 1 << 60 {
+                    return Err(Violation::FrameEncoding);
+                }
+                let kind = &mut self.streams.local[usize::from(!bidirectional)];
+                kind.limit = kind.limit.max(*maximum);
+                Ok(())
+            }
+            QuicFrame::StreamsBlocked { limit, .. } if *limit > 1 << 60 => Err(Violation::FrameEncoding),
+            QuicFrame::StreamDataBlocked { stream, .. } => {
+                if is_unidirectional(*stream) && self.streams.is_local(*stream) {
+                    return Err(Violation::StreamState);
+                }
+                self.streams.named(*stream, &self.windows(), now)?;
+                Ok(())
+            }
+            QuicFrame::DataBlocked(_) | QuicFrame::StreamsBlocked { .. } => Ok(()),
+            QuicFrame::NewConnectionId { sequence, retire_prior_to, length } => {
+                if *retire_prior_to > *sequence || *length == 0 || *length > 20 {
+                    return Err(Violation::FrameEncoding);
+                }
+                self.on_new_connection_id(*sequence, *retire_prior_to)
+            }
+            QuicFrame::RetireConnectionId(sequence) => self.on_retire_connection_id(*sequence),
+            QuicFrame::PathChallenge(data) => {
+                self.on_path_challenge(*data);
+                Ok(())
+            }
+            QuicFrame::PathResponse(data) => {
+                self.on_path_response(now, *data);
+                Ok(())
+            }
+            QuicFrame::ConnectionClose { application, error } => {
+                self.on_close(now, *application, *error);
+                Ok(())
+            }
+            QuicFrame::HandshakeDone => {
+                if self.server {
+                    return Err(Violation::Protocol);
+                }
+                self.confirm(now);
+                Ok(())
+            }
+            QuicFrame::NewToken(length) => {
+                if self.server {
+                    return Err(Violation::Protocol);
+                }
+                if *length == 0 { Err(Violation::FrameEncoding) } else { Ok(()) }
+            }
+            QuicFrame::Datagram { length, .. } => {
+                // RFC 9221 section 3: a frame that is not wanted, or larger than wanted.
+                if frame_bytes_beyond(frame, self.config.max_datagram_frame_bytes) {
+                    return Err(Violation::Protocol);
+                }
+                self.statistics.datagrams_received += 1;
+                self.rare.datagrams_received.push_back(*length);
+                Ok(())
+            }
+            QuicFrame::AckFrequency { sequence, threshold, max_ack_delay_us, reordering } => {
+                self.on_ack_frequency(*sequence, *threshold, *max_ack_delay_us, *reordering)
+            }
+            QuicFrame::ImmediateAck => {
+                self.data.received.acknowledge_now(now);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn on_stream(&mut self, now: Instant, id: u64, piece: Piece, content: Option<bytes::Bytes>) -> Result<(), Violation> {
+        let index = match self.streams.find(id) {
+            Some(index) => index,
+            None => {
+                if is_unidirectional(id) && self.streams.is_local(id) {
+                    return Err(Violation::StreamState);
+                }
+                let windows = self.windows();
+                match self.streams.named(id, &windows, now)? {
+                    Some(index) => index,
+                    None => return Ok(()),
+                }
+            }
+        };
+        let unordered = self.config.unordered;
+        let Some(stream) = self.streams.get_mut(index) else { return Ok(()) };
+        if is_unidirectional(id) && stream.receiving.reset && stream.receiving.final_size.is_none() {
+            // Ours: the peer cannot send on it.
+            return Err(Violation::StreamState);
+        }
+        let grown = stream.receiving.receive(&piece, content, unordered)?;
+        let readable = !stream.receiving.reset && stream.receiving.stop == Ask::No && stream.receiving.readable_bytes() > 0;
+        let finished = stream.receiving.is_complete() && !stream.receiving.told_finished && !stream.receiving.reset;
+        stream.receiving.told_finished |= finished;
+        self.streams.received_bytes += grown;
+        if self.streams.received_bytes > self.streams.receive_limit {
+            return Err(Violation::FlowControl);
+        }
+        if readable {
+            self.streams.notice(index, event::READABLE);
+        }
+        if finished {
+            self.streams.notice(index, event::PEER_FINISHED);
+            self.streams.settle(index);
+        }
+        Ok(())
+    }
+
+    fn on_reset(&mut self, now: Instant, id: u64, final_size: u64) -> Result<(), Violation> {
+        if is_unidirectional(id) && self.streams.is_local(id) {
+            return Err(Violation::StreamState);
+        }
+        let Some(index) = self.streams.named(id, &self.windows(), now)? else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(index) else { return Ok(()) };
+        let grown = stream.receiving.reset(final_size)?;
+        self.streams.received_bytes += grown;
+        if self.streams.received_bytes > self.streams.receive_limit {
+            return Err(Violation::FlowControl);
+        }
+        // What it sends is wanted no more by a peer that gives up what it sends: as with a reset of TCP, both halves end.
+        if !is_unidirectional(id)
+            && let Some(stream) = self.streams.get_mut(index)
+            && stream.sending.reset == Ask::No
+            && !stream.sending.is_over()
+        {
+            stream.sending.reset = Ask::Due;
+            self.streams.control(index);
+            self.unusual |= unusual::CONTROL;
+        }
+        self.streams.requeue(index);
+        self.streams.settle(index);
+        Ok(())
+    }
+
+    fn on_stop_sending(&mut self, now: Instant, id: u64) -> Result<(), Violation> {
+        if is_unidirectional(id) && !self.streams.is_local(id) {
+            return Err(Violation::StreamState);
+        }
+        let Some(index) = self.streams.named(id, &self.windows(), now)? else { return Ok(()) };
+        if let Some(stream) = self.streams.get_mut(index)
+            && stream.sending.reset == Ask::No
+            && !stream.sending.is_over()
+        {
+            // RFC 9000 section 3.5.
+            stream.sending.reset = Ask::Due;
+            self.streams.requeue(index);
+            self.streams.control(index);
+            self.unusual |= unusual::CONTROL;
+        }
+        Ok(())
+    }
+
+    fn on_max_stream_data(&mut self, now: Instant, id: u64, maximum: u64) -> Result<(), Violation> {
+        if is_unidirectional(id) && !self.streams.is_local(id) {
+            return Err(Violation::StreamState);
+        }
+        let Some(index) = self.streams.named(id, &self.windows(), now)? else { return Ok(()) };
+        if let Some(stream) = self.streams.get_mut(index) {
+            stream.sending.limit = stream.sending.limit.max(maximum);
+            stream.sending.blocked_at = None;
+        }
+        self.streams.requeue(index);
+        Ok(())
+    }
+
+    fn on_ack_frequency(&mut self, sequence: u64, threshold: u64, delay_us: u64, reordering: u64) -> Result<(), Violation> {
+        // draft-ietf-quic-ack-frequency section 4: not below our min_ack_delay of 1 ms.
+        if delay_us < 1000 || delay_us > MAX_VARINT / 1000 {
+            return Err(Violation::Protocol);
+        }
+        if self.rare.ack_frequency_sequence.is_some_and(|last| last >= sequence) {
+            return Ok(());
+        }
+        self.rare.ack_frequency_sequence = Some(sequence);
+        self.policy.every = threshold.saturating_add(1);
+        self.policy.max_delay = Duration::from_micros(delay_us.min(1 << 30));
+        self.policy.reordering = reordering;
+        Ok(())
+    }
+
+    fn on_crypto(
+        &mut self,
+        now: Instant,
+        id: Id,
+        piece: &Piece,
+        parameters: Option<&fullpipe_network::TransportParameters>,
+    ) -> Result<(), Violation> {
+        let Some(layer) = self.layer(id) else { return Ok(()) };
+        let was_complete = layer.incoming.is_complete();
+        layer.incoming.receive(piece, None, false)?;
+        if piece.fin
+            && let Some(parameters) = parameters
+            && self.peer.is_none()
+        {
+            self.take_parameters(parameters)?;
+        }
+        let Some(layer) = self.layer(id) else { return Ok(()) };
+        if !was_complete && layer.incoming.is_complete() {
+            self.on_flight(now, id);
+        }
+        Ok(())
+    }
+
+    /// All messages of a level are there.
+    fn on_flight(&mut self, now: Instant, id: Id) {
+        let sizes = self.config.handshake;
+        let (server, zero_rtt) = (self.server, self.config.zero_rtt);
+        let Some(opening) = self.opening.as_deref_mut() else { return };
+        match (id, server) {
+            (Id::Initial, true) => {
+                opening.begun = true;
+                opening.zero_rtt = zero_rtt;
+                if let Some(initial) = &mut opening.initial {
+                    initial.write(sizes.server_hello_bytes);
+                }
+                let mut handshake = Layer::new();
+                handshake.write(sizes.server_flight_bytes + sizes.certificate_bytes);
+                opening.handshake = Some(handshake);
+                opening.may_send_data = true;
+            }
+            (Id::Initial, false) => opening.handshake = Some(Layer::new()),
+            (Id::Handshake, false) => {
+                if let Some(handshake) = &mut opening.handshake {
+                    handshake.write(sizes.client_finished_bytes);
+                }
+                opening.may_send_data = true;
+                opening.may_read_data = true;
+                self.complete(now);
+            }
+            (Id::Handshake, true) => {
+                opening.may_read_data = true;
+                self.complete(now);
+                self.note_due(Note::HandshakeDone);
+                self.confirm(now);
+            }
+            (Id::Data, _) => {}
+        }
+    }
+
+    /// The handshake is complete.
+    fn complete(&mut self, _now: Instant) {
+        self.state = State::Open;
+        self.streams.notice_all(event::CONNECTED, true);
+        if self.config.connection_id_bytes > 0 {
+            self.issue_connection_ids();
+        }
+    }
+
+    /// The handshake is confirmed: its keys go.
+    fn confirm(&mut self, now: Instant) {
+        if self.opening.is_none() || self.state == State::Opening {
+            return;
+        }
+        self.discard(Id::Initial);
+        self.discard(Id::Handshake);
+        self.opening = None;
+        self.unusual &= !unusual::OPENING;
+        self.unusual |= unusual::MTU;
+        self.pto_count = 0;
+        self.set_timers(now);
+    }
+
+    /// The keys of a level go, and what was on its way under them (RFC 9001 section 4.9, RFC 9002 section 6.4).
+    pub(crate) fn discard(&mut self, id: Id) {
+        let Some(opening) = self.opening.as_deref_mut() else { return };
+        let layer = if id == Id::Initial { opening.initial.take() } else { opening.handshake.take() };
+        if let Some(mut layer) = layer {
+            self.path.on_discarded(layer.space.discard());
+            self.pto_count = 0;
+        }
+    }
+
+    /// Server: a Handshake packet proves the client's address, and ends the use of Initial keys.
+    fn on_handshake_packet(&mut self) {
+        if let Some(opening) = self.opening.as_deref_mut() {
+            opening.validated = true;
+        }
+        self.discard(Id::Initial);
+    }
+
+    /// RFC 9000 section 17.2.5.2: only the first Retry counts, and none after another packet.
+    fn on_retry(&mut self, token: Option<u64>) {
+        let heard = self.statistics.received_packets > 0;
+        let client_hello_bytes = self.config.handshake.client_hello_bytes;
+        let Some(opening) = self.opening.as_deref_mut() else { return };
+        if self.server || heard || opening.token.is_some() || token.is_none() {
+            return;
+        }
+        opening.token = token;
+        if let Some(mut initial) = opening.initial.take() {
+            // Packet numbers go on (section 17.2.5.3).
+            let next_number = initial.space.next_number;
+            self.path.on_discarded(initial.space.discard());
+            let mut again = Layer::new();
+            again.space.next_number = next_number;
+            again.write(client_hello_bytes);
+            opening.initial = Some(again);
+        }
+        // 0-RTT packets are sent again, too.
+        let lost = self.data.space.discard();
+        self.path.on_discarded(lost);
+        self.streams.send_anew();
+        self.pto_count = 0;
+    }
+
+    /// The peer has closed.
+    fn on_close(&mut self, now: Instant, application: bool, error: u64) {
+        let reason = match (application, error, self.state) {
+            (true, 0, _) => CloseReason::Finished,
+            (_, _, State::Opening) => CloseReason::Refused,
+            _ => CloseReason::Reset,
+        };
+        self.begin_end(now, State::Draining, reason);
+    }
+
+    /// RFC 9000 section 10.2.1: what comes after our CONNECTION_CLOSE is answered with another, ever more rarely.
+    fn answer_after_close(&mut self, now: Instant) {
+        let pto = self.path.rtt.pto();
+        if let Some(close) = &mut self.rare.close
+            && now >= close.again_from
+        {
+            close.due = true;
+            close.again_from = now.saturating_add(pto);
+        }
+    }
+}
+
+/// Whether a frame of this length is more than its receiver said it takes.
+fn frame_bytes_beyond(frame: &QuicFrame, most: u64) -> bool {
+    u64::from(frame.bytes()) > most
+}
+
+/// Frames that may stand in a packet (RFC 9000 table 3).
+fn is_allowed(packet: QuicPacketType, frame: &QuicFrame) -> bool {
+    match packet {
+        QuicPacketType::Initial | QuicPacketType::Handshake => matches!(
+            frame,
+            QuicFrame::Padding(_)
+                | QuicFrame::Ping
+                | QuicFrame::Ack { .. }
+                | QuicFrame::Crypto { .. }
+                | QuicFrame::ConnectionClose { application: false, .. }
+        ),
+        QuicPacketType::ZeroRtt => !matches!(
+            frame,
+            QuicFrame::Ack { .. }
+                | QuicFrame::Crypto { .. }
+                | QuicFrame::HandshakeDone
+                | QuicFrame::NewToken(_)
+                | QuicFrame::PathResponse(_)
+                | QuicFrame::RetireConnectionId(_)
+        ),
+        QuicPacketType::OneRtt => true,
+        QuicPacketType::Retry | QuicPacketType::VersionNegotiation => false,
+    }
+}
+
+/// Whether ranges go down, with at least one number between each two.
+fn are_descending(ranges: &[AckRange]) -> bool {
+    !ranges.is_empty()
+        && ranges.iter().all(|(first, last)| first <= last && *last <= MAX_VARINT)
+        && ranges.windows(2).all(|pair| pair[1].1 + 2 <= pair[0].0)
+}
+
+/// Ranges of the short form's ACK frame, and how many there are.
+#[inline]
+fn short_ranges(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<([AckRange; 1 + MAX_SACK_BLOCKS], usize)> {
+    let largest = header.place();
+    let first = largest.checked_sub(u64::from(header.first_range))?;
+    let mut ranges = [(first, largest); 1 + MAX_SACK_BLOCKS];
+    let mut count = 1;
+    let Some(further) = further else { return Some((ranges, count)) };
+    for block in further.sacks.iter().take(usize::from(header.ranges)) {
+        let above = ranges[count - 1].0;
+        // High halves are those of the range above, or one less.
+        let full = |low: u32| {
+            let number = above & !0xffff_ffff | u64::from(low);
+            if number > above { number.checked_sub(1 << 32) } else { Some(number) }
+        };
+        ranges[count] = (full(block.start)?, full(block.end)?);
+        count += 1;
+    }
+    are_descending(&ranges[..count]).then_some((ranges, count))
+}
+
+/// The ACK frame of a short form.
+fn short_ack(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<QuicFrame> {
+    let (ranges, count) = short_ranges(header, further)?;
+    Some(QuicFrame::Ack { delay: u64::from(header.stream), ranges: ranges[..count].to_vec(), ecn: None })
+}
+
+/// The token that a server gives out in a Retry packet: it believes it wherever it comes back from.
+pub(crate) fn retry_token(seed: u64) -> u64 {
+    seed ^ 0x5265_7472_7954_6f6b
+}

@@ -1,0 +1,237 @@
+//! Addresses that change: connection ids, validation of paths, and what a server does when its client moves (RFC 9000
+//! sections 5.1, 8.2 and 9).
+//!
+//! **Model.** A path is a number: which of the client's addresses a datagram came from, as the server sees it. When a
+//! packet that is the newest and does more than probe comes from another one, the server sends there from then on, at most
+//! three times what has come from there, and challenges it. The answer ends the limit. Nothing is known of the new path's
+//! capacity, so congestion control and round-trip time begin anew. Without an answer within three probe time-outs the
+//! server goes back to the last address that was proven. Clients answer challenges; they do not move by themselves.
+
+use crate::Connection;
+use crate::connection::{Violation, unusual};
+use crate::space::Note;
+use fullpipe_network::{QuicFrame, QuicPacket};
+use fullpipe_units::Instant;
+use std::collections::{BTreeSet, VecDeque};
+
+/// A path that is being validated.
+#[derive(Clone, Copy, Debug)]
+struct Validation {
+    data: u64,
+    /// The path that was proven last.
+    before: u8,
+    /// A challenge is to be sent.
+    due: bool,
+    again_at: Instant,
+    fails_at: Instant,
+    /// Bytes that may be sent there before it is proven.
+    credit: u64,
+}
+
+/// Ids and paths.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    seed: u64,
+    challenges: u64,
+    validation: Option<Validation>,
+    /// Challenges to be answered.
+    responses: VecDeque<u64>,
+    /// Ids that we have given out: how many so far, and those that are not retired.
+    issued: u64,
+    live: BTreeSet<u64>,
+    /// Ids that the peer has given out: those not used yet, and all below this are retired.
+    spare: BTreeSet<u64>,
+    known: BTreeSet<u64>,
+    retired_below: u64,
+}
+
+impl Migration {
+    pub(crate) fn new(seed: u64) -> Migration {
+        Migration {
+            seed,
+            challenges: 0,
+            validation: None,
+            responses: VecDeque::new(),
+            issued: 1,
+            live: BTreeSet::from([0]),
+            spare: BTreeSet::new(),
+            known: BTreeSet::from([0]),
+            retired_below: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        match &self.validation {
+            None => Instant::NEVER,
+            Some(validation) => validation.again_at.min(validation.fails_at),
+        }
+    }
+}
+
+impl Connection {
+    /// Gives the peer as many connection ids as it keeps (section 5.1.1).
+    pub(crate) fn issue_connection_ids(&mut self) {
+        let limit = self.peer.map_or(2, |peer| peer.active_connection_id_limit).min(self.config.active_connection_ids.max(2));
+        while (self.rare.migration.live.len() as u64) < limit {
+            let sequence = self.rare.migration.issued;
+            self.rare.migration.issued += 1;
+            self.rare.migration.live.insert(sequence);
+            self.note_due(Note::NewConnectionId(sequence));
+        }
+    }
+
+    pub(crate) fn on_new_connection_id(&mut self, sequence: u64, retire_prior_to: u64) -> Result<(), Violation> {
+        // Section 19.15: an end that chose no id cannot be given others.
+        if self.config.connection_id_bytes == 0 {
+            return Err(Violation::Protocol);
+        }
+        let migration = &mut self.rare.migration;
+        if sequence < migration.retired_below {
+            self.note_due(Note::RetireConnectionId(sequence));
+            return Ok(());
+        }
+        if migration.known.insert(sequence) {
+            migration.spare.insert(sequence);
+        }
+        migration.retired_below = migration.retired_below.max(retire_prior_to);
+        let floor = migration.retired_below;
+        let retired: Vec<u64> = migration.known.range(..floor).copied().collect();
+        migration.known.retain(|id| *id >= floor);
+        migration.spare.retain(|id| *id >= floor);
+        let too_many = migration.known.len() as u64 > self.config.active_connection_ids.max(2);
+        for sequence in retired {
+            self.note_due(Note::RetireConnectionId(sequence));
+        }
+        if too_many {
+            return Err(Violation::ConnectionIdLimit);
+        }
+        if self.peer_connection_id < floor {
+            self.take_spare_id();
+        }
+        Ok(())
+    }
+
+    fn take_spare_id(&mut self) -> bool {
+        let Some(id) = self.rare.migration.spare.pop_first() else { return false };
+        self.peer_connection_id = id;
+        true
+    }
+
+    pub(crate) fn on_retire_connection_id(&mut self, sequence: u64) -> Result<(), Violation> {
+        // Section 19.16.
+        if sequence >= self.rare.migration.issued {
+            return Err(Violation::Protocol);
+        }
+        if self.rare.migration.live.remove(&sequence) {
+            self.issue_connection_ids();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_path_challenge(&mut self, data: u64) {
+        // A peer that asks and asks is answered for the last few.
+        let responses = &mut self.rare.migration.responses;
+        if responses.len() >= 4 {
+            responses.pop_front();
+        }
+        responses.push_back(data);
+        self.unusual |= unusual::PATH;
+    }
+
+    pub(crate) fn on_path_response(&mut self, now: Instant, data: u64) {
+        let migration = &mut self.rare.migration;
+        if migration.validation.is_some_and(|validation| validation.data == data) {
+            migration.validation = None;
+            self.statistics.migrations += 1;
+            self.set_timers(now);
+        }
+    }
+
+    /// Bytes have come over a path that is not proven.
+    pub(crate) fn count_path_bytes(&mut self, path: u8, bytes: u32) {
+        if path == self.peer_path
+            && let Some(validation) = &mut self.rare.migration.validation
+        {
+            validation.credit = validation.credit.saturating_add(3 * u64::from(bytes));
+        }
+    }
+
+    /// Server: a packet has come from another address than the client's. `for_good`: it is the newest, and does more
+    /// than probe.
+    pub(crate) fn on_moved(&mut self, now: Instant, path: u8, for_good: bool, udp_payload_bytes: u32) {
+        if !for_good {
+            return;
+        }
+        let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
+        let migration = &mut self.rare.migration;
+        // SplitMix64's increments are as good as any for data that nobody guesses here.
+        migration.challenges += 1;
+        let data = migration.seed ^ migration.challenges.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let before = migration.validation.map_or(self.peer_path, |validation| validation.before);
+        migration.validation = Some(Validation {
+            data,
+            before,
+            due: true,
+            again_at: Instant::NEVER,
+            fails_at: now.saturating_add(pto.saturating_mul(3)),
+            credit: 3 * u64::from(udp_payload_bytes),
+        });
+        self.peer_path = path;
+        self.unusual |= unusual::PATH;
+        // Section 9.5: another id for another path, if there is one.
+        let old = self.peer_connection_id;
+        if self.take_spare_id() {
+            self.rare.migration.known.remove(&old);
+            self.note_due(Note::RetireConnectionId(old));
+        }
+        self.path.begin_anew(&self.config);
+    }
+
+    /// A challenge goes unanswered.
+    #[cold]
+    pub(crate) fn on_validation_timer(&mut self, now: Instant) {
+        let Some(validation) = &mut self.rare.migration.validation else { return };
+        if validation.fails_at <= now {
+            self.peer_path = validation.before;
+            self.rare.migration.validation = None;
+        } else {
+            validation.again_at = Instant::NEVER;
+            validation.due = true;
+            self.unusual |= unusual::PATH;
+        }
+    }
+
+    /// A datagram for the validation of a path, if one is due.
+    pub(crate) fn poll_path(&mut self, now: Instant) -> Option<Vec<QuicPacket>> {
+        if let Some(data) = self.rare.migration.responses.pop_front() {
+            return Some(vec![self.path_packet(now, vec![QuicFrame::PathResponse(data)])]);
+        }
+        let pto = self.path.rtt.pto();
+        if let Some(validation) = &mut self.rare.migration.validation
+            && std::mem::take(&mut validation.due)
+        {
+            validation.again_at = now.saturating_add(pto);
+            let data = validation.data;
+            return Some(vec![self.path_packet(now, vec![QuicFrame::PathChallenge(data)])]);
+        }
+        if self.rare.migration.validation.is_none() {
+            self.unusual &= !unusual::PATH;
+        }
+        None
+    }
+
+    /// Whether a full datagram may be sent to where the peer is (section 9.3.1).
+    pub(crate) fn path_allows(&self) -> bool {
+        let most = u64::from(self.mtu.current());
+        self.rare.migration.validation.is_none_or(|validation| validation.credit >= most)
+    }
+
+    /// A datagram leaves for an address that may not be proven.
+    #[cold]
+    pub(crate) fn use_path_credit(&mut self, bytes: u32) {
+        if let Some(validation) = &mut self.rare.migration.validation {
+            validation.credit = validation.credit.saturating_sub(u64::from(bytes));
+        }
+    }
+}

@@ -1,0 +1,771 @@
+//! What leaves: which packet next, and what stands in it (RFC 9000 sections 12 to 14 and 17).
+//!
+//! **Model.** The host asks for datagrams until there is none. Whatever is out of the ordinary goes first: the close, the
+//! handshake's flights, probes, frames of control. Then comes data as far as window and pacer let it leave, each packet as
+//! full as it can be and with the acknowledgement if one is due anyway, and last an acknowledgement of its own.
+//!
+//! Acknowledgements of their own are neither limited by the window nor paced.
+
+use crate::Connection;
+use crate::connection::unusual;
+use crate::space::{Id, Note, flag};
+use crate::status::State;
+use crate::stream::{Ask, Piece};
+use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, SegmentOptions};
+use fullpipe_network::quic::{TAG_BYTES, stream_header_bytes, varint_bytes};
+use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
+use fullpipe_units::{Codepoint, Instant};
+
+/// Smallest datagram that carries an Initial packet, or a challenge of a path (RFC 9000 sections 14.1 and 8.2.1).
+pub(crate) const SMALLEST_DATAGRAM: u32 = 1200;
+/// Bytes of a packet number and what follows that protection of headers needs (RFC 9001 section 5.4.2).
+const SAMPLED: u32 = 4;
+
+/// A datagram to send. Make one and hand it to every [`Connection::poll_transmit`].
+#[derive(Clone, Debug, Default)]
+pub struct Transmit {
+    /// The header.
+    pub header: QuicHeader,
+    /// What goes with it.
+    pub beside: Beside,
+}
+
+/// What goes with the header of a datagram to send.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Ranges of a short ACK after its first; hold as far as the header says so.
+    pub ranges: SegmentOptions,
+    /// Packets, where the header says that there are any.
+    pub datagram: Option<QuicDatagram>,
+    /// Bytes of the datagram.
+    pub udp_payload_bytes: u32,
+    /// ECN bits of the packet that carries it.
+    pub codepoint: Codepoint,
+}
+
+/// A packet that is being put together.
+#[derive(Debug)]
+struct Draft {
+    frames: Vec<QuicFrame>,
+    notes: Vec<Note>,
+    /// Bytes of frames that still fit.
+    room: u32,
+    eliciting: bool,
+}
+
+impl Draft {
+    fn new(room: u32) -> Draft {
+        Draft { frames: Vec::new(), notes: Vec::new(), room, eliciting: false }
+    }
+
+    /// Adds a frame if it fits; says whether.
+    fn add(&mut self, frame: QuicFrame, note: Note) -> bool {
+        let bytes = frame.bytes();
+        if bytes > self.room {
+            return false;
+        }
+        self.room -= bytes;
+        self.eliciting |= frame.is_ack_eliciting();
+        self.frames.push(frame);
+        self.notes.push(note);
+        true
+    }
+}
+
+impl Connection {
+    /// Fills in the next datagram to send now, or says that there is none. To be called until it does.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
+        self.poll_datagram_into(now, &mut out.header, &mut out.beside)
+    }
+
+    /// The same for a host that wants the header where its packet will lie.
+    #[inline]
+    pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        if self.unusual != 0
+            && let Some(decided) = self.poll_unusual(now, header, out)
+        {
+            return decided;
+        }
+        if self.opening.is_some() || self.state != State::Open {
+            return false;
+        }
+        match self.streams.choose() {
+            Some(index) => {
+                if self.path.may_send(now) {
+                    return self.send_data(now, index, header, out);
+                }
+            }
+            None => {
+                self.path.stop_for_data();
+                if (self.streams.is_blocked() || !self.streams.control_due.is_empty()) && self.has_control() {
+                    self.unusual |= unusual::CONTROL;
+                    if self.send_full(now, header, out, false) {
+                        return true;
+                    }
+                }
+            }
+        }
+        if self.data.received.is_due(now) {
+            self.send_ack(now, header, out);
+            return true;
+        }
+        false
+    }
+
+    /// A packet of a stream's data: in the short form where it holds one frame of mere length.
+    #[inline]
+    fn send_data(&mut self, now: Instant, index: u32, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        if self.data.received.has_fresh() {
+            return self.send_full(now, header, out, false);
+        }
+        let number_bytes = self.data.space.number_bytes();
+        let overhead = 1 + u32::from(self.config.connection_id_bytes) + u32::from(number_bytes) + TAG_BYTES;
+        let allowed = self.streams.send_limit - self.streams.sent_bytes.min(self.streams.send_limit);
+        let room = u32::from(self.mtu.current()) - overhead;
+        let Some(stream) = self.streams.get(index) else { return false };
+        let id = stream.id;
+        let frame_header = stream_header_bytes(id, stream.sending.next_offset());
+        let Some(piece) = stream.sending.next_piece(u64::from(room - frame_header), allowed) else { return false };
+        let bytes = overhead + frame_header + piece.length as u32;
+        if stream.sending.has_bytes() || frame_header + (piece.length as u32) < room && self.streams.has_more_after(index, &piece) {
+            return self.send_full(now, header, out, false);
+        }
+        let number = self.data.space.next_number;
+        self.note_piece(&piece, index);
+        self.streams.on_sent(index, &piece);
+        let codepoint = self.path.codepoint();
+        let sent = self.path.on_sent(now, u64::from(bytes), number, &self.config).with_piece(id, &piece);
+        self.data.space.next_number += 1;
+        self.data.space.push(sent);
+        self.on_eliciting_sent(now);
+        *header = QuicHeader {
+            number: number as u32,
+            stream: id as u32,
+            length: piece.length as u16,
+            form: QuicForm::Stream,
+            number_bytes,
+            fin: piece.fin,
+            connection_id: self.peer_connection_id as u8,
+            ..QuicHeader::default()
+        };
+        header.set_place(piece.offset);
+        self.fill(out, bytes, codepoint);
+        true
+    }
+
+    #[inline]
+    fn note_piece(&mut self, piece: &Piece, index: u32) {
+        let sent_before = self.streams.get(index).map_or(0, |stream| stream.sending.sent);
+        if piece.offset < sent_before {
+            self.statistics.stream_bytes_resent += piece.length;
+        } else {
+            self.statistics.stream_bytes_sent += piece.length;
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self, out: &mut Beside, bytes: u32, codepoint: Codepoint) {
+        out.datagram = None;
+        out.udp_payload_bytes = bytes;
+        out.codepoint = codepoint;
+        self.statistics.sent_packets += 1;
+        self.statistics.sent_datagrams += 1;
+        self.statistics.sent_bytes += u64::from(bytes);
+        if self.unusual & unusual::PATH != 0 {
+            self.use_path_credit(bytes);
+        }
+    }
+
+    /// An ack-eliciting packet leaves: timers.
+    #[inline]
+    fn on_eliciting_sent(&mut self, now: Instant) {
+        self.statistics.eliciting_packets += 1;
+        if !self.sent_since_heard {
+            self.sent_since_heard = true;
+            self.restart_idle(now);
+        }
+        self.set_timers(now);
+    }
+
+    /// An acknowledgement of its own, in the short form where that holds it.
+    #[inline]
+    fn send_ack(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) {
+        let ranges = self.data.received.ranges();
+        if ranges.len() > 1 + MAX_SACK_BLOCKS || ranges.is_empty() || self.data.received.ecn().is_some() {
+            self.send_full(now, header, out, true);
+            return;
+        }
+        let delay = self.data.received.delay(now, self.config.ack_delay_exponent);
+        let number_bytes = self.data.space.number_bytes();
+        let (start, end) = ranges[ranges.len() - 1];
+        let (largest, first_range) = (end - 1, end - 1 - start);
+        let mut bytes = varint_bytes(largest) + varint_bytes(delay) + varint_bytes(first_range) + 2;
+        let mut above = start;
+        for (block, &(start, end)) in out.ranges.sacks.iter_mut().zip(ranges.iter().rev().skip(1)) {
+            *block = SackBlock { start: start as u32, end: (end - 1) as u32 };
+            bytes += varint_bytes(above - end - 1) + varint_bytes(end - 1 - start);
+            above = start;
+        }
+        *header = QuicHeader {
+            number: self.data.space.next_number as u32,
+            stream: delay.min(u64::from(u32::MAX)) as u32,
+            first_range: first_range as u32,
+            form: QuicForm::Ack,
+            number_bytes,
+            ranges: (ranges.len() - 1) as u8,
+            connection_id: self.peer_connection_id as u8,
+            ..QuicHeader::default()
+        };
+        header.set_place(largest);
+        if self.data.received.on_ack_sent(true) {
+            // Something for the peer to acknowledge, so that it tells what it has heard.
+            self.note_due(Note::Unrepeated);
+        }
+        self.data.space.next_number += 1;
+        let overhead = 1 + u32::from(self.config.connection_id_bytes) + u32::from(number_bytes) + TAG_BYTES;
+        let codepoint = self.path.codepoint();
+        self.fill(out, overhead + bytes, codepoint);
+    }
+
+    /// What is out of the ordinary: whether something leaves, if that decides.
+    #[cold]
+    #[inline(never)]
+    fn poll_unusual(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> Option<bool> {
+        if self.unusual & unusual::CLOSING != 0 {
+            return Some(self.poll_close(header, out));
+        }
+        if self.unusual & unusual::OPENING != 0 {
+            return Some(self.poll_opening(now, header, out));
+        }
+        if self.unusual & unusual::PATH != 0 {
+            if let Some(packets) = self.poll_path(now) {
+                return Some(self.hand_out(header, out, packets));
+            }
+            if !self.path_allows() {
+                return Some(false);
+            }
+        }
+        if self.unusual & unusual::PROBE != 0 {
+            if self.data.probes > 0 {
+                self.data.probes -= 1;
+                if self.streams.choose().is_none() && self.rare.notes_due.is_empty() {
+                    self.repeat_oldest(Id::Data);
+                }
+                let room = u32::from(self.mtu.current());
+                if let Some(packet) = self.build(now, QuicPacketType::OneRtt, room, true, true) {
+                    return Some(self.hand_out(header, out, vec![packet]));
+                }
+            }
+            self.unusual &= !unusual::PROBE;
+        }
+        if self.unusual & (unusual::CONTROL | unusual::DATAGRAM) != 0 {
+            if !self.has_control() {
+                self.unusual &= !(unusual::CONTROL | unusual::DATAGRAM);
+            } else if self.path.may_send(now) && self.send_full(now, header, out, false) {
+                return Some(true);
+            }
+        }
+        if self.unusual & unusual::MTU != 0 {
+            self.unusual &= !unusual::MTU;
+            if let Some(bytes) = self.mtu.next_probe(now)
+                && self.path.window_allows()
+            {
+                return Some(self.send_mtu_probe(now, bytes, header, out));
+            }
+        }
+        None
+    }
+
+    /// Whether frames of control or DATAGRAM frames wait.
+    fn has_control(&mut self) -> bool {
+        self.streams.limit_due
+            || !self.streams.control_due.is_empty()
+            || !self.rare.notes_due.is_empty()
+            || !self.rare.datagrams.is_empty()
+            || self.streams.local.iter().chain(&self.streams.remote).any(|kind| kind.due)
+            || self.streams.is_blocked() && self.streams.blocked_at != Some(self.streams.send_limit)
+    }
+
+    /// A packet with whatever is due. Returns whether there was anything.
+    #[cold]
+    #[inline(never)]
+    fn send_full(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside, only_ack: bool) -> bool {
+        let room = u32::from(self.mtu.current());
+        match self.build(now, QuicPacketType::OneRtt, room, !only_ack, false) {
+            Some(packet) => self.hand_out(header, out, vec![packet]),
+            None => false,
+        }
+    }
+
+    /// Packets leave as a datagram.
+    fn hand_out(&mut self, header: &mut QuicHeader, out: &mut Beside, packets: Vec<QuicPacket>) -> bool {
+        let bytes = packets.iter().map(|packet| packet.bytes).sum();
+        *header = QuicHeader { form: QuicForm::Packets, ..QuicHeader::default() };
+        out.codepoint = self.path.codepoint();
+        out.udp_payload_bytes = bytes;
+        self.statistics.sent_datagrams += 1;
+        self.statistics.sent_bytes += u64::from(bytes);
+        if self.unusual & unusual::PATH != 0 {
+            self.use_path_credit(bytes);
+        }
+        if self.server
+            && let Some(opening) = &mut self.opening
+        {
+            opening.credit = opening.credit.saturating_sub(u64::from(bytes));
+        }
+        out.datagram = Some(QuicDatagram { packets });
+        true
+    }
+
+    /// Bytes of a packet's header, its packet number and its tag.
+    fn overhead(&self, packet_type: QuicPacketType, number_bytes: u8) -> u32 {
+        let id = u32::from(self.config.connection_id_bytes);
+        let token = self.opening.as_ref().and_then(|opening| opening.token);
+        let long = match packet_type {
+            QuicPacketType::OneRtt => return 1 + id + u32::from(number_bytes) + TAG_BYTES,
+            // First byte, version, both ids with their lengths; a Length field of two bytes.
+            QuicPacketType::Initial if !self.server && token.is_some() => 1 + 4 + 2 + 2 * id + TOKEN_HEADER_BYTES + TOKEN_BYTES + 2,
+            QuicPacketType::Initial => 1 + 4 + 2 + 2 * id + 1 + 2,
+            QuicPacketType::Handshake | QuicPacketType::ZeroRtt => 1 + 4 + 2 + 2 * id + 2,
+            // The token, and the integrity tag.
+            QuicPacketType::Retry => return 1 + 4 + 2 + 2 * id + TOKEN_BYTES + 16,
+            QuicPacketType::VersionNegotiation => return 1 + 4 + 2 + 2 * id + 4,
+        };
+        long + u32::from(number_bytes) + TAG_BYTES
+    }
+
+    /// Puts a packet together and counts it as sent; `None` if there is nothing for it. `data`: it may hold more than an
+    /// acknowledgement; `probe`: it elicits an acknowledgement in any case.
+    fn build(&mut self, now: Instant, packet_type: QuicPacketType, room: u32, data: bool, probe: bool) -> Option<QuicPacket> {
+        let id = match packet_type {
+            QuicPacketType::Initial => Id::Initial,
+            QuicPacketType::Handshake => Id::Handshake,
+            _ => Id::Data,
+        };
+        let exponent = if id == Id::Data { self.config.ack_delay_exponent } else { 3 };
+        let may_acknowledge = packet_type != QuicPacketType::ZeroRtt;
+        let layer = self.layer(id)?;
+        let number_bytes = layer.space.number_bytes();
+        let number = layer.space.next_number;
+        let overhead = self.overhead(packet_type, number_bytes);
+        let mut draft = Draft::new(room.checked_sub(overhead)?);
+        let layer = self.layer(id)?;
+        let acknowledges = may_acknowledge
+            && (layer.received.is_due(now) || layer.received.has_fresh() && data)
+            && !layer.received.ranges().is_empty();
+        if acknowledges {
+            let frame = QuicFrame::Ack {
+                delay: if id == Id::Data { layer.received.delay(now, exponent) } else { 0 },
+                ranges: layer.received.ack_ranges(),
+                ecn: layer.received.ecn(),
+            };
+            let largest = layer.received.largest().unwrap_or(0);
+            draft.add(frame, Note::Ack(largest));
+        }
+        if data {
+            if id == Id::Data {
+                self.add_control(&mut draft);
+                self.add_streams(&mut draft);
+            } else {
+                self.add_crypto(id, &mut draft);
+            }
+        }
+        if probe && !draft.eliciting {
+            draft.add(QuicFrame::Ping, Note::Unrepeated);
+        }
+        if acknowledges {
+            let alone = !draft.eliciting;
+            let asks = self.layer(id)?.received.on_ack_sent(alone && id == Id::Data);
+            if asks {
+                draft.add(QuicFrame::Ping, Note::Unrepeated);
+            }
+        }
+        if draft.frames.is_empty() {
+            return None;
+        }
+        let mut bytes = overhead + draft.frames.iter().map(QuicFrame::bytes).sum::<u32>();
+        let shortest = overhead + SAMPLED - u32::from(number_bytes);
+        if bytes < shortest {
+            draft.frames.push(QuicFrame::Padding(shortest - bytes));
+            bytes = shortest;
+        }
+        let token = self.opening.as_ref().and_then(|opening| opening.token).filter(|_| id == Id::Initial && !self.server);
+        let packet = QuicPacket {
+            packet_type,
+            number: number as u32,
+            number_bytes,
+            connection_id: self.peer_connection_id,
+            token,
+            bytes,
+            frames: draft.frames,
+        };
+        self.count_sent(now, id, number, bytes, draft.eliciting, draft.notes, 0);
+        Some(packet)
+    }
+
+    /// A packet is sent: it gets its record if it elicits an acknowledgement.
+    #[allow(clippy::too_many_arguments, reason = "what is known of a packet; it has few callers")]
+    fn count_sent(&mut self, now: Instant, id: Id, number: u64, bytes: u32, eliciting: bool, notes: Vec<Note>, flags: u8) {
+        self.statistics.sent_packets += 1;
+        let sent = eliciting.then(|| self.path.on_sent(now, u64::from(bytes), number, &self.config));
+        if let Some(layer) = self.layer(id) {
+            layer.space.next_number += 1;
+            if let Some(mut sent) = sent {
+                sent.flags |= flags;
+                layer.space.push_noted(sent, notes);
+            }
+        }
+        if eliciting {
+            self.on_eliciting_sent(now);
+        }
+    }
+
+    /// Frames of control.
+    fn add_control(&mut self, draft: &mut Draft) {
+        let due = std::mem::take(&mut self.rare.notes_due);
+        for note in due {
+            let frame = match &note {
+                Note::HandshakeDone => QuicFrame::HandshakeDone,
+                Note::NewConnectionId(sequence) => QuicFrame::NewConnectionId {
+                    sequence: *sequence,
+                    retire_prior_to: 0,
+                    length: self.config.connection_id_bytes,
+                },
+                Note::RetireConnectionId(sequence) => QuicFrame::RetireConnectionId(*sequence),
+                Note::AckFrequency => match self.config.ack_frequency {
+                    Some(asked) => QuicFrame::AckFrequency {
+                        sequence: 0,
+                        threshold: asked.threshold,
+                        max_ack_delay_us: asked.max_ack_delay.as_nanos() / 1000,
+                        reordering: 1,
+                    },
+                    None => continue,
+                },
+                _ => QuicFrame::Ping,
+            };
+            if !draft.add(frame, note.clone()) {
+                self.rare.notes_due.push(note);
+            }
+        }
+        if self.streams.limit_due && draft.add(QuicFrame::MaxData(self.streams.receive_limit), Note::MaxData) {
+            self.streams.limit_due = false;
+        }
+        for (kind, bidirectional) in [(0, true), (1, false)] {
+            let remote = self.streams.remote[kind];
+            if remote.due && draft.add(QuicFrame::MaxStreams { bidirectional, maximum: remote.limit }, Note::MaxStreams(kind)) {
+                self.streams.remote[kind].due = false;
+            }
+            let local = self.streams.local[kind];
+            if local.due && draft.add(QuicFrame::StreamsBlocked { bidirectional, limit: local.limit }, Note::StreamsBlocked(kind)) {
+                self.streams.local[kind].due = false;
+            }
+        }
+        let blocked_at = self.streams.send_limit;
+        if self.streams.is_blocked()
+            && self.streams.blocked_at != Some(blocked_at)
+            && draft.add(QuicFrame::DataBlocked(blocked_at), Note::DataBlocked)
+        {
+            self.streams.blocked_at = Some(blocked_at);
+        }
+        let control_due = std::mem::take(&mut self.streams.control_due);
+        for index in control_due {
+            if !self.add_control_of(index, draft) {
+                self.streams.control(index);
+            }
+        }
+        while let Some(&length) = self.rare.datagrams.front() {
+            let frame = QuicFrame::Datagram { length, explicit_length: true };
+            if !draft.add(frame, Note::Datagram(length)) {
+                break;
+            }
+            self.rare.datagrams.pop_front();
+        }
+    }
+
+    /// A stream's frames of control; whether all fitted.
+    fn add_control_of(&mut self, index: u32, draft: &mut Draft) -> bool {
+        let Some(stream) = self.streams.get_mut(index) else { return true };
+        let id = stream.id;
+        let mut all = true;
+        if stream.sending.reset == Ask::Due {
+            let frame = QuicFrame::ResetStream { stream: id, error: 0, final_size: stream.sending.sent };
+            if draft.add(frame, Note::Reset(id)) {
+                stream.sending.reset = Ask::Sent;
+            } else {
+                all = false;
+            }
+        }
+        if stream.sending.blocked_due {
+            let frame = QuicFrame::StreamDataBlocked { stream: id, limit: stream.sending.limit };
+            // No more of use once the limit has moved on.
+            let blocked = stream.sending.sent < stream.sending.written && stream.sending.sent >= stream.sending.limit;
+            if !blocked || draft.add(frame, Note::StreamDataBlocked(id)) {
+                stream.sending.blocked_due = false;
+            } else {
+                all = false;
+            }
+        }
+        if stream.receiving.stop == Ask::Due {
+            if draft.add(QuicFrame::StopSending { stream: id, error: 0 }, Note::Stop(id)) {
+                stream.receiving.stop = Ask::Sent;
+            } else {
+                all = false;
+            }
+        }
+        if stream.receiving.limit_due {
+            let frame = QuicFrame::MaxStreamData { stream: id, maximum: stream.receiving.limit };
+            if draft.add(frame, Note::MaxStreamData(id)) {
+                stream.receiving.limit_due = false;
+            } else {
+                all = false;
+            }
+        }
+        all
+    }
+
+    /// STREAM frames, as the scheduler chooses, until the packet is full.
+    fn add_streams(&mut self, draft: &mut Draft) {
+        while let Some(index) = self.streams.choose() {
+            let allowed = self.streams.send_limit - self.streams.sent_bytes.min(self.streams.send_limit);
+            let Some(stream) = self.streams.get(index) else { return };
+            let id = stream.id;
+            let header = stream_header_bytes(id, stream.sending.next_offset());
+            let Some(most) = draft.room.checked_sub(header).filter(|most| *most > 0) else { return };
+            let Some(mut piece) = stream.sending.next_piece(u64::from(most), allowed) else { return };
+            // A frame that fills the packet needs no length.
+            let explicit_length = piece.length < u64::from(most);
+            if explicit_length {
+                let with_length = u64::from(most).saturating_sub(u64::from(varint_bytes(piece.length)));
+                if piece.length > with_length {
+                    match stream.sending.next_piece(with_length, allowed) {
+                        Some(shorter) => piece = shorter,
+                        None => return,
+                    }
+                }
+            }
+            let content = stream.sending.content(&piece);
+            let frame = QuicFrame::Stream {
+                stream: id,
+                offset: piece.offset,
+                length: piece.length,
+                fin: piece.fin,
+                explicit_length,
+                content,
+            };
+            if !draft.add(frame, Note::Stream(id, piece)) {
+                return;
+            }
+            self.note_piece(&piece, index);
+            self.streams.on_sent(index, &piece);
+        }
+    }
+
+    /// A CRYPTO frame, if a flight has anything left.
+    fn add_crypto(&mut self, id: Id, draft: &mut Draft) {
+        // The parameters are in ClientHello, and in the server's EncryptedExtensions.
+        let holds_parameters = (id == Id::Initial) != self.server;
+        let parameters = holds_parameters.then(|| Box::new(self.config.parameters()));
+        let Some(layer) = self.layer(id) else { return };
+        if !layer.out.has_any() {
+            return;
+        }
+        let offset = layer.out.next_offset();
+        let frame = |length| 1 + varint_bytes(offset) + varint_bytes(length);
+        let Some(most) = draft.room.checked_sub(frame(u64::from(draft.room))).filter(|most| *most > 0) else { return };
+        let Some(piece) = layer.out.next_piece(u64::from(most), u64::MAX) else { return };
+        let parameters = parameters.filter(|_| piece.fin);
+        let frame = QuicFrame::Crypto { offset: piece.offset, length: piece.length, ends: piece.fin, parameters };
+        if draft.add(frame, Note::Crypto(piece)) {
+            layer.out.on_sent(&piece);
+        }
+    }
+
+    /// The handshake's datagrams: packets of all levels that have something to say, in one (RFC 9000 section 12.2).
+    #[cold]
+    fn poll_opening(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        let mut most = u32::from(self.mtu.current());
+        let Some(opening) = self.opening.as_deref_mut() else { return false };
+        if std::mem::take(&mut opening.retry_due) {
+            let token = crate::input::retry_token(self.config.seed);
+            let bytes = self.overhead(QuicPacketType::Retry, 0);
+            let packet = QuicPacket {
+                packet_type: QuicPacketType::Retry,
+                number: 0,
+                number_bytes: 0,
+                connection_id: 0,
+                token: Some(token),
+                bytes,
+                frames: Vec::new(),
+            };
+            return self.hand_out(header, out, vec![packet]);
+        }
+        if self.server && !opening.validated {
+            if opening.credit == 0 {
+                return false;
+            }
+            most = most.min(u32::try_from(opening.credit).unwrap_or(u32::MAX));
+        }
+        let mut packets: Vec<QuicPacket> = Vec::new();
+        let mut pads = false;
+        for id in [Id::Initial, Id::Handshake, Id::Data] {
+            let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
+            let Some(packet_type) = self.type_of(id) else { continue };
+            let probes = self.layer(id).map_or(0, |layer| layer.probes);
+            let probe = probes > 0;
+            if probe {
+                if self.layer(id).is_some_and(|layer| !layer.out.has_any()) {
+                    self.repeat_oldest(id);
+                }
+                if let Some(layer) = self.layer(id) {
+                    layer.probes = probes - 1;
+                }
+            }
+            // What is in flight counts for all levels; acknowledgements leave in any case.
+            let data = probe || self.path.may_send(now);
+            let Some(packet) = self.build(now, packet_type, most - used, data, probe) else { continue };
+            // RFC 9000 section 14.1: a client's Initial packets, and a server's that elicit acknowledgements.
+            pads |= id == Id::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
+            if id == Id::Handshake && !self.server {
+                // RFC 9001 section 4.9.1.
+                self.discard(Id::Initial);
+            }
+            packets.push(packet);
+        }
+        let bytes: u32 = packets.iter().map(|packet| packet.bytes).sum();
+        if let Some(last) = packets.last_mut()
+            && pads
+            && bytes < SMALLEST_DATAGRAM.min(most)
+        {
+            let padding = SMALLEST_DATAGRAM.min(most) - bytes;
+            last.frames.push(QuicFrame::Padding(padding));
+            last.bytes += padding;
+            self.count_padding(last.packet_type, padding);
+        }
+        if packets.is_empty() {
+            if self.opening.as_ref().is_some_and(|opening| opening.sends_data().is_some()) {
+                self.path.stop_for_data();
+            }
+            return false;
+        }
+        self.hand_out(header, out, packets)
+    }
+
+    /// Padding counts as in flight with the packet that it stands in (RFC 9002 section 2).
+    fn count_padding(&mut self, packet_type: QuicPacketType, padding: u32) {
+        let id = match packet_type {
+            QuicPacketType::Initial => Id::Initial,
+            QuicPacketType::Handshake => Id::Handshake,
+            _ => Id::Data,
+        };
+        if let Some(layer) = self.layer(id)
+            && layer.space.grow_last(padding)
+        {
+            self.path.in_flight_bytes += u64::from(padding);
+        }
+    }
+
+    /// As what kind of packets a space's frames leave now, if they can.
+    fn type_of(&self, id: Id) -> Option<QuicPacketType> {
+        let opening = self.opening.as_deref()?;
+        match id {
+            Id::Initial => opening.initial.as_ref().map(|_| QuicPacketType::Initial),
+            Id::Handshake => opening.handshake.as_ref().map(|_| QuicPacketType::Handshake),
+            Id::Data => opening.sends_data(),
+        }
+    }
+
+    fn send_mtu_probe(&mut self, now: Instant, bytes: u16, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        let number_bytes = self.data.space.number_bytes();
+        let number = self.data.space.next_number;
+        let overhead = self.overhead(QuicPacketType::OneRtt, number_bytes);
+        let frames = vec![QuicFrame::Ping, QuicFrame::Padding(u32::from(bytes) - overhead - 1)];
+        self.count_sent(now, Id::Data, number, u32::from(bytes), true, vec![Note::Unrepeated], flag::MTU_PROBE);
+        self.mtu.on_probe_sent(bytes);
+        let packet = QuicPacket {
+            packet_type: QuicPacketType::OneRtt,
+            number: number as u32,
+            number_bytes,
+            connection_id: self.peer_connection_id,
+            token: None,
+            bytes: u32::from(bytes),
+            frames,
+        };
+        self.hand_out(header, out, vec![packet])
+    }
+
+    /// A packet of its own for a path's frames, as large as the smallest datagram.
+    pub(crate) fn path_packet(&mut self, now: Instant, mut frames: Vec<QuicFrame>) -> QuicPacket {
+        let number_bytes = self.data.space.number_bytes();
+        let number = self.data.space.next_number;
+        let overhead = self.overhead(QuicPacketType::OneRtt, number_bytes);
+        let bytes = overhead + frames.iter().map(QuicFrame::bytes).sum::<u32>();
+        let padded = bytes.max(SMALLEST_DATAGRAM);
+        if padded > bytes {
+            frames.push(QuicFrame::Padding(padded - bytes));
+        }
+        self.count_sent(now, Id::Data, number, padded, true, vec![Note::Unrepeated], 0);
+        QuicPacket {
+            packet_type: QuicPacketType::OneRtt,
+            number: number as u32,
+            number_bytes,
+            connection_id: self.peer_connection_id,
+            token: None,
+            bytes: padded,
+            frames,
+        }
+    }
+
+    /// CONNECTION_CLOSE, in the packets that the peer may be able to read (RFC 9000 section 10.2.3).
+    fn poll_close(&mut self, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        let Some(close) = &mut self.rare.close else { return false };
+        if !std::mem::take(&mut close.due) {
+            return false;
+        }
+        let (application, error) = (close.application, close.error);
+        let mut packets = Vec::new();
+        for id in [Id::Initial, Id::Handshake, Id::Data] {
+            let packet_type = if self.opening.is_none() && id == Id::Data {
+                Some(QuicPacketType::OneRtt)
+            } else {
+                self.type_of(id).filter(|packet_type| *packet_type != QuicPacketType::ZeroRtt)
+            };
+            let Some(packet_type) = packet_type else { continue };
+            // In the handshake the application's code is not shown: APPLICATION_ERROR stands for it.
+            let frame = match (packet_type, application) {
+                (QuicPacketType::OneRtt, _) => QuicFrame::ConnectionClose { application, error },
+                (_, true) => QuicFrame::ConnectionClose { application: false, error: 0xc },
+                (_, false) => QuicFrame::ConnectionClose { application: false, error },
+            };
+            let Some(layer) = self.layer(id) else { continue };
+            let (number, number_bytes) = (layer.space.next_number, layer.space.number_bytes());
+            layer.space.next_number += 1;
+            let bytes = self.overhead(packet_type, number_bytes) + frame.bytes();
+            self.statistics.sent_packets += 1;
+            packets.push(QuicPacket {
+                packet_type,
+                number: number as u32,
+                number_bytes,
+                connection_id: self.peer_connection_id,
+                token: None,
+                bytes,
+                frames: vec![frame],
+            });
+        }
+        if packets.is_empty() {
+            return false;
+        }
+        if !self.server && packets[0].packet_type == QuicPacketType::Initial {
+            let bytes: u32 = packets.iter().map(|packet| packet.bytes).sum();
+            let padding = SMALLEST_DATAGRAM.saturating_sub(bytes);
+            if let Some(last) = packets.last_mut() {
+                last.frames.push(QuicFrame::Padding(padding));
+                last.bytes += padding;
+            }
+        }
+        self.hand_out(header, out, packets)
+    }
+}
+
+/// Bytes of a token in a Retry packet, and of its length in an Initial packet.
+const TOKEN_BYTES: u32 = 64;
+const TOKEN_HEADER_BYTES: u32 = 2;

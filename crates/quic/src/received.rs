@@ -1,0 +1,289 @@
+//! What of a packet number space has come, and when that is acknowledged (RFC 9000 section 13.2).
+//!
+//! An acknowledgement is sent at once for every second ack-eliciting packet, for one that leaves or fills a gap, for one
+//! marked CE, and in the Initial and Handshake spaces; else max_ack_delay after the packet. With ACK_FREQUENCY the peer
+//! chooses how many packets, how long, and how large a gap.
+//!
+//! Ranges are forgotten once the peer is known to have heard of them, and the oldest beyond a number: packets below count as
+//! duplicates then. So that the peer says what it has heard to an end that only receives, such an end adds a PING to an
+//! acknowledgement now and then while it holds more than one range (section 13.2.4).
+
+use fullpipe_network::quic::{AckRange, EcnCounts};
+use fullpipe_transport::ranges::Ranges;
+use fullpipe_units::{Codepoint, Duration, Instant};
+
+/// Most ranges that are kept and told.
+const MOST_RANGES: usize = 32;
+/// Acknowledgements without anything else that an end sends before it asks whether they arrive.
+const ALONE: u32 = 32;
+
+/// When acknowledgements are sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    /// Ack-eliciting packets after which one is sent at once.
+    pub(crate) every: u64,
+    pub(crate) max_delay: Duration,
+    /// How far a packet must be ahead of a missing one for that to be told at once; 0: never.
+    pub(crate) reordering: u64,
+}
+
+/// The receiving side of a space.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    ranges: Ranges,
+    largest: Option<u64>,
+    largest_at: Instant,
+    /// Everything below counts as received.
+    floor: u64,
+    ecn: EcnCounts,
+    marked: bool,
+    /// Ack-eliciting packets since the last acknowledgement.
+    eliciting: u64,
+    /// When one is due; [`Instant::NEVER`]: none is.
+    pub(crate) ack_at: Instant,
+    /// Something came that is not acknowledged yet, ack-eliciting or not.
+    fresh: bool,
+    alone: u32,
+}
+
+impl Received {
+    pub(crate) fn new() -> Received {
+        Received { ack_at: Instant::NEVER, ..Received::default() }
+    }
+
+    /// The packet number that a truncated one stands for (RFC 9000 appendix A.3).
+    #[inline]
+    pub(crate) fn decode(&self, truncated: u32, bytes: u8) -> u64 {
+        let expected = self.largest.map_or(0, |largest| largest + 1);
+        let window = 1u64 << (8 * u32::from(bytes.clamp(1, 4)));
+        let half = window / 2;
+        let candidate = expected & !(window - 1) | u64::from(truncated) & (window - 1);
+        if candidate + half <= expected && candidate < (1 << 62) - window {
+            candidate + window
+        } else if candidate > expected + half && candidate >= window {
+            candidate - window
+        } else {
+            candidate
+        }
+    }
+
+    /// Whether a packet has come before, or may have.
+    #[inline]
+    pub(crate) fn has(&self, number: u64) -> bool {
+        match self.largest {
+            None => false,
+            Some(largest) => number < self.floor || number <= largest && self.ranges.find(number).is_some(),
+        }
+    }
+
+    pub(crate) fn largest(&self) -> Option<u64> {
+        self.largest
+    }
+
+    /// A packet has come for the first time.
+    #[inline]
+    pub(crate) fn insert(&mut self, now: Instant, number: u64, eliciting: bool, codepoint: Codepoint, policy: &Policy) {
+        let before = self.largest;
+        self.ranges.insert(number, number + 1, |_, _| ());
+        if self.ranges.as_slice().len() > MOST_RANGES {
+            let (_, end) = self.ranges.as_slice()[0];
+            self.forget_below(end);
+        }
+        if before.is_none_or(|largest| number > largest) {
+            self.largest = Some(number);
+            self.largest_at = now;
+        }
+        match codepoint {
+            Codepoint::NotEct => {}
+            Codepoint::Ect0 => self.ecn.ect0 += 1,
+            Codepoint::Ect1 => self.ecn.ect1 += 1,
+            Codepoint::Ce => self.ecn.ce += 1,
+        }
+        self.marked |= codepoint != Codepoint::NotEct;
+        self.fresh = true;
+        if !eliciting {
+            return;
+        }
+        self.eliciting += 1;
+        let expected = before.map_or(0, |largest| largest + 1);
+        let at_once = self.eliciting >= policy.every
+            || codepoint == Codepoint::Ce
+            || policy.reordering > 0 && number != expected && self.is_out_of_order(number, expected, policy.reordering);
+        if at_once {
+            self.ack_at = now;
+        } else if self.ack_at.is_never() {
+            self.ack_at = now.saturating_add(policy.max_delay);
+        }
+    }
+
+    /// Whether a packet fills a gap, or leaves one that is worth telling.
+    #[cold]
+    fn is_out_of_order(&self, number: u64, expected: u64, reordering: u64) -> bool {
+        if number < expected {
+            return true;
+        }
+        // The smallest of the missing numbers that were expected since.
+        number - expected >= reordering.saturating_sub(1).max(1) || reordering <= 1
+    }
+
+    /// The peer wants to hear at once (IMMEDIATE_ACK).
+    pub(crate) fn acknowledge_now(&mut self, now: Instant) {
+        self.ack_at = now;
+    }
+
+    /// Whether an acknowledgement is due.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.ack_at <= now
+    }
+
+    /// Whether there is anything to acknowledge that was not: it goes with other frames.
+    #[inline]
+    pub(crate) fn has_fresh(&self) -> bool {
+        self.fresh && !self.ack_at.is_never()
+    }
+
+    /// ACK Delay field for an acknowledgement sent now.
+    #[inline]
+    pub(crate) fn delay(&self, now: Instant, exponent: u8) -> u64 {
+        (now.saturating_since(self.largest_at).as_nanos() / 1000) >> exponent.min(20)
+    }
+
+    /// The ranges to tell, the oldest first, half open.
+    #[inline]
+    pub(crate) fn ranges(&self) -> &[(u64, u64)] {
+        self.ranges.as_slice()
+    }
+
+    /// The ranges to tell, the largest first, as in a frame.
+    pub(crate) fn ack_ranges(&self) -> Vec<AckRange> {
+        self.ranges.as_slice().iter().rev().map(|(start, end)| (*start, end - 1)).collect()
+    }
+
+    /// Counts of codepoints, once any packet had one.
+    #[inline]
+    pub(crate) fn ecn(&self) -> Option<EcnCounts> {
+        self.marked.then_some(self.ecn)
+    }
+
+    /// An acknowledgement leaves; `alone`: with nothing else. Returns whether a PING should go with it.
+    #[inline]
+    pub(crate) fn on_ack_sent(&mut self, alone: bool) -> bool {
+        self.eliciting = 0;
+        self.ack_at = Instant::NEVER;
+        self.fresh = false;
+        if !alone || self.ranges.as_slice().len() < 2 {
+            self.alone = 0;
+            return false;
+        }
+        self.alone += 1;
+        if self.alone < ALONE {
+            return false;
+        }
+        self.alone = 0;
+        true
+    }
+
+    /// The peer has heard of everything up to a number: what lies below is not told again (section 13.2.4).
+    pub(crate) fn on_ack_acknowledged(&mut self, largest: u64) {
+        // The range that it lies in stays, so that the newest is told in any case.
+        let start = self.ranges.find(largest).map_or(largest + 1, |range| range.0);
+        self.forget_below(start);
+    }
+
+    fn forget_below(&mut self, number: u64) {
+        self.ranges.remove_below(number);
+        self.floor = self.floor.max(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy = Policy { every: 2, max_delay: Duration::from_millis(25), reordering: 1 };
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn with_largest(largest: u64) -> Received {
+        Received { largest: Some(largest), ..Received::new() }
+    }
+
+    #[test]
+    fn a_truncated_number_is_decoded_as_in_the_rfc() {
+        // RFC 9000 appendix A.3: largest 0xa82f30ea, 16 bits 0x9b32.
+        assert_eq!(with_largest(0xa82f_30ea).decode(0x9b32, 2), 0xa82f_9b32);
+        // One byte, on both sides of a wrap.
+        assert_eq!(with_largest(255).decode(0, 1), 256);
+        assert_eq!(with_largest(256).decode(255, 1), 255);
+        assert_eq!(with_largest(0).decode(127, 1), 127);
+        assert_eq!(Received::new().decode(3, 1), 3);
+    }
+
+    #[test]
+    fn every_second_packet_is_acknowledged_at_once() {
+        let mut received = Received::new();
+        received.insert(at(0), 0, true, Codepoint::NotEct, &POLICY);
+        assert_eq!(received.ack_at, at(25));
+        received.insert(at(1), 1, true, Codepoint::NotEct, &POLICY);
+        assert!(received.is_due(at(1)));
+        assert_eq!(received.ack_ranges(), [(0, 1)]);
+        received.on_ack_sent(true);
+        // What elicits nothing is told with the next only.
+        received.insert(at(2), 2, false, Codepoint::NotEct, &POLICY);
+        assert!(received.ack_at.is_never());
+        assert!(!received.has_fresh());
+    }
+
+    #[test]
+    fn gaps_and_marks_are_told_at_once() {
+        let mut received = Received::new();
+        for (number, codepoint, due) in [
+            (0, Codepoint::Ect0, false),
+            (2, Codepoint::Ect0, true),
+            (3, Codepoint::Ect0, false),
+            (1, Codepoint::Ect0, true),
+            (4, Codepoint::Ce, true),
+            (5, Codepoint::Ect0, false),
+        ] {
+            received.insert(at(0), number, true, codepoint, &POLICY);
+            assert_eq!(received.is_due(at(0)), due, "{number}");
+            received.on_ack_sent(true);
+        }
+        assert_eq!(received.ecn(), Some(EcnCounts { ect0: 5, ect1: 0, ce: 1 }));
+    }
+
+    #[test]
+    fn old_ranges_are_forgotten_once_the_peer_has_heard_of_them() {
+        let mut received = Received::new();
+        for number in [0, 1, 3, 4, 6, 7] {
+            received.insert(at(0), number, true, Codepoint::NotEct, &POLICY);
+        }
+        received.on_ack_acknowledged(4);
+        assert_eq!(received.ack_ranges(), [(6, 7), (3, 4)]);
+        assert!(received.has(2) && received.has(3) && !received.has(5) && !received.has(8));
+    }
+
+    #[test]
+    fn only_so_many_ranges_are_kept() {
+        let mut received = Received::new();
+        for number in 0..100 {
+            received.insert(at(0), 2 * number, true, Codepoint::NotEct, &POLICY);
+        }
+        assert_eq!(received.ranges().len(), MOST_RANGES);
+        assert!(received.has(1), "what is below counts as received");
+        assert_eq!(received.ack_ranges()[0], (198, 198));
+    }
+
+    #[test]
+    fn an_end_that_only_receives_asks_now_and_then() {
+        let mut received = Received::new();
+        received.insert(at(0), 0, true, Codepoint::NotEct, &POLICY);
+        assert!((0..100).all(|_| !received.on_ack_sent(true)), "a single range costs nothing");
+        received.insert(at(0), 2, true, Codepoint::NotEct, &POLICY);
+        let asked = (0..96).filter(|_| received.on_ack_sent(true)).count();
+        assert_eq!(asked, 3);
+    }
+}

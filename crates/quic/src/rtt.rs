@@ -1,0 +1,114 @@
+//! Round-trip time (RFC 9002 section 5): like TCP's, but what the peer says it waited is taken off, never below the smallest
+//! sample.
+
+use fullpipe_units::{Duration, Instant};
+
+/// kGranularity (RFC 9002 section 6.1.2).
+pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// The estimator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtt {
+    smoothed: Duration,
+    variation: Duration,
+    latest: Duration,
+    min: Duration,
+    /// When the first sample came; packets sent before say nothing of persistent congestion.
+    first_at: Option<Instant>,
+}
+
+impl Rtt {
+    pub(crate) fn new(initial: Duration) -> Rtt {
+        Rtt { smoothed: initial, variation: initial / 2, latest: Duration::ZERO, min: Duration::ZERO, first_at: None }
+    }
+
+    /// A sample, of which the peer says that it waited `ack_delay`, already bounded by its max_ack_delay.
+    #[inline]
+    pub(crate) fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration) {
+        self.latest = latest;
+        if self.first_at.is_none() {
+            self.first_at = Some(now);
+            (self.min, self.smoothed, self.variation) = (latest, latest, latest / 2);
+            return;
+        }
+        self.min = self.min.min(latest);
+        let adjusted = if latest >= self.min + ack_delay { latest - ack_delay } else { latest };
+        self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
+        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+    }
+
+    #[inline]
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    pub(crate) fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// Zero before the first sample.
+    #[inline]
+    pub(crate) fn min(&self) -> Duration {
+        self.min
+    }
+
+    pub(crate) fn first_at(&self) -> Option<Instant> {
+        self.first_at
+    }
+
+    #[inline]
+    pub(crate) fn has_sample(&self) -> bool {
+        self.first_at.is_some()
+    }
+
+    /// Probe time-out without the peer's delay and without back-off (section 6.2.1).
+    #[inline]
+    pub(crate) fn pto(&self) -> Duration {
+        self.smoothed.saturating_add(self.variation.saturating_mul(4).max(GRANULARITY))
+    }
+
+    /// After how long an earlier packet than one acknowledged is lost (section 6.1.2).
+    #[inline]
+    pub(crate) fn loss_delay(&self) -> Duration {
+        (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn it_follows_the_rfc() {
+        let mut rtt = Rtt::new(ms(333));
+        // Section 6.2.2 and 6.2.1: 333 + 4 * 166.5 = 999 ms.
+        assert_eq!(rtt.pto(), ms(999));
+        rtt.on_sample(Instant::ZERO, ms(100), ms(50));
+        // Section 5.3: the first sample as it is. 100 + 4 * 50.
+        assert_eq!((rtt.smoothed(), rtt.min(), rtt.pto()), (ms(100), ms(100), ms(300)));
+        // 164 - 24 = 140: variation (3 * 50 + 40) / 4 = 47.5, smoothed (700 + 140) / 8 = 105.
+        rtt.on_sample(Instant::ZERO, ms(164), ms(24));
+        assert_eq!((rtt.smoothed(), rtt.pto()), (ms(105), ms(105) + ms(190)));
+        // The delay would bring it below the minimum, so it is not taken off: variation (3 * 47.5 + 5) / 4 = 36.875,
+        // smoothed (735 + 110) / 8 = 105.625.
+        rtt.on_sample(Instant::ZERO, ms(110), ms(24));
+        assert_eq!(rtt.smoothed(), Duration::from_micros(105_625));
+        assert_eq!(rtt.pto(), Duration::from_micros(105_625 + 4 * 36_875));
+        // 9/8 of the larger of both.
+        assert_eq!(rtt.loss_delay(), Duration::from_nanos(110_000_000 * 9 / 8));
+    }
+
+    #[test]
+    fn no_time_out_is_below_the_granularity() {
+        let mut rtt = Rtt::new(ms(333));
+        for _ in 0..100 {
+            rtt.on_sample(Instant::ZERO, Duration::from_micros(100), Duration::ZERO);
+        }
+        assert_eq!(rtt.pto(), Duration::from_micros(1100));
+        assert_eq!(rtt.loss_delay(), ms(1));
+    }
+}

@@ -1,0 +1,47 @@
+//! Weighted fair queueing: over any time in which streams have something to send, their bytes are in proportion to their
+//! weights, but for a frame each.
+//!
+//! **Model.** Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996). Each stream has a tag, which grows by bytes over
+//! weight as it sends; the smallest tag sends next. The virtual time is the tag of the stream that sent last; a stream
+//! that had nothing to send takes up at the virtual time, so that it cannot save up.
+
+use super::{Candidate, Scheduler};
+use fullpipe_transport::Priority;
+use std::collections::BTreeMap;
+
+/// Bytes over weight are counted in units of 1/2^16 byte.
+const SCALE: u32 = 16;
+
+/// Tags of streams.
+#[derive(Debug, Default)]
+pub(super) struct Weighted {
+    tags: BTreeMap<u64, u128>,
+    virtual_time: u128,
+}
+
+impl Weighted {
+    fn tag(&self, stream: u64) -> u128 {
+        self.tags.get(&stream).copied().unwrap_or(0).max(self.virtual_time)
+    }
+}
+
+impl Scheduler for Weighted {
+    fn name(&self) -> &'static str {
+        "weighted"
+    }
+
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
+        super::first_by(candidates, |candidate| self.tag(candidate.stream))
+    }
+
+    fn on_sent(&mut self, stream: u64, priority: &Priority, bytes: u64) {
+        let start = self.tag(stream);
+        self.virtual_time = start;
+        let cost = (u128::from(bytes) << SCALE) / u128::from(priority.weight.max(1));
+        self.tags.insert(stream, start + cost);
+    }
+
+    fn on_closed(&mut self, stream: u64) {
+        self.tags.remove(&stream);
+    }
+}

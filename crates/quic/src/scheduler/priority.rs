@@ -1,0 +1,34 @@
+//! Extensible priorities (RFC 9218 section 10): the most urgent streams first. Among those of equal urgency, streams that
+//! are not incremental one after another in the order of ids, before incremental ones, which share by turns.
+
+use super::{Candidate, Scheduler, next_after};
+use fullpipe_transport::Priority;
+
+/// The incremental stream whose turn it was last.
+#[derive(Debug, Default)]
+pub(super) struct Priorities {
+    last: Option<u64>,
+}
+
+impl Scheduler for Priorities {
+    fn name(&self) -> &'static str {
+        "priorities"
+    }
+
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
+        let urgency = candidates.iter().map(|candidate| candidate.priority.urgency).min().unwrap_or(0);
+        let urgent = |candidate: &Candidate| candidate.priority.urgency == urgency;
+        let whole = candidates.iter().position(|candidate| urgent(candidate) && !candidate.priority.incremental);
+        whole.unwrap_or_else(|| {
+            let after = next_after(candidates, self.last);
+            let in_turn = (after..candidates.len()).chain(0..after);
+            in_turn.into_iter().find(|index| urgent(&candidates[*index])).unwrap_or(0)
+        })
+    }
+
+    fn on_sent(&mut self, stream: u64, priority: &Priority, _bytes: u64) {
+        if priority.incremental {
+            self.last = Some(stream);
+        }
+    }
+}

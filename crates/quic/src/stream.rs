@@ -1,0 +1,531 @@
+//! One stream: its two halves, each with the state machine of RFC 9000 section 3 and its flow control of section 4.
+//!
+//! **Sending.** What the application has written and what was sent, acknowledged and lost of it are offsets and ranges of
+//! offsets. Lost ranges are sent again before anything new. A stream may send what the peer allows; what was sent once
+//! may be sent again whatever the limits.
+//!
+//! **Receiving.** Ranges that have come, in order or not, up to what was allowed. The allowance moves on as the application
+//! reads: the peer is told when a quarter of the window was read. With auto-tuning the window doubles when that took less
+//! than two round-trip times.
+
+use bytes::Bytes;
+use fullpipe_transport::buffers::ByteStore;
+use fullpipe_transport::ranges::Ranges;
+use fullpipe_transport::{Payload, Priority};
+use fullpipe_units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Who opened a stream, and whether it goes both ways (RFC 9000 section 2.1).
+pub(crate) const fn is_server_initiated(id: u64) -> bool {
+    id & 1 == 1
+}
+
+/// Whether a stream goes one way only.
+pub(crate) const fn is_unidirectional(id: u64) -> bool {
+    id & 2 == 2
+}
+
+/// Events that the application has not fetched yet; bits of [`Stream::events`], told from the lowest up.
+pub(crate) mod event {
+    pub(crate) const CONNECTED: u8 = 1;
+    pub(crate) const READABLE: u8 = 2;
+    pub(crate) const WRITABLE: u8 = 4;
+    pub(crate) const PEER_FINISHED: u8 = 8;
+    pub(crate) const CLOSED: u8 = 16;
+}
+
+/// What was asked of one half with a code: RESET_STREAM or STOP_SENDING.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ask {
+    #[default]
+    No,
+    /// To be sent.
+    Due,
+    /// Sent, not acknowledged.
+    Sent,
+    /// Acknowledged.
+    Done,
+}
+
+/// The sending half.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    /// The application wrote everything before.
+    pub(crate) written: u64,
+    /// Everything before was sent at least once.
+    pub(crate) sent: u64,
+    /// Everything before was acknowledged.
+    pub(crate) acknowledged_below: u64,
+    /// What was acknowledged above that.
+    acknowledged: Ranges,
+    /// What was lost and not sent again.
+    pub(crate) lost: Ranges,
+    /// The peer takes nothing at or after this.
+    pub(crate) limit: u64,
+    /// The application writes nothing more.
+    pub(crate) finished: bool,
+    /// The end was sent, and neither lost nor to be sent again.
+    pub(crate) fin_sent: bool,
+    pub(crate) fin_acknowledged: bool,
+    pub(crate) reset: Ask,
+    /// The limit at which STREAM_DATA_BLOCKED was sent.
+    pub(crate) blocked_at: Option<u64>,
+    pub(crate) blocked_due: bool,
+    bytes: Option<Box<ByteStore>>,
+    /// Ends of what was written at different instants, oldest first, for schedulers that look at times.
+    times: VecDeque<(u64, Instant)>,
+}
+
+/// A piece of a stream to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) fin: bool,
+}
+
+impl Sending {
+    /// Nothing written; the peer takes this much.
+    pub(crate) fn new(limit: u64) -> Sending {
+        Sending { limit, ..Sending::default() }
+    }
+
+    /// Bytes that lie here until they are acknowledged.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.written - self.acknowledged_below
+    }
+
+    pub(crate) fn write(&mut self, payload: Payload, now: Instant, timed: bool) {
+        let offset = self.written;
+        self.written += payload.len();
+        if let Payload::Bytes(bytes) = payload {
+            self.bytes.get_or_insert_default().push(offset, bytes);
+        }
+        if timed {
+            match self.times.back_mut() {
+                Some(last) if last.1 == now => last.0 = self.written,
+                _ => self.times.push_back((self.written, now)),
+            }
+        }
+    }
+
+    /// When the byte at an offset was written, where that is kept.
+    pub(crate) fn written_at(&self, offset: u64) -> Instant {
+        let index = self.times.partition_point(|(end, _)| *end <= offset);
+        self.times.get(index).or(self.times.back()).map_or(Instant::ZERO, |(_, at)| *at)
+    }
+
+    /// Whether there is something new to send that the stream's limit allows, the end included.
+    #[inline(always)]
+    pub(crate) fn has_new(&self) -> bool {
+        self.sent < self.written.min(self.limit) || self.finished && !self.fin_sent && self.sent == self.written
+    }
+
+    /// Whether there is anything to send.
+    #[inline(always)]
+    pub(crate) fn has_any(&self) -> bool {
+        (!self.lost.is_empty() || self.has_new()) && self.reset == Ask::No
+    }
+
+    /// Offset of what is sent next.
+    pub(crate) fn next_offset(&self) -> u64 {
+        self.lost.as_slice().first().map_or(self.sent, |range| range.0)
+    }
+
+    /// The next piece of at most so many bytes, of which `new_bytes` may be new; `None` if there is none.
+    #[inline]
+    pub(crate) fn next_piece(&self, max_bytes: u64, new_bytes: u64) -> Option<Piece> {
+        if let Some(&(start, end)) = self.lost.as_slice().first() {
+            let length = (end - start).min(max_bytes);
+            let fin = self.finished && start + length == self.written && !self.fin_acknowledged;
+            return (length > 0).then_some(Piece { offset: start, length, fin });
+        }
+        let length = self.written.min(self.limit).saturating_sub(self.sent).min(max_bytes).min(new_bytes);
+        let fin = self.finished && !self.fin_sent && self.sent + length == self.written;
+        (length > 0 || fin).then_some(Piece { offset: self.sent, length, fin })
+    }
+
+    /// A piece leaves. Returns how many of its bytes are new.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, piece: &Piece) -> u64 {
+        let end = piece.offset + piece.length;
+        if !self.lost.is_empty() {
+            self.lost.remove(piece.offset, end);
+        }
+        if piece.fin {
+            self.fin_sent = true;
+        }
+        let new = end.saturating_sub(self.sent);
+        self.sent = self.sent.max(end);
+        new
+    }
+
+    /// A piece has arrived.
+    #[inline]
+    pub(crate) fn on_acknowledged(&mut self, piece: &Piece) {
+        let end = piece.offset + piece.length;
+        if piece.fin {
+            self.fin_acknowledged = true;
+        }
+        if !self.lost.is_empty() {
+            self.lost.remove(piece.offset, end);
+        }
+        if piece.offset > self.acknowledged_below {
+            self.acknowledged.insert(piece.offset, end, |_, _| ());
+            return;
+        }
+        self.acknowledged_below = self.acknowledged_below.max(end);
+        if !self.acknowledged.is_empty() {
+            if let Some(range) = self.acknowledged.find(self.acknowledged_below) {
+                self.acknowledged_below = range.1;
+            }
+            self.acknowledged.remove_below(self.acknowledged_below);
+        }
+        if let Some(bytes) = &mut self.bytes {
+            bytes.forget_below(self.acknowledged_below);
+        }
+        while self.times.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
+            self.times.pop_front();
+        }
+    }
+
+    /// A piece is to be sent again, as far as it has not arrived otherwise.
+    pub(crate) fn on_lost(&mut self, piece: &Piece) {
+        if piece.fin && !self.fin_acknowledged {
+            self.fin_sent = false;
+        }
+        let (mut start, end) = (piece.offset.max(self.acknowledged_below), piece.offset + piece.length);
+        while start < end {
+            let (arrived, next) = match self.acknowledged.overlap(start, end) {
+                Some((from, to)) => (from, to),
+                None => (end, end),
+            };
+            self.lost.insert(start, arrived, |_, _| ());
+            start = next;
+        }
+    }
+
+    /// Whether what it carries matters, not its length alone.
+    #[inline(always)]
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    /// The content of a piece, where it matters.
+    pub(crate) fn content(&self, piece: &Piece) -> Option<Bytes> {
+        self.bytes.as_ref()?.slice(piece.offset, piece.length)
+    }
+
+    /// Whether everything has arrived, or does not matter any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.reset == Ask::Done
+            || self.finished && self.fin_acknowledged && self.acknowledged_below == self.written && self.reset == Ask::No
+    }
+}
+
+/// The receiving half.
+#[derive(Debug, Default)]
+pub(crate) struct Receiving {
+    /// Everything before has come.
+    pub(crate) next: u64,
+    /// What has come beyond a gap.
+    arrived: Ranges,
+    /// Everything before was read.
+    pub(crate) read: u64,
+    /// Unread parts that came out of order, in the order in which they came, where the application takes them so.
+    unordered: VecDeque<(u64, u64)>,
+    /// Bytes handed out, in whatever order.
+    pub(crate) taken_bytes: u64,
+    /// The peer may send everything before.
+    pub(crate) limit: u64,
+    /// Everything before has been used of the limit.
+    pub(crate) highest: u64,
+    /// Where the stream ends.
+    pub(crate) final_size: Option<u64>,
+    /// The peer has given it up.
+    pub(crate) reset: bool,
+    /// STOP_SENDING.
+    pub(crate) stop: Ask,
+    /// Window: how far the limit is ahead of what was read.
+    pub(crate) window: u64,
+    window_since: Instant,
+    /// MAX_STREAM_DATA is to be sent.
+    pub(crate) limit_due: bool,
+    pub(crate) told_finished: bool,
+    bytes: Option<Box<ByteStore>>,
+}
+
+/// What came that must not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Breach {
+    /// Beyond the allowance.
+    FlowControl,
+    /// The end of the stream is somewhere else than it was said to be.
+    FinalSize,
+}
+
+impl Receiving {
+    pub(crate) fn new(window: u64, now: Instant) -> Receiving {
+        Receiving { limit: window, window, window_since: now, ..Receiving::default() }
+    }
+
+    /// A piece has come; says by how much the highest offset has grown.
+    #[inline]
+    pub(crate) fn receive(&mut self, piece: &Piece, content: Option<Bytes>, unordered: bool) -> Result<u64, Breach> {
+        let end = piece.offset.checked_add(piece.length).ok_or(Breach::FlowControl)?;
+        if self.final_size.is_some() || piece.fin {
+            self.check_final_size(end, piece.fin)?;
+        }
+        if end > self.limit {
+            return Err(Breach::FlowControl);
+        }
+        let grown = end.saturating_sub(self.highest);
+        self.highest = self.highest.max(end);
+        if self.stop != Ask::No {
+            // Nobody reads it.
+            self.next = self.highest;
+            return Ok(grown);
+        }
+        if let Some(content) = content {
+            self.bytes.get_or_insert_default().insert(piece.offset, content, self.read);
+        }
+        if !unordered && piece.offset <= self.next && self.arrived.is_empty() {
+            self.next = self.next.max(end);
+            return Ok(grown);
+        }
+        let start = piece.offset.max(self.next);
+        let pieces = &mut self.unordered;
+        self.arrived.insert(start, end, |from, to| {
+            if unordered {
+                pieces.push_back((from, to));
+            }
+        });
+        if let Some(range) = self.arrived.find(self.next) {
+            self.next = range.1;
+            self.arrived.remove_below(self.next);
+        }
+        Ok(grown)
+    }
+
+    #[cold]
+    fn check_final_size(&mut self, end: u64, fin: bool) -> Result<(), Breach> {
+        match self.final_size {
+            Some(size) if end > size || fin && end != size => Err(Breach::FinalSize),
+            None if fin && end < self.highest => Err(Breach::FinalSize),
+            _ => {
+                if fin {
+                    self.final_size = Some(end);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// RESET_STREAM has come; says by how much the highest offset has grown.
+    pub(crate) fn reset(&mut self, final_size: u64) -> Result<u64, Breach> {
+        if self.final_size.is_some_and(|size| size != final_size) || final_size < self.highest {
+            return Err(Breach::FinalSize);
+        }
+        if final_size > self.limit {
+            return Err(Breach::FlowControl);
+        }
+        self.final_size = Some(final_size);
+        let grown = final_size - self.highest;
+        self.highest = final_size;
+        self.reset = true;
+        Ok(grown)
+    }
+
+    /// Bytes that can be read.
+    #[inline(always)]
+    pub(crate) fn readable_bytes(&self) -> u64 {
+        if self.unordered.is_empty() { self.next - self.read } else { self.unordered.iter().map(|part| part.1 - part.0).sum() }
+    }
+
+    /// Takes at most so many bytes.
+    pub(crate) fn take(&mut self, max_bytes: u64) -> Option<Payload> {
+        if let Some(part) = self.unordered.front_mut() {
+            let (start, stop) = (part.0, part.1.min(part.0 + max_bytes));
+            if start == stop {
+                return None;
+            }
+            part.0 = stop;
+            if part.0 == part.1 {
+                self.unordered.pop_front();
+            }
+            self.taken_bytes += stop - start;
+            self.read = self.next.min(self.unordered.iter().map(|part| part.0).min().unwrap_or(u64::MAX));
+            return Some(Payload::Length(stop - start));
+        }
+        let stop = self.next.min(self.read.saturating_add(max_bytes));
+        if stop == self.read {
+            return None;
+        }
+        let payload = match &mut self.bytes {
+            None => Payload::Length(stop - self.read),
+            Some(bytes) => bytes.take(self.read, stop),
+        };
+        self.read += payload.len();
+        self.taken_bytes += payload.len();
+        Some(payload)
+    }
+
+    /// Whether all bytes have come, or the peer has given up.
+    #[inline(always)]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.reset || self.final_size == Some(self.next)
+    }
+
+    /// Whether nothing more is to be read.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_complete() && (self.reset || self.stop != Ask::No || self.read == self.next && self.unordered.is_empty())
+    }
+
+    /// The application has read: moves the limit on where that is worth a frame. `most` bounds the window, which is tuned
+    /// if `tuning`.
+    #[inline]
+    pub(crate) fn move_limit(&mut self, now: Instant, smoothed_rtt: Duration, most: u64, tuning: bool) {
+        if self.final_size.is_some() || self.stop != Ask::No {
+            return;
+        }
+        let wanted = self.read.saturating_add(self.window);
+        if wanted.saturating_sub(self.limit) < self.window / 4 {
+            return;
+        }
+        if tuning {
+            if now.saturating_since(self.window_since) < smoothed_rtt.saturating_mul(2) {
+                self.window = self.window.saturating_mul(2).min(most);
+            }
+            self.window_since = now;
+        }
+        self.limit = self.read.saturating_add(self.window);
+        self.limit_due = true;
+    }
+}
+
+/// A stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: u64,
+    pub(crate) priority: Priority,
+    pub(crate) sending: Sending,
+    pub(crate) receiving: Receiving,
+    /// See [`event`].
+    pub(crate) events: u8,
+    /// Among those that have something to send.
+    pub(crate) queued: bool,
+    /// Among those that have events.
+    pub(crate) noticed: bool,
+    /// The application was told that it is over.
+    pub(crate) closed: bool,
+}
+
+impl Stream {
+    /// Whether both halves are over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.sending.is_over() && self.receiving.is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(offset: u64, length: u64, fin: bool) -> Piece {
+        Piece { offset, length, fin }
+    }
+
+    #[test]
+    fn what_is_lost_goes_before_what_is_new() {
+        let mut half = Sending { limit: 100, ..Sending::default() };
+        half.write(Payload::Length(50), Instant::ZERO, false);
+        half.finished = true;
+        assert_eq!(half.next_piece(20, 100), Some(piece(0, 20, false)));
+        for (offset, length, fin) in [(0, 20, false), (20, 20, false), (40, 10, true)] {
+            assert_eq!(half.next_piece(20, 100), Some(piece(offset, length, fin)));
+            assert_eq!(half.on_sent(&piece(offset, length, fin)), length);
+        }
+        assert_eq!(half.next_piece(20, 100), None);
+        half.on_acknowledged(&piece(20, 20, false));
+        half.on_lost(&piece(0, 20, false));
+        half.on_lost(&piece(40, 10, true));
+        assert_eq!(half.next_piece(15, 0), Some(piece(0, 15, false)));
+        assert_eq!(half.on_sent(&piece(0, 15, false)), 0);
+        assert_eq!(half.next_piece(15, 0), Some(piece(15, 5, false)));
+        half.on_sent(&piece(15, 5, false));
+        assert_eq!(half.next_piece(15, 0), Some(piece(40, 10, true)));
+        half.on_sent(&piece(40, 10, true));
+        half.on_acknowledged(&piece(40, 10, true));
+        assert!(!half.is_over());
+        half.on_acknowledged(&piece(0, 20, false));
+        assert!(half.is_over());
+    }
+
+    #[test]
+    fn what_has_arrived_meanwhile_is_not_sent_again() {
+        let mut half = Sending { limit: 100, ..Sending::default() };
+        half.write(Payload::Length(100), Instant::ZERO, false);
+        half.on_sent(&piece(0, 100, false));
+        half.on_acknowledged(&piece(20, 10, false));
+        half.on_acknowledged(&piece(50, 10, false));
+        half.on_lost(&piece(10, 60, false));
+        assert_eq!(half.lost.as_slice(), [(10, 20), (30, 50), (60, 70)]);
+    }
+
+    #[test]
+    fn the_end_of_a_stream_stays_where_it_is() {
+        // RFC 9000 section 4.5.
+        let mut half = Receiving::new(1000, Instant::ZERO);
+        assert_eq!(half.receive(&piece(0, 10, false), None, false), Ok(10));
+        assert_eq!(half.receive(&piece(20, 10, true), None, false), Ok(20));
+        assert_eq!(half.receive(&piece(20, 11, false), None, false), Err(Breach::FinalSize));
+        assert_eq!(half.receive(&piece(10, 5, true), None, false), Err(Breach::FinalSize));
+        assert_eq!(half.reset(31), Err(Breach::FinalSize));
+        assert_eq!(half.receive(&piece(10, 10, false), None, false), Ok(0));
+        assert!(half.is_complete() && !half.is_over());
+        assert_eq!(half.take(100), Some(Payload::Length(30)));
+        assert!(half.is_over());
+        let mut half = Receiving::new(1000, Instant::ZERO);
+        assert_eq!(half.receive(&piece(0, 10, false), None, false), Ok(10));
+        assert_eq!(half.receive(&piece(0, 5, true), None, false), Err(Breach::FinalSize));
+    }
+
+    #[test]
+    fn nothing_is_taken_beyond_the_limit() {
+        let mut half = Receiving::new(100, Instant::ZERO);
+        assert_eq!(half.receive(&piece(50, 50, false), None, false), Ok(100));
+        assert_eq!(half.receive(&piece(50, 51, false), None, false), Err(Breach::FlowControl));
+        assert_eq!(half.receive(&piece(u64::MAX, 2, false), None, false), Err(Breach::FlowControl));
+        assert_eq!(half.reset(101), Err(Breach::FlowControl));
+    }
+
+    #[test]
+    fn unordered_bytes_are_read_as_they_come() {
+        let mut half = Receiving::new(100, Instant::ZERO);
+        half.receive(&piece(30, 10, false), None, true).unwrap();
+        assert_eq!((half.readable_bytes(), half.take(4)), (10, Some(Payload::Length(4))));
+        half.receive(&piece(0, 32, false), None, true).unwrap();
+        // 6 of the first part, 30 new ones of the second.
+        assert_eq!(half.readable_bytes(), 36);
+        assert_eq!(half.take(100), Some(Payload::Length(6)));
+        assert_eq!(half.take(100), Some(Payload::Length(30)));
+        assert_eq!((half.take(100), half.read, half.taken_bytes), (None, 40, 40));
+    }
+
+    #[test]
+    fn a_window_that_is_read_fast_doubles() {
+        let rtt = Duration::from_millis(10);
+        let mut half = Receiving::new(100, Instant::ZERO);
+        half.receive(&piece(0, 100, false), None, false).unwrap();
+        half.take(24);
+        half.move_limit(Instant::ZERO + rtt, rtt, 1000, true);
+        assert!(!half.limit_due, "less than a quarter was read");
+        half.take(1);
+        half.move_limit(Instant::ZERO + rtt, rtt, 1000, true);
+        assert_eq!((half.limit_due, half.window, half.limit), (true, 200, 225));
+        // Two round-trip times later it stays.
+        half.take(75);
+        half.move_limit(Instant::ZERO + rtt * 3, rtt, 1000, true);
+        assert_eq!((half.window, half.limit), (200, 300));
+    }
+}

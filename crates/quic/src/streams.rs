@@ -1,0 +1,529 @@
+//! All streams of a connection: how many may be opened, what all of them together may send, which one sends next
+//! (RFC 9000 sections 2, 4 and 19).
+
+use crate::scheduler::{Candidate, Discipline, Retransmission, Scheduler};
+use crate::stream::{Ask, Piece, Receiving, Sending, Stream, event, is_server_initiated, is_unidirectional};
+use fullpipe_transport::{CloseReason, Event, Priority};
+use fullpipe_units::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// No stream.
+const NONE: u32 = u32::MAX;
+
+/// Streams of one kind that one side opens.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opened {
+    /// How many were opened so far.
+    pub(crate) count: u64,
+    /// How many of them are over.
+    closed: u64,
+    /// How many may be.
+    pub(crate) limit: u64,
+    /// MAX_STREAMS is to be sent (for the peer's), or STREAMS_BLOCKED (for ours).
+    pub(crate) due: bool,
+}
+
+/// The streams.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    slots: Vec<Option<Box<Stream>>>,
+    free: Vec<u32>,
+    by_id: BTreeMap<u64, u32>,
+    /// The stream that was looked for last.
+    recent: (u64, u32),
+    server: bool,
+    /// Ours: bidirectional, unidirectional.
+    pub(crate) local: [Opened; 2],
+    /// The peer's.
+    pub(crate) remote: [Opened; 2],
+    /// How many of the peer's may be open at a time.
+    max_streams: u64,
+    /// Those that have something to send, in the order of ids.
+    ready: Vec<u32>,
+    /// Those that have events.
+    noticed: VecDeque<u32>,
+    scheduler: Box<dyn Scheduler>,
+    retransmission: Retransmission,
+    /// The scheduler looks at when bytes were written.
+    pub(crate) timed: bool,
+    /// The first limit of what we may send on a stream.
+    pub(crate) peer_stream_window: u64,
+    /// What all streams may send, and have sent, as highest offsets.
+    pub(crate) send_limit: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) blocked_at: Option<u64>,
+    /// The same of what the peer may send; what was read of it; the window.
+    pub(crate) receive_limit: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) read_bytes: u64,
+    window: u64,
+    window_since: Instant,
+    /// MAX_DATA is to be sent.
+    pub(crate) limit_due: bool,
+    /// Streams with control frames to send.
+    pub(crate) control_due: Vec<u32>,
+    /// The application hears of streams' ends as this.
+    reason: CloseReason,
+    candidates: Vec<Candidate>,
+}
+
+/// Sizes of windows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    pub(crate) stream_bytes: u64,
+    pub(crate) connection_bytes: u64,
+    pub(crate) most_stream_bytes: u64,
+    pub(crate) most_connection_bytes: u64,
+    pub(crate) tuning: bool,
+}
+
+impl Streams {
+    pub(crate) fn new(
+        server: bool,
+        discipline: Discipline,
+        retransmission: Retransmission,
+        windows: &Windows,
+        max_streams: u64,
+    ) -> Self {
+        let allowed = Opened { limit: max_streams, ..Opened::default() };
+        Streams {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_id: BTreeMap::new(),
+            recent: (u64::MAX, NONE),
+            server,
+            local: [Opened::default(); 2],
+            remote: [allowed; 2],
+            max_streams,
+            ready: Vec::new(),
+            noticed: VecDeque::new(),
+            scheduler: discipline.create(),
+            retransmission,
+            timed: matches!(discipline, Discipline::Fifo | Discipline::Edf(_)),
+            peer_stream_window: 0,
+            send_limit: 0,
+            sent_bytes: 0,
+            blocked_at: None,
+            receive_limit: windows.connection_bytes,
+            received_bytes: 0,
+            read_bytes: 0,
+            window: windows.connection_bytes,
+            window_since: Instant::ZERO,
+            limit_due: false,
+            control_due: Vec::new(),
+            reason: CloseReason::Finished,
+            candidates: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, index: u32) -> Option<&Stream> {
+        self.slots.get(index as usize)?.as_deref()
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Stream> {
+        self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// Streams that live.
+    pub(crate) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Where a stream with this id lies.
+    #[inline]
+    pub(crate) fn find(&mut self, id: u64) -> Option<u32> {
+        if self.recent.0 == id {
+            return Some(self.recent.1);
+        }
+        let index = *self.by_id.get(&id)?;
+        self.recent = (id, index);
+        Some(index)
+    }
+
+    /// Whether a stream is one that this end opens.
+    pub(crate) fn is_local(&self, id: u64) -> bool {
+        is_server_initiated(id) == self.server
+    }
+
+    /// Opens a stream; `None` if the peer allows no more.
+    pub(crate) fn open(&mut self, bidirectional: bool, windows: &Windows, now: Instant) -> Option<u32> {
+        let kind = &mut self.local[usize::from(!bidirectional)];
+        if kind.count >= kind.limit {
+            kind.due = true;
+            return None;
+        }
+        let id = kind.count * 4 + u64::from(self.server) + if bidirectional { 0 } else { 2 };
+        kind.count += 1;
+        Some(self.insert(id, windows, now))
+    }
+
+    fn insert(&mut self, id: u64, windows: &Windows, now: Instant) -> u32 {
+        let mut stream = Box::new(Stream {
+            id,
+            priority: Priority::default(),
+            sending: Sending::new(self.peer_stream_window),
+            receiving: Receiving::new(windows.stream_bytes, now),
+            events: 0,
+            queued: false,
+            noticed: false,
+            closed: false,
+        });
+        if is_unidirectional(id) {
+            // The half that is not there is over.
+            if self.is_local(id) {
+                stream.receiving.reset = true;
+            } else {
+                stream.sending.reset = Ask::Done;
+            }
+        }
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Some(stream);
+                index
+            }
+            None => {
+                self.slots.push(Some(stream));
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.by_id.insert(id, index);
+        index
+    }
+
+    /// A frame names a stream: where it lies, opened by this where it is the peer's and new (RFC 9000 section 2.1: with it all of
+    /// the kind with smaller ids). `Ok(None)`: it is over. An error: the peer may not have it (limit), or it is ours
+    /// and we have not opened it (state).
+    pub(crate) fn named(&mut self, id: u64, windows: &Windows, now: Instant) -> Result<Option<u32>, Misnamed> {
+        if let Some(index) = self.find(id) {
+            return Ok(Some(index));
+        }
+        let (kind, number) = (usize::from(is_unidirectional(id)), id / 4);
+        if self.is_local(id) {
+            return if number < self.local[kind].count { Ok(None) } else { Err(Misnamed::NotOpened) };
+        }
+        if number < self.remote[kind].count {
+            return Ok(None);
+        }
+        if number >= self.remote[kind].limit {
+            return Err(Misnamed::TooMany);
+        }
+        while self.remote[kind].count <= number {
+            let id = self.remote[kind].count * 4 + (id & 3);
+            self.remote[kind].count += 1;
+            let index = self.insert(id, windows, now);
+            self.notice(index, event::CONNECTED);
+        }
+        Ok(self.find(id))
+    }
+
+    /// An event for the application.
+    #[inline]
+    pub(crate) fn notice(&mut self, index: u32, event: u8) {
+        if let Some(stream) = self.slots[index as usize].as_deref_mut() {
+            stream.events |= event;
+            if !stream.noticed {
+                stream.noticed = true;
+                self.noticed.push_back(index);
+            }
+        }
+    }
+
+    /// An event for the application of every stream.
+    pub(crate) fn notice_all(&mut self, event: u8, ours: bool) {
+        for index in 0..self.slots.len() as u32 {
+            let id = self.get(index).map(|stream| stream.id);
+            if id.is_some_and(|id| !ours || self.is_local(id)) {
+                self.notice(index, event);
+            }
+        }
+    }
+
+    /// Whether there is an event to be fetched.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.noticed.is_empty()
+    }
+
+    /// The next event. A stream that is over goes away with it.
+    pub(crate) fn poll_event(&mut self) -> Option<(u32, Event)> {
+        while let Some(&index) = self.noticed.front() {
+            let Some(stream) = self.slots[index as usize].as_deref_mut() else {
+                self.noticed.pop_front();
+                continue;
+            };
+            let bit = stream.events & stream.events.wrapping_neg();
+            stream.events &= !bit;
+            let told = match bit {
+                event::CONNECTED => Event::Connected,
+                event::READABLE => Event::Readable,
+                event::WRITABLE => Event::Writable,
+                event::PEER_FINISHED => Event::PeerFinished,
+                event::CLOSED => Event::Closed(if stream.receiving.reset && self.reason == CloseReason::Finished && !is_unidirectional(stream.id) {
+                    CloseReason::Reset
+                } else if stream.sending.reset != Ask::No && self.reason == CloseReason::Finished && !is_unidirectional(stream.id) {
+                    CloseReason::Aborted
+                } else {
+                    self.reason
+                }),
+                _ => {
+                    stream.noticed = false;
+                    self.noticed.pop_front();
+                    continue;
+                }
+            };
+            if bit == event::CLOSED {
+                self.noticed.pop_front();
+                self.remove(index);
+            }
+            return Some((index, told));
+        }
+        None
+    }
+
+    /// A stream is over.
+    fn remove(&mut self, index: u32) {
+        let Some(stream) = self.slots[index as usize].take() else { return };
+        self.by_id.remove(&stream.id);
+        self.free.push(index);
+        self.recent = (u64::MAX, NONE);
+        self.ready.retain(|ready| *ready != index);
+        self.control_due.retain(|due| *due != index);
+        self.scheduler.on_closed(stream.id);
+        // What was never read counts as read, so that the connection's limit moves on.
+        let unread = stream.receiving.highest - stream.receiving.taken_bytes.min(stream.receiving.highest);
+        self.read_bytes += unread;
+        if !self.is_local(stream.id) {
+            let kind = usize::from(is_unidirectional(stream.id));
+            let remote = &mut self.remote[kind];
+            remote.closed += 1;
+            // Told in steps of half the number, so that it is no frame for each stream.
+            let allowed = remote.closed + self.max_streams;
+            if allowed >= remote.limit + self.max_streams.div_ceil(2) {
+                remote.limit = allowed;
+                remote.due = true;
+            }
+        }
+    }
+
+    /// The connection is over: all streams are.
+    pub(crate) fn close_all(&mut self, reason: CloseReason) {
+        self.reason = reason;
+        self.ready.clear();
+        self.control_due.clear();
+        for index in 0..self.slots.len() as u32 {
+            if self.get(index).is_some_and(|stream| !stream.closed) {
+                if let Some(stream) = self.get_mut(index) {
+                    stream.closed = true;
+                }
+                self.notice(index, event::CLOSED);
+            }
+        }
+    }
+
+    /// Whether a stream has something to send may have changed.
+    #[inline]
+    pub(crate) fn requeue(&mut self, index: u32) {
+        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        let has_any = stream.sending.has_any();
+        if has_any == stream.queued {
+            return;
+        }
+        stream.queued = has_any;
+        let sending = &mut stream.sending;
+        let blocked = !has_any && sending.sent < sending.written && sending.blocked_at != Some(sending.limit);
+        if blocked {
+            sending.blocked_at = Some(sending.limit);
+            sending.blocked_due = true;
+            self.control(index);
+        }
+        self.change_ready(index, has_any);
+    }
+
+    fn change_ready(&mut self, index: u32, is_ready: bool) {
+        let id_of = |index: u32| self.slots[index as usize].as_ref().map_or(u64::MAX, |stream| stream.id);
+        let id = id_of(index);
+        let place = self.ready.partition_point(|other| id_of(*other) < id);
+        if is_ready {
+            self.ready.insert(place, index);
+        } else if self.ready.get(place) == Some(&index) {
+            self.ready.remove(place);
+        }
+    }
+
+    /// Whether nothing can be sent but for want of the peer's allowance for the connection.
+    #[inline]
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.sent_bytes >= self.send_limit && !self.ready.is_empty()
+    }
+
+    /// Whether anything is left to send once a piece of this stream has left.
+    #[inline]
+    pub(crate) fn has_more_after(&self, index: u32, piece: &Piece) -> bool {
+        self.ready.len() > 1
+            || self.get(index).is_some_and(|stream| {
+                let sending = &stream.sending;
+                piece.offset < sending.sent && (sending.has_new() || sending.lost.as_slice().len() > 1)
+            })
+    }
+
+    /// The stream that sends next; `None` if none has anything that it may send.
+    #[inline]
+    pub(crate) fn choose(&mut self) -> Option<u32> {
+        let may_send_new = self.sent_bytes < self.send_limit;
+        match (self.ready.as_slice(), may_send_new) {
+            ([], _) => None,
+            ([index], true) => Some(*index),
+            _ => self.choose_among(may_send_new),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn choose_among(&mut self, may_send_new: bool) -> Option<u32> {
+        let slots = &self.slots;
+        let stream = |index: u32| slots[index as usize].as_deref();
+        // The end of a stream needs no allowance.
+        let may = |stream: &Stream| {
+            may_send_new || !stream.sending.lost.is_empty() || stream.sending.sent == stream.sending.written
+        };
+        let lost_first = self.retransmission == Retransmission::First
+            && self.ready.iter().any(|index| stream(*index).is_some_and(|stream| !stream.sending.lost.is_empty()));
+        self.candidates.clear();
+        let mut chosen = Vec::new();
+        for &index in &self.ready {
+            let Some(stream) = stream(index) else { continue };
+            let lost = !stream.sending.lost.is_empty();
+            if !may(stream) || lost_first && !lost {
+                continue;
+            }
+            let written_at =
+                if self.timed { stream.sending.written_at(stream.sending.next_offset()) } else { Instant::ZERO };
+            self.candidates.push(Candidate { stream: stream.id, priority: stream.priority, written_at, lost });
+            chosen.push(index);
+        }
+        if chosen.len() < 2 || lost_first {
+            return chosen.first().copied();
+        }
+        let place = self.scheduler.choose(&self.candidates).min(chosen.len() - 1);
+        Some(chosen[place])
+    }
+
+    /// A piece of a stream leaves.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, index: u32, piece: &Piece) {
+        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        self.sent_bytes += stream.sending.on_sent(piece);
+        self.scheduler.on_sent(stream.id, &stream.priority, piece.length);
+        self.requeue(index);
+    }
+
+    /// A piece of a stream has arrived.
+    #[inline]
+    pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &Piece) {
+        let Some(index) = self.find(id) else { return };
+        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        let before = stream.sending.acknowledged_below;
+        stream.sending.on_acknowledged(piece);
+        if !stream.sending.finished {
+            if stream.sending.acknowledged_below > before {
+                self.notice(index, event::WRITABLE);
+            }
+        } else if stream.sending.is_over() {
+            self.settle(index);
+        }
+    }
+
+    /// A piece of a stream was lost, or is to be sent once more to find out.
+    pub(crate) fn on_lost(&mut self, id: u64, piece: &Piece) {
+        let Some(index) = self.find(id) else { return };
+        if let Some(stream) = self.slots[index as usize].as_deref_mut() {
+            stream.sending.on_lost(piece);
+        }
+        self.requeue(index);
+    }
+
+    /// The application hears of a stream's end once both halves are over.
+    #[inline]
+    pub(crate) fn settle(&mut self, index: u32) {
+        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        if !stream.closed && stream.is_over() {
+            stream.closed = true;
+            self.notice(index, event::CLOSED);
+        }
+    }
+
+    /// A stream has frames of control to send.
+    pub(crate) fn control(&mut self, index: u32) {
+        if !self.control_due.contains(&index) {
+            self.control_due.push(index);
+        }
+    }
+
+    /// The application has read so many bytes of a stream: limits move on.
+    #[inline]
+    pub(crate) fn on_read(&mut self, index: u32, bytes: u64, now: Instant, rtt: Duration, windows: &Windows) {
+        self.read_bytes += bytes;
+        if let Some(stream) = self.slots[index as usize].as_deref_mut() {
+            let was_due = stream.receiving.limit_due;
+            stream.receiving.move_limit(now, rtt, windows.most_stream_bytes, windows.tuning);
+            if stream.receiving.limit_due && !was_due {
+                self.control(index);
+            }
+        }
+        self.move_limit(now, rtt, windows);
+        self.settle(index);
+    }
+
+    /// The connection's limit follows what was read, as a stream's does.
+    #[inline]
+    fn move_limit(&mut self, now: Instant, rtt: Duration, windows: &Windows) {
+        let wanted = self.read_bytes.saturating_add(self.window);
+        if wanted.saturating_sub(self.receive_limit) < self.window / 4 {
+            return;
+        }
+        if windows.tuning {
+            if now.saturating_since(self.window_since) < rtt.saturating_mul(2) {
+                self.window = self.window.saturating_mul(2).min(windows.most_connection_bytes);
+            }
+            self.window_since = now;
+        }
+        self.receive_limit = self.read_bytes.saturating_add(self.window);
+        self.limit_due = true;
+    }
+
+    /// What the peer allows on every stream from the beginning (its transport parameters).
+    pub(crate) fn set_peer_limits(&mut self, connection_bytes: u64, stream_bytes: u64, bidirectional: u64, unidirectional: u64) {
+        self.send_limit = self.send_limit.max(connection_bytes);
+        self.peer_stream_window = self.peer_stream_window.max(stream_bytes);
+        for (kind, limit) in self.local.iter_mut().zip([bidirectional, unidirectional]) {
+            kind.limit = kind.limit.max(limit);
+        }
+        for index in 0..self.slots.len() as u32 {
+            if let Some(stream) = self.get_mut(index) {
+                stream.sending.limit = stream.sending.limit.max(stream_bytes);
+            }
+            self.requeue(index);
+        }
+    }
+
+    /// 0-RTT was refused: everything is to be sent anew.
+    pub(crate) fn send_anew(&mut self) {
+        for index in 0..self.slots.len() as u32 {
+            if let Some(stream) = self.get_mut(index) {
+                let piece = Piece { offset: 0, length: stream.sending.sent, fin: stream.sending.fin_sent };
+                stream.sending.on_lost(&piece);
+                self.requeue(index);
+            }
+        }
+    }
+}
+
+/// A frame names a stream that it must not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Misnamed {
+    /// Beyond MAX_STREAMS.
+    TooMany,
+    /// One of ours that was not opened.
+    NotOpened,
+}

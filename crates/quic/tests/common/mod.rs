@@ -1,0 +1,273 @@
+//! Two connections joined by a path that delays, loses, duplicates and reorders; applications that read all that comes.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use fullpipe_congestion::catalogue::{Options, create};
+use fullpipe_network::QuicDatagram;
+use fullpipe_network::packet::SegmentOptions;
+use fullpipe_network::quic::QuicHeader;
+use fullpipe_quic::{Config, Connection, Entry, Transmit};
+use fullpipe_transport::{Event, Payload};
+use fullpipe_units::{Codepoint, Duration, Instant, Stream};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a path does.
+#[derive(Clone, Debug)]
+pub(crate) struct PathModel {
+    pub(crate) delay: Duration,
+    pub(crate) loss: f64,
+    pub(crate) duplicate: f64,
+    /// Longest additional delay, at random.
+    pub(crate) jitter: Duration,
+    /// Bits per second; 0: any number.
+    pub(crate) rate_bps: u64,
+    pub(crate) queue_bytes: u64,
+    /// Packets are marked CE with this probability if they are ECN-capable.
+    pub(crate) mark: f64,
+    /// ECN bits are cleared.
+    pub(crate) bleach: bool,
+}
+
+impl PathModel {
+    pub(crate) fn ideal(delay: Duration) -> PathModel {
+        PathModel {
+            delay,
+            loss: 0.0,
+            duplicate: 0.0,
+            jitter: Duration::ZERO,
+            rate_bps: 0,
+            queue_bytes: u64::MAX,
+            mark: 0.0,
+            bleach: false,
+        }
+    }
+}
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) header: QuicHeader,
+    pub(crate) ranges: SegmentOptions,
+    pub(crate) datagram: Option<QuicDatagram>,
+    pub(crate) bytes: u32,
+    pub(crate) codepoint: Codepoint,
+}
+
+/// Both ends.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) client: Connection,
+    pub(crate) server: Connection,
+    pub(crate) path: PathModel,
+    random: Stream,
+    in_flight: BTreeMap<(Instant, u64), (usize, Flight)>,
+    sequence: u64,
+    busy_until: [Instant; 2],
+    /// Bytes that each end's application has read (client, server).
+    pub(crate) received: [u64; 2],
+    pub(crate) events: [Vec<Event>; 2],
+    /// What each end has sent, as it left.
+    pub(crate) sent: [Vec<(Instant, Flight)>; 2],
+    pub(crate) keep_sent: bool,
+    /// Every n-th datagram of an end to be lost, counted from 0.
+    pub(crate) drop: [Vec<u64>; 2],
+    counts: [u64; 2],
+    /// The client's address as the server sees it.
+    pub(crate) address: u8,
+    /// Ends whose applications read.
+    pub(crate) reads: [bool; 2],
+    /// Content read, by stream id, where it consists of bytes.
+    pub(crate) content: BTreeMap<(usize, u64), Vec<u8>>,
+}
+
+pub(crate) fn control(name: &str) -> Box<dyn fullpipe_congestion::Controller> {
+    create(name, &Options { quic: true, paced: true, ..Options::default() }).expect("it is in the catalogue")
+}
+
+impl Pair {
+    pub(crate) fn new(client: Config, server: Config, path: PathModel) -> Pair {
+        Pair::with(client, server, path, "newreno", 1)
+    }
+
+    pub(crate) fn with(client: Config, server: Config, path: PathModel, name: &str, seed: u64) -> Pair {
+        let now = Instant::ZERO;
+        let known = client.zero_rtt.then(|| Entry::of_server(&server));
+        Pair {
+            now,
+            client: Connection::client(Arc::new(client), control(name), now, known),
+            server: Connection::server(Arc::new(server), control(name), now),
+            path,
+            random: Stream::new(seed, "pair", "path"),
+            in_flight: BTreeMap::new(),
+            sequence: 0,
+            busy_until: [Instant::ZERO; 2],
+            received: [0; 2],
+            events: Default::default(),
+            sent: Default::default(),
+            keep_sent: false,
+            drop: Default::default(),
+            counts: [0; 2],
+            address: 0,
+            reads: [true; 2],
+            content: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn end(&mut self, end: usize) -> &mut Connection {
+        if end == 0 { &mut self.client } else { &mut self.server }
+    }
+
+    pub(crate) fn write(&mut self, stream: u32, payload: Payload) -> u64 {
+        let now = self.now;
+        self.client.stream(now, stream).map_or(0, |stream| stream.write(payload))
+    }
+
+    pub(crate) fn finish(&mut self, stream: u32) {
+        let now = self.now;
+        if let Some(stream) = self.client.stream(now, stream) {
+            stream.finish();
+        }
+    }
+
+    /// Events of both ends, and what they have to send.
+    pub(crate) fn service(&mut self) {
+        for end in 0..2 {
+            loop {
+                let now = self.now;
+                let reads = self.reads[end];
+                while let Some((index, event)) = self.end(end).poll_event() {
+                    self.events[end].push(event);
+                    if event == Event::Readable && reads {
+                        self.read_all(end, index);
+                    }
+                }
+                let mut transmit = Transmit::default();
+                if !self.end(end).poll_transmit(now, &mut transmit) {
+                    break;
+                }
+                self.launch(end, transmit);
+            }
+        }
+    }
+
+    pub(crate) fn read_all(&mut self, end: usize, index: u32) {
+        let now = self.now;
+        let id = self.end(end).stream_id(index);
+        let mut taken = Vec::new();
+        let mut length = 0;
+        if let Some(stream) = self.end(end).stream(now, index) {
+            while let Some(payload) = stream.read(u64::MAX) {
+                length += payload.len();
+                if let Payload::Bytes(bytes) = payload {
+                    taken.extend_from_slice(&bytes);
+                }
+            }
+        }
+        self.received[end] += length;
+        if let Some(id) = id {
+            self.content.entry((end, id)).or_default().extend(taken);
+        }
+    }
+
+    fn launch(&mut self, end: usize, transmit: Transmit) {
+        let mut flight = Flight {
+            header: transmit.header,
+            ranges: transmit.beside.ranges,
+            datagram: transmit.beside.datagram,
+            bytes: transmit.beside.udp_payload_bytes,
+            codepoint: transmit.beside.codepoint,
+        };
+        if self.keep_sent {
+            self.sent[end].push((self.now, flight.clone()));
+        }
+        let count = self.counts[end];
+        self.counts[end] += 1;
+        if self.drop[end].contains(&count) || self.random.uniform() < self.path.loss {
+            return;
+        }
+        if flight.codepoint != Codepoint::NotEct && self.random.uniform() < self.path.mark {
+            flight.codepoint = Codepoint::Ce;
+        }
+        if self.path.bleach {
+            flight.codepoint = Codepoint::NotEct;
+        }
+        if end == 0 {
+            flight.header.path = self.address;
+        }
+        let mut departure = self.now;
+        if self.path.rate_bps > 0 {
+            let begin = self.busy_until[end].max(self.now);
+            let waiting = begin.saturating_since(self.now).as_nanos() as u128 * u128::from(self.path.rate_bps) / 8_000_000_000;
+            if waiting as u64 + u64::from(flight.bytes) > self.path.queue_bytes {
+                return;
+            }
+            departure = begin + Duration::from_nanos(u64::from(flight.bytes) * 8_000_000_000 / self.path.rate_bps);
+            self.busy_until[end] = departure;
+        }
+        let copies = 1 + u32::from(self.random.uniform() < self.path.duplicate);
+        for _ in 0..copies {
+            let jitter = Duration::from_nanos((self.random.uniform() * self.path.jitter.as_nanos() as f64) as u64);
+            let arrival = departure + self.path.delay + jitter;
+            self.sequence += 1;
+            self.in_flight.insert((arrival, self.sequence), (1 - end, flight.clone()));
+        }
+    }
+
+    /// The next thing happens; false: nothing will.
+    pub(crate) fn step(&mut self) -> bool {
+        self.service();
+        let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
+        let deadline = |connection: &Connection| connection.far_deadline().min(connection.near_deadline());
+        let timers = [deadline(&self.client), deadline(&self.server)];
+        let next = arrival.min(timers[0]).min(timers[1]);
+        if next.is_never() {
+            return false;
+        }
+        self.now = self.now.max(next);
+        let now = self.now;
+        if arrival <= now {
+            let (_, (end, flight)) = self.in_flight.pop_first().expect("something arrives");
+            let ranges = (flight.header.ranges > 0).then_some(&flight.ranges);
+            self.end(end).handle_datagram(
+                now,
+                &flight.header,
+                ranges,
+                flight.datagram.as_ref(),
+                flight.bytes,
+                flight.codepoint,
+            );
+        } else {
+            for (end, timer) in timers.into_iter().enumerate() {
+                if timer <= now {
+                    self.end(end).handle_timeout(now);
+                }
+            }
+        }
+        self.service();
+        true
+    }
+
+    /// Steps until something is true; panics if it does not come about in an hour or a million steps.
+    pub(crate) fn run_until(&mut self, mut done: impl FnMut(&mut Pair) -> bool) {
+        for _ in 0..1_000_000 {
+            if done(self) {
+                return;
+            }
+            assert!(self.step(), "nothing happens any more at {}: {:?} {:?}", self.now, self.client, self.server);
+            assert!(self.now < Instant::ZERO + Duration::from_secs(3600), "it takes for ever");
+        }
+        panic!("a million steps");
+    }
+
+    /// Steps through so much time.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            if !self.step() {
+                break;
+            }
+        }
+    }
+}
