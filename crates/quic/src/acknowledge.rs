@@ -392,9 +392,7 @@ impl Connection {
         self.pto_at = match self.probe_deadline() {
             _ if blocked => Instant::NEVER,
             Some((at, _)) => at.max(now),
-            None if keeps_alive => {
-                now.saturating_add(self.path.rtt.pto().saturating_mul(1 << self.pto_count.min(20)))
-            }
+            None if keeps_alive => now.saturating_add(self.path.rtt.pto().saturating_mul(1 << self.pto_count.min(20))),
             None => Instant::NEVER,
         };
     }

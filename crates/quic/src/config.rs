@@ -27,7 +27,7 @@ impl Default for HandshakeSizes {
         HandshakeSizes {
             client_hello_bytes: 230,
             server_hello_bytes: 90,
-            server_flight_bytes: 210,
+            server_flight_bytes: 258,
             certificate_bytes: 3000,
             client_finished_bytes: 36,
         }
@@ -88,8 +88,11 @@ pub struct Config {
     /// Without a rate of the control's own: windows that leave in a round-trip time (RFC 9002 section 7.7: 1.25).
     pub pacing_gain: f64,
     /// Without a quantum of the control's own: packets that may leave in one burst (RFC 9002 section 7.7: at most the
-    /// initial window).
+    /// initial window), or 2 ms worth if that is more, but not more than 10 ms worth.
     pub pacing_burst_packets: u64,
+    /// Packets are paced before the first round-trip sample, too, as if it were [`Config::initial_rtt`]. Else the initial
+    /// window may leave at once.
+    pub pace_first_flight: bool,
     /// kPacketThreshold (RFC 9002 section 6.1.1).
     pub packet_threshold: u64,
     /// kPersistentCongestionThreshold (RFC 9002 section 7.6.1).
@@ -136,6 +139,7 @@ impl Default for Config {
             pacing: true,
             pacing_gain: 1.25,
             pacing_burst_packets: 10,
+            pace_first_flight: false,
             packet_threshold: 3,
             persistent_congestion_threshold: 3,
             initial_rtt: Duration::from_millis(333),

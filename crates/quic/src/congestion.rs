@@ -30,6 +30,11 @@ pub(crate) enum EcnState {
     Failed,
 }
 
+/// Without a quantum of the control's own, bursts are as long as a few packets take, at least this long at high rates, so
+/// that timers are not too many, and at most this long at low ones.
+const BURST_MS: u64 = 2;
+const LONGEST_BURST_MS: u64 = 10;
+
 /// Marked packets that are sent before anything is heard of them (RFC 9000 appendix A.4).
 const TESTING_PACKETS: u64 = 10;
 
@@ -236,7 +241,14 @@ impl Path {
 
     /// A congestion event: losses or a mark, of packets of which the last left at `sent_at`. Says whether it began a
     /// recovery.
-    pub(crate) fn on_congestion(&mut self, now: Instant, sent_at: Instant, batch: &Batch, ecn: bool, persistent: bool) -> bool {
+    pub(crate) fn on_congestion(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        batch: &Batch,
+        ecn: bool,
+        persistent: bool,
+    ) -> bool {
         let known = self.recovery_since.is_some_and(|since| sent_at <= since);
         if known && !persistent {
             return false;
@@ -311,7 +323,14 @@ impl Path {
 
     /// Tells the control of a batch.
     #[inline]
-    pub(crate) fn finish(&mut self, now: Instant, batch: &Batch, rtt: Option<Duration>, ack_delay: Duration, ce_packets: u64) {
+    pub(crate) fn finish(
+        &mut self,
+        now: Instant,
+        batch: &Batch,
+        rtt: Option<Duration>,
+        ack_delay: Duration,
+        ce_packets: u64,
+    ) {
         if let Some(since) = self.recovery_since
             && batch.newest.is_some_and(|(_, sent_at)| sent_at > since)
         {
@@ -356,19 +375,24 @@ impl Path {
     #[inline]
     pub(crate) fn update_pacing(&mut self, config: &Config) {
         let Some(pacer) = &mut self.pacer else { return };
-        if !self.rtt.has_sample() {
+        if !self.rtt.has_sample() && !config.pace_first_flight {
             return;
         }
         let rate = match self.control.pacing_bps {
             0 => {
                 let window = self.control.cwnd_bytes.max(2 * self.control.mss_bytes);
                 // `as` saturates.
-                ((window as f64 * 8e9 * config.pacing_gain / self.rtt.smoothed().as_nanos().max(1) as f64) as u64).max(1)
+                ((window as f64 * 8e9 * config.pacing_gain / self.rtt.smoothed().as_nanos().max(1) as f64) as u64)
+                    .max(1)
             }
             rate => rate,
         };
         let quantum = match self.control.send_quantum_bytes {
-            0 => config.pacing_burst_packets.saturating_mul(self.control.mss_bytes),
+            0 => {
+                let per_millisecond = rate / 8000;
+                let burst = config.pacing_burst_packets.saturating_mul(self.control.mss_bytes);
+                burst.max(BURST_MS * per_millisecond).min(LONGEST_BURST_MS * per_millisecond)
+            }
             quantum => quantum,
         };
         pacer.set_quantum_bytes(quantum);

@@ -140,7 +140,12 @@ pub struct Connection {
 impl Connection {
     /// The client: its first [`Connection::poll_transmit`] yields its first flight. `known`: what it remembers of the server,
     /// for 0-RTT, which the settings must allow.
-    pub fn client(config: Arc<Config>, controller: Box<dyn Controller>, now: Instant, known: Option<Entry>) -> Connection {
+    pub fn client(
+        config: Arc<Config>,
+        controller: Box<dyn Controller>,
+        now: Instant,
+        known: Option<Entry>,
+    ) -> Connection {
         let mut connection = Connection::new(config, controller, false, now);
         let client_hello_bytes = connection.config.handshake.client_hello_bytes;
         if let Some(opening) = connection.opening.as_deref_mut() {
@@ -172,11 +177,13 @@ impl Connection {
             tuning: config.initial_receive_window_bytes.is_some(),
         };
         let idle_timeout = config.idle_timeout;
+        let mut path = Path::new(&config, controller);
+        path.update_pacing(&config);
         Connection {
             server,
             state: State::Opening,
             unusual: unusual::OPENING,
-            path: Path::new(&config, controller),
+            path,
             data: Layer::new(),
             streams: Streams::new(server, config.scheduler, config.retransmission, &windows, config.max_streams),
             mtu: PathMtu::new(config.initial_mtu_bytes, config.largest_mtu_bytes),
@@ -548,7 +555,11 @@ impl Stream for Connection {
 
     fn readable_bytes(&self) -> u64 {
         self.streams.get(self.selected).map_or(0, |stream| {
-            if stream.receiving.reset || stream.receiving.stop != Ask::No { 0 } else { stream.receiving.readable_bytes() }
+            if stream.receiving.reset || stream.receiving.stop != Ask::No {
+                0
+            } else {
+                stream.receiving.readable_bytes()
+            }
         })
     }
 

@@ -58,7 +58,13 @@ impl Connection {
 
     /// One frame in one 1-RTT packet, of an open connection whose peer has not moved.
     #[inline]
-    fn handle_short(&mut self, now: Instant, header: &QuicHeader, ranges: Option<&SegmentOptions>, codepoint: Codepoint) {
+    fn handle_short(
+        &mut self,
+        now: Instant,
+        header: &QuicHeader,
+        ranges: Option<&SegmentOptions>,
+        codepoint: Codepoint,
+    ) {
         let number = self.data.received.decode(header.number, header.number_bytes);
         if self.data.received.has(number) {
             self.statistics.duplicate_packets += 1;
@@ -82,7 +88,12 @@ impl Connection {
     }
 
     #[inline]
-    fn take_ack(&mut self, now: Instant, header: &QuicHeader, further: Option<&SegmentOptions>) -> Result<(), Violation> {
+    fn take_ack(
+        &mut self,
+        now: Instant,
+        header: &QuicHeader,
+        further: Option<&SegmentOptions>,
+    ) -> Result<(), Violation> {
         let (ranges, count) = short_ranges(header, further).ok_or(Violation::FrameEncoding)?;
         self.on_ack(now, Id::Data, &ranges[..count], u64::from(header.stream), None)
     }
@@ -147,7 +158,14 @@ impl Connection {
         self.set_timers(now);
     }
 
-    fn handle_packet(&mut self, now: Instant, packet: &QuicPacket, path: u8, udp_payload_bytes: u32, codepoint: Codepoint) {
+    fn handle_packet(
+        &mut self,
+        now: Instant,
+        packet: &QuicPacket,
+        path: u8,
+        udp_payload_bytes: u32,
+        codepoint: Codepoint,
+    ) {
         let id = match packet.packet_type {
             QuicPacketType::Initial => Id::Initial,
             QuicPacketType::Handshake => Id::Handshake,
@@ -341,7 +359,13 @@ impl Connection {
     }
 
     #[inline]
-    fn on_stream(&mut self, now: Instant, id: u64, piece: Piece, content: Option<bytes::Bytes>) -> Result<(), Violation> {
+    fn on_stream(
+        &mut self,
+        now: Instant,
+        id: u64,
+        piece: Piece,
+        content: Option<bytes::Bytes>,
+    ) -> Result<(), Violation> {
         let index = match self.streams.find(id) {
             Some(index) => index,
             None => {
@@ -362,7 +386,8 @@ impl Connection {
             return Err(Violation::StreamState);
         }
         let grown = stream.receiving.receive(&piece, content, unordered)?;
-        let readable = !stream.receiving.reset && stream.receiving.stop == Ask::No && stream.receiving.readable_bytes() > 0;
+        let readable =
+            !stream.receiving.reset && stream.receiving.stop == Ask::No && stream.receiving.readable_bytes() > 0;
         let finished = stream.receiving.is_complete() && !stream.receiving.told_finished && !stream.receiving.reset;
         stream.receiving.told_finished |= finished;
         self.streams.received_bytes += grown;
@@ -436,9 +461,15 @@ impl Connection {
         Ok(())
     }
 
-    fn on_ack_frequency(&mut self, sequence: u64, threshold: u64, delay_us: u64, reordering: u64) -> Result<(), Violation> {
+    fn on_ack_frequency(
+        &mut self,
+        sequence: u64,
+        threshold: u64,
+        delay_us: u64,
+        reordering: u64,
+    ) -> Result<(), Violation> {
         // draft-ietf-quic-ack-frequency section 4: not below our min_ack_delay of 1 ms.
-        if delay_us < 1000 || delay_us > MAX_VARINT / 1000 {
+        if !(1000..=MAX_VARINT / 1000).contains(&delay_us) {
             return Err(Violation::Protocol);
         }
         if self.rare.ack_frequency_sequence.is_some_and(|last| last >= sequence) {
@@ -637,7 +668,10 @@ fn are_descending(ranges: &[AckRange]) -> bool {
 
 /// Ranges of the short form's ACK frame, and how many there are.
 #[inline]
-fn short_ranges(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<([AckRange; 1 + MAX_SACK_BLOCKS], usize)> {
+fn short_ranges(
+    header: &QuicHeader,
+    further: Option<&SegmentOptions>,
+) -> Option<([AckRange; 1 + MAX_SACK_BLOCKS], usize)> {
     let largest = header.place();
     let first = largest.checked_sub(u64::from(header.first_range))?;
     let mut ranges = [(first, largest); 1 + MAX_SACK_BLOCKS];

@@ -62,7 +62,10 @@ impl PathMtu {
 
     /// The size to probe now, if any.
     pub(crate) fn next_probe(&self, now: Instant) -> Option<u16> {
-        if self.probing.is_some() || now < self.begin_at || self.upper < self.current + WORTH.min(self.most - self.base).max(1) {
+        if self.probing.is_some()
+            || now < self.begin_at
+            || self.upper < self.current + WORTH.min(self.most - self.base).max(1)
+        {
             return None;
         }
         let between = self.upper - self.current;

@@ -127,7 +127,9 @@ impl Connection {
         let frame_header = stream_header_bytes(id, stream.sending.next_offset());
         let Some(piece) = stream.sending.next_piece(u64::from(room - frame_header), allowed) else { return false };
         let bytes = overhead + frame_header + piece.length as u32;
-        if stream.sending.has_bytes() || frame_header + (piece.length as u32) < room && self.streams.has_more_after(index, &piece) {
+        if stream.sending.has_bytes()
+            || frame_header + (piece.length as u32) < room && self.streams.has_more_after(index, &piece)
+        {
             return self.send_full(now, header, out, false);
         }
         let number = self.data.space.next_number;
@@ -324,7 +326,9 @@ impl Connection {
         let long = match packet_type {
             QuicPacketType::OneRtt => return 1 + id + u32::from(number_bytes) + TAG_BYTES,
             // First byte, version, both ids with their lengths; a Length field of two bytes.
-            QuicPacketType::Initial if !self.server && token.is_some() => 1 + 4 + 2 + 2 * id + TOKEN_HEADER_BYTES + TOKEN_BYTES + 2,
+            QuicPacketType::Initial if !self.server && token.is_some() => {
+                1 + 4 + 2 + 2 * id + TOKEN_HEADER_BYTES + TOKEN_BYTES + 2
+            }
             QuicPacketType::Initial => 1 + 4 + 2 + 2 * id + 1 + 2,
             QuicPacketType::Handshake | QuicPacketType::ZeroRtt => 1 + 4 + 2 + 2 * id + 2,
             // The token, and the integrity tag.
@@ -336,7 +340,14 @@ impl Connection {
 
     /// Puts a packet together and counts it as sent; `None` if there is nothing for it. `data`: it may hold more than an
     /// acknowledgement; `probe`: it elicits an acknowledgement in any case.
-    fn build(&mut self, now: Instant, packet_type: QuicPacketType, room: u32, data: bool, probe: bool) -> Option<QuicPacket> {
+    fn build(
+        &mut self,
+        now: Instant,
+        packet_type: QuicPacketType,
+        room: u32,
+        data: bool,
+        probe: bool,
+    ) -> Option<QuicPacket> {
         let id = match packet_type {
             QuicPacketType::Initial => Id::Initial,
             QuicPacketType::Handshake => Id::Handshake,
@@ -389,7 +400,8 @@ impl Connection {
             draft.frames.push(QuicFrame::Padding(shortest - bytes));
             bytes = shortest;
         }
-        let token = self.opening.as_ref().and_then(|opening| opening.token).filter(|_| id == Id::Initial && !self.server);
+        let token =
+            self.opening.as_ref().and_then(|opening| opening.token).filter(|_| id == Id::Initial && !self.server);
         let packet = QuicPacket {
             packet_type,
             number: number as u32,
@@ -405,7 +417,16 @@ impl Connection {
 
     /// A packet is sent: it gets its record if it elicits an acknowledgement.
     #[allow(clippy::too_many_arguments, reason = "what is known of a packet; it has few callers")]
-    fn count_sent(&mut self, now: Instant, id: Id, number: u64, bytes: u32, eliciting: bool, notes: Vec<Note>, flags: u8) {
+    fn count_sent(
+        &mut self,
+        now: Instant,
+        id: Id,
+        number: u64,
+        bytes: u32,
+        eliciting: bool,
+        notes: Vec<Note>,
+        flags: u8,
+    ) {
         self.statistics.sent_packets += 1;
         let sent = eliciting.then(|| self.path.on_sent(now, u64::from(bytes), number, &self.config));
         if let Some(layer) = self.layer(id) {
@@ -452,11 +473,16 @@ impl Connection {
         }
         for (kind, bidirectional) in [(0, true), (1, false)] {
             let remote = self.streams.remote[kind];
-            if remote.due && draft.add(QuicFrame::MaxStreams { bidirectional, maximum: remote.limit }, Note::MaxStreams(kind)) {
+            if remote.due
+                && draft.add(QuicFrame::MaxStreams { bidirectional, maximum: remote.limit }, Note::MaxStreams(kind))
+            {
                 self.streams.remote[kind].due = false;
             }
             let local = self.streams.local[kind];
-            if local.due && draft.add(QuicFrame::StreamsBlocked { bidirectional, limit: local.limit }, Note::StreamsBlocked(kind)) {
+            if local.due
+                && draft
+                    .add(QuicFrame::StreamsBlocked { bidirectional, limit: local.limit }, Note::StreamsBlocked(kind))
+            {
                 self.streams.local[kind].due = false;
             }
         }

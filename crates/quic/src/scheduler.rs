@@ -90,7 +90,11 @@ pub enum Retransmission {
 
 /// The index of the smallest key; of equal ones the first.
 fn first_by<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> usize {
-    candidates.iter().enumerate().min_by_key(|(index, candidate)| (key(candidate), *index)).map_or(0, |(index, _)| index)
+    candidates
+        .iter()
+        .enumerate()
+        .min_by_key(|(index, candidate)| (key(candidate), *index))
+        .map_or(0, |(index, _)| index)
 }
 
 /// The index of the candidate that follows the stream that had its turn last.

@@ -219,7 +219,10 @@ impl Sending {
     /// Whether everything has arrived, or does not matter any more.
     pub(crate) fn is_over(&self) -> bool {
         self.reset == Ask::Done
-            || self.finished && self.fin_acknowledged && self.acknowledged_below == self.written && self.reset == Ask::No
+            || self.finished
+                && self.fin_acknowledged
+                && self.acknowledged_below == self.written
+                && self.reset == Ask::No
     }
 }
 
@@ -339,7 +342,11 @@ impl Receiving {
     /// Bytes that can be read.
     #[inline(always)]
     pub(crate) fn readable_bytes(&self) -> u64 {
-        if self.unordered.is_empty() { self.next - self.read } else { self.unordered.iter().map(|part| part.1 - part.0).sum() }
+        if self.unordered.is_empty() {
+            self.next - self.read
+        } else {
+            self.unordered.iter().map(|part| part.1 - part.0).sum()
+        }
     }
 
     /// Takes at most so many bytes.
@@ -378,7 +385,8 @@ impl Receiving {
 
     /// Whether nothing more is to be read.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_complete() && (self.reset || self.stop != Ask::No || self.read == self.next && self.unordered.is_empty())
+        self.is_complete()
+            && (self.reset || self.stop != Ask::No || self.read == self.next && self.unordered.is_empty())
     }
 
     /// The application has read: moves the limit on where that is worth a frame. `most` bounds the window, which is tuned

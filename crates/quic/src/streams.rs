@@ -259,13 +259,18 @@ impl Streams {
                 event::READABLE => Event::Readable,
                 event::WRITABLE => Event::Writable,
                 event::PEER_FINISHED => Event::PeerFinished,
-                event::CLOSED => Event::Closed(if stream.receiving.reset && self.reason == CloseReason::Finished && !is_unidirectional(stream.id) {
-                    CloseReason::Reset
-                } else if stream.sending.reset != Ask::No && self.reason == CloseReason::Finished && !is_unidirectional(stream.id) {
-                    CloseReason::Aborted
-                } else {
-                    self.reason
-                }),
+                event::CLOSED => Event::Closed(
+                    if stream.receiving.reset && self.reason == CloseReason::Finished && !is_unidirectional(stream.id) {
+                        CloseReason::Reset
+                    } else if stream.sending.reset != Ask::No
+                        && self.reason == CloseReason::Finished
+                        && !is_unidirectional(stream.id)
+                    {
+                        CloseReason::Aborted
+                    } else {
+                        self.reason
+                    },
+                ),
                 _ => {
                     stream.noticed = false;
                     self.noticed.pop_front();
@@ -493,7 +498,13 @@ impl Streams {
     }
 
     /// What the peer allows on every stream from the beginning (its transport parameters).
-    pub(crate) fn set_peer_limits(&mut self, connection_bytes: u64, stream_bytes: u64, bidirectional: u64, unidirectional: u64) {
+    pub(crate) fn set_peer_limits(
+        &mut self,
+        connection_bytes: u64,
+        stream_bytes: u64,
+        bidirectional: u64,
+        unidirectional: u64,
+    ) {
         self.send_limit = self.send_limit.max(connection_bytes);
         self.peer_stream_window = self.peer_stream_window.max(stream_bytes);
         for (kind, limit) in self.local.iter_mut().zip([bidirectional, unidirectional]) {

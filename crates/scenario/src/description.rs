@@ -607,6 +607,8 @@ pub struct QuicModel {
     pub pacing: bool,
     /// Packets that may leave in one burst when paced.
     pub pacing_burst_packets: u64,
+    /// Whether packets are paced before the first round-trip sample.
+    pub pace_first_flight: bool,
     /// Streams that the peer may have open at a time.
     pub max_streams: u64,
     /// The receive window at first, which then grows to the buffers; `None`: the buffers.

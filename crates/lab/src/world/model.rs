@@ -57,12 +57,14 @@ impl ModelMaker {
             handshake,
             max_ack_delay: model.max_ack_delay,
             ack_every_packets: model.ack_every_packets,
-            ack_frequency: model
-                .ack_frequency_packets
-                .map(|threshold| AckFrequency { threshold, max_ack_delay: model.max_ack_delay.max(Duration::from_millis(1)) }),
+            ack_frequency: model.ack_frequency_packets.map(|threshold| AckFrequency {
+                threshold,
+                max_ack_delay: model.max_ack_delay.max(Duration::from_millis(1)),
+            }),
             ecn: model.ecn,
             pacing: model.pacing,
             pacing_burst_packets: model.pacing_burst_packets,
+            pace_first_flight: model.pace_first_flight,
             zero_rtt: model.handshake == QuicHandshake::ZeroRtt,
             retry: model.handshake == QuicHandshake::Retry,
             scheduler: match model.scheduler {
@@ -263,7 +265,11 @@ fn statistics(connection: &Connection) -> fullpipe_stack::Statistics {
 
 impl World {
     /// What the congestion control at one end of a conversation (0: initiator) shows, and the smoothed round-trip time.
-    pub(super) fn model_inspection(&self, conversation: usize, end: usize) -> Option<(fullpipe_stack::Inspection, f64)> {
+    pub(super) fn model_inspection(
+        &self,
+        conversation: usize,
+        end: usize,
+    ) -> Option<(fullpipe_stack::Inspection, f64)> {
         let connection = &self.core.model.of_endpoint(self.core.conversations[conversation].endpoints[end])?.connection;
         let seen = connection.inspect();
         let mut named = Vec::new();
@@ -420,7 +426,12 @@ impl Core {
     }
 
     /// The active side of a new conversation of a flow: its first stream.
-    pub(super) fn open_model(&mut self, network: &mut Network<Witness>, conversation: usize, options: &OpenOptions) -> u32 {
+    pub(super) fn open_model(
+        &mut self,
+        network: &mut Network<Witness>,
+        conversation: usize,
+        options: &OpenOptions,
+    ) -> u32 {
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
         let (_, seed) = self.draw(conversation, "initiator");
         let described = &self.flows[flow as usize];

@@ -199,7 +199,8 @@ impl Pair {
         let mut departure = self.now;
         if self.path.rate_bps > 0 {
             let begin = self.busy_until[end].max(self.now);
-            let waiting = begin.saturating_since(self.now).as_nanos() as u128 * u128::from(self.path.rate_bps) / 8_000_000_000;
+            let waiting =
+                begin.saturating_since(self.now).as_nanos() as u128 * u128::from(self.path.rate_bps) / 8_000_000_000;
             if waiting as u64 + u64::from(flight.bytes) > self.path.queue_bytes {
                 return;
             }

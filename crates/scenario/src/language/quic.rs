@@ -5,8 +5,8 @@
 use super::Check;
 use super::tcp::CONGESTION;
 use crate::description::{Quic, QuicHandshake, QuicModel, StreamScheduler};
-use fullpipe_units::Duration;
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, default_data};
+use fullpipe_units::Duration;
 
 /// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
 pub(super) const DATAGRAM: Kind = Kind::Size { min: 1200, max: 65_507 };
@@ -35,7 +35,10 @@ pub(crate) static QUIC: Table = Table {
             "stack",
             Kind::Choice(&[
                 Choice::new("noq", "the real stack of that name, on virtual time."),
-                Choice::new("model", "our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire."),
+                Choice::new(
+                    "model",
+                    "our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.",
+                ),
             ]),
             "`\"noq\"`",
             "Who plays the ends.",
@@ -115,7 +118,10 @@ pub(crate) static QUIC: Table = Table {
             Kind::Choice(&[
                 Choice::new("1-rtt", "in one round trip."),
                 Choice::new("0-rtt", "the client remembers the server and sends data with its first datagram."),
-                Choice::new("retry", "the server has the client's address proven first, which takes one more round trip."),
+                Choice::new(
+                    "retry",
+                    "the server has the client's address proven first, which takes one more round trip.",
+                ),
             ]),
             "`\"1-rtt\"`",
             "How client and server meet.",
@@ -141,11 +147,37 @@ pub(crate) static QUIC: Table = Table {
              draft-ietf-quic-ack-frequency-11); 0: nothing is asked.",
         )
         .unit("packets"),
-        field("ecn", Kind::Boolean, "`false`", "Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4)."),
-        field("pacing", Kind::Boolean, "`true`", "Packets are paced where the control does not need it (RFC 9002 section 7.7)."),
-        field("pacing_burst", Kind::Integer { min: 1, max: 1000 }, "`10`", "Packets that may leave in one burst when paced.")
-            .unit("packets"),
-        field("max_streams", Kind::Integer { min: 1, max: 1 << 20 }, "`100`", "Streams that the peer may have open at a time."),
+        field(
+            "ecn",
+            Kind::Boolean,
+            "`false`",
+            "Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).",
+        ),
+        field(
+            "pacing",
+            Kind::Boolean,
+            "`true`",
+            "Packets are paced where the control does not need it (RFC 9002 section 7.7).",
+        ),
+        field(
+            "pacing_burst",
+            Kind::Integer { min: 1, max: 1000 },
+            "`10`",
+            "Packets that may leave in one burst when paced, or 2 ms worth if that is more; at most 10 ms worth.",
+        )
+        .unit("packets"),
+        field(
+            "pace_first_flight",
+            Kind::Boolean,
+            "`false`",
+            "Packets are paced before the first round-trip sample, too, as if the round trip took 333 ms; noq does so.",
+        ),
+        field(
+            "max_streams",
+            Kind::Integer { min: 1, max: 1 << 20 },
+            "`100`",
+            "Streams that the peer may have open at a time.",
+        ),
         field(
             "initial_receive_window",
             Kind::Size { min: 0, max: 1 << 30 },
@@ -192,6 +224,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("ecn", "false"),
     ("pacing", "true"),
     ("pacing_burst", "10"),
+    ("pace_first_flight", "false"),
     ("max_streams", "100"),
     ("initial_receive_window", "0B"),
     ("connection_receive_buffer", "64MiB"),
@@ -213,6 +246,7 @@ pub(super) const OF_MODEL: &[&str] = &[
     "ecn",
     "pacing",
     "pacing_burst",
+    "pace_first_flight",
     "max_streams",
     "initial_receive_window",
     "connection_receive_buffer",
@@ -308,6 +342,7 @@ fn model(tree: &Tree) -> QuicModel {
         ecn: tree.boolean("ecn"),
         pacing: tree.boolean("pacing"),
         pacing_burst_packets: count("pacing_burst"),
+        pace_first_flight: tree.boolean("pace_first_flight"),
         max_streams: count("max_streams"),
         initial_receive_window_bytes: Some(tree.size("initial_receive_window")).filter(|bytes| *bytes > 0),
         connection_receive_buffer_bytes: tree.size("connection_receive_buffer"),
