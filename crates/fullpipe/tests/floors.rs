@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 20] = [
+const FLOORS: [(&str, u32); 21] = [
     ("fullpipe-cli", 8),
     ("fullpipe", 7),
     ("fullpipe-study", 6),
@@ -17,6 +17,7 @@ const FLOORS: [(&str, u32); 20] = [
     ("fullpipe-sockets", 4),
     ("fullpipe-masque", 3),
     ("fullpipe-tcp", 3),
+    ("fullpipe-quic", 3),
     ("fullpipe-workload", 3),
     ("fullpipe-network", 2),
     ("fullpipe-transport", 2),

@@ -281,7 +281,12 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
 /// Fills in every key of a QUIC table, from `inherited` if there is one.
 pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     if let Some(inherited) = inherited {
-        for (key, value) in inherited.iter() {
+        // First, for a flow that another stack plays takes nothing of what only the model has.
+        if let Some(stack) = inherited.get("stack") {
+            tree.fill("stack", stack.data.clone());
+        }
+        let model = tree.choice("stack") == "model";
+        for (key, value) in inherited.iter().filter(|(key, _)| model || !OF_MODEL.contains(key)) {
             tree.fill(key, value.data.clone());
         }
     }

@@ -198,8 +198,9 @@ impl Writer {
             // A network of one's own needs names that match; `patterns_pair` and others look at that.
             let own =
                 ["host", "router", "ethernet"].contains(&field.key) || field.key == "link" && table.name.is_empty();
-            let wanted =
-                needed || ["topology", "program"].contains(&field.key) || self.random.below(self.sparsity) == 0;
+            let wanted = needed
+                || ["topology", "program", "stack"].contains(&field.key)
+                || self.random.below(self.sparsity) == 0;
             if wanted && !(own && table.name.is_empty()) {
                 pairs.push(format!("{} = {}", field.key, self.value(field.key, &field.kind)));
             }
@@ -299,7 +300,7 @@ fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
 fn what_is_written_out_says_the_same() {
     let mut seen = BTreeSet::new();
     let mut accepted = 0;
-    for case in 0..8000 {
+    for case in 0..12_000 {
         let mut writer = Writer {
             random: Stream::new(case, "scenario", "file"),
             sparsity: 2 + case % 14,
