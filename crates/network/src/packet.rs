@@ -1,7 +1,7 @@
 //! Packets: small plain values of one cache line. A model's payload is a length; bytes exist only where a real program
 //! or a real stack is at one end, in a side table.
 
-use crate::quic::{QuicDatagram, QuicHeader};
+use crate::quic::{QuicDatagram, QuicForm, QuicHeader};
 use crate::selection::{Frame, is_version_negotiation};
 use crate::wire;
 use bytes::Bytes;
@@ -356,15 +356,21 @@ impl Packet {
         match &self.content {
             Content::Wire { payload_bytes, .. } => *payload_bytes,
             Content::Fragment { .. } => self.fragment_bytes(),
-            Content::Quic(_) => self.udp_payload_bytes(),
+            Content::Quic(_) => self.quic_payload_bytes(),
             Content::Tcp(_) | Content::Udp { .. } | Content::Arp { .. } => 0,
         }
     }
 
     /// What a UDP datagram of this size carries.
     #[inline(always)]
-    fn udp_payload_bytes(&self) -> u32 {
+    pub(crate) fn udp_payload_bytes(&self) -> u32 {
         self.ip_bytes - self.version.header_bytes() - UDP_HEADER_BYTES
+    }
+
+    /// The same of a datagram of the QUIC model; an acknowledgement alone counts as carrying nothing, like TCP's.
+    #[inline(always)]
+    fn quic_payload_bytes(&self) -> u32 {
+        if self.has_payload() { self.udp_payload_bytes() } else { 0 }
     }
 
     /// The header of the QUIC model, to be filled in; of a packet that is none, it becomes one.
@@ -394,7 +400,7 @@ impl Packet {
                 }),
             ),
             Content::Udp { payload_bytes } => (*payload_bytes, None),
-            Content::Quic(_) => (self.udp_payload_bytes(), None),
+            Content::Quic(_) => (self.quic_payload_bytes(), None),
             _ => (self.other_payload_bytes(), None),
         };
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
@@ -410,7 +416,8 @@ impl Packet {
     pub fn has_payload(&self) -> bool {
         match &self.content {
             Content::Tcp(header) => header.payload_bytes > 0,
-            Content::Udp { .. } | Content::Fragment { .. } | Content::Quic(_) => true,
+            Content::Quic(header) => header.form != QuicForm::Ack,
+            Content::Udp { .. } | Content::Fragment { .. } => true,
             Content::Wire { payload_bytes, .. } => *payload_bytes > 0,
             Content::Arp { .. } => false,
         }

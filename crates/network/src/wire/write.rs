@@ -124,7 +124,7 @@ fn transport_header(captured: &Captured<'_>) -> Result<(Vec<u8>, usize), Unwrita
         Content::Udp { payload_bytes } => (udp_header(captured, *payload_bytes)?, *payload_bytes, 6),
         // Its payload is written as zeros.
         Content::Quic(_) => {
-            let payload_bytes = captured.whole.view().payload_bytes;
+            let payload_bytes = captured.whole.udp_payload_bytes();
             (udp_header(captured, payload_bytes)?, payload_bytes, 6)
         }
         Content::Wire { .. } | Content::Fragment { .. } | Content::Arp { .. } => return Err(Unwritable::NotIp),

@@ -237,6 +237,11 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             check.error(*place, path, message, expected);
             continue;
         };
+        if matches!(&flows.list[*first].transport, Transport::Quic(settings) if settings.model.is_some()) {
+            let message = "packets of the QUIC model have no bytes to go through a tunnel".to_string();
+            check.error(*place, path, message, vec!["quic.stack = \"noq\"".into()]);
+            continue;
+        }
         for index in *first..*end {
             let (from, to) = (flows.list[index].from, flows.list[index].to);
             let host = names[from.index()];
