@@ -86,7 +86,7 @@ pub enum Sabotage {
 /// Why a run could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// The congestion control is unknown, or cannot be driven by the transport.
+    /// The congestion control is unknown, or cannot be driven by the transport; or a tunnel finds no port.
     Control {
         /// The flow.
         flow: String,

@@ -30,7 +30,7 @@ pub struct FlowRow<'a> {
     pub destination: &'a str,
     /// "tcp", "udp", "quic" or "masque".
     pub protocol: &'static str,
-    /// Congestion control, for TCP and QUIC.
+    /// Congestion control, for TCP, QUIC and tunnels.
     pub congestion: Option<&'a str>,
     /// Packets, bytes, delays: the definitions of FlowMonitor.
     pub counters: FlowCounters,

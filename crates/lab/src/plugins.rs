@@ -8,7 +8,7 @@ use fullpipe_congestion::Controller;
 use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Flow, Link};
+use fullpipe_scenario::description::{Flow, Link, Transport};
 use fullpipe_scenario::language::matches;
 use fullpipe_scenario::schema::nearest;
 use fullpipe_units::{LinkId, Stream};
@@ -185,9 +185,14 @@ impl Plugins {
         }
         for (chosen, _) in &self.controls {
             known("flow", chosen, &names, chooses_flow)?;
-            if !flows().any(|flow| flow.transport.is_stream() && chooses_flow(chosen, &flow.name)) {
-                let reason = String::from("it runs over UDP, which has no congestion control to replace");
-                return Err(RunError::Control { flow: chosen.clone(), reason });
+            let mut chosen_flows = flows().filter(|flow| chooses_flow(chosen, &flow.name)).peekable();
+            let is_tunnel = chosen_flows.peek().is_some_and(|flow| matches!(flow.transport, Transport::Masque(_)));
+            if !chosen_flows.any(|flow| flow.transport.is_stream()) {
+                let reason = match is_tunnel {
+                    true => "it is a tunnel, whose congestion control can be chosen but not replaced",
+                    false => "it runs over UDP, which has no congestion control to replace",
+                };
+                return Err(RunError::Control { flow: chosen.clone(), reason: reason.into() });
             }
         }
         let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();

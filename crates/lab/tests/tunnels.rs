@@ -3,7 +3,8 @@
 mod common;
 
 use common::{flows_csv, outcome, outcome_with};
-use fullpipe_lab::{Outcome, write_figures};
+use fullpipe_congestion::cubic::Cubic;
+use fullpipe_lab::{Options, Outcome, Plugins, RunError, run_with, write_figures};
 use std::fmt::Write;
 
 /// 10 Mbit/s, 5 ms and 200 ms of queue between client and proxy, 25 ms beyond, as in the EPIQ evaluation. Packets of 1200
@@ -234,4 +235,81 @@ fn figures_have_their_names() {
         assert!(fullpipe_lab::FIGURE_NAMES.contains(&row.figure.name), "{}", row.figure.name);
     }
     assert!(text.contains("tunnel_mean_rtt_s") && text.contains("quic_mean_rtt_s"));
+}
+
+/// The random streams of a run are named after flows, so that their order in the file decides nothing. If the connection's
+/// first packet did not wait for its tunnel, it would be sent again after a second (RFC 9002 sections 6.2.1 and 6.2.2: 333 ms
+/// and four times half of that).
+#[test]
+fn a_flow_may_stand_before_its_tunnel() {
+    let exchange = DOWNLOAD.replace("10MB", "100kB") + VIA;
+    let after = outcome(&format!("{NETWORK}{TUNNEL}{exchange}"));
+    let before = outcome(&format!("{NETWORK}{exchange}{TUNNEL}"));
+    println!("{} s and {} s", seconds(&after), seconds(&before));
+    assert_eq!(seconds(&before), seconds(&after));
+    assert!(seconds(&after) < 0.9);
+    assert_eq!(figure(&before, "tunnel", "client", "tunnel_dropped_queue"), 0.0);
+}
+
+/// BBRv3 draws how long it cruises before it probes, two to three seconds. Packets differ between seeds in a few bytes even
+/// with a control that draws nothing; that the control itself follows the seed is tested where it is made.
+#[test]
+fn a_tunnel_with_a_control_that_draws_follows_the_seed() {
+    let run = |seed: u32| {
+        let text = format!("seed = {seed}\n{NETWORK}{TUNNEL}congestion = \"bbr3\"\n{DOWNLOAD}{VIA}");
+        csv(&outcome(&text))
+    };
+    let one = run(1);
+    assert_eq!(one, run(1));
+    assert_ne!(one, run(2));
+}
+
+/// Why these keys of a scenario with a tunnel make no run.
+fn refusal(changes: &[(&str, &str)], plugins: Plugins) -> String {
+    let overrides: Vec<fullpipe_scenario::Override> = changes
+        .iter()
+        .map(|(path, value)| fullpipe_scenario::Override { path: path.to_string(), value: value.to_string() })
+        .collect();
+    let text = format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}");
+    let loaded = fullpipe_scenario::load(&text, "test.toml", &overrides).unwrap_or_else(|errors| panic!("{errors}"));
+    let error = run_with(&loaded.scenario, &Options::default(), plugins).expect_err("it is refused");
+    assert!(matches!(error, RunError::Control { .. }));
+    error.to_string()
+}
+
+#[test]
+fn what_a_tunnel_cannot_be_made_with_is_refused_with_the_reason() {
+    assert_eq!(
+        refusal(&[("masque.congestion", "dctcp")], Plugins::new()),
+        "flow \"tunnel\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack tells only that \
+         there are new ones"
+    );
+    for port in ["40000", "49152", "65535"] {
+        assert_eq!(
+            refusal(&[("flow.tunnel.port", port)], Plugins::new()),
+            format!(
+                "flow \"tunnel\": its proxy listens at port {port}; that has to be below 40000, where the ports of \
+                 tunnels' clients begin"
+            )
+        );
+    }
+    assert_eq!(
+        refusal(&[("flow.tunnel.count", "9153")], Plugins::new()),
+        "flow \"tunnel.9153\": at most 9152 tunnels can begin at one host, for each needs a port there"
+    );
+    assert_eq!(
+        refusal(&[], Plugins::new().control("tunnel", |_| Box::new(Cubic::default()))),
+        "flow \"tunnel\": it is a tunnel, whose congestion control can be chosen but not replaced"
+    );
+}
+
+/// The last port that a proxy may have, and another tunnel's that wants the same: it has the next, from 1024 on.
+#[test]
+fn proxies_share_the_ports_below_those_of_clients() {
+    let second = TUNNEL.replace("\"tunnel\"\n    from", "\"second\"\n    from");
+    let exchange = DOWNLOAD.replace("10MB", "10kB") + "via = \"second\"\n";
+    let port = "port = 39999\n";
+    let outcome = outcome(&format!("{NETWORK}{TUNNEL}{port}{second}{port}{exchange}"));
+    assert_eq!(figure(&outcome, "download", "client", "exchanges"), 1.0);
+    assert!(outcome.flow("second").expect("it").counters.rx_packets > 10);
 }

@@ -171,6 +171,8 @@ pub(super) struct QuicEnds {
     free: Vec<u32>,
     /// Statistics of ends that are gone, by conversation and end.
     gone: BTreeMap<(u32, usize), Statistics>,
+    /// The same by flow and end, in the order in which the connections were opened; after the run.
+    of_flows: BTreeMap<(u32, usize), Vec<Statistics>>,
 }
 
 impl QuicEnds {
@@ -242,21 +244,23 @@ impl World {
         self.core.quic.gone.get(&(conversation as u32, end)).copied()
     }
 
-    /// The same of all connections of a flow, in the order in which they were opened.
-    pub(crate) fn quic_statistics_of_flow(&self, flow: usize, end: usize) -> Vec<Statistics> {
-        let of_flow =
-            |(conversation, _): &(u32, usize)| self.core.conversations[*conversation as usize].flow as usize == flow;
-        let gone = self.core.quic.gone.iter().filter(|(place, _)| place.1 == end && of_flow(place));
-        gone.map(|(_, statistics)| *statistics).collect()
+    /// The same of all connections of a flow, in the order in which they were opened; after [`World::note_statistics`].
+    pub(crate) fn quic_statistics_of_flow(&self, flow: usize, end: usize) -> &[Statistics] {
+        self.core.quic.of_flows.get(&(flow as u32, end)).map_or(&[], Vec::as_slice)
     }
 
     /// The run is over: notes the statistics of the ends that live, which the stack tells only when it may change.
     pub(crate) fn note_statistics(&mut self) {
-        let QuicEnds { ends, gone, .. } = &mut self.core.quic;
+        let Core { quic: QuicEnds { ends, gone, of_flows, .. }, model, conversations, .. } = &mut self.core;
         for end in ends.iter_mut().flatten() {
             gone.insert(end.place(), end.connection.statistics());
         }
-        gone.extend(self.core.model.statistics());
+        gone.extend(model.statistics());
+        of_flows.clear();
+        for (&(conversation, end), statistics) in &*gone {
+            let flow = conversations[conversation as usize].flow;
+            of_flows.entry((flow, end)).or_default().push(*statistics);
+        }
     }
 
     /// A datagram with bytes has come to a host.
@@ -393,14 +397,15 @@ impl Core {
         options: &OpenOptions,
     ) -> u32 {
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
-        let mut addresses = self.quic_addresses(network, conversation);
-        addresses[1] = self.tunnelled_acceptor(addresses[1], conversation);
+        let [initiator, wanted] = self.quic_addresses(network, conversation);
+        let Some(acceptor) = self.tunnelled_acceptor(wanted, conversation) else { return NONE };
         let (_, seed) = self.draw(conversation, "initiator");
         let entropy = self.entropy(conversation, "initiator");
         let described = &self.flows[flow as usize];
         let Some(quic) = described.quic.as_deref().and_then(QuicMaker::stack) else { return NONE };
         let (settings, control) = (quic.settings(options, 0), quic.controls(seed, number, true));
-        let Ok(connection) = Connection::client(&settings, control, &entropy, network.now(), addresses) else {
+        let Ok(connection) = Connection::client(&settings, control, &entropy, network.now(), [initiator, acceptor])
+        else {
             return NONE;
         };
         let end = QuicEnd {

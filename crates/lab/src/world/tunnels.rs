@@ -9,7 +9,10 @@
 //! A proxy's requests reach their target from a port that the proxy chooses. So that the target's address tells which
 //! conversation is meant, each that comes through a tunnel has a port of its own at its acceptor.
 
-use super::{Core, World};
+mod ports;
+
+use self::ports::{Places, Ports};
+use super::{Core, Flow, World};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
 use fullpipe_engine::{EventClass, EventId, Slot};
@@ -21,7 +24,7 @@ use fullpipe_stack::tunnel::{
     self, DropPolicy, Scheduler, TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics,
 };
 use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Maker};
-use fullpipe_units::{Codepoint, Duration, FlowId, NodeId};
+use fullpipe_units::{Codepoint, Duration, FlowId, NodeId, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,27 +33,33 @@ use std::sync::Arc;
 pub(super) const FIRST_TIMER: u32 = 3 << 26;
 /// Payload bytes that may wait at a socket of a client or proxy: Linux's `net.core.rmem_default`.
 const SOCKET_BUFFER_BYTES: u64 = 212_992;
-/// First port of the tunnels' clients, each of which has its own; below those of everybody else.
-const FIRST_CLIENT_PORT: u16 = 40_000;
+/// Payload bytes that wait for a tunnel whose flow has not started.
+const EARLY_BYTES: usize = 1 << 20;
+
+/// A flow's name, and why it cannot be.
+type Refused = (String, String);
 
 /// How a tunnel's ends are made.
 #[derive(Clone, Debug)]
 pub(crate) struct TunnelMaker {
+    /// All but the congestion control, since each end's makes random choices of its own.
     settings: TunnelSettings,
     /// Name of the congestion control.
     pub(super) control: Arc<str>,
+    /// `None`: there is no control.
+    options: Option<catalogue::Options>,
 }
 
 impl TunnelMaker {
     /// Settings of a tunnel, or why it cannot be made.
     pub(crate) fn new(described: &description::Masque) -> Result<TunnelMaker, String> {
-        let control = match &described.congestion {
-            Some(name) => Some(maker(name, described.hystart)?),
+        let options = match &described.congestion {
+            Some(name) => Some(options(name, described.hystart)?),
             None => None,
         };
         let settings = TunnelSettings {
             stream_mode: described.stream_mode,
-            control,
+            control: None,
             initial_window_packets: described.initial_window_packets,
             initial_mtu_bytes: described.initial_mtu_bytes,
             largest_mtu_bytes: described.largest_mtu_bytes,
@@ -70,19 +79,28 @@ impl TunnelMaker {
             certificate_bytes: described.certificate_bytes,
             cryptography: super::quic::cryptography(described.tls, described.certificate_bytes)?,
         };
-        Ok(TunnelMaker { settings, control: described.congestion.as_deref().unwrap_or("none").into() })
+        Ok(TunnelMaker { settings, control: described.congestion.as_deref().unwrap_or("none").into(), options })
+    }
+
+    /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
+    fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, Entropy) {
+        let name = format!("{tunnel} {end}");
+        let control = self.options.map(|options| -> Maker {
+            let seed = Stream::new(seed, &name, "congestion").bits();
+            let (control, options) = (self.control.clone(), catalogue::Options { seed, ..options });
+            Arc::new(move || {
+                catalogue::create(&control, &options).expect("it could be created when the world was built")
+            })
+        });
+        (TunnelSettings { control, ..self.settings.clone() }, Entropy::new(seed, &name))
     }
 }
 
-/// What makes a control of this name, or why the stack cannot drive it.
-fn maker(name: &str, hystart: bool) -> Result<Maker, String> {
+/// Options of the control of this name, or why the stack cannot drive it.
+fn options(name: &str, hystart: bool) -> Result<catalogue::Options, String> {
     let options = catalogue::Options { hystart, paced: true, quic: true, ..Default::default() };
     let control = catalogue::create(name, &options).map_err(|unknown| unknown.to_string())?;
-    if let Some(reason) = fullpipe_stack::refusal(&*control) {
-        return Err(reason);
-    }
-    let name = name.to_owned();
-    Ok(Arc::new(move || catalogue::create(&name, &options).expect("it could be created before")))
+    fullpipe_stack::refusal(&*control).map_or(Ok(options), Err)
 }
 
 /// A host on which programs run.
@@ -101,7 +119,35 @@ struct Running {
     proxy_address: SocketAddr,
     /// None until the tunnel's flow starts.
     client: Option<TunnelClient>,
+    early: Early,
     proxy: TunnelProxy,
+}
+
+/// What is sent through a tunnel before its flow starts.
+#[derive(Debug, Default)]
+struct Early {
+    /// Each with its conversation and its target.
+    held: Vec<(u32, SocketAddr, Datagram)>,
+    held_bytes: usize,
+    dropped: u64,
+}
+
+impl Early {
+    fn hold(&mut self, conversation: u32, target: SocketAddr, datagram: Datagram) {
+        let bytes = self.held_bytes + datagram.payload.len();
+        if bytes > EARLY_BYTES {
+            self.dropped += 1;
+            return;
+        }
+        self.held_bytes = bytes;
+        self.held.push((conversation, target, datagram));
+    }
+
+    /// The conversation is over: nobody waits for what it sent.
+    fn forget(&mut self, conversation: u32) {
+        self.held.retain(|(other, _, _)| *other != conversation);
+        self.held_bytes = self.held.iter().map(|(_, _, datagram)| datagram.payload.len()).sum();
+    }
 }
 
 /// What a tunnel has done, and sees of its path now.
@@ -127,6 +173,7 @@ pub(super) struct Tunnels {
     addresses: BTreeMap<FlowId, (SocketAddr, SocketAddr)>,
     /// Acceptors of conversations that go through tunnels.
     targets: BTreeMap<SocketAddr, u32>,
+    target_ports: Ports,
     /// The same by conversation.
     acceptors: BTreeMap<u32, SocketAddr>,
     /// Hosts whose programs have something to do.
@@ -147,18 +194,16 @@ impl Tunnels {
         })
     }
 
-    /// The first of an address's ports, from a wanted one on, at which no conversation through a tunnel is accepted.
-    fn acceptor(&mut self, wanted: SocketAddr, conversation: u32) -> SocketAddr {
+    /// Where a conversation through a tunnel is accepted: at the first of the address's ports, from the wanted one on, at
+    /// which no other is. `None`: there is none left.
+    fn acceptor(&mut self, wanted: SocketAddr, conversation: u32) -> Option<SocketAddr> {
         if let Some(known) = self.acceptors.get(&conversation) {
-            return *known;
+            return Some(*known);
         }
-        let mut address = wanted;
-        while self.targets.contains_key(&address) {
-            address.set_port(address.port().checked_add(1).unwrap_or(1024));
-        }
+        let address = self.target_ports.take(wanted, u16::MAX)?;
         self.targets.insert(address, conversation);
         self.acceptors.insert(conversation, address);
-        address
+        Some(address)
     }
 }
 
@@ -172,26 +217,21 @@ impl World {
     /// Starts the proxies.
     ///
     /// # Errors
-    /// If one cannot be started, with the flow's name and the reason.
-    pub(crate) fn prepare_tunnels(&mut self, network: &Network<Witness>) -> Result<(), (String, String)> {
-        if self.core.flows.iter().all(|flow| flow.tunnel.is_none()) {
+    /// If a tunnel cannot have its ports, with the flow's name and the reason.
+    pub(crate) fn prepare_tunnels(&mut self, network: &Network<Witness>) -> Result<(), Refused> {
+        let places = self.core.tunnel_places(network)?;
+        if places.is_empty() {
             return Ok(());
         }
         let mut tunnels = Box::<Tunnels>::default();
-        for (number, flow) in self.core.flows.iter().enumerate() {
+        for (number, [local, proxy_address]) in places {
+            let flow = &self.core.flows[number];
             let Some(maker) = &flow.tunnel else { continue };
             let name = &self.core.scenario.flows[number].name;
-            let address = |node| network.directory.address(node, flow.version);
             let (client_host, proxy_host) = (tunnels.host(flow.from, network), tunnels.host(flow.to, network));
-            let mut proxy_address = SocketAddr::new(address(flow.to), self.core.scenario.flows[number].port);
-            while tunnels.running.values().any(|other| other.proxy_address == proxy_address) {
-                proxy_address.set_port(proxy_address.port().checked_add(1).unwrap_or(1024));
-            }
-            let port = FIRST_CLIENT_PORT.saturating_add(u16::try_from(tunnels.running.len()).unwrap_or(u16::MAX));
-            let local = SocketAddr::new(address(flow.from), port);
-            let entropy = Entropy::new(self.core.scenario.seed, &format!("{name} proxy"));
+            let (settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
             let host = &tunnels.hosts[proxy_host].host;
-            let proxy = TunnelProxy::start(host, &maker.settings, &entropy, proxy_address)
+            let proxy = TunnelProxy::start(host, &settings, &entropy, proxy_address)
                 .map_err(|error| (name.clone(), error.to_string()))?;
             let forward = FlowId(2 * number as u32);
             for (flow, from, to) in [(forward, local, proxy_address), (forward.reverse(), proxy_address, local)] {
@@ -199,7 +239,8 @@ impl World {
                 tunnels.addresses.insert(flow, (from, to));
             }
             tunnels.awake.insert(proxy_host);
-            tunnels.running.insert(number as u32, Running { client_host, local, proxy_address, client: None, proxy });
+            let running = Running { client_host, local, proxy_address, client: None, early: Early::default(), proxy };
+            tunnels.running.insert(number as u32, running);
         }
         self.core.tunnels = Some(tunnels);
         Ok(())
@@ -209,8 +250,10 @@ impl World {
     pub(crate) fn tunnel_report(&self, flow: usize) -> Option<TunnelReport> {
         let running = self.core.tunnels.as_ref()?.running.get(&(flow as u32))?;
         let client = running.client.as_ref();
+        let mut client_statistics = client.map(TunnelClient::statistics).unwrap_or_default();
+        client_statistics.dropped_queue += running.early.dropped;
         Some(TunnelReport {
-            client: client.map(TunnelClient::statistics).unwrap_or_default(),
+            client: client_statistics,
             proxy: running.proxy.statistics(),
             smoothed_rtt: client.and_then(TunnelClient::smoothed_rtt),
             client_lost_packets: client.map_or(0, TunnelClient::lost_packets),
@@ -224,10 +267,14 @@ impl World {
         let Some(maker) = &flows[flow as usize].tunnel else { return false };
         let Tunnels { running, hosts, awake, .. } = &mut **tunnels;
         if let Some(running) = running.get_mut(&flow) {
-            let entropy = Entropy::new(scenario.seed, &format!("{} client", scenario.flows[flow as usize].name));
+            let (settings, entropy) = maker.end(scenario.seed, &scenario.flows[flow as usize].name, "client");
             let host = &hosts[running.client_host].host;
-            let client = TunnelClient::start(host, &maker.settings, &entropy, running.local, running.proxy_address);
-            running.client = Some(client.expect("each client has a port of its own at a host that has the address"));
+            let client = TunnelClient::start(host, &settings, &entropy, running.local, running.proxy_address)
+                .expect("each client has a port of its own at a host that has the address");
+            for (conversation, target, datagram) in running.early.held.drain(..) {
+                client.send(conversation, target, datagram.payload);
+            }
+            running.client = Some(client);
             awake.insert(running.client_host);
         }
         self.serve_programs(network);
@@ -325,12 +372,26 @@ impl Core {
         touched
     }
 
-    /// The address at which a conversation's acceptor is reached where it goes through a tunnel.
-    pub(super) fn tunnelled_acceptor(&mut self, wanted: SocketAddr, conversation: usize) -> SocketAddr {
+    /// Numbers of the tunnels' flows, and the addresses of their clients and proxies; or the name of the flow that there
+    /// are none for, and why.
+    fn tunnel_places(&self, network: &Network<Witness>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
+        let mut places = Places::default();
+        let tunnels = self.flows.iter().enumerate().filter(|(_, flow)| flow.tunnel.is_some());
+        let place = |(number, flow): (usize, &Flow)| {
+            let described = &self.scenario.flows[number];
+            let [client, proxy] = [flow.from, flow.to].map(|node| network.directory.address(node, flow.version));
+            let addresses = places.of_tunnel(client, SocketAddr::new(proxy, described.port));
+            addresses.map(|addresses| (number, addresses)).map_err(|reason| (described.name.clone(), reason))
+        };
+        tunnels.map(place).collect()
+    }
+
+    /// The address at which a conversation's acceptor is reached; `None`: it goes through a tunnel, and no port is left.
+    pub(super) fn tunnelled_acceptor(&mut self, wanted: SocketAddr, conversation: usize) -> Option<SocketAddr> {
         let flow = &self.flows[self.conversations[conversation].flow as usize];
         match (flow.via, &mut self.tunnels) {
             (Some(_), Some(tunnels)) => tunnels.acceptor(wanted, conversation as u32),
-            _ => wanted,
+            _ => Some(wanted),
         }
     }
 
@@ -339,21 +400,82 @@ impl Core {
     pub(super) fn send_through(&mut self, tunnel: u32, conversation: u32, datagram: Datagram) {
         let Some(tunnels) = &mut self.tunnels else { return };
         let Some(target) = tunnels.acceptors.get(&conversation).copied() else { return };
-        let Some(running) = tunnels.running.get(&tunnel) else { return };
+        let Some(running) = tunnels.running.get_mut(&tunnel) else { return };
         tunnels.awake.insert(running.client_host);
-        // What is sent before the tunnel's flow has started is lost, as without a network.
-        if let Some(client) = &running.client {
-            client.send(conversation, target, datagram.payload);
+        match &running.client {
+            Some(client) => client.send(conversation, target, datagram.payload),
+            None => running.early.hold(conversation, target, datagram),
         }
     }
 
     /// A conversation is over: so is its request.
     pub(super) fn close_request(&mut self, tunnel: u32, conversation: u32) {
         let Some(tunnels) = &mut self.tunnels else { return };
-        let Some(running) = tunnels.running.get(&tunnel) else { return };
-        if let Some(client) = &running.client {
-            client.close(conversation);
-            tunnels.awake.insert(running.client_host);
+        let Some(running) = tunnels.running.get_mut(&tunnel) else { return };
+        match &running.client {
+            Some(client) => {
+                client.close(conversation);
+                tunnels.awake.insert(running.client_host);
+            }
+            None => running.early.forget(conversation),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    /// 64 512 ports from 1024 to 65 535, each of which one conversation has.
+    #[test]
+    fn conversations_beyond_all_ports_of_a_host_are_not_accepted() {
+        let mut tunnels = Tunnels::default();
+        let ports: BTreeSet<_> = (0..64_512).map(|conversation| tunnels.acceptor(at(2000), conversation)).collect();
+        assert!(ports.len() == 64_512 && !ports.contains(&None));
+        assert_eq!(tunnels.acceptor(at(2000), 64_512), None);
+        assert_eq!(tunnels.acceptor(at(2000), 7), Some(at(2007)));
+    }
+
+    #[test]
+    fn each_end_of_a_tunnel_makes_random_choices_of_its_own() {
+        let loaded = fullpipe_scenario::load(
+            "duration = '1s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '1Mbit/s'\ndelay = '1ms'\n\
+             [[flow]]\nfrom = 'source'\nto = 'sink'\nworkload = 'tunnel'\ncongestion = 'bbr3'\n",
+            "test",
+            &[],
+        );
+        let scenario = loaded.unwrap_or_else(|errors| panic!("{errors}")).scenario;
+        let description::Transport::Masque(described) = &scenario.flows[0].transport else { panic!("it is a tunnel") };
+        let maker = TunnelMaker::new(described).expect("the stack drives it");
+        let control = |seed, tunnel, end| {
+            let (settings, _) = maker.end(seed, tunnel, end);
+            let make = settings.control.expect("it has one");
+            format!("{:?}", make())
+        };
+        let one = control(1, "a", "client");
+        assert_eq!(one, control(1, "a", "client"));
+        for other in [control(2, "a", "client"), control(1, "b", "client"), control(1, "a", "proxy")] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn what_is_sent_too_early_waits_up_to_a_bound() {
+        let mut early = Early::default();
+        let datagram = || Datagram { payload: vec![0; 1200].into(), codepoint: Codepoint::NotEct };
+        // 873 times 1200 bytes are 1 047 600 of 1 048 576.
+        for number in 0..875 {
+            early.hold(number % 2, at(443), datagram());
+        }
+        assert_eq!((early.held.len(), early.held_bytes, early.dropped), (873, 1_047_600, 2));
+        // Every second is conversation 0's, the first and the last that is held among them.
+        early.forget(0);
+        assert_eq!((early.held.len(), early.held_bytes), (436, 436 * 1200));
+        early.hold(1, at(443), datagram());
+        assert_eq!((early.held.len(), early.dropped), (437, 2));
     }
 }
