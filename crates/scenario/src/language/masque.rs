@@ -1,22 +1,21 @@
 //! MASQUE's keys: tunnels (CONNECT-UDP), and flows that go through one.
-//!
-//! Where a value comes from, first found wins: the flow's own key, the key in `[masque]`, the default.
 
 use super::Check;
 use super::quic::{CRYPTOGRAPHY, DATAGRAM};
 use super::reach::Reach;
+use super::settings::Settings;
 use super::tcp::{CONGESTION, CONTROLS};
 use super::traffic::Flows;
 use crate::description::{Masque, QueueLimit, Transport};
-use crate::schema::{Choice, Data, Field, Kind, Place, Table, Tree, Value, default_data};
+use crate::schema::{Choice, Field, Kind, Place, Table, Tree, Value};
 
 /// The controls, and none.
 static TUNNEL_CONGESTION: &[Choice] = &{
     let mut list = [Choice::later(""); CONTROLS + 1];
     list[0] = Choice::new(
         "none",
-        "whatever is handed to the tunnel leaves at once (datagram mode). Outside of laboratories allowed only where all that is carried is \
-         known to be controlled (RFC 9298 section 6).",
+        "whatever is handed to the tunnel leaves at once (datagram mode). Outside of laboratories allowed only where all \
+         that is carried is known to be controlled (RFC 9298 section 6).",
     );
     let mut n = 0;
     while n < CONTROLS {
@@ -124,48 +123,37 @@ pub(crate) static MASQUE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The defaults, as a file would write them.
-const DEFAULTS: &[(&str, &str)] = &[
-    ("mode", "datagram"),
-    ("congestion", "cubic"),
-    ("hystart", "true"),
-    ("initial_window", "10"),
-    ("initial_mtu", "1280B"),
-    ("largest_mtu", "1452B"),
-    ("queue_limit", "1MiB"),
-    ("drop_policy", "newest"),
-    ("scheduler", "round-robin"),
-    ("coalesce", "true"),
-    ("datagram_buffer", "128KiB"),
-    ("send_buffer", "4MiB"),
-    ("receive_buffer", "1536KiB"),
-    ("idle_timeout", "150s"),
-    ("certificates", "3000B"),
-    ("cryptography", "null"),
-];
+/// The table and its defaults.
+pub(super) static SETTINGS: Settings = Settings {
+    table: &MASQUE,
+    values: &[
+        ("mode", "datagram"),
+        ("congestion", "cubic"),
+        ("hystart", "true"),
+        ("initial_window", "10"),
+        ("initial_mtu", "1280B"),
+        ("largest_mtu", "1452B"),
+        ("queue_limit", "1MiB"),
+        ("drop_policy", "newest"),
+        ("scheduler", "round-robin"),
+        ("coalesce", "true"),
+        ("datagram_buffer", "128KiB"),
+        ("send_buffer", "4MiB"),
+        ("receive_buffer", "1536KiB"),
+        ("idle_timeout", "150s"),
+        ("certificates", "3000B"),
+        ("cryptography", "null"),
+    ],
+};
 
-/// Fills in every key of a table of this kind, from `inherited` if there is one.
+/// Fills in every key of such a table, from `inherited` if there is one.
 pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
-    if let Some(inherited) = inherited {
-        for (key, value) in inherited.iter() {
-            tree.fill(key, value.data.clone());
-        }
-    }
-    for field in MASQUE.common() {
-        if let Some((_, value)) = DEFAULTS.iter().find(|(key, _)| *key == field.key) {
-            tree.fill(field.key, default_data(&field.kind, value));
-        }
-    }
+    SETTINGS.fill(tree, inherited, |_| true);
 }
 
 /// The filled `[masque]`, for flows.
 pub(crate) fn common(root: &Tree) -> Tree {
-    let mut tree = match root.get("masque").map(|value| &value.data) {
-        Some(Data::Table(tree)) => tree.clone(),
-        _ => Tree::at(root.place),
-    };
-    fill(&mut tree, None);
-    tree
+    SETTINGS.common(root)
 }
 
 /// What the schema cannot say of a filled table.
@@ -259,16 +247,5 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             }
             flows.list[index].via = Some(tunnel);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_has_a_default_and_no_other() {
-        let keys: Vec<&str> = MASQUE.common().map(|field| field.key).collect();
-        assert_eq!(keys, DEFAULTS.iter().map(|(key, _)| *key).collect::<Vec<_>>());
     }
 }

@@ -40,6 +40,7 @@ mod quic;
 mod random;
 mod reach;
 mod real_time;
+mod settings;
 mod tcp;
 mod topology;
 mod traffic;

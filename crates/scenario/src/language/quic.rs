@@ -1,11 +1,10 @@
 //! QUIC's keys.
-//!
-//! Where a value comes from, first found wins: the flow's own key, the key in `[quic]`, the default.
 
 use super::Check;
+use super::settings::Settings;
 use super::tcp::CONGESTION;
 use crate::description::{Quic, QuicHandshake, QuicModel, StreamScheduler};
-use crate::schema::{Choice, Data, Field, Kind, Table, Tree, default_data};
+use crate::schema::{Choice, Field, Kind, Table, Tree};
 use fullpipe_units::Duration;
 
 /// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
@@ -201,35 +200,38 @@ pub(crate) static QUIC: Table = Table {
     ..Table::EMPTY
 };
 
-/// The defaults, as a file would write them.
-const DEFAULTS: &[(&str, &str)] = &[
-    ("stack", "noq"),
-    ("congestion", "cubic"),
-    ("hystart", "true"),
-    ("initial_window", "10"),
-    ("initial_mtu", "1200B"),
-    ("largest_mtu", "1452B"),
-    ("send_buffer", "8MiB"),
-    ("receive_buffer", "8MiB"),
-    ("idle_timeout", "30s"),
-    ("certificates", "3000B"),
-    ("cryptography", "null"),
-    ("scheduler", "round-robin"),
-    ("scheduler_latency", "100ms"),
-    ("retransmission", "first"),
-    ("handshake", "1-rtt"),
-    ("ack_every", "2"),
-    ("max_ack_delay", "25ms"),
-    ("ack_frequency", "0"),
-    ("ecn", "false"),
-    ("pacing", "true"),
-    ("pacing_burst", "10"),
-    ("pace_first_flight", "false"),
-    ("max_streams", "100"),
-    ("initial_receive_window", "0B"),
-    ("connection_receive_buffer", "64MiB"),
-    ("unordered", "false"),
-];
+/// The table and its defaults.
+pub(super) static SETTINGS: Settings = Settings {
+    table: &QUIC,
+    values: &[
+        ("stack", "noq"),
+        ("congestion", "cubic"),
+        ("hystart", "true"),
+        ("initial_window", "10"),
+        ("initial_mtu", "1200B"),
+        ("largest_mtu", "1452B"),
+        ("send_buffer", "8MiB"),
+        ("receive_buffer", "8MiB"),
+        ("idle_timeout", "30s"),
+        ("certificates", "3000B"),
+        ("cryptography", "null"),
+        ("scheduler", "round-robin"),
+        ("scheduler_latency", "100ms"),
+        ("retransmission", "first"),
+        ("handshake", "1-rtt"),
+        ("ack_every", "2"),
+        ("max_ack_delay", "25ms"),
+        ("ack_frequency", "0"),
+        ("ecn", "false"),
+        ("pacing", "true"),
+        ("pacing_burst", "10"),
+        ("pace_first_flight", "false"),
+        ("max_streams", "100"),
+        ("initial_receive_window", "0B"),
+        ("connection_receive_buffer", "64MiB"),
+        ("unordered", "false"),
+    ],
+};
 
 /// max_ack_delay has 14 bits of milliseconds.
 const MOST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
@@ -267,7 +269,7 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
         }
         return;
     }
-    let untouched = defaults(tree);
+    let untouched = SETTINGS.defaults(tree.place);
     let data = |tree: &Tree, key: &str| tree.get(key).map(|value| value.data.clone());
     for key in OF_MODEL {
         if data(tree, key) != data(&untouched, key) {
@@ -278,30 +280,19 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
     }
 }
 
-/// Fills in every key of a QUIC table, from `inherited` if there is one.
+/// Fills in every key of such a table, from `inherited` if there is one.
 pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
-    if let Some(inherited) = inherited {
-        // First, for a flow that another stack plays takes nothing of what only the model has.
-        if let Some(stack) = inherited.get("stack") {
-            tree.fill("stack", stack.data.clone());
-        }
-        let model = tree.choice("stack") == "model";
-        for (key, value) in inherited.iter().filter(|(key, _)| model || !OF_MODEL.contains(key)) {
-            tree.fill(key, value.data.clone());
-        }
+    // First, for a flow that another stack plays takes nothing of what only the model has.
+    if let Some(stack) = inherited.and_then(|inherited| inherited.get("stack")) {
+        tree.fill("stack", stack.data.clone());
     }
-    for field in QUIC.common() {
-        if let Some((_, value)) = DEFAULTS.iter().find(|(key, _)| *key == field.key) {
-            tree.fill(field.key, default_data(&field.kind, value));
-        }
-    }
+    let model = tree.get("stack").is_some_and(|stack| stack.choice() == "model");
+    SETTINGS.fill(tree, inherited, |key| model || !OF_MODEL.contains(&key));
 }
 
-/// A filled table with nothing of its own.
-pub(crate) fn defaults(like: &Tree) -> Tree {
-    let mut tree = Tree::at(like.place);
-    fill(&mut tree, None);
-    tree
+/// The filled `[quic]`, for flows.
+pub(crate) fn common(root: &Tree) -> Tree {
+    SETTINGS.common(root)
 }
 
 /// The settings of a filled table.
@@ -352,28 +343,5 @@ fn model(tree: &Tree) -> QuicModel {
         initial_receive_window_bytes: Some(tree.size("initial_receive_window")).filter(|bytes| *bytes > 0),
         connection_receive_buffer_bytes: tree.size("connection_receive_buffer"),
         unordered: tree.boolean("unordered"),
-    }
-}
-
-/// The filled `[quic]`, for flows.
-pub(crate) fn common(root: &Tree) -> Tree {
-    match root.get("quic").map(|value| &value.data) {
-        Some(Data::Table(tree)) => {
-            let mut tree = tree.clone();
-            fill(&mut tree, None);
-            tree
-        }
-        _ => defaults(root),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_has_a_default_and_no_other() {
-        let keys: Vec<&str> = QUIC.common().map(|field| field.key).collect();
-        assert_eq!(keys, DEFAULTS.iter().map(|(key, _)| *key).collect::<Vec<_>>());
     }
 }
