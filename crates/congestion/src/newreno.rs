@@ -10,9 +10,9 @@
 //! much is in flight.
 //!
 //! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to
-//! 7.3.3. ns-3's `TcpNewReno` follows the same
-//! rules. The sum of equation 3 is kept with 16 fractional bits, so that it loses nothing by rounding: with whole bytes
-//! (as ns-3 has it) a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448 per acknowledgement.
+//! 7.3.3. ns-3's `TcpNewReno` follows the same rules. The sum of equation 3 is kept with 16 fractional bits, so that it
+//! loses nothing by rounding: with whole bytes (as ns-3 has it) a window of 1 000 segments of 1448 bytes would grow by
+//! 1 byte instead of 1.448 per acknowledgement.
 //!
 //! The window also grows while it does not limit sending: RFC 5681 knows no such guard, and takes half of what is in
 //! flight, not half of the window, because of that. `linux-reno` has the guard, and so has QUIC's (RFC 9002 section 7.8).

@@ -4,8 +4,8 @@
 //! ([`Connection`]) is driven like any of our models: datagrams and time in, datagrams and the next timer out. Whatever is
 //! random in it comes from a seed ([`Entropy`]), and packets are protected by nothing, in the sizes of TLS, or by TLS that
 //! draws from that seed ([`Cryptography`]), so that the same seed gives the same bytes ([`Settings`]). Our congestion
-//! controls take the place of its own ([`Maker`], [`refusal`]). Asynchronous programs, with the stack's asynchronous form below them, run on a [`Host`], which is driven in
-//! the same way; [`tunnel`] has CONNECT-UDP's two programs.
+//! controls take the place of its own ([`Maker`], [`refusal`]). Asynchronous programs, with the stack's asynchronous form
+//! below them, run on a [`Host`], which is driven in the same way; [`tunnel`] has CONNECT-UDP's two programs.
 //!
 //! **What is not as in a real host.** The stack and its cryptography take no time. There is no send queue between the
 //! stack and the first link, and datagrams leave one by one, without segmentation offload.

@@ -1,8 +1,9 @@
 //! CONNECT-UDP (RFC 9298) between hosts of the simulated network: a proxy and a client as programs on a [`Host`].
 //!
 //! They are the client and the proxy that also run on real sockets (crate `masque`), on this crate's clock and sockets.
-//! What differs: nothing, or keys that follow from a seed, protects the packets between them, and both sides may be run without congestion control, which
-//! on real networks is allowed only where all that is carried is known to be controlled (RFC 9298 section 6).
+//! What differs: nothing, or keys that follow from a seed, protects the packets between them, and both sides may be run
+//! without congestion control, which on real networks is allowed only where all that is carried is known to be controlled
+//! (RFC 9298 section 6).
 //!
 //! A client has one connection to its proxy and opens a request for each number that somebody sends a payload for.
 //! Payloads that are sent before the proxy has answered wait in the order in which they came.
