@@ -74,7 +74,11 @@ pub fn server(chain: &Path, key: &Path) -> Result<noq::ServerConfig, Error> {
         .map_err(|error| wrong(key, error))?;
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicServerConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
-    Ok(noq::ServerConfig::with_crypto(Arc::new(tls)))
+    let mut server = noq::ServerConfig::with_crypto(Arc::new(tls));
+    // No NEW_TOKEN frames (RFC 9000 section 8.1.3), whatever features of the stack a build unites: our clients keep no
+    // tokens, and a token's key would die with the process.
+    server.validation_token.sent(0);
+    Ok(server)
 }
 
 /// A client's cryptography.
