@@ -59,7 +59,13 @@ pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), re
     let name = options.server_name.as_deref();
     let (endpoint, client) =
         to_proxy(&options.template, &options.trust, name, options.settings, Arc::default()).await?;
-    let tried = client.open(&options.target).await.map_err(|error| Failure::Run(error.to_string()))?;
+    let tried = match client.open(&options.target).await {
+        Ok(tunnel) => tunnel,
+        Err(error) => {
+            farewell(&endpoint).await;
+            return Err(Failure::Run(error.to_string()));
+        }
+    };
     let socket = Tokio.bind(options.listen).map_err(run_error("cannot listen"))?;
     let mut signals = Signals::new()?;
     ready(socket.local_addr().map_err(run_error("cannot listen"))?, tried.max_payload());
@@ -80,7 +86,7 @@ pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), re
     task.abort();
     match lost {
         Some(Ok(Err(error))) => Err(Failure::Run(error.to_string())),
-        Some(Err(error)) => Err(Failure::Run(error.to_string())),
+        Some(Err(ended)) => Err(Failure::Run(format!("a bug of this program: {ended}"))),
         Some(Ok(Ok(()))) | None => Ok(()),
     }
 }

@@ -180,12 +180,11 @@ async fn fetch(
 ) -> Result<Got, Failure> {
     let handshake = Tokio.now() - begin;
     let environment: Arc<dyn Environment> = Arc::new(Tokio);
-    let fetched = http3::get(&environment, connection.clone(), uri, store)
-        .await
-        .map_err(|error| Failure::Run(error.to_string()))?;
+    let fetched = http3::get(&environment, connection.clone(), uri, store).await;
     let completion = Tokio.now() - begin;
     let lost = lost(&connection);
-    connection.close(fullpipe_masque::transport::code::NO_ERROR.into(), b"");
+    // A server whose body cannot be stored need not wait for acknowledgements either.
     farewell(&endpoint).await;
+    let fetched = fetched.map_err(|error| Failure::Run(error.to_string()))?;
     Ok(Got { status: fetched.status, bytes: fetched.bytes, handshake, completion, lost, tunnel: None })
 }

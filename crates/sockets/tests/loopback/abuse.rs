@@ -2,6 +2,7 @@
 
 use crate::house::*;
 use crate::raw::*;
+use crate::wire;
 use bytes::{Bytes, BytesMut};
 use fullpipe_masque::client::Error;
 use fullpipe_masque::{capsule, datagram, varint};
@@ -47,54 +48,15 @@ fn bad_requests_get_their_status_and_others_are_served() {
         // Header sections that are too large, a little and by far, of a client that does not care what it was told.
         for (number, bytes) in [20_000, 100_000].into_iter().enumerate() {
             let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
-            send.write_all(&headers_frame(&good, bytes)).await.unwrap();
+            let filler = "a".repeat(bytes);
+            let fields = [wire::fields(&good), vec![("x", &filler)]].concat();
+            send.write_all(&wire::headers(&fields)).await.unwrap();
             proxy.log.wait_for("status=431", number + 1).await;
         }
         bystander.is_served().await;
         assert_eq!(raw.status(&good).await, 200);
         assert_eq!(proxy.log.matching("event=refused").len() as u64, proxy.metrics.requests_refused_total.get());
     });
-}
-
-/// A HEADERS frame as QPACK writes it without tables (RFC 9204 section 4.5.6), with a field of so many bytes.
-fn headers_frame(path: &str, filler: usize) -> Vec<u8> {
-    let filler = "a".repeat(filler);
-    let fields = [
-        (":method", "CONNECT"),
-        (":scheme", "https"),
-        (":authority", "localhost"),
-        (":path", path),
-        (":protocol", "connect-udp"),
-        ("x", &filler),
-    ];
-    let mut section = vec![0, 0];
-    for (name, value) in fields {
-        prefixed(0x20, 3, name.len(), &mut section);
-        section.extend_from_slice(name.as_bytes());
-        prefixed(0, 7, value.len(), &mut section);
-        section.extend_from_slice(value.as_bytes());
-    }
-    let mut frame = Vec::new();
-    varint::encode(1, &mut frame);
-    varint::encode(section.len() as u64, &mut frame);
-    frame.extend_from_slice(&section);
-    frame
-}
-
-/// An integer behind some bits of flags (RFC 7541 section 5.1).
-fn prefixed(flags: u8, bits: u32, value: usize, into: &mut Vec<u8>) {
-    let most = (1usize << bits) - 1;
-    if value < most {
-        into.push(flags | value as u8);
-        return;
-    }
-    into.push(flags | most as u8);
-    let mut rest = value - most;
-    while rest >= 128 {
-        into.push((rest % 128) as u8 | 128);
-        rest /= 128;
-    }
-    into.push(rest as u8);
 }
 
 #[test]
@@ -249,10 +211,7 @@ fn a_frame_that_would_have_to_be_kept_is_not() {
         // A HEADERS frame that announces a gigabyte, and a reserved frame that does.
         for kind in [1, 0x21] {
             let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
-            let mut frame = Vec::new();
-            varint::encode(kind, &mut frame);
-            varint::encode(1 << 30, &mut frame);
-            send.write_all(&frame).await.unwrap();
+            send.write_all(&wire::varints(&[kind, 1 << 30])).await.unwrap();
             let refused = send.stopped().await.unwrap();
             assert_eq!(refused.map(noq::VarInt::into_inner), Some(0x107));
         }

@@ -6,3 +6,6 @@ mod house;
 mod raw;
 mod transfers;
 mod tunnels;
+#[allow(dead_code, reason = "the attacks need the rest")]
+#[path = "../attack/wire.rs"]
+mod wire;
