@@ -193,28 +193,8 @@ pub fn tcp_options(bytes: &[u8]) {
     let options = &bytes[..bytes.len().min(40)];
     let length = options.len().next_multiple_of(4);
     let mut packet = vec![0x45, 0, 0, 40 + length as u8, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
-    packet.extend_from_slice(&[
-        0,
-        1,
-        0,
-        2,
-        0,
-        0,
-        0,
-        3,
-        0,
-        0,
-        0,
-        4,
-        ((20 + length) as u8 / 4) << 4,
-        16,
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ]);
+    let data_offset = ((20 + length) / 4 * 16) as u8;
+    packet.extend_from_slice(&[0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, data_offset, 16, 1, 0, 0, 0, 0, 0]);
     packet.extend_from_slice(options);
     packet.resize(40 + length, 0);
     let sum = |bytes: &[u8], begin: u32| {
@@ -247,7 +227,8 @@ pub fn frame(bytes: &[u8]) {
 /// Fragments: what was cut is put together again, and whatever else comes is held within its bounds. Packets stand one
 /// after another, each behind its length in two bytes.
 pub fn reassembly(bytes: &[u8]) {
-    let mut reassembler = Reassembler::new(Duration::from_secs(30), 100_000);
+    const LIMIT_BYTES: usize = 100_000;
+    let mut reassembler = Reassembler::new(Duration::from_secs(30), LIMIT_BYTES);
     let mut rest = bytes;
     let mut now = Instant::ZERO;
     while let Some((length, after)) = rest.split_first_chunk() {
@@ -257,18 +238,27 @@ pub fn reassembly(bytes: &[u8]) {
         if let Ok(Reassembly::Whole(whole)) = reassembler.take(now, packet) {
             let _ = wire::parse(&whole);
         }
-        let mut pieces = Vec::new();
-        let cut = wire::fragments::cut(packet, 1280, 7, |piece| pieces.push(piece.to_vec()));
-        if cut.is_ok() && pieces.len() > 1 {
-            let mut fresh = Reassembler::new(Duration::from_secs(30), 1 << 20);
-            for piece in pieces {
-                let _ = fresh.take(now, &piece);
-            }
-        }
+        assert!(reassembler.held_bytes() <= LIMIT_BYTES);
+        cut_and_joined(packet);
         if rest.is_empty() {
             break;
         }
     }
+}
+
+/// Cuts a packet that is no fragment, and puts it together again: behind the fixed part of an IPv4 header, whose checksum is
+/// written anew, all is as it was.
+fn cut_and_joined(packet: &[u8]) {
+    let mut reassembler = Reassembler::new(Duration::from_secs(30), 1 << 20);
+    let mut pieces = Vec::new();
+    let cut = wire::fragments::cut(packet, 1280, 7, |piece| pieces.push(piece.to_vec()));
+    let is_whole = reassembler.take(Instant::ZERO, packet) == Ok(Reassembly::NoFragment);
+    if cut.is_err() || pieces.len() < 2 || !is_whole {
+        return;
+    }
+    let joined = pieces.iter().map(|piece| reassembler.take(Instant::ZERO, piece)).last();
+    let Some(Ok(Reassembly::Whole(whole))) = joined else { panic!("{joined:?}") };
+    assert_eq!(Some(&whole[20..]), packet.get(20..whole.len()));
 }
 
 /// Captures.
