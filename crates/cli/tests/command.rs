@@ -165,6 +165,33 @@ fn a_study_gives_the_same_bytes_for_one_and_two_jobs_and_twice() {
 }
 
 #[test]
+fn a_study_makes_what_is_missing_and_reuses_the_others() {
+    let out = folder("resume");
+    let study = |more: &[&str]| {
+        let given = ["study", "run", "tcp-vs-udp", "--quick", "--set", "experiments=[\"udp_draws\"]", "--out"];
+        let output = fullpipe(&[&given, &[out.to_str().expect("text")][..], more].concat());
+        assert_eq!(status(&output), 0, "{}", errors(&output));
+        output
+    };
+    // Two sets of delays with two runs each, of which those with given delays draw nothing and are one.
+    let first = study(&[]);
+    let files = records(&out);
+    let mut runs: Vec<PathBuf> =
+        std::fs::read_dir(out.join("runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
+    runs.sort();
+    let count = runs.len();
+    assert!(count > 2, "{count}");
+    assert!(errors(&first).contains(&format!("{count} runs made, 0 reused")), "{}", errors(&first));
+    std::fs::remove_dir_all(&runs[1]).expect("it is there");
+    // A run that was interrupted while it was written has no such file yet.
+    std::fs::remove_file(runs[2].join("run.json")).expect("it is there");
+    let again = study(&["--resume"]);
+    assert!(errors(&again).contains(&format!("2 runs made, {} reused", count - 2)), "{}", errors(&again));
+    assert_eq!(first.stdout, again.stdout);
+    assert_eq!(records(&out), files);
+}
+
+#[test]
 fn lists_are_json_with_names() {
     for (what, name) in
         [("congestion", "cubic"), ("queues", "fq-codel"), ("workloads", "bulk"), ("scenarios", "bench/tcp-1")]

@@ -12,14 +12,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 const ROUNDS: usize = 7;
 const BYTES: u64 = 100_000_000;
 
-/// How often masque-go's proxy, which does not say when it is ready, is tried.
-const TRIES: u32 = 50;
+/// How often masque-go's proxy, which does not say when it is ready, is tried. Where nobody answers a try takes seconds.
+const TRIES: u32 = 5;
 
 const GO_MODULE: [(&str, &str); 2] =
     [("go.mod", include_str!("../../masque-go/go.mod")), ("go.sum", include_str!("../../masque-go/go.sum"))];
@@ -59,8 +59,8 @@ struct Running {
     child: Child,
     address: String,
     metrics: Option<String>,
-    /// Kept open: a server that cannot write its log would end.
-    _log: Option<BufReader<std::process::ChildStderr>>,
+    /// Kept open, since a server that cannot write its log would end. The few lines that it writes fit into the pipe.
+    _log: Option<BufReader<ChildStderr>>,
 }
 
 impl Drop for Running {
@@ -85,14 +85,19 @@ impl Running {
             .spawn()
             .map_err(failed("a server"))?;
         let log = child.stderr.take().map(BufReader::new);
-        let mut running = Running { child, address: String::new(), metrics: None, _log: None };
-        let mut log = log.ok_or_else(|| Failure::machine("masque-loopback: a server without standard error"))?;
-        running.address = line_after(&mut log, "listening on ")?;
+        let mut running = Running { child, address: String::new(), metrics: None, _log: log };
+        let log = running._log.as_mut();
+        let log = log.ok_or_else(|| Failure::machine("masque-loopback: a server without standard error"))?;
+        running.address = line_after(log, "listening on ")?;
         if arguments.contains(&"--metrics") {
-            running.metrics = Some(line_after(&mut log, "metrics on ")?);
+            running.metrics = Some(line_after(log, "metrics on ")?);
         }
-        running._log = Some(log);
         Ok(running)
+    }
+
+    /// How it has ended, if it has.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
     }
 
     /// CPU seconds of the process so far, where the system tells.
@@ -117,8 +122,9 @@ fn line_after(log: &mut impl BufRead, words: &str) -> Result<String, Failure> {
             return Ok(rest.to_owned());
         }
         said.push_str(&line);
+        said.push('\n');
     }
-    Err(Failure::machine(format!("masque-loopback: a server ended: {said}")))
+    Err(Failure::machine(format!("masque-loopback: a server ended: {}", said.trim_end())))
 }
 
 /// Builds masque-go's proxy, or says why not.
@@ -187,10 +193,13 @@ impl Bench {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
-        let running = Running { child, address, metrics: None, _log: None };
-        for _ in 0..TRIES {
+        let mut running = Running { child, address, metrics: None, _log: None };
+        for _ in 1..TRIES {
             if self.goodput_bps(Some(&running)).is_ok() {
                 return Ok(running);
+            }
+            if let Some(status) = running.ended() {
+                return Err(format!("it ended with {status}"));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -341,13 +350,19 @@ mod tests {
         assert_eq!(line_after(&mut log, "listening on ").as_deref(), Ok("127.0.0.1:5"));
         assert_eq!(line_after(&mut log, "metrics on ").as_deref(), Ok("127.0.0.1:6"));
         assert!(line_after(&mut log, "metrics on ").is_err());
+        let mut log = &b"cert.pem: no certificate in it\nend\n"[..];
+        let failure = line_after(&mut log, "listening on ").map_err(|failure| failure.message);
+        assert_eq!(failure, Err("masque-loopback: a server ended: cert.pem: no certificate in it\nend".into()));
     }
 
     #[test]
     fn a_process_tells_its_cpu_time() {
         let child = Command::new("sleep").arg("10").spawn().expect("it starts");
-        let running = Running { child, address: String::new(), metrics: None, _log: None };
+        let mut running = Running { child, address: String::new(), metrics: None, _log: None };
+        assert!(running.ended().is_none());
         assert!(cfg!(not(target_os = "linux")) || running.cpu_seconds().is_some_and(|seconds| seconds < 1.0));
         assert!(Path::new("/proc").exists() == running.peak_rss_bytes().is_some());
+        running.child.kill().and_then(|()| running.child.wait()).expect("it is ours");
+        assert!(running.ended().is_some_and(|status| !status.success()));
     }
 }

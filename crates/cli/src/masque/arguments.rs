@@ -170,7 +170,7 @@ pub(crate) struct GetArguments {
     /// UDP payload of packets to the server [default: 1200, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Store the body here [default: nowhere]
+    /// Store the body here; until it is whole, in FILE.part [default: nowhere]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Congestion control: newreno, cubic or bbr3

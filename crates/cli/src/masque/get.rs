@@ -8,27 +8,23 @@ use fullpipe_sockets::programs::{self, Got, Via};
 use fullpipe_sockets::tls::Trust;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let options = options(arguments)?;
-    let mut file = match &arguments.out {
-        Some(path) => {
-            let made = File::create(path).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
-            Some(BufWriter::new(made))
-        }
-        None => None,
-    };
+    let mut store = arguments.out.as_deref().map(Store::create).transpose()?;
     let mut hash = Sha256::new();
     let got = programs::run(programs::get(options, |piece| {
         hash.update(piece);
-        file.as_mut().map_or(Ok(()), |file| file.write_all(piece))
+        store.as_mut().map_or(Ok(()), |store| store.write(piece))
     }));
     let got = got.map_err(failure)?;
-    if let Some(mut file) = file {
-        file.flush().map_err(|error| Failure::machine(error.to_string()))?;
+    let is_good = (200..=299).contains(&got.status);
+    if let Some(store) = store.filter(|_| is_good) {
+        store.finish()?;
     }
     let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if arguments.json {
@@ -36,9 +32,52 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     } else {
         println!("{} {} bytes in {:.1} ms, sha256 {digest}", got.status, got.bytes, milliseconds(got.completion));
     }
-    match got.status {
-        200..=299 => Ok(()),
-        status => Err(Failure::run(format!("the server answered {status}"))),
+    if is_good { Ok(()) } else { Err(Failure::run(format!("the server answered {}", got.status))) }
+}
+
+/// Where the body goes. An ordinary file gets its name when all of the body is in it; what is less is removed.
+struct Store {
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// The name until then; `None`: the path is that of a device, a pipe or a link, which is written to directly.
+    part: Option<PathBuf>,
+}
+
+impl Store {
+    fn create(path: &Path) -> Result<Store, Failure> {
+        let is_ordinary = path.symlink_metadata().map_or(true, |metadata| metadata.is_file());
+        let part = is_ordinary.then(|| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".part");
+            PathBuf::from(name)
+        });
+        let at = part.as_deref().unwrap_or(path);
+        let file = File::create(at).map_err(|error| Failure::machine(format!("{}: {error}", at.display())))?;
+        Ok(Store { path: path.to_owned(), file: BufWriter::new(file), part })
+    }
+
+    fn named(&self, error: &io::Error) -> String {
+        format!("{}: {error}", self.path.display())
+    }
+
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.write_all(piece).map_err(|error| io::Error::new(error.kind(), self.named(&error)))
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        self.file.flush().map_err(|error| Failure::machine(self.named(&error)))?;
+        if let Some(part) = &self.part {
+            fs::rename(part, &self.path).map_err(|error| Failure::machine(self.named(&error)))?;
+            self.part = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // What cannot be removed has a name that says what it is.
+        let _ = self.part.take().map(fs::remove_file);
     }
 }
 

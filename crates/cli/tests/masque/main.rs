@@ -38,9 +38,12 @@ fn ten_megabytes_through_the_proxy_in_both_modes() {
         assert!(got["completion_ms"].as_f64() > got["handshake_ms"].as_f64());
     }
     let missing = format!("https://{}/nothing", server.address);
-    let output = command(&["http3", "get", &missing, "--ca", text(&cert)]).output().expect("it starts");
+    let (out, part) = (folder.join("none"), folder.join("none.part"));
+    let output =
+        command(&["http3", "get", &missing, "--ca", text(&cert), "--out", text(&out)]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("answered 404"), "{}", errors(&output));
+    assert!(!out.exists() && !part.exists());
     assert_eq!(proxy.stop(), "");
     assert!(server.stop().contains("event=refused"));
 }
@@ -65,7 +68,28 @@ fn private_targets_are_refused_unless_allowed() {
     assert!(log.contains("event=refused") && log.contains("status=403"), "{log}");
 }
 
-/// The proxy ends within a body that would take hours.
+/// A body that is written while it comes, and one that only a buffer holds until the end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said() {
+    let folder = folder("full");
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
+    let server = Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&folder)]].concat());
+    for (name, bytes) in [("large", 1_000_000), ("small", 10)] {
+        std::fs::write(folder.join(name), vec![1; bytes]).expect("a file");
+        let url = format!("https://{}/{name}", server.address);
+        let output =
+            command(&["http3", "get", &url, "--ca", text(&cert), "--out", "/dev/full"]).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(errors(&output).contains("/dev/full: No space left on device"), "{name}: {}", errors(&output));
+        assert!(output.stdout.is_empty(), "{name}");
+    }
+    assert!(!std::path::Path::new("/dev/full.part").exists());
+    server.stop();
+}
+
+/// The proxy ends within a body that would take hours. What has come of it replaces nothing.
 #[test]
 fn who_ends_the_tunnel_is_named() {
     let folder = folder("ended");
@@ -77,15 +101,20 @@ fn who_ends_the_tunnel_is_named() {
     let mut proxy = Server::start(&[&["masque", "proxy"], &identity[..], &narrow].concat());
     let metrics = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
     let (url, via) = (format!("https://{}/body", server.address), template(&proxy.address));
-    let client = command(&["http3", "get", &url, "--ca", text(&cert), "--via", &via])
+    let (out, part) = (folder.join("out"), folder.join("out.part"));
+    std::fs::write(&out, "older").expect("a file");
+    let client = command(&["http3", "get", &url, "--ca", text(&cert), "--via", &via, "--out", text(&out)])
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("it starts");
     while metric(&metrics, "bytes_from_target_total") < 1_000_000 {}
+    while part.metadata().map_or(0, |part| part.len()) < 500_000 {}
     proxy.stop();
     let output = client.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("the tunnel ended: "), "{}", errors(&output));
+    assert_eq!(std::fs::read(&out).expect("it is there"), b"older");
+    assert!(!part.exists());
     server.stop();
 }
 
