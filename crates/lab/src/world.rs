@@ -497,6 +497,10 @@ impl Stream for Endpoint {
         }
     }
 
+    fn unsent_bytes(&self) -> Option<u64> {
+        self.connection.unsent_bytes()
+    }
+
     #[inline]
     fn write(&mut self, payload: Payload) -> u64 {
         if self.tls.is_some() { self.write_secured(payload) } else { self.connection.write(payload) }

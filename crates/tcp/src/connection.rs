@@ -761,6 +761,10 @@ impl Stream for Connection {
         self.config.send_buffer_bytes.saturating_sub(self.sender.buffered_bytes())
     }
 
+    fn unsent_bytes(&self) -> Option<u64> {
+        Some(self.sender.written.saturating_sub(self.sender.next))
+    }
+
     #[inline]
     fn write(&mut self, payload: Payload) -> u64 {
         let taken = payload.len().min(self.writable_bytes());

@@ -93,6 +93,12 @@ pub trait Stream {
     /// Bytes that [`Stream::write`] would take now.
     fn writable_bytes(&self) -> u64;
 
+    /// Bytes written that have never been sent, where the transport tells: what is still to be written can only come after
+    /// them.
+    fn unsent_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Appends to the send buffer as much as fits and says how much that was. After [`Stream::finish`] it takes
     /// nothing.
     fn write(&mut self, payload: Payload) -> u64;

@@ -4,7 +4,7 @@
 //! something happened on one of its streams; it acts through [`Io`], which is whatever transport the scenario chose.
 //! It reads no clock and draws no random numbers of its own: its random [`Stream`](fullpipe_units::Stream) is handed in
 //! when it is made. What a server must know of a client's wishes is either drawn at both ends from equal copies of one
-//! stream (request-response, Poisson transfers) or written into the request (adaptive video).
+//! stream (request-response, Poisson transfers, pages) or written into the request (adaptive video, which object of a page).
 
 pub mod application;
 mod bulk;
@@ -26,6 +26,7 @@ mod transfers;
 mod video_abr;
 mod video_cbr;
 mod voice;
+mod web;
 
 pub use application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
 pub use bulk::Bulk;
@@ -46,9 +47,12 @@ pub use transfers::{Transfer, Transfers};
 pub use video_abr::{RateChoice, VideoAbrClient, VideoAbrServer, VideoAbrSpec};
 pub use video_cbr::{VideoCbr, VideoCbrSpec};
 pub use voice::{TalkSpurts, Voice, VoiceSpec};
+pub use web::{
+    Dependencies, Http, Law, ObjectSpec, PageLaws, PageSource, WebClient, WebCompletions, WebServer, WebSpec,
+};
 
 /// The figures that applications of this crate tell, and then those of QUIC's ends and of tunnels; see [`Figure`].
-pub const FIGURE_NAMES: [&str; 48] = [
+pub const FIGURE_NAMES: [&str; 63] = [
     "segments",
     "switches",
     "rebuffers",
@@ -88,6 +92,21 @@ pub const FIGURE_NAMES: [&str; 48] = [
     "mean_response_above_s",
     "median_response_above_s",
     "p95_response_above_s",
+    "pages",
+    "pages_failed",
+    "page_load_mean_s",
+    "page_load_median_s",
+    "page_load_p95_s",
+    "page_main_mean_s",
+    "page_main_median_s",
+    "stream_1_load_mean_s",
+    "stream_1_load_p25_s",
+    "stream_1_load_median_s",
+    "stream_1_load_p75_s",
+    "stream_2_load_mean_s",
+    "stream_2_load_p25_s",
+    "stream_2_load_median_s",
+    "stream_2_load_p75_s",
     "quic_packets_sent",
     "quic_packets_lost",
     "quic_mean_rtt_s",
@@ -124,6 +143,7 @@ pub const CATALOGUE: &[Entry] = &[
     Entry { name: "video-abr", summary: "segments of a video, each at a bit rate that the client adapts" },
     Entry { name: "gaming", summary: "state updates of a first-person shooter, both ways" },
     Entry { name: "voice", summary: "packets of a speech codec, all the time or in talk spurts" },
+    Entry { name: "web", summary: "pages of many objects, over HTTP/1.1, HTTP/2, HTTP/3 or a few streams" },
     Entry { name: "tmix", summary: "connections as a trace has them, scaled and shuffled" },
     Entry { name: "idle", summary: "opens a connection and stays silent" },
 ];

@@ -6,3 +6,5 @@ mod sources;
 mod streaming;
 mod tmix;
 mod way;
+mod web;
+mod web_pages;

@@ -4,8 +4,11 @@
 //! write's bytes leave the send buffer when they are on the way. Data written before the handshake is over leave when
 //! it is. Nothing is lost. Streams have different numbers at the two ends, and those of streams that are gone are used
 //! again.
+//!
+//! Each stream has the whole rate for itself, or all share one pipe for each direction, first written first sent. A
+//! connection may have several streams; the acceptor hears of those opened beside another when something comes on them.
 
-use fullpipe_transport::{CloseReason, Event, Payload, Stream};
+use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
 use fullpipe_units::{Duration, Instant, Rate};
 use fullpipe_workload::{Application, Io, StreamId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,13 +24,20 @@ struct End {
     finish_sent: bool,
     peer_finished: bool,
     aborted: bool,
-    /// When its direction is free again.
+    /// When its direction is free again, at first when the connection is established.
     free: Instant,
+    /// When the connection is established.
+    established: Instant,
+    /// Whether the application knows of the stream.
+    known: bool,
 }
 
 impl Stream for End {
     fn writable_bytes(&self) -> u64 {
         self.limit - self.held
+    }
+    fn unsent_bytes(&self) -> Option<u64> {
+        Some(self.held)
     }
     fn write(&mut self, payload: Payload) -> u64 {
         let taken = payload.len().min(self.limit - self.held);
@@ -86,8 +96,17 @@ pub(crate) struct Way {
     pub(crate) handshake_delay: Box<dyn Fn(u32) -> Duration>,
     /// Send buffer of both ends.
     pub(crate) send_buffer_bytes: u64,
+    /// Where all streams share one pipe for each direction: when it is free again.
+    pub(crate) shared: Option<[Instant; 2]>,
+    /// Most streams that a connection may have at a time.
+    pub(crate) most_streams: usize,
     opened: u32,
+    /// Streams opened so far, the first of connections included.
+    streams: u32,
+    /// By the number of the stream among all. Where each connection has one, that is the connection's.
     connections: BTreeMap<u32, [End; 2]>,
+    /// Of each stream its connection and its number there; also of those that are gone.
+    places: BTreeMap<u32, (u32, u64)>,
     /// Connection that has the n-th number for its stream at the initiator, and that plus 1000 at the acceptor.
     numbers: Vec<Option<u32>>,
     /// Connections whose end is on its way.
@@ -101,6 +120,8 @@ pub(crate) struct Way {
     pub(crate) writes: [Vec<(u32, u64)>; 2],
     /// Whether datagrams arrive.
     pub(crate) datagrams_arrive: bool,
+    /// Priorities that were set: connection and stream number, and what.
+    pub(crate) priorities: Vec<((u32, u64), Priority)>,
 }
 
 impl Way {
@@ -111,8 +132,12 @@ impl Way {
             rate: Box::new(rate),
             handshake_delay: Box::new(|_| Duration::ZERO),
             send_buffer_bytes: 1 << 40,
+            shared: None,
+            most_streams: usize::MAX,
             opened: 0,
+            streams: 0,
             connections: BTreeMap::new(),
+            places: BTreeMap::new(),
             numbers: Vec::new(),
             closing: BTreeSet::new(),
             happenings: BTreeMap::new(),
@@ -121,6 +146,7 @@ impl Way {
             datagrams: [Vec::new(), Vec::new()],
             writes: [Vec::new(), Vec::new()],
             datagrams_arrive: true,
+            priorities: Vec::new(),
         }
     }
 
@@ -158,15 +184,37 @@ impl Way {
         self.happenings.insert((at, self.sequence), (end, connection, happening));
     }
 
+    /// Another stream, by its connection and its number there.
+    fn add(&mut self, place: (u32, u64), established: Instant) -> u32 {
+        let stream = self.streams;
+        self.streams += 1;
+        let end = || End { limit: self.send_buffer_bytes, free: established, established, ..End::default() };
+        self.connections.insert(stream, [end(), end()]);
+        self.places.insert(stream, place);
+        match self.numbers.iter_mut().find(|taken| taken.is_none()) {
+            Some(free) => *free = Some(stream),
+            None => self.numbers.push(Some(stream)),
+        }
+        stream
+    }
+
     /// Sends what has been written.
     fn service(&mut self, connection: u32) {
         let Some(mut ends) = self.connections.remove(&connection) else { return };
         for (end, state) in ends.iter_mut().enumerate() {
+            // Nobody waits in the pipe for a handshake.
+            if self.shared.is_some() && self.now < state.established {
+                continue;
+            }
             while let Some(payload) = state.written.pop_front() {
                 self.writes[end].push((connection, payload.len()));
-                let from = self.now.max(state.free);
+                let free = self.shared.map_or(state.free, |free| free[end]);
+                let from = self.now.max(free);
                 let time = (self.rate)(end, from).map_or(Duration::ZERO, |rate| rate.time_for(payload.len()));
                 state.free = from + time;
+                if let Some(free) = &mut self.shared {
+                    free[end] = state.free;
+                }
                 self.put(state.free, end, connection, Happening::Left(payload.len()));
                 self.put(state.free + self.delay, 1 - end, connection, Happening::Arrived(payload));
             }
@@ -192,7 +240,10 @@ impl Way {
     fn apply(&mut self, end: usize, connection: u32, happening: Happening) -> Option<Event> {
         let state = &mut self.connections.get_mut(&connection)?[end];
         Some(match happening {
-            Happening::Connected => Event::Connected,
+            Happening::Connected => {
+                state.known = true;
+                Event::Connected
+            }
             Happening::Left(bytes) => {
                 state.held -= bytes;
                 Event::Writable
@@ -239,6 +290,13 @@ impl Way {
             return applications[end].on_datagram(bytes, &mut Host { way: self, end });
         }
         let closed = matches!(happening, Happening::Closed(_));
+        let comes = matches!(happening, Happening::Arrived(_) | Happening::Finished);
+        let known = self.connections.get(&connection).is_none_or(|ends| ends[end].known);
+        if comes && !known && self.places[&connection].1 > 0 {
+            self.connections.get_mut(&connection).expect("it was there")[end].known = true;
+            let id = self.id(connection, end);
+            applications[end].on_stream(id, Event::Connected, &mut Host { way: self, end });
+        }
         // Both ends hear of the end; then the connection is gone.
         if let Some(event) = self.apply(end, connection, happening) {
             let id = self.id(connection, end);
@@ -280,22 +338,48 @@ impl Io for Host<'_> {
         way.opened += 1;
         let handshake = way.delay + (way.handshake_delay)(connection);
         let established = way.now + handshake + way.delay;
-        let end = |free| End { limit: way.send_buffer_bytes, free, ..End::default() };
-        way.connections.insert(connection, [end(established), end(established)]);
-        match way.numbers.iter_mut().find(|taken| taken.is_none()) {
-            Some(free) => *free = Some(connection),
-            None => way.numbers.push(Some(connection)),
+        let stream = way.add((connection, 0), established);
+        way.put(way.now + handshake, 1, stream, Happening::Connected);
+        way.put(established, 0, stream, Happening::Connected);
+        way.id(stream, 0)
+    }
+    fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
+        let way = &mut *self.way;
+        let beside = way.connection_of(beside, self.end)?;
+        let connection = way.places[&beside].0;
+        let live = way.connections.keys().filter(|stream| way.places[stream].0 == connection).count();
+        let number = way.places.values().filter(|place| place.0 == connection).count() as u64;
+        let established = way.connections.get(&beside)?[0].established;
+        if live >= way.most_streams || way.now < established {
+            return None;
         }
-        way.put(way.now + handshake, 1, connection, Happening::Connected);
-        way.put(established, 0, connection, Happening::Connected);
-        way.id(connection, 0)
+        let stream = way.add((connection, number), established);
+        way.connections.get_mut(&stream)?[self.end].known = true;
+        Some(way.id(stream, self.end))
+    }
+    fn set_priority(&mut self, stream: StreamId, priority: Priority) {
+        let place = self.way.connection_of(stream, self.end).map(|stream| self.way.places[&stream]);
+        self.way.priorities.extend(place.map(|place| (place, priority)));
+    }
+    fn close_connection(&mut self, stream: StreamId) {
+        let way = &mut *self.way;
+        let Some(stream) = way.connection_of(stream, self.end) else { return };
+        let connection = way.places[&stream].0;
+        let of_it = |stream: &u32| way.places[stream].0 == connection;
+        let mut at = [way.now; 2];
+        at[1 - self.end] = way.now + way.delay;
+        let streams: Vec<u32> = way.connections.keys().copied().filter(of_it).collect();
+        streams.into_iter().for_each(|stream| way.close(stream, CloseReason::Finished, at));
     }
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
         let ends = self.way.connections.get_mut(&self.way.connection_of(stream, self.end)?)?;
         Some(&mut ends[self.end])
     }
     fn connection_number(&self, stream: StreamId) -> Option<u32> {
-        self.way.connection_of(stream, self.end)
+        Some(self.way.places[&self.way.connection_of(stream, self.end)?].0)
+    }
+    fn stream_number(&self, stream: StreamId) -> Option<u64> {
+        Some(self.way.places[&self.way.connection_of(stream, self.end)?].1)
     }
     fn send_datagram(&mut self, payload_bytes: u32) {
         let way = &mut *self.way;

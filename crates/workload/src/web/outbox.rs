@@ -1,0 +1,49 @@
+//! What is to be written to a stream and did not fit yet.
+
+use bytes::Bytes;
+use fullpipe_transport::{Payload, Stream};
+use std::collections::VecDeque;
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pieces: VecDeque<Payload>,
+}
+
+impl Outbox {
+    pub(super) fn push_bytes(&mut self, bytes: Bytes) {
+        self.push(Payload::Bytes(bytes));
+    }
+
+    pub(super) fn push_length(&mut self, length: u64) {
+        self.push(Payload::Length(length));
+    }
+
+    fn push(&mut self, piece: Payload) {
+        if !piece.is_empty() {
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// Writes as much as the stream takes and says whether that was all.
+    pub(super) fn flush(&mut self, stream: &mut dyn Stream) -> bool {
+        while let Some(piece) = self.pieces.front_mut() {
+            let written = stream.write(piece.clone());
+            match piece {
+                Payload::Length(length) => *length -= written.min(*length),
+                Payload::Bytes(bytes) => {
+                    let taken = usize::try_from(written).map_or(bytes.len(), |written| written.min(bytes.len()));
+                    drop(bytes.split_to(taken));
+                }
+            }
+            if !piece.is_empty() {
+                return false;
+            }
+            self.pieces.pop_front();
+        }
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+}

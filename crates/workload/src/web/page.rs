@@ -1,0 +1,397 @@
+//! What a page is: its objects, their sizes and what each waits for.
+//!
+//! Drawn pages follow Pries, Magyari and Tran-Gia, "An HTTP web traffic model based on the top one million visited web
+//! pages" (NGI 2012): a page has main objects (the document, frames, scripts), each of which has embedded objects. Five laws
+//! say how many and how large, and how long a page is read. Only the fitted laws of that paper are known to us, not their
+//! data: their means differ from the data's, which are printed beside them (main objects per page: law 2.04, data 1.2;
+//! embedded objects: law 21 091 bytes, data 23 915; reading: law 28.5 s, data 39.7 s). A sample above the law's maximum
+//! counts as the maximum. Counts are rounded to the nearest integer, main objects to at least 1; sizes to at least a byte.
+//!
+//! Page n is a function of n and one random number that both ends have, so either can draw any page at any time. The main
+//! objects come first, then the embedded ones of all main objects in random order.
+
+use crate::{Distribution, Invalid};
+use fullpipe_units::{Duration, Stream};
+
+/// Most objects that a page can have.
+const MOST_OBJECTS: f64 = 1_000_000.0;
+
+/// Most streams that objects can name.
+pub(super) const MOST_STREAMS: u32 = 100;
+
+/// A distribution that ends at a maximum: samples above count as the maximum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Law {
+    /// The distribution.
+    pub law: Distribution,
+    /// The maximum.
+    pub max: f64,
+}
+
+impl Law {
+    /// Always this value.
+    pub fn constant(value: f64) -> Law {
+        Law { law: Distribution::Constant { value }, max: value }
+    }
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.law.check()?;
+        Invalid::unless(self.max >= 0.0 && self.max.is_finite(), "the maximum is not negative")
+    }
+
+    /// A sample; takes one number of the stream. Not below zero.
+    pub fn sample(&self, random: &mut Stream) -> f64 {
+        self.law.sample(random).min(self.max).max(0.0)
+    }
+
+    /// A sample as a size: rounded, at least a byte.
+    fn sample_bytes(&self, random: &mut Stream) -> u64 {
+        self.sample(random).round().max(1.0) as u64
+    }
+
+    /// A sample as a count: rounded, not below `least`.
+    fn sample_count(&self, random: &mut Stream, least: u32) -> u32 {
+        (self.sample(random).round() as u32).max(least)
+    }
+}
+
+/// The laws of drawn pages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageLaws {
+    /// Size of a main object in bytes.
+    pub main_bytes: Law,
+    /// Main objects of a page.
+    pub main_objects: Law,
+    /// Size of an embedded object in bytes.
+    pub embedded_bytes: Law,
+    /// Embedded objects of a main object.
+    pub embedded_objects: Law,
+}
+
+impl PageLaws {
+    /// The fitted laws of Pries et al.
+    pub fn pries() -> Self {
+        PageLaws {
+            main_bytes: Law { law: Distribution::Weibull { shape: 0.814_944, scale: 28_242.8 }, max: 8e6 },
+            main_objects: Law { law: Distribution::LogNormal { mu: 0.473_844, sigma: 0.688_471 }, max: 212.0 },
+            embedded_bytes: Law { law: Distribution::LogNormal { mu: 9.179_79, sigma: 1.246_46 }, max: 8e6 },
+            embedded_objects: Law { law: Distribution::Exponential { mean: 1.0 / 0.031_32 }, max: 1920.0 },
+        }
+    }
+}
+
+/// An object of a page that is given as a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectSpec {
+    /// Its size (at least 1).
+    pub bytes: u64,
+    /// Which objects must have come before it is requested: their numbers in the list, from 0, all before its own.
+    pub after: Vec<u32>,
+    /// Which stream it comes on with [`super::Http::Streams`], from 0; `None`: by its size and kind, as in drawn pages.
+    pub stream: Option<u32>,
+    /// Whether it is a main object.
+    pub main: bool,
+    /// RFC 9218 urgency; `None`: that of its kind.
+    pub urgency: Option<u8>,
+}
+
+/// Where pages come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PageSource {
+    /// Drawn from laws, each page anew.
+    Drawn(PageLaws),
+    /// Every page consists of these objects.
+    Listed(Vec<ObjectSpec>),
+}
+
+impl PageSource {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match self {
+            PageSource::Drawn(laws) => laws.check(),
+            PageSource::Listed(objects) => {
+                Invalid::unless(!objects.is_empty(), "objects: there is at least one")?;
+                Invalid::unless(objects.len() as f64 <= MOST_OBJECTS, "objects: there are at most a million")?;
+                (0..).zip(objects).try_for_each(|(number, object)| object.check(number))
+            }
+        }
+    }
+}
+
+impl PageLaws {
+    fn check(&self) -> Result<(), Invalid> {
+        self.main_bytes.check().map_err(|invalid| invalid.of("main_size"))?;
+        self.main_objects.check().map_err(|invalid| invalid.of("main_objects"))?;
+        self.embedded_bytes.check().map_err(|invalid| invalid.of("embedded_size"))?;
+        self.embedded_objects.check().map_err(|invalid| invalid.of("embedded_objects"))?;
+        let most = self.main_objects.max.max(1.0) * (1.0 + self.embedded_objects.max);
+        Invalid::unless(
+            most <= MOST_OBJECTS,
+            "main_objects, embedded_objects: by their maxima a page has a million at most",
+        )
+    }
+}
+
+impl ObjectSpec {
+    fn check(&self, number: u32) -> Result<(), Invalid> {
+        Invalid::unless(self.bytes > 0, "objects: each has at least a byte")?;
+        let before = self.after.iter().all(|&other| other < number);
+        Invalid::unless(before, "objects: what an object comes after stands before it in the list")?;
+        let urgency = self.urgency.is_none_or(|urgency| urgency <= 7);
+        Invalid::unless(urgency, "objects: an urgency is from 0 to 7")?;
+        let stream = self.stream.is_none_or(|stream| stream < MOST_STREAMS);
+        Invalid::unless(stream, "objects: there are at most 100 streams")
+    }
+}
+
+/// Which objects of a page wait for which others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dependencies {
+    /// None: all are requested at once.
+    None,
+    /// Embedded objects wait for their main object; main objects for nothing.
+    #[default]
+    Main,
+    /// The same, and each main object waits for the one before.
+    MainInTurn,
+    /// Each object waits for the one before.
+    Chain,
+}
+
+/// An object of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Object {
+    pub(super) bytes: u64,
+    pub(super) main: bool,
+    /// The objects that must have come before it is requested.
+    pub(super) after: Vec<u32>,
+    /// Stream of its own choice, from 0.
+    pub(super) stream: Option<u32>,
+    pub(super) urgency: Option<u8>,
+}
+
+/// A page.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) number: u32,
+    pub(super) objects: Vec<Object>,
+    /// How long it is read.
+    pub(super) reading: Duration,
+}
+
+/// All pages, of which any can be had at any time.
+#[derive(Debug)]
+pub(super) struct Pages {
+    source: PageSource,
+    dependencies: Dependencies,
+    reading_s: Law,
+    seed: u64,
+}
+
+impl Pages {
+    /// `random` is equal at both ends.
+    pub(super) fn new(spec: &super::WebSpec, mut random: Stream) -> Self {
+        Pages {
+            source: spec.source.clone(),
+            dependencies: spec.dependencies,
+            reading_s: spec.reading_s.clone(),
+            seed: random.bits(),
+        }
+    }
+
+    /// Page number `number`, from 0.
+    pub(super) fn page(&self, number: u32) -> Page {
+        let random = |purpose| Stream::new(self.seed, &format!("page {number}"), purpose);
+        let objects = match &self.source {
+            PageSource::Drawn(laws) => drawn(laws, self.dependencies, &mut random("objects")),
+            PageSource::Listed(objects) => objects.iter().map(listed).collect(),
+        };
+        let seconds = self.reading_s.sample(&mut random("reading"));
+        Page { number, objects, reading: Duration::from_secs_f64(seconds) }
+    }
+}
+
+fn listed(object: &ObjectSpec) -> Object {
+    Object {
+        bytes: object.bytes,
+        main: object.main,
+        after: object.after.clone(),
+        stream: object.stream,
+        urgency: object.urgency,
+    }
+}
+
+fn drawn(laws: &PageLaws, dependencies: Dependencies, random: &mut Stream) -> Vec<Object> {
+    let mains = laws.main_objects.sample_count(random, 1);
+    let object = |bytes, main| Object { bytes, main, after: Vec::new(), stream: None, urgency: None };
+    let mut objects: Vec<Object> = (0..mains).map(|_| object(laws.main_bytes.sample_bytes(random), true)).collect();
+    for main in 0..mains {
+        for _ in 0..laws.embedded_objects.sample_count(random, 0) {
+            let embedded = object(laws.embedded_bytes.sample_bytes(random), false);
+            objects.push(Object { after: vec![main], ..embedded });
+        }
+    }
+    shuffle(&mut objects[mains as usize..], random);
+    for (number, object) in (0..).zip(&mut objects) {
+        match dependencies {
+            Dependencies::None => object.after.clear(),
+            Dependencies::Main => {}
+            Dependencies::MainInTurn if object.main => object.after = before(number),
+            Dependencies::MainInTurn => {}
+            Dependencies::Chain => object.after = before(number),
+        }
+    }
+    objects
+}
+
+/// The object before one.
+fn before(number: u32) -> Vec<u32> {
+    number.checked_sub(1).into_iter().collect()
+}
+
+/// Every order is equally probable (Fisher and Yates).
+fn shuffle(objects: &mut [Object], random: &mut Stream) {
+    for last in (1..objects.len()).rev() {
+        objects.swap(last, random.below(last as u64 + 1) as usize);
+    }
+}
+
+impl super::WebSpec {
+    /// Which stream an object comes on, from 0.
+    pub(super) fn stream_of(&self, object: &Object) -> u32 {
+        let small = object.main || object.bytes < self.small_below_bytes;
+        object.stream.unwrap_or(if small { 0 } else { 1 })
+    }
+
+    /// How many streams there are.
+    pub(super) fn streams(&self) -> u32 {
+        match &self.source {
+            PageSource::Drawn(_) => 2,
+            PageSource::Listed(objects) => {
+                objects.iter().map(|object| self.stream_of(&listed(object)) + 1).max().unwrap_or(1)
+            }
+        }
+    }
+
+    /// How urgent an object is, and whether it is incremental.
+    pub(super) fn urgency_of(&self, object: &Object) -> (u8, bool) {
+        let of_kind = if object.main { self.main_urgency } else { self.embedded_urgency };
+        (object.urgency.unwrap_or(of_kind), self.incremental && !object.main)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Http, WebSpec};
+    use super::*;
+
+    fn pages(dependencies: Dependencies) -> Pages {
+        Pages::new(&WebSpec { dependencies, ..WebSpec::new(Http::One) }, Stream::new(4, "flow", "workload"))
+    }
+
+    /// The mean of samples is the expected one within five of its standard errors, which are small.
+    fn mean_is(name: &str, samples: &[f64], expected: f64, relative: f64) {
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        let variance = samples.iter().map(|sample| (sample - mean) * (sample - mean)).sum::<f64>() / n;
+        let bound = 5.0 * (variance / n).sqrt();
+        assert!((mean - expected).abs() < bound, "{name}: {mean}, not {expected} +- {bound}");
+        assert!(bound < relative * expected, "{name}: the bound {bound} says nothing");
+    }
+
+    #[test]
+    fn means_are_those_of_the_fitted_laws() {
+        let pages = pages(Dependencies::Main);
+        let [mut mains, mut main_bytes, mut embedded, mut embedded_bytes] = [const { Vec::new() }; 4];
+        for page in (0..12_000).map(|number| pages.page(number)) {
+            let count = page.objects.iter().filter(|object| object.main).count();
+            mains.push(count as f64);
+            let mut of_main = vec![0.0; count];
+            for object in &page.objects {
+                let bytes = if object.main { &mut main_bytes } else { &mut embedded_bytes };
+                bytes.push(object.bytes as f64);
+                object.after.iter().for_each(|&main| of_main[main as usize] += 1.0);
+            }
+            embedded.extend(of_main);
+        }
+        // Main objects: 1 + sum over n >= 2 of P(X >= n - 1/2) = 1 + sum of 1 - Phi((ln(n - 1/2) - 0.473844) / 0.688471),
+        // by the complementary error function; the law without rounding has exp(0.473844 + 0.688471^2 / 2) = 2.036.
+        mean_is("main objects", &mains, 2.089_716, 0.05);
+        // 28 242.8 Gamma(1 + 1 / 0.814944) = 28 242.8 x 1.118 395.
+        mean_is("main size", &main_bytes, 31_586.6, 0.05);
+        // P(X >= n - 1/2) = exp(-0.03132 (n - 1/2)), summed over n >= 1: 1 / (2 sinh(0.01566)).
+        mean_is("embedded objects", &embedded, 31.927_175, 0.06);
+        // exp(9.17979 + 1.24646^2 / 2).
+        mean_is("embedded size", &embedded_bytes, 21_091.4, 0.05);
+    }
+
+    #[test]
+    fn reading_times_end_at_their_maximum() {
+        // E(X; X < M) + M P(X > M) with M = 10 000 s: 28.498 Phi((ln M - mu - sigma^2) / sigma) + M (1 - Phi((ln M - mu) /
+        // sigma)) = 24.166; without the maximum 28.498.
+        let (law, mut random) = (Law::pries_reading(), Stream::new(5, "law", "reading"));
+        let samples: Vec<f64> = (0..400_000).map(|_| law.sample(&mut random)).collect();
+        mean_is("reading", &samples, 24.166, 0.1);
+        assert_eq!(samples.iter().copied().fold(0.0, f64::max), 10_000.0);
+    }
+
+    #[test]
+    fn any_page_can_be_had_at_any_time() {
+        let (one, other) = (pages(Dependencies::Main), pages(Dependencies::Main));
+        let forwards: Vec<Page> = (0..20).map(|number| one.page(number)).collect();
+        for number in (0..20).rev() {
+            let (page, again) = (&forwards[number as usize], other.page(number));
+            assert_eq!((&page.objects, page.reading), (&again.objects, again.reading));
+        }
+        assert!(forwards.windows(2).all(|pair| pair[0].objects != pair[1].objects));
+    }
+
+    #[test]
+    fn main_objects_come_first_and_the_others_in_random_order() {
+        let pages = pages(Dependencies::Main);
+        let page = (0..).map(|number| pages.page(number)).find(|page| page.objects[1].main && page.objects.len() > 60);
+        let objects = page.expect("there is one").objects;
+        let mains = objects.iter().filter(|object| object.main).count();
+        assert!(objects[..mains].iter().all(|object| object.main && object.after.is_empty()));
+        let parents: Vec<u32> = objects[mains..].iter().map(|object| object.after[0]).collect();
+        assert!(parents.iter().all(|&parent| (parent as usize) < mains));
+        assert!(!parents.is_sorted(), "{parents:?}");
+    }
+
+    #[test]
+    fn every_order_is_equally_probable() {
+        // Of three objects 6 orders, 60 000 shuffles: 10 000 each, standard deviation sqrt(60 000 x 5 / 36) = 91.
+        let mut random = Stream::new(6, "page", "order");
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..60_000 {
+            let object = |bytes| Object { bytes, main: false, after: Vec::new(), stream: None, urgency: None };
+            let mut objects = [object(1), object(2), object(3)];
+            shuffle(&mut objects, &mut random);
+            *counts.entry(objects.map(|object| object.bytes)).or_insert(0u32) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        assert!(counts.values().all(|count| count.abs_diff(10_000) < 460), "{counts:?}");
+    }
+
+    #[test]
+    fn dependencies_of_drawn_pages() {
+        let after = |dependencies| -> Vec<(bool, Vec<u32>)> {
+            let objects = pages(dependencies).page(3).objects;
+            objects.into_iter().map(|object| (object.main, object.after)).collect()
+        };
+        assert!(after(Dependencies::None).iter().all(|(_, after)| after.is_empty()));
+        for (number, (_, after)) in (0..).zip(after(Dependencies::Chain)) {
+            assert_eq!(after, before(number));
+        }
+        for (number, (main, after)) in (0..).zip(after(Dependencies::MainInTurn)) {
+            assert!(if main { after == before(number) } else { after.len() == 1 });
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! HTTP/1.1 and HTTP/3: a stream carries request after request (HTTP/1.1) or one (HTTP/3), and the responses.
+
+use super::super::Http;
+use super::super::outbox::Outbox;
+use super::super::wire::{CONTENT_BYTES, Collector, Request};
+use super::{Shelf, note};
+use crate::application::{self, Application, Io, Progress, StreamId};
+use fullpipe_transport::{Event, Priority};
+use std::collections::BTreeMap;
+
+/// A stream.
+#[derive(Debug)]
+struct Served {
+    /// The request that is coming.
+    request: Collector<CONTENT_BYTES>,
+    out: Outbox,
+    peer_finished: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Responses {
+    shelf: Shelf,
+    served: BTreeMap<StreamId, Served>,
+    progress: Progress,
+}
+
+impl Responses {
+    pub(super) fn new(shelf: Shelf) -> Self {
+        Responses { shelf, served: BTreeMap::new(), progress: Progress::default() }
+    }
+
+    fn accept(&mut self, id: StreamId, io: &mut dyn Io) {
+        // HTTP/3's control stream is not served: what comes on it is read and forgotten.
+        let control = self.shelf.spec.http == Http::Three && io.stream_number(id) == Some(0);
+        if !control {
+            let request = Collector::new(self.shelf.spec.request_length());
+            self.served.insert(id, Served { request, out: Outbox::default(), peer_finished: false });
+        }
+    }
+
+    /// Goes on with responses and requests as far as possible: what comes of another request waits in the stream until the
+    /// one before is answered.
+    fn serve(&mut self, id: StreamId, io: &mut dyn Io) {
+        let Some(served) = self.served.get_mut(&id) else {
+            let bytes = application::read_length(id, u64::MAX, io);
+            return note(&mut self.progress, bytes, io.now());
+        };
+        let now = io.now();
+        loop {
+            let Some(stream) = io.stream(id) else { return };
+            if !served.out.flush(stream) {
+                return;
+            }
+            let Some(payload) = stream.read(served.request.missing_bytes()) else { break };
+            note(&mut self.progress, payload.len(), now);
+            let Some(content) = served.request.take(&payload) else { continue };
+            served.request = Collector::new(self.shelf.spec.request_length());
+            let Some((length, urgency, incremental)) = answer(&mut self.shelf, &content) else {
+                return stream.abort();
+            };
+            served.out.push_length(length);
+            io.set_priority(id, Priority { urgency, incremental, ..Priority::default() });
+        }
+        if served.peer_finished
+            && let Some(stream) = io.stream(id)
+        {
+            stream.finish();
+        }
+    }
+}
+
+/// Length, urgency and incrementality of the response to a request.
+fn answer(shelf: &mut Shelf, content: &[u8; CONTENT_BYTES]) -> Option<(u64, u8, bool)> {
+    let object = shelf.object(Request::parse(content)?)?.clone();
+    let (urgency, incremental) = shelf.spec.urgency_of(&object);
+    Some((shelf.spec.response_length(object.bytes), urgency, incremental))
+}
+
+impl Application for Responses {
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected => self.accept(stream, io),
+            Event::Readable | Event::Writable => self.serve(stream, io),
+            Event::PeerFinished => {
+                if let Some(served) = self.served.get_mut(&stream) {
+                    served.peer_finished = true;
+                }
+                self.serve(stream, io);
+            }
+            Event::Closed(_) => {
+                self.served.remove(&stream);
+            }
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}

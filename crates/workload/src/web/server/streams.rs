@@ -1,0 +1,139 @@
+//! Streams: a request for a page is answered with all its objects, in the page's order, each on its stream.
+
+use super::super::outbox::Outbox;
+use super::super::wire::{CONTENT_BYTES, Collector, Request};
+use super::{Shelf, note};
+use crate::application::{self, Application, Io, Progress, StreamId};
+use fullpipe_transport::{Event, Priority};
+use std::collections::BTreeMap;
+
+/// A stream; what is to go on it may be known before it has been heard of.
+#[derive(Debug, Default)]
+struct Channel {
+    id: Option<StreamId>,
+    out: Outbox,
+}
+
+impl Channel {
+    fn write(&mut self, io: &mut dyn Io) {
+        if let Some(stream) = self.id.and_then(|id| io.stream(id)) {
+            self.out.flush(stream);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// The request that is coming.
+    request: Collector<CONTENT_BYTES>,
+    channels: Vec<Channel>,
+}
+
+#[derive(Debug)]
+pub(super) struct Streams {
+    shelf: Shelf,
+    /// By the connection's number.
+    connections: BTreeMap<u32, Connection>,
+    /// Connection and number in it of each stream.
+    streams: BTreeMap<StreamId, (u32, usize)>,
+    progress: Progress,
+}
+
+impl Streams {
+    pub(super) fn new(shelf: Shelf) -> Self {
+        Streams { shelf, connections: BTreeMap::new(), streams: BTreeMap::new(), progress: Progress::default() }
+    }
+
+    fn accept(&mut self, id: StreamId, io: &mut dyn Io) {
+        let (Some(connection), Some(number)) = (io.connection_number(id), io.stream_number(id)) else { return };
+        let spec = &self.shelf.spec;
+        let served = self.connections.entry(connection).or_insert_with(|| Connection {
+            request: Collector::new(spec.request_length()),
+            channels: (0..spec.streams()).map(|_| Channel::default()).collect(),
+        });
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        let Some(channel) = served.channels.get_mut(number) else { return };
+        channel.id = Some(id);
+        self.streams.insert(id, (connection, number));
+        io.set_priority(id, spec.priority_of_stream(number));
+        channel.write(io);
+    }
+
+    fn read(&mut self, id: StreamId, io: &mut dyn Io) {
+        let now = io.now();
+        let Some(&(connection, 0)) = self.streams.get(&id) else {
+            // What further streams begin with says nothing new.
+            let bytes = application::read_length(id, u64::MAX, io);
+            return note(&mut self.progress, bytes, now);
+        };
+        while let Some(served) = self.connections.get_mut(&connection)
+            && let Some(stream) = io.stream(id)
+            && let Some(payload) = stream.read(served.request.missing_bytes())
+        {
+            note(&mut self.progress, payload.len(), now);
+            let Some(content) = served.request.take(&payload) else { continue };
+            served.request = Collector::new(self.shelf.spec.request_length());
+            if answer(&mut self.shelf, &content, served, io).is_none()
+                && let Some(stream) = io.stream(id)
+            {
+                return stream.abort();
+            }
+        }
+    }
+
+    fn write(&mut self, id: StreamId, io: &mut dyn Io) {
+        if let Some((connection, number)) = self.streams.get(&id)
+            && let Some(served) = self.connections.get_mut(connection)
+            && let Some(channel) = served.channels.get_mut(*number)
+        {
+            channel.write(io);
+        }
+    }
+
+    /// The peer will send nothing more on a stream, or it is gone: that is the end of the connection.
+    fn over(&mut self, id: StreamId, io: &mut dyn Io) {
+        if let Some((connection, _)) = self.streams.remove(&id) {
+            self.connections.remove(&connection);
+        }
+        if let Some(stream) = io.stream(id) {
+            stream.finish();
+        }
+    }
+}
+
+/// Writes all objects of the page that is asked for, in their order. `None` if there is no such page.
+fn answer(shelf: &mut Shelf, content: &[u8; CONTENT_BYTES], served: &mut Connection, io: &mut dyn Io) -> Option<()> {
+    let request = Request::parse(content)?;
+    shelf.page(request.page)?;
+    let Shelf { spec, last: Some(page), .. } = shelf else { return None };
+    for object in &page.objects {
+        let channel = &mut served.channels[spec.stream_of(object) as usize];
+        channel.out.push_length(spec.response_length(object.bytes));
+        channel.write(io);
+    }
+    Some(())
+}
+
+impl super::super::WebSpec {
+    /// Streams are the more urgent the lower their number.
+    fn priority_of_stream(&self, number: usize) -> Priority {
+        let latency = self.stream_latencies.get(number).or(self.stream_latencies.last()).copied();
+        let urgency = u8::try_from(number.min(7)).unwrap_or(7);
+        Priority { urgency, latency, ..Priority::default() }
+    }
+}
+
+impl Application for Streams {
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        match event {
+            Event::Connected => self.accept(stream, io),
+            Event::Readable => self.read(stream, io),
+            Event::Writable => self.write(stream, io),
+            Event::PeerFinished | Event::Closed(_) => self.over(stream, io),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}

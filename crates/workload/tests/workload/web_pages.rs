@@ -1,0 +1,254 @@
+//! Drawn pages and whatever may go wrong: every object once, and an end.
+
+use crate::web::{figure, listed, object, pair, pipe, random, run};
+use bytes::{BufMut, Bytes, BytesMut};
+use fullpipe_transport::{CloseReason, Event, Payload};
+use fullpipe_units::{Duration, Instant};
+use fullpipe_workload::{
+    Application, Dependencies, Http, Io, Law, ObjectSpec, PageLaws, PageSource, StreamId, WebClient, WebCompletions,
+    WebServer, WebSpec,
+};
+
+const ALL: [Http; 4] = [Http::One, Http::Two, Http::Three, Http::Streams];
+
+/// Ten drawn pages.
+fn ten(http: Http) -> WebSpec {
+    WebSpec { pages: Some(10), completions: WebCompletions::Objects, ..WebSpec::new(http) }
+}
+
+/// Sizes of the objects that have come, in ascending order.
+fn sizes(client: &WebClient) -> Vec<u64> {
+    let mut sizes: Vec<u64> = client.completions().iter().map(|one| one.bytes).collect();
+    sizes.sort_unstable();
+    sizes
+}
+
+/// Fetches the pages of `spec` with each version of HTTP, and demands that the same objects come each time and that what is
+/// read is what was written: objects, headers and frames.
+fn every_object_once(spec: &dyn Fn(Http) -> WebSpec, send_buffer_bytes: u64) {
+    let reference = sizes(&run(&spec(Http::One), &mut pipe()));
+    assert!((100..5000).contains(&reference.len()), "{}", reference.len());
+    for (http, keep_connections) in ALL.into_iter().flat_map(|http| [(http, true), (http, false)]) {
+        let spec = WebSpec { keep_connections, ..spec(http) };
+        let mut way = pipe();
+        way.send_buffer_bytes = send_buffer_bytes;
+        let client = run(&spec, &mut way);
+        assert_eq!(sizes(&client), reference, "{http:?} {send_buffer_bytes}");
+        let figures = client.figures(Instant::ZERO);
+        let pages = spec.pages.unwrap_or_default() as f64;
+        assert_eq!((figure(&figures, "pages"), figure(&figures, "pages_failed")), (pages, 0.0));
+        let written: u64 = way.writes[1].iter().map(|&(_, bytes)| bytes).sum();
+        assert_eq!(client.progress().received_bytes, written);
+        let around = |bytes: &u64| match http {
+            Http::One | Http::Streams => 300,
+            // A frame of headers, and one of data for each 16 384 bytes.
+            Http::Two => 309 + 9 * bytes.div_ceil(16_384),
+            // A frame of headers with its 3 bytes; the other frame's type and length of 1, 2 or 4 bytes.
+            Http::Three if *bytes < 64 => 303 + 2,
+            Http::Three if *bytes < 16_384 => 303 + 3,
+            Http::Three => 303 + 5,
+        };
+        assert_eq!(written, reference.iter().map(|bytes| bytes + around(bytes)).sum::<u64>(), "{http:?}");
+    }
+}
+
+#[test]
+fn every_object_comes_once_over_whatever_version() {
+    // Ten pages have 10 x 2.09 x (1 + 31.9) = 690 objects in the mean.
+    every_object_once(&ten, 1 << 40);
+    every_object_once(&ten, 20_000);
+}
+
+#[test]
+fn every_object_comes_once_through_a_buffer_that_holds_none() {
+    // Small objects, for it takes a while.
+    every_object_once(
+        &|http| {
+            let mut laws = PageLaws::pries();
+            (laws.main_bytes.max, laws.embedded_bytes.max) = (1500.0, 1500.0);
+            WebSpec { pages: Some(3), source: PageSource::Drawn(laws), ..ten(http) }
+        },
+        700,
+    );
+}
+
+#[test]
+fn responses_are_whole_whatever_connection_they_come_on() {
+    // Connections of HTTP/1.1 arrive in any order; each response is one write, of the object that was asked for.
+    let mut way = pipe();
+    way.handshake_delay = Box::new(|connection| Duration::from_millis(u64::from(7 * connection % 5) * 13));
+    let client = run(&WebSpec { keep_connections: false, ..ten(Http::One) }, &mut way);
+    let mut written: Vec<u64> = way.writes[1].iter().map(|&(_, bytes)| bytes - 300).collect();
+    written.sort_unstable();
+    assert_eq!(sizes(&client), written);
+    assert!(way.opened() > 20, "{}", way.opened());
+}
+
+#[test]
+fn dependencies_change_the_time_and_not_the_page() {
+    let loads = |dependencies| {
+        let spec = WebSpec { dependencies, reading_s: Law::constant(0.0), ..ten(Http::Three) };
+        let client = run(&spec, &mut pipe());
+        (sizes(&client), figure(&client.figures(Instant::ZERO), "page_load_mean_s"))
+    };
+    let (objects, none) = loads(Dependencies::None);
+    let (with_main, main) = loads(Dependencies::Main);
+    let (with_turns, turns) = loads(Dependencies::MainInTurn);
+    let (with_chain, chain) = loads(Dependencies::Chain);
+    assert!(objects == with_main && objects == with_turns && objects == with_chain);
+    assert!(none < main && main < turns && turns < chain, "{none} {main} {turns} {chain}");
+    // A chain takes at least a round trip of 20 ms for each object.
+    assert!(chain > 0.020 * objects.len() as f64 / 10.0, "{chain}");
+}
+
+#[test]
+fn a_lost_connection_fails_its_page_and_no_other() {
+    for http in ALL {
+        let mut spec = WebSpec { pages: Some(3), ..listed(http, vec![object(200_000, true, &[])]) };
+        spec.reading_s = Law::constant(0.1);
+        let (mut client, mut server) = pair(&spec);
+        let mut way = pipe();
+        way.start(&mut [&mut client, &mut server], Instant::from_nanos(100_000_000));
+        // In the middle of the first page: the streams of its connection.
+        let streams = way.live_connections() as u32;
+        (0..streams).for_each(|stream| way.kill(stream, CloseReason::TimedOut));
+        way.run(&mut [&mut client, &mut server], Instant::NEVER);
+        let figures = client.figures(Instant::ZERO);
+        let pages = (figure(&figures, "pages"), figure(&figures, "pages_failed"));
+        assert_eq!(pages, (2.0, 1.0), "{http:?}");
+        assert_eq!(way.opened(), 2, "{http:?}");
+    }
+}
+
+/// Opens a connection, writes one thing and finishes.
+#[derive(Debug)]
+struct Writes(Bytes, Option<CloseReason>);
+
+impl Application for Writes {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        let id = io.open();
+        let stream = io.stream(id).unwrap();
+        stream.write(Payload::Bytes(self.0.clone()));
+        stream.finish();
+    }
+    fn on_stream(&mut self, _stream: StreamId, event: Event, _io: &mut dyn Io) {
+        if let Event::Closed(reason) = event {
+            self.1 = Some(reason);
+        }
+    }
+}
+
+/// A request of 350 bytes, with a frame's header before for HTTP/2.
+fn request(http: Http, method: &[u8; 4], page: u32, object: u32) -> Bytes {
+    let mut bytes = BytesMut::new();
+    if http == Http::Two {
+        // Length 350, HEADERS, END_STREAM and END_HEADERS, stream 1.
+        bytes.put_slice(&[0, 1, 94, 1, 5, 0, 0, 0, 1]);
+    }
+    let end = bytes.len() + 350;
+    bytes.put_slice(method);
+    bytes.put_u32(page);
+    bytes.put_u32(object);
+    bytes.resize(end, 0);
+    bytes.freeze()
+}
+
+#[test]
+fn what_is_no_request_is_not_answered() {
+    for http in [Http::One, Http::Two, Http::Streams] {
+        let answer = |bytes: Bytes| {
+            let spec = listed(http, vec![object(1000, true, &[])]);
+            let mut server = WebServer::new(&spec, random()).unwrap();
+            let mut client = Writes(bytes, None);
+            let mut way = pipe();
+            way.start(&mut [&mut client, &mut server], Instant::NEVER);
+            (client.1, way.writes[1].iter().map(|&(_, bytes)| bytes).sum::<u64>())
+        };
+        let frames = if http == Http::Two { 18 } else { 0 };
+        let good = answer(request(http, b"GET ", 0, 0));
+        assert_eq!(good, (Some(CloseReason::Finished), 1300 + frames), "{http:?}");
+        let bad = (Some(CloseReason::Reset), 0);
+        assert_eq!(answer(request(http, b"POST", 0, 0)), bad, "{http:?}");
+        assert_eq!(answer(request(http, b"GET ", 1, 0)), bad, "{http:?}");
+        assert_eq!(answer(Bytes::from(vec![0; 1000])), bad, "{http:?}");
+        assert_eq!(answer(Bytes::from(vec![255; 1000])), bad, "{http:?}");
+        if http != Http::Streams {
+            assert_eq!(answer(request(http, b"GET ", 0, 1)), bad, "{http:?}");
+        }
+        // Half a request is none; nothing is said to it.
+        assert_eq!(answer(request(http, b"GET ", 0, 0).slice(..100)), (Some(CloseReason::Finished), 0), "{http:?}");
+    }
+}
+
+/// Answers whatever comes with bytes, or with the end of the connection.
+#[derive(Debug)]
+struct Babbles(Option<Bytes>);
+
+impl Application for Babbles {
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        if event == Event::Readable
+            && let Some(stream) = io.stream(stream)
+        {
+            while stream.read(u64::MAX).is_some() {}
+            match &self.0 {
+                Some(bytes) => {
+                    stream.write(Payload::Bytes(bytes.clone()));
+                }
+                None => stream.finish(),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_answers_nonsense_fails_the_page() {
+    let frame = |length: u8, stream| Some(Bytes::from(vec![0, length, 0, 0, 0, 0, 0, 0, stream]));
+    let answers = [
+        (Http::One, None),
+        (Http::Two, None),
+        (Http::Three, None),
+        (Http::Streams, None),
+        (Http::Two, Some(Bytes::from(vec![7; 100]))),
+        // A stream that was not asked for; more than the response has.
+        (Http::Two, frame(1, 3)),
+        (Http::Two, frame(6, 1)),
+    ];
+    for (http, answer) in answers {
+        let spec = WebSpec { pages: Some(2), ..listed(http, vec![object(1000, true, &[])]) };
+        let mut client = WebClient::new(&spec, random()).unwrap();
+        let mut way = pipe();
+        way.start(&mut [&mut client, &mut Babbles(answer.clone())], Instant::from_nanos(10_000_000_000));
+        assert_eq!(figure(&client.figures(Instant::ZERO), "pages_failed"), 2.0, "{http:?} {answer:?}");
+    }
+}
+
+#[test]
+fn senseless_pages_are_refused() {
+    let refused = |change: fn(&mut WebSpec)| {
+        let mut spec = WebSpec::new(Http::Two);
+        change(&mut spec);
+        WebClient::new(&spec, random()).is_err() && WebServer::new(&spec, random()).is_err()
+    };
+    let list = |objects: Vec<ObjectSpec>| PageSource::Listed(objects);
+    assert!(!refused(|_| ()));
+    assert!(refused(|spec| spec.source = PageSource::Listed(Vec::new())));
+    assert!(list(vec![object(1, true, &[0])]).check().is_err(), "after itself");
+    assert!(list(vec![object(0, true, &[])]).check().is_err(), "without a byte");
+    assert!(list(vec![ObjectSpec { stream: Some(100), ..object(1, true, &[]) }]).check().is_err());
+    assert!(list(vec![ObjectSpec { urgency: Some(8), ..object(1, true, &[]) }]).check().is_err());
+    assert!(list(vec![object(1, true, &[]), object(1, true, &[0])]).check().is_ok());
+    assert!(refused(|spec| spec.request_bytes = 11));
+    assert!(refused(|spec| spec.request_bytes = 16_385));
+    assert!(refused(|spec| spec.response_header_bytes = 16_385));
+    assert!(refused(|spec| spec.connections = 0));
+    assert!(refused(|spec| spec.concurrent = 0));
+    assert!(refused(|spec| spec.main_urgency = 8));
+    assert!(refused(|spec| spec.embedded_urgency = 8));
+    assert!(refused(|spec| spec.low_water_bytes = 0));
+    assert!(refused(|spec| spec.completions = WebCompletions::Streams));
+    assert!(refused(|spec| spec.reading_s.max = f64::NAN));
+    assert!(refused(|spec| {
+        let PageSource::Drawn(laws) = &mut spec.source else { return };
+        laws.embedded_objects.max = 1e6;
+    }));
+}
