@@ -8,6 +8,7 @@ use fullpipe_workload::{
     Application, BoxedTrace, Bulk, ConstantRate, Content, Gaming, Idle, Invalid, OnOff, PoissonPackets,
     PoissonTransfers, PoissonTransfersAcceptor, RequestResponseClient, RequestResponseServer, SharedTrace, Sink,
     TmixAcceptor, TmixInitiator, TmixOptions, Transfer, Transfers, VideoAbrClient, VideoAbrServer, VideoCbr, Voice,
+    WebClient, WebServer,
 };
 
 /// What a flow's payload is, where the content matters.
@@ -75,6 +76,12 @@ pub(crate) fn pair(
         }
         Workload::VideoAbr(spec) => {
             return Ok([Box::new(VideoAbrClient::new(spec)?), Box::new(VideoAbrServer::new(spec)?)]);
+        }
+        Workload::Web(spec) => {
+            return Ok([
+                Box::new(WebClient::new(spec, random("workload"))?),
+                Box::new(WebServer::new(spec, random("workload"))?),
+            ]);
         }
         Workload::Tmix(tmix) => {
             let start = Instant::ZERO.saturating_add(described.start);

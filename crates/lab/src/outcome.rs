@@ -392,6 +392,7 @@ impl Outcome {
             Workload::RequestResponse(spec) => spec.count.is_none(),
             Workload::VideoCbr(spec) => spec.frames.is_none(),
             Workload::VideoAbr(spec) => spec.segments.is_none(),
+            Workload::Web(spec) => spec.pages.is_none(),
             Workload::Gaming(spec) => spec.duration.is_none(),
             Workload::Voice(spec) => spec.duration.is_none(),
         };

@@ -17,7 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 fn senders(workload: &Workload) -> [bool; 2] {
     match workload {
         Workload::VideoAbr(_) => [false, true],
-        Workload::RequestResponse(_) | Workload::Gaming(_) | Workload::Tmix(_) | Workload::Tunnel => [true, true],
+        Workload::RequestResponse(_)
+        | Workload::Web(_)
+        | Workload::Gaming(_)
+        | Workload::Tmix(_)
+        | Workload::Tunnel => [true, true],
         Workload::Voice(spec) => [true, spec.both_ways],
         Workload::Idle => [false, false],
         Workload::Bulk { .. }

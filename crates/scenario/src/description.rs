@@ -13,8 +13,8 @@ use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
-    GamingSpec, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions, VideoAbrSpec,
-    VideoCbrSpec, VoiceSpec,
+    GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions,
+    VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -425,6 +425,8 @@ pub enum Workload {
     VideoCbr(Box<VideoCbrSpec>),
     /// Adaptive streaming.
     VideoAbr(Box<VideoAbrSpec>),
+    /// Web pages.
+    Web(Box<WebSpec>),
     /// A first-person shooter's state updates.
     Gaming(Box<GamingSpec>),
     /// A call.
@@ -495,6 +497,8 @@ impl Workload {
             Workload::Transfers { .. } | Workload::PoissonTransfers(_) | Workload::Tmix(_) => 5001,
             Workload::RequestResponse(_) | Workload::VideoAbr(_) => 80,
             Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
+            Workload::Web(spec) if spec.http == Http::One => 80,
+            Workload::Web(_) => 443,
             Workload::Gaming(_) => 27_015,
             Workload::Idle => 7000,
             Workload::Tunnel => 443,

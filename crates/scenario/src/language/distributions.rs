@@ -1,4 +1,4 @@
-//! Random sizes and times in a file: a plain quantity, or a table that names a distribution.
+//! Random sizes, times and numbers in a file: a plain quantity, or a table that names a distribution.
 
 use super::Check;
 use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants};
@@ -11,6 +11,8 @@ const SHAPE: Kind = Kind::Number { min: 0.01, max: 1000.0 };
 const SIGMA: Kind = Kind::Number { min: 0.0, max: 20.0 };
 /// A size that may be drawn: up to 2^50 bytes.
 const BYTES: Kind = Kind::Size { min: 0, max: 1 << 50 };
+/// A number that may be drawn.
+const NUMBER: Kind = Kind::Number { min: 0.0, max: 1e6 };
 /// A time that may be drawn.
 const TIME: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10_000_000) };
 
@@ -18,6 +20,8 @@ const TIME: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_sec
 pub(super) const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::Size { min: 1, max: 1 << 50 }, &Kind::Table(&SIZES));
 /// A time: constant or drawn.
 pub(super) const TIME_OR_RANDOM: Kind = Kind::Either(&TIME, &Kind::Table(&TIMES));
+/// A number: constant or drawn.
+pub(super) const COUNT_OR_RANDOM: Kind = Kind::Either(&NUMBER, &Kind::Table(&COUNTS));
 
 macro_rules! distributions {
     ($name:ident, $kind:expr, $title:literal, $text:literal) => {
@@ -110,14 +114,16 @@ macro_rules! distributions {
 }
 
 distributions!(SIZES, BYTES, "random size", "A size drawn anew each time.");
+distributions!(COUNTS, NUMBER, "random number", "A number drawn anew each time.");
 distributions!(TIMES, TIME, "random time", "A time drawn anew each time.");
 
-/// Bytes, or seconds.
+/// Bytes, seconds, or a number.
 fn plain(value: &Value) -> f64 {
     match &value.data {
         Data::Size(bytes) => *bytes as f64,
         Data::Duration(time) => time.as_secs_f64(),
-        other => unreachable!("the schema allows sizes and durations, not {other:?}"),
+        Data::Number(number) => *number,
+        other => unreachable!("the schema allows sizes, durations and numbers, not {other:?}"),
     }
 }
 
@@ -144,7 +150,7 @@ fn drawn(tree: &Tree) -> Distribution {
     }
 }
 
-/// The distribution that a key describes, in bytes or seconds. `None` on an error.
+/// The distribution that a key describes, in bytes or seconds, or a number. `None` on an error.
 pub(super) fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
     let value = tree.get(key)?;
     let Data::Table(table) = &value.data else { return Some(Distribution::Constant { value: plain(value) }) };

@@ -44,6 +44,7 @@ mod settings;
 mod tcp;
 mod topology;
 mod traffic;
+mod web;
 mod workloads;
 
 pub use crate::pattern::matches;

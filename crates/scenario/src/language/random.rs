@@ -256,6 +256,8 @@ impl Writer {
                 let by = *self.pick(&["flow", "protocol", "codepoint"]);
                 (self.random.chance(0.3)).then(|| format!("by = '{by}'"))
             }
+            // What comes before it in the list, of which nothing is known here.
+            ("web object", "after") => Some("after = []".to_string()),
             ("black hole", "from") => Some("from = '1s'".to_string()),
             ("black hole", "until") => Some("until = '2s'".to_string()),
             ("black hole", "period") => Some("period = '3s'".to_string()),

@@ -3,7 +3,7 @@
 use super::fields::MOST;
 use super::network::{Network, known};
 use super::reach::Reach;
-use super::{Check, masque, quic, real_time, some_of, tcp, workloads};
+use super::{Check, masque, quic, real_time, some_of, tcp, web, workloads};
 use crate::description::{Flow, Transport};
 use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
@@ -87,7 +87,8 @@ pub(crate) static FLOW: Table = Table {
         Field::optional(
             "port",
             real_time::PORT,
-            "by workload: 9; 5001 for transfers, 80 for requests and `video-abr`, 5004 for `video-cbr` and `voice`, 27015 for \
+            "by workload: 9; 5001 for transfers, 80 for requests, `video-abr` and HTTP/1.1, 443 for \
+             other pages, 5004 for `video-cbr` and `voice`, 27015 for \
              `gaming`, 7000 for `idle`, 443 for `tunnel`",
             "Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another \
              connection through a tunnel, the next free one.",
@@ -100,7 +101,7 @@ pub(crate) static FLOW: Table = Table {
         default: Some("bulk"),
         text: "It says what is sent.",
         list: workloads::LIST,
-        later: &["web", "tmix", "ftp"],
+        later: &["ftp"],
     }),
     later: &["deadline"],
 };
@@ -261,7 +262,9 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     let place = root.place;
     let programs = root.get("program").is_some_and(|programs| !programs.tables().is_empty());
     let common = Arc::new(tcp::settings(root.table("tcp")));
-    let common_quic = Arc::new(quic::settings(&quic::common(root)));
+    let common_quic = quic::common(root);
+    let common_stack = common_quic.choice("stack");
+    let common_quic = Arc::new(quic::settings(&common_quic));
     let common_masque = Arc::new(masque::settings(&masque::common(root)));
     let mut through = Vec::new();
     let mut trees: &mut [Tree] = &mut [];
@@ -306,6 +309,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             continue;
         }
         let Some(workload) = workload else { continue };
+        let stack = tree.get("quic").map_or(common_stack, |own| own.table().choice("stack"));
+        web::check_transport(tree, stack, &path, check);
         tree.fill("port", Data::Integer(workload.default_port().into()));
         let transport = match protocol {
             "udp" => Transport::Udp,

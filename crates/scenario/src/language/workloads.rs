@@ -1,7 +1,7 @@
 //! The workloads that a flow can name: their keys, and the plain description they become.
 
-use super::Check;
 use super::distributions::{SIZE_OR_RANDOM, TIME_OR_RANDOM, distribution};
+use super::{Check, web};
 use crate::description::{TmixTrace, TmixWorkload, Transfer, Workload};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, Variant};
 use fullpipe_tmix::{Order, Prefill};
@@ -301,6 +301,11 @@ pub(super) const LIST: &[Variant] = &[
         ]],
     },
     Variant {
+        name: "web",
+        text: "web pages: `from` is the browser, which fetches pages of many objects from `to`. See docs/web-pages.md.",
+        fields: &[web::FIELDS],
+    },
+    Variant {
         name: "gaming",
         text: "a first-person shooter's state updates (UDP): `from` is the player, `to` the server.",
         fields: &[&[
@@ -427,6 +432,7 @@ pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Wor
         "video-abr" => video_abr(tree),
         "gaming" => gaming(tree),
         "tmix" => return tmix(tree, path, check),
+        "web" => web::workload(tree, path, check)?,
         _ => voice(tree),
     };
     match rule(&described) {
@@ -447,6 +453,7 @@ fn rule(workload: &Workload) -> Result<(), Invalid> {
         Workload::RequestResponse(spec) => spec.check(),
         Workload::VideoCbr(spec) => spec.check(),
         Workload::VideoAbr(spec) => spec.check(),
+        Workload::Web(spec) => spec.check(),
         Workload::Gaming(spec) => spec.check(),
         Workload::Voice(spec) => spec.check(),
         Workload::Bulk { .. } | Workload::ConstantRate { .. } | Workload::Transfers { .. } | Workload::Idle => Ok(()),

@@ -1,0 +1,128 @@
+//! Web pages over TCP: load times by hand.
+//!
+//! A link of 10 Mbit/s and 10 ms. A packet has 54 bytes besides its payload (IPv4 20, TCP with timestamps 32, framing 2), a byte
+//! takes 0.8 us. Requests have 350 bytes, response headers 300.
+
+mod common;
+
+use common::outcome;
+use fullpipe_lab::Outcome;
+
+const DOCUMENT_AND_SIX: &str = "objects = [
+    { size = '5kB', main = true }, { size = '5kB', after = [1] }, { size = '5kB', after = [1] }, { size = '5kB', after = [1] },
+    { size = '5kB', after = [1] }, { size = '5kB', after = [1] }, { size = '5kB', after = [1] },
+]";
+
+fn run(flow: &str) -> Outcome {
+    outcome(&format!(
+        "duration = '600s'
+        [topology]
+        kind = 'chain'
+        [[topology.link]]
+        rate = '10Mbit/s'
+        delay = '10ms'
+        queue = 'unlimited'
+        [[flow]]
+        name = 'web'
+        from = 'source'
+        to = 'sink'
+        workload = 'web'
+        {flow}"
+    ))
+}
+
+/// Nanoseconds that each row of `completions.csv` took.
+fn took(outcome: &Outcome) -> Vec<u64> {
+    outcome.completion_rows().map(|row| (row.completion.completed - row.completion.started).as_nanos()).collect()
+}
+
+fn figure(outcome: &Outcome, name: &str) -> f64 {
+    outcome.figure_rows().find(|row| row.figure.name == name).map_or(f64::NAN, |row| row.figure.value)
+}
+
+#[test]
+fn a_page_over_six_connections_that_are_open() {
+    let outcome = run(&format!("http = '1.1'\npages = 2\nreading = '0s'\n{DOCUMENT_AND_SIX}"));
+    // Second page. Request 404 bytes: 323.2 us. Response of 5300 bytes in three segments of 1448 and one of 956: 5516 bytes,
+    // 4412.8 us. The document: 20 ms + 323.2 + 4412.8, and 43.2 for the acknowledgement of the first page's last segment, which
+    // goes ahead of the request on another connection: 24 779.2 us. Then six requests one behind the other, the first with the
+    // acknowledgement of the document, and six responses without a pause: 20 ms + 323.2 + 6 x 4412.8 = 46 800 us.
+    assert_eq!(took(&outcome)[1], 24_779_200 + 46_800_000);
+    // Six connections, each way.
+    assert_eq!(outcome.flow_rows().count(), 12);
+    assert_eq!((figure(&outcome, "pages"), figure(&outcome, "pages_failed")), (2.0, 0.0));
+}
+
+#[test]
+fn a_first_page_opens_its_connections() {
+    let outcome = run(&format!("http = '1.1'\n{DOCUMENT_AND_SIX}"));
+    // SYN and SYN-ACK have 62 bytes, 49.6 us; the handshake's acknowledgement, 43.2 us, goes ahead of the request. The document:
+    // 20 ms + 99.2 + 43.2 + 323.2 + 20 ms + 4412.8 = 44 878.4 us. Its connection asks on, and is answered from 10 323.2 us later
+    // until 14 736; meanwhile the SYNs of five others have come, whose SYN-ACKs leave behind that response. The first at 14 736 +
+    // 49.6 + 10 ms, then acknowledgement and request, 366.4 us, 10 ms, five responses without a pause and 10 ms: 67 216 us.
+    assert_eq!(
+        took(&outcome),
+        [44_878_400 + 14_736_000 + 49_600 + 10_000_000 + 366_400 + 10_000_000 + 22_064_000 + 10_000_000]
+    );
+}
+
+#[test]
+fn a_page_over_one_connection_of_http_2() {
+    let outcome = run(&format!("http = '2'\npages = 2\nreading = '0s'\n{DOCUMENT_AND_SIX}"));
+    // Request with its frame's header 359 bytes, 413 on the wire: 330.4 us. Response 309 + 5009 = 5318 bytes in four segments:
+    // 5534 on the wire, 4427.2 us. Document: 24 757.6 us. Six requests are 2154 bytes in segments of 1448, which holds four
+    // requests and takes 1201.6 us, and 706. Four responses are 21 272 bytes in 15 segments, two are 10 636 in 8; they follow each
+    // other without a pause: 31 908 + 23 x 54 bytes, 26 520 us.
+    assert_eq!(took(&outcome)[1], 24_757_600 + 1_201_600 + 10_000_000 + 26_520_000 + 10_000_000);
+    assert_eq!(outcome.flow_rows().count(), 2);
+}
+
+#[test]
+fn the_server_keeps_the_link_busy_and_lets_the_urgent_overtake() {
+    // 2 MB at once and a document of 20 kB, which is asked for a little later. At 10 Mbit/s the document alone would take
+    // 40 ms of round trips and 17 ms; as the last byte of 2 MB 1.7 s. Between the two lies what is on its way and the
+    // low-water mark.
+    let objects = "objects = [{ size = '2MB' }, { size = '20kB', main = true }]\ncompletions = 'objects'";
+    let urgent = run(&format!("http = '2'\n{objects}"));
+    let later = run(&format!("http = '2'\nlow_water = '100MB'\nmain_urgency = 3\n{objects}"));
+    let [document, picture] = took(&urgent)[..] else { panic!("two objects") };
+    assert!(document < 150_000_000, "{document}");
+    let [picture_first, document_last] = took(&later)[..] else { panic!("two objects") };
+    assert!(document_last > 1_600_000_000, "{document_last}");
+    // The whole takes as long: the mark does not leave the link idle. 2 020 600 bytes of objects and headers.
+    assert!(picture.abs_diff(document_last) < 3_000_000, "{picture} {document_last} {picture_first}");
+    let least = (2_020_600.0 * 1502.0 / 1448.0 * 0.8e3) as u64 + 40_000_000;
+    assert!((least..least + 30_000_000).contains(&picture), "{picture} {least}");
+}
+
+#[test]
+fn drawn_pages_come_whole_under_loss_and_tls() {
+    for (http, tls) in [("1.1", "none"), ("2", "none"), ("1.1", "full"), ("2", "full")] {
+        let outcome = outcome(&format!(
+            "duration = '600s'
+            [topology]
+            kind = 'chain'
+            [[topology.link]]
+            rate = '20Mbit/s'
+            delay = '10ms'
+            queue = '100kB'
+            loss = {{ kind = 'bernoulli', probability = 0.01 }}
+            reverse = {{ loss = {{ kind = 'bernoulli', probability = 0.01 }} }}
+            [[flow]]
+            from = 'source'
+            to = 'sink'
+            workload = 'web'
+            http = '{http}'
+            pages = 10
+            reading = '100ms'
+            completions = 'objects'
+            tcp = {{ tls = '{tls}' }}"
+        ));
+        assert_eq!((figure(&outcome, "pages"), figure(&outcome, "pages_failed")), (10.0, 0.0), "{http} {tls}");
+        // The bytes of the response direction are those of the objects, and headers of all kinds.
+        let objects: u64 = outcome.completion_rows().map(|row| row.completion.bytes).sum();
+        let carried: u64 =
+            outcome.flow_rows().filter(|row| row.flow.ends_with("reverse")).map(|row| row.counters.rx_bytes).sum();
+        assert!(carried > objects && carried < objects + objects / 5, "{http} {tls}: {objects} {carried}");
+    }
+}

@@ -1,0 +1,304 @@
+//! Web pages: the keys of `workload = "web"`, and over what each version of HTTP runs.
+
+use super::Check;
+use super::distributions::{COUNT_OR_RANDOM, SIZE_OR_RANDOM, TIME_OR_RANDOM, distribution};
+use crate::description::Workload;
+use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value};
+use fullpipe_units::Duration;
+use fullpipe_workload::{
+    Dependencies, Distribution, Http, Law, ObjectSpec, PageLaws, PageSource, WebCompletions, WebSpec,
+};
+
+/// A header in one frame of HTTP/2.
+const LARGEST_HEADER: u64 = 1 << 14;
+const URGENCY: Kind = Kind::Integer { min: 0, max: 7 };
+const LARGEST_OBJECT: u64 = 1 << 50;
+
+pub(super) const FIELDS: &[Field] = &[
+    Field::required(
+        "http",
+        Kind::Choice(&[
+            Choice::new("1.1", "several connections, one request at a time on each (TCP)."),
+            Choice::new(
+                "2",
+                "one connection, on which responses are interleaved in frames (TCP, with or without `tls`).",
+            ),
+            Choice::new("3", "one connection, a stream for each object (QUIC)."),
+            Choice::new(
+                "streams",
+                "one connection with a few streams; one request per page, answered on all of them (QUIC).",
+            ),
+        ]),
+        "How objects are fetched.",
+    ),
+    Field::default("pages", Kind::Integer { min: 1, max: 1_000_000_000 }, "1", "How many, one after another."),
+    Field::optional(
+        "reading",
+        TIME_OR_RANDOM,
+        "log-normal, mu -0.495204 and sigma 2.7731 in seconds (Pries et al. 2012)",
+        "From the end of a page to the begin of the next; `\"0s\"` switches it off.",
+    ),
+    Field::default("reading_max", Kind::DURATION, "10000s", "A longer drawn time counts as this."),
+    Field::optional(
+        "main_objects",
+        COUNT_OR_RANDOM,
+        "log-normal, mu 0.473844 and sigma 0.688471 (Pries et al. 2012)",
+        "Main objects of a page, rounded; at least one.",
+    ),
+    Field::default(
+        "main_objects_max",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "212",
+        "A larger drawn number counts as this.",
+    ),
+    Field::optional(
+        "main_size",
+        SIZE_OR_RANDOM,
+        "Weibull, shape 0.814944 and scale 28242.8 bytes (Pries et al. 2012)",
+        "Size of a main object.",
+    ),
+    Field::default(
+        "main_size_max",
+        Kind::Size { min: 1, max: LARGEST_OBJECT },
+        "8MB",
+        "A larger drawn size counts as this.",
+    ),
+    Field::optional(
+        "embedded_objects",
+        COUNT_OR_RANDOM,
+        "exponential, mean 31.93 (Pries et al. 2012)",
+        "Objects embedded in each main object, rounded.",
+    ),
+    Field::default(
+        "embedded_objects_max",
+        Kind::Integer { min: 0, max: 1_000_000 },
+        "1920",
+        "A larger drawn number counts as this.",
+    ),
+    Field::optional(
+        "embedded_size",
+        SIZE_OR_RANDOM,
+        "log-normal, mu 9.17979 and sigma 1.24646 in bytes (Pries et al. 2012)",
+        "Size of an embedded object.",
+    ),
+    Field::default(
+        "embedded_size_max",
+        Kind::Size { min: 1, max: LARGEST_OBJECT },
+        "8MB",
+        "A larger drawn size counts as this.",
+    ),
+    Field::default(
+        "dependencies",
+        Kind::Choice(&[
+            Choice::new("none", "no object waits for another."),
+            Choice::new("main", "embedded objects wait for their main object."),
+            Choice::new("main-in-turn", "and each main object for the one before."),
+            Choice::new("chain", "each object waits for the one before."),
+        ]),
+        "main",
+        "Which objects of a drawn page wait until others have come before they are requested.",
+    ),
+    Field::optional(
+        "objects",
+        Kind::Tables(&OBJECT),
+        "pages are drawn",
+        "The objects of every page, instead of drawn ones, in the order in which they are requested.",
+    ),
+    Field::default("connections", Kind::Integer { min: 1, max: 1000 }, "6", "HTTP/1.1: most connections at a time."),
+    Field::default(
+        "concurrent",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "100",
+        "HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).",
+    ),
+    Field::default(
+        "keep_connections",
+        Kind::Boolean,
+        "true",
+        "Whether the next page is fetched on the connections of the one before.",
+    ),
+    Field::default(
+        "request",
+        Kind::Size { min: 12, max: LARGEST_HEADER },
+        "350B",
+        "Size of a request: its header, whatever would have compressed it.",
+    ),
+    Field::default(
+        "response_header",
+        Kind::Size { min: 0, max: LARGEST_HEADER },
+        "300B",
+        "Size of a response's header.",
+    ),
+    Field::default("main_urgency", URGENCY, "1", "RFC 9218 urgency of main objects, 0 being the most urgent."),
+    Field::default("embedded_urgency", URGENCY, "3", "RFC 9218 urgency of other objects."),
+    Field::default(
+        "incremental",
+        Kind::Boolean,
+        "false",
+        "Whether of equally urgent embedded objects all go on in turn, instead of one after another (RFC 9218).",
+    ),
+    Field::default(
+        "low_water",
+        Kind::Size { min: 1, max: 1 << 40 },
+        "16KiB",
+        "HTTP/2: the server makes no further frame while so much is written and not sent (TCP_NOTSENT_LOWAT).",
+    ),
+    Field::default(
+        "small_below",
+        Kind::Size { min: 0, max: LARGEST_OBJECT },
+        "12kB",
+        "With `streams`: smaller embedded objects go on the first stream, with the main objects, the others on the second.",
+    ),
+    Field::default(
+        "stream_latencies",
+        Kind::List(&Kind::DURATION),
+        "[]",
+        "With `streams`: how long after it was written a byte of the first, second, ... stream is wanted, for schedulers with \
+         deadlines; the last holds for all further ones.",
+    ),
+    Field::default(
+        "completions",
+        Kind::Choice(&[
+            Choice::new("pages", "a row for each page."),
+            Choice::new("objects", "a row for each object, from its request to its last byte."),
+            Choice::new("streams", "a row for each stream of each page, stream after stream (`http = \"streams\"`)."),
+        ]),
+        "pages",
+        "What the rows of `completions.csv` are.",
+    ),
+];
+
+static OBJECT: Table = Table {
+    name: "web object",
+    text: "An object of a page that is given as a list.",
+    fields: &[&[
+        Field::required("size", Kind::Size { min: 1, max: LARGEST_OBJECT }, "Its size."),
+        Field::default(
+            "after",
+            Kind::List(&Kind::Integer { min: 1, max: 1_000_000 }),
+            "[]",
+            "The objects that must have come before it is requested: their places in the list, from 1, before its own.",
+        ),
+        Field::default("main", Kind::Boolean, "false", "Whether it is a main object."),
+        Field::optional(
+            "stream",
+            Kind::Integer { min: 1, max: 100 },
+            "1 for main objects and those below `small_below`, 2 for others",
+            "With `streams`: the stream that it comes on, from 1.",
+        ),
+        Field::optional("urgency", URGENCY, "`main_urgency` or `embedded_urgency`", "RFC 9218 urgency."),
+    ]],
+    ..Table::EMPTY
+};
+
+fn small(tree: &Tree, key: &str) -> u32 {
+    u32::try_from(tree.size(key)).unwrap_or(u32::MAX)
+}
+
+fn integer<T: TryFrom<i64>>(value: i64, largest: T) -> T {
+    T::try_from(value).unwrap_or(largest)
+}
+
+/// The law that a key describes, or the usual one. What is given as a constant has no other maximum.
+fn law(tree: &Tree, key: &str, usual: &Law, max: f64, path: &str, check: &mut Check) -> Option<Law> {
+    let Some(value) = tree.get(key) else { return Some(Law { max, ..usual.clone() }) };
+    let drawn = matches!(value.data, Data::Table(_));
+    Some(match distribution(tree, key, path, check)? {
+        Distribution::Constant { value } if !drawn => Law::constant(value),
+        law => Law { law, max },
+    })
+}
+
+fn pages(tree: &Tree, path: &str, check: &mut Check) -> Option<PageSource> {
+    if tree.get("objects").is_some() {
+        return Some(PageSource::Listed(tree.tables("objects").iter().map(object).collect()));
+    }
+    let usual = PageLaws::pries();
+    let size = |key: &str| tree.size(key) as f64;
+    let number = |key: &str| tree.integer(key) as f64;
+    let mut law = |key, usual, max| law(tree, key, usual, max, path, check);
+    Some(PageSource::Drawn(PageLaws {
+        main_bytes: law("main_size", &usual.main_bytes, size("main_size_max"))?,
+        main_objects: law("main_objects", &usual.main_objects, number("main_objects_max"))?,
+        embedded_bytes: law("embedded_size", &usual.embedded_bytes, size("embedded_size_max"))?,
+        embedded_objects: law("embedded_objects", &usual.embedded_objects, number("embedded_objects_max"))?,
+    }))
+}
+
+fn object(tree: &Tree) -> ObjectSpec {
+    let place = |value: &Value| integer(value.integer() - 1, u32::MAX);
+    ObjectSpec {
+        bytes: tree.size("size"),
+        after: tree.list("after").iter().map(place).collect(),
+        stream: tree.get("stream").map(place),
+        main: tree.boolean("main"),
+        urgency: tree.get("urgency").map(|urgency| integer(urgency.integer(), 7)),
+    }
+}
+
+fn http(tree: &Tree) -> Http {
+    match tree.choice("http") {
+        "1.1" => Http::One,
+        "2" => Http::Two,
+        "3" => Http::Three,
+        _ => Http::Streams,
+    }
+}
+
+/// The workload that a flow's keys describe. `None` on an error.
+pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
+    let reading_max = tree.duration("reading_max").as_secs_f64();
+    Some(Workload::Web(Box::new(WebSpec {
+        http: http(tree),
+        source: pages(tree, path, check)?,
+        dependencies: match tree.choice("dependencies") {
+            "none" => Dependencies::None,
+            "main" => Dependencies::Main,
+            "main-in-turn" => Dependencies::MainInTurn,
+            _ => Dependencies::Chain,
+        },
+        pages: u64::try_from(tree.integer("pages")).ok(),
+        reading_s: law(tree, "reading", &Law::pries_reading(), reading_max, path, check)?,
+        connections: integer(tree.integer("connections"), u32::MAX),
+        concurrent: integer(tree.integer("concurrent"), u32::MAX),
+        keep_connections: tree.boolean("keep_connections"),
+        request_bytes: small(tree, "request"),
+        response_header_bytes: small(tree, "response_header"),
+        main_urgency: integer(tree.integer("main_urgency"), 7),
+        embedded_urgency: integer(tree.integer("embedded_urgency"), 7),
+        incremental: tree.boolean("incremental"),
+        low_water_bytes: tree.size("low_water"),
+        small_below_bytes: tree.size("small_below"),
+        stream_latencies: tree.list("stream_latencies").iter().map(Value::duration).collect::<Vec<Duration>>(),
+        completions: match tree.choice("completions") {
+            "pages" => WebCompletions::Pages,
+            "objects" => WebCompletions::Objects,
+            _ => WebCompletions::Streams,
+        },
+    })))
+}
+
+/// That a flow's transport is one that its version of HTTP runs over. `stack`: who plays QUIC.
+pub(super) fn check_transport(tree: &Tree, stack: &str, path: &str, check: &mut Check) {
+    if tree.choice("workload") != "web" {
+        return;
+    }
+    let (http, protocol) = (tree.choice("http"), tree.choice("protocol"));
+    let over_quic = ["3", "streams"].contains(&http);
+    let (message, expected) = match (protocol, over_quic) {
+        ("tcp", true) => {
+            (format!("http = \"{http}\" runs over QUIC, and {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
+        }
+        ("quic", false) => (
+            format!("http = \"{http}\" runs over TCP, and {path} has protocol = \"quic\""),
+            vec!["\"3\"", "\"streams\""],
+        ),
+        ("quic", true) if stack == "noq" => (
+            format!("http = \"{http}\" takes several streams, and a connection of the stack noq has one here"),
+            vec!["quic.stack = \"model\""],
+        ),
+        _ => return,
+    };
+    let expected = expected.into_iter().map(str::to_string).collect();
+    check.error(tree.place_of("http"), &format!("{path}.http"), message, expected);
+}
