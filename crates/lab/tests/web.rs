@@ -126,3 +126,56 @@ fn drawn_pages_come_whole_under_loss_and_tls() {
         assert!(carried > objects && carried < objects + objects / 5, "{http} {tls}: {objects} {carried}");
     }
 }
+
+fn over_quic(http: &str, scheduler: &str, pages: u32, flow: &str) -> Outcome {
+    outcome(&format!(
+        "duration = '600s'
+        [topology]
+        kind = 'chain'
+        [[topology.link]]
+        rate = '1Mbit/s'
+        delay = '5ms'
+        queue = '100packets'
+        [[flow]]
+        name = 'web'
+        from = 'source'
+        to = 'sink'
+        protocol = 'quic'
+        quic = {{ stack = 'model', scheduler = '{scheduler}', congestion = 'newreno' }}
+        workload = 'web'
+        http = '{http}'
+        pages = {pages}
+        reading = '0s'
+        {flow}"
+    ))
+}
+
+#[test]
+fn drawn_pages_come_whole_over_the_quic_model() {
+    for http in ["3", "streams"] {
+        let outcome = over_quic(http, "priorities", 5, "completions = 'objects'");
+        assert_eq!((figure(&outcome, "pages"), figure(&outcome, "pages_failed")), (5.0, 0.0), "{http}");
+        let objects: u64 = outcome.completion_rows().map(|row| row.completion.bytes).sum();
+        let carried: u64 =
+            outcome.flow_rows().filter(|row| row.flow.ends_with("reverse")).map(|row| row.counters.rx_bytes).sum();
+        assert!(carried > objects && carried < objects + objects / 5, "{http}: {objects} {carried}");
+        // One connection.
+        assert_eq!(outcome.flow_rows().count(), 2);
+    }
+}
+
+#[test]
+fn the_first_stream_goes_first_where_the_scheduler_says_so() {
+    // 300 kB on stream 2 are written before 30 kB on stream 1: a page of a large picture and a document. In the order of writing
+    // the document waits for the picture, 2.4 s; otherwise it takes its own 0.24 s, and slow start and handshake.
+    let page = "objects = [{ size = '300kB' }, { size = '30kB', main = true }]\ncompletions = 'streams'";
+    let seconds = |scheduler| {
+        let outcome = over_quic("streams", scheduler, 1, page);
+        took(&outcome).iter().map(|nanos| *nanos as f64 / 1e9).collect::<Vec<f64>>()
+    };
+    let (fifo, pfifo) = (seconds("fifo"), seconds("pfifo"));
+    assert!(fifo[0] > 2.64, "{fifo:?}");
+    assert!((0.24..0.5).contains(&pfifo[0]), "{pfifo:?}");
+    // The whole takes as long.
+    assert!((fifo[0].max(fifo[1]) - pfifo[1]).abs() < 0.05, "{fifo:?} {pfifo:?}");
+}

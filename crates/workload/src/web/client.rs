@@ -13,13 +13,16 @@ use super::page::Pages;
 use super::results::Results;
 use super::{Http, WebSpec};
 use crate::Invalid;
-use crate::application::{Application, Completion, Figure, Io, Progress, StreamId};
+use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
 use fullpipe_transport::Event;
 use fullpipe_units::{Duration, Instant, Stream};
 use std::fmt;
 
 /// How long to wait before asking again for a stream that the peer did not allow.
 const RETRY: Duration = Duration::from_millis(1);
+
+/// How a connection for several streams is opened: it stays until it is closed.
+const SEVERAL_STREAMS: OpenOptions = OpenOptions { mss_bytes: None, receive_buffer_bytes: None, several_streams: true };
 
 /// What a browser has learnt from an event.
 #[derive(Debug, Default)]

@@ -115,9 +115,9 @@ fn http_3_by_hand() {
 
 #[test]
 fn streams_by_hand() {
-    // Three objects on each stream, turn and turn about; the first stream's go first because the second is not known yet
-    // when the request comes. The request leaves at 20 ms; at the server at 30.35: 3 x 5.3 and 10 ms. The second stream's
-    // follow: 3 x 20.3.
+    // Three objects on each stream, turn and turn about. The request leaves at 20 ms and is at the server at 30.35, where the first
+    // object goes, 5.3; by then the second stream has been heard of, and all others are written. The way takes what is written
+    // at an instant stream by stream: 2 x 5.3, and 10 ms. The second stream's follow: 3 x 20.3.
     let on = |bytes, stream| ObjectSpec { stream: Some(stream), ..object(bytes, stream == 0, &[]) };
     let objects = (0..6).map(|n| if n % 2 == 0 { on(5000, 0) } else { on(20_000, 1) }).collect();
     let mut spec = listed(Http::Streams, objects);

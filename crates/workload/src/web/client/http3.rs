@@ -6,7 +6,7 @@ use super::super::WebSpec;
 use super::super::load::Load;
 use super::super::outbox::Outbox;
 use super::super::wire::{self, Request};
-use super::{Browser, News};
+use super::{Browser, News, SEVERAL_STREAMS};
 use crate::application::{self, Io, StreamId};
 use bytes::BytesMut;
 use fullpipe_transport::Event;
@@ -48,7 +48,7 @@ impl Http3 {
     /// The control stream, opened if there is none.
     fn control(&mut self, io: &mut dyn Io) -> StreamId {
         *self.control.get_or_insert_with(|| {
-            let id = io.open();
+            let id = io.open_with(&SEVERAL_STREAMS);
             self.settings = Outbox::default();
             // The stream's type and an empty frame of settings.
             self.settings.push_length(1 + wire::http3_frame_bytes(0));

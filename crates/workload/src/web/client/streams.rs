@@ -4,7 +4,7 @@ use super::super::WebSpec;
 use super::super::load::Load;
 use super::super::outbox::Outbox;
 use super::super::wire::{CONTENT_BYTES, Request};
-use super::{Browser, News};
+use super::{Browser, News, SEVERAL_STREAMS};
 use crate::application::{self, Io, StreamId};
 use fullpipe_transport::Event;
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ impl Streams {
     /// Opens the streams that are not there, and says whether all are. What a stream begins with tells the server of it.
     fn open(&mut self, io: &mut dyn Io) -> bool {
         let Some((first, others)) = self.channels.split_first_mut() else { return true };
-        let beside = *first.id.get_or_insert_with(|| io.open());
+        let beside = *first.id.get_or_insert_with(|| io.open_with(&SEVERAL_STREAMS));
         for (number, channel) in (1..).zip(others) {
             if channel.id.is_none() {
                 let Some(id) = io.open_beside(beside) else { return false };

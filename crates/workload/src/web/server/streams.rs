@@ -1,13 +1,17 @@
 //! Streams: a request for a page is answered with all its objects, in the page's order, each on its stream.
+//!
+//! That order decides what goes first where a transport sends in the order of writing. So an object whose stream has not been
+//! heard of yet holds up those behind it.
 
 use super::super::outbox::Outbox;
+use super::super::page::Object;
 use super::super::wire::{CONTENT_BYTES, Collector, Request};
 use super::{Shelf, note};
 use crate::application::{self, Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Priority};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-/// A stream; what is to go on it may be known before it has been heard of.
+/// A stream, once it has been heard of.
 #[derive(Debug, Default)]
 struct Channel {
     id: Option<StreamId>,
@@ -27,6 +31,21 @@ struct Connection {
     /// The request that is coming.
     request: Collector<CONTENT_BYTES>,
     channels: Vec<Channel>,
+    /// Streams and lengths of what is still to be written, in order.
+    queue: VecDeque<(usize, u64)>,
+}
+
+impl Connection {
+    /// Writes as long as the streams are there.
+    fn write(&mut self, io: &mut dyn Io) {
+        while let Some(&(number, length)) = self.queue.front()
+            && let Some(channel) = self.channels.get_mut(number).filter(|channel| channel.id.is_some())
+        {
+            channel.out.push_length(length);
+            channel.write(io);
+            self.queue.pop_front();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -50,13 +69,14 @@ impl Streams {
         let served = self.connections.entry(connection).or_insert_with(|| Connection {
             request: Collector::new(spec.request_length()),
             channels: (0..spec.streams()).map(|_| Channel::default()).collect(),
+            queue: VecDeque::new(),
         });
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let Some(channel) = served.channels.get_mut(number) else { return };
         channel.id = Some(id);
         self.streams.insert(id, (connection, number));
         io.set_priority(id, spec.priority_of_stream(number));
-        channel.write(io);
+        served.write(io);
     }
 
     fn read(&mut self, id: StreamId, io: &mut dyn Io) {
@@ -73,11 +93,9 @@ impl Streams {
             note(&mut self.progress, payload.len(), now);
             let Some(content) = served.request.take(&payload) else { continue };
             served.request = Collector::new(self.shelf.spec.request_length());
-            if answer(&mut self.shelf, &content, served, io).is_none()
-                && let Some(stream) = io.stream(id)
-            {
-                return stream.abort();
-            }
+            let Some(objects) = answer(&mut self.shelf, &content) else { return stream.abort() };
+            served.queue.extend(objects);
+            served.write(io);
         }
     }
 
@@ -101,17 +119,13 @@ impl Streams {
     }
 }
 
-/// Writes all objects of the page that is asked for, in their order. `None` if there is no such page.
-fn answer(shelf: &mut Shelf, content: &[u8; CONTENT_BYTES], served: &mut Connection, io: &mut dyn Io) -> Option<()> {
+/// Streams and lengths of the responses to a request, in the page's order. `None` if there is no such page.
+fn answer(shelf: &mut Shelf, content: &[u8; CONTENT_BYTES]) -> Option<Vec<(usize, u64)>> {
     let request = Request::parse(content)?;
     shelf.page(request.page)?;
     let Shelf { spec, last: Some(page), .. } = shelf else { return None };
-    for object in &page.objects {
-        let channel = &mut served.channels[spec.stream_of(object) as usize];
-        channel.out.push_length(spec.response_length(object.bytes));
-        channel.write(io);
-    }
-    Some(())
+    let response = |object: &Object| (spec.stream_of(object) as usize, spec.response_length(object.bytes));
+    Some(page.objects.iter().map(response).collect())
 }
 
 impl super::super::WebSpec {
