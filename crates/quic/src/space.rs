@@ -293,13 +293,12 @@ impl Space {
         }
     }
 
-    /// Numbers of a range that were thought to be lost: how many.
+    /// Numbers of a range that were thought to be lost: how many. They lie in order, so that usually two searches show that
+    /// there is none; a look at each cost a seventh of the benchmark's instructions.
     pub(crate) fn recover(&mut self, first: u64, last: u64) -> usize {
-        let before = self.lost.len();
-        if before > 0 {
-            self.lost.retain(|(number, _)| !(first..=last).contains(number));
-        }
-        before - self.lost.len()
+        let start = self.lost.partition_point(|(number, _)| *number < first);
+        let end = self.lost.partition_point(|(number, _)| *number <= last);
+        self.lost.drain(start..end).count()
     }
 
     /// Whether no packet that was thought to be lost is missing.
