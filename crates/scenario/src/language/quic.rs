@@ -28,7 +28,7 @@ pub(super) const CRYPTOGRAPHY: Field = field(
 pub(crate) static QUIC: Table = Table {
     name: "quic",
     text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` holds for all flows, `[flow.quic]` after a `[[flow]]` for that \
-           one. Each connection of a flow has one stream, but for `workload = "web"` over the model. The ends take no time to do what they do.",
+           one. Each connection of a flow has one stream, but for web pages over the model. The ends take no time to do what they do.",
     fields: &[&[
         field(
             "stack",
