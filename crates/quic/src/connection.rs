@@ -425,7 +425,16 @@ impl Connection {
     /// The same for what happens often: an acknowledgement, the pacer, a loss found by time.
     #[inline]
     pub fn near_deadline(&self) -> Instant {
-        self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at).min(self.loss_of_opening())
+        let soon = self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at);
+        if self.opening.is_some() { self.near_deadline_of_opening(soon) } else { soon }
+    }
+
+    /// A server that may send nothing before it hears more of its client waits for that alone.
+    #[cold]
+    fn near_deadline_of_opening(&self, soon: Instant) -> Instant {
+        let blocked =
+            self.opening.as_ref().is_some_and(|opening| self.server && !opening.validated && opening.credit == 0);
+        if blocked { self.data.space.loss_at.min(self.loss_of_opening()) } else { soon.min(self.loss_of_opening()) }
     }
 
     fn loss_of_opening(&self) -> Instant {

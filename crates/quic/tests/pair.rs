@@ -3,9 +3,9 @@
 mod common;
 
 use common::{Pair, PathModel};
-use fullpipe_quic::{Config, State};
+use fullpipe_quic::{Config, HandshakeSizes, State};
 use fullpipe_transport::{Event, Payload};
-use fullpipe_units::Duration;
+use fullpipe_units::{Duration, Instant};
 
 #[test]
 fn a_transfer_larger_than_all_windows_arrives() {
@@ -23,4 +23,21 @@ fn a_transfer_larger_than_all_windows_arrives() {
     assert_eq!(left, 0);
     assert_eq!(pair.client.state(), State::Open);
     assert!(pair.events[1].contains(&Event::PeerFinished));
+}
+
+#[test]
+fn a_server_that_may_send_nothing_waits_for_its_client() {
+    // The flight of more than 4000 bytes is more than three times the client's 1200, and the acknowledgement of the client's
+    // 0-RTT data falls due while the rest waits: two round trips of 100 ms until the client has it all.
+    let handshake = HandshakeSizes { certificate_bytes: 4000, ..HandshakeSizes::default() };
+    let config = Config { zero_rtt: true, handshake, ..Config::default() };
+    let mut pair = Pair::new(config.clone(), config, PathModel::ideal(Duration::from_millis(50)));
+    let stream = pair.client.open_stream(pair.now, true).expect("the first");
+    pair.write(stream, Payload::Length(300));
+    pair.run_until(|pair| pair.received[1] == 300);
+    assert_eq!(pair.now, Instant::ZERO + Duration::from_millis(50));
+    pair.run_until(|pair| pair.client.state() == State::Open);
+    assert_eq!(pair.now, Instant::ZERO + Duration::from_millis(200));
+    pair.run_until(|pair| pair.server.is_confirmed() && pair.client.is_confirmed());
+    assert_eq!(pair.now, Instant::ZERO + Duration::from_millis(300));
 }
