@@ -165,6 +165,9 @@ pub struct TransportParameters {
     pub max_datagram_frame_size: u64,
     /// min_ack_delay in microseconds (draft-ietf-quic-ack-frequency section 3), if ACK_FREQUENCY is understood.
     pub min_ack_delay_us: Option<u64>,
+    /// Whether a server takes 0-RTT data: no parameter of its own, but TLS's extension early_data, which stands beside
+    /// them (RFC 8446 section 4.2.10, RFC 9001 section 4.6.1).
+    pub early_data: bool,
 }
 
 /// A frame (RFC 9000 section 19).

@@ -62,6 +62,7 @@ impl Connection {
             });
         }
         let space = &mut layer.space;
+        let raised = space.largest_acknowledged.is_none_or(|before| largest > before);
         space.largest_acknowledged = Some(space.largest_acknowledged.map_or(largest, |before| before.max(largest)));
         if !noted.is_empty() {
             self.take_arrived_notes(now, id, &noted);
@@ -73,7 +74,9 @@ impl Connection {
         // RFC 9002 section 5.3.
         let mut ack_delay = Duration::ZERO;
         let mut rtt = None;
-        if let Some(sent_at) = largest_sent_at {
+        if let Some(sent_at) = largest_sent_at
+            && largest >= self.path.first_number
+        {
             if id == Id::Data {
                 let exponent = u32::from(self.peer_ack_delay_exponent);
                 let microseconds = delay.checked_shl(exponent).unwrap_or(u64::MAX).min(1 << 40);
@@ -86,7 +89,8 @@ impl Connection {
             self.path.on_rtt(now, latest, ack_delay);
             rtt = Some(latest);
         }
-        let marks = if self.path.ecn == crate::congestion::EcnState::Off { 0 } else { self.path.on_ecn(ecn, &batch) };
+        let reads_marks = raised && self.path.ecn != crate::congestion::EcnState::Off;
+        let marks = if reads_marks { self.path.on_ecn(id, ecn, &batch) } else { 0 };
         self.find_losses(now, id, &mut batch);
         if marks > 0
             && let Some(sent_at) = largest_sent_at.or(batch.newest.map(|(_, sent_at)| sent_at))
@@ -207,7 +211,9 @@ impl Connection {
         };
         layer.space.detect(now, &thresholds, |sent, broken| {
             path.on_lost(now, sent, batch);
-            stretch.add(sent, &path.rtt, broken);
+            if !sent.has(flag::MTU_PROBE) {
+                stretch.add(sent, &path.rtt, broken);
+            }
             lost.push(*sent);
         });
         if lost.is_empty() {
@@ -227,7 +233,9 @@ impl Connection {
                 self.unusual |= unusual::MTU;
             } else {
                 self.statistics.lost_packets += 1;
-                newest = Some(sent.sent_at);
+                if sent.number >= self.path.first_number {
+                    newest = Some(sent.sent_at);
+                }
             }
             self.send_again(id, sent);
         }
@@ -237,6 +245,7 @@ impl Connection {
             && self.mtu.on_lost(now, first.bytes)
         {
             self.path.set_mtu(now, self.mtu.current(), &self.config);
+            self.rare.search_at = self.mtu.begins_at();
         }
         let rtt = &self.path.rtt;
         let period = rtt.pto().saturating_add(self.peer_max_ack_delay);
@@ -255,7 +264,7 @@ impl Connection {
         }
     }
 
-    fn note_again(&mut self, id: Id, note: Note) {
+    pub(crate) fn note_again(&mut self, id: Id, note: Note) {
         match note {
             Note::Stream(stream, piece) => self.streams.on_lost(stream, &piece),
             Note::Crypto(piece) => {
@@ -346,10 +355,15 @@ impl Connection {
         if let Some(opening) = &self.opening {
             for (layer, id) in [(&opening.initial, Id::Initial), (&opening.handshake, Id::Handshake)] {
                 if let Some(layer) = layer
-                    && layer.space.outstanding > 0
+                    && (layer.space.outstanding > 0 || layer.out.has_any())
                 {
-                    let at = layer.space.last_eliciting_at.saturating_add(backed_off(duration));
-                    if due.is_none_or(|(earliest, _)| at < earliest) {
+                    // A flight that waits for a window full of data that nobody can read yet would wait for ever.
+                    let since = match layer.space.last_eliciting_at {
+                        Instant::NEVER => self.data.space.last_eliciting_at,
+                        since => since,
+                    };
+                    let at = since.saturating_add(backed_off(duration));
+                    if !at.is_never() && due.is_none_or(|(earliest, _)| at < earliest) {
                         due = Some((at, id));
                     }
                 }

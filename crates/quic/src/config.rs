@@ -170,6 +170,7 @@ impl Config {
             active_connection_id_limit: self.active_connection_ids.max(2),
             max_datagram_frame_size: self.max_datagram_frame_bytes,
             min_ack_delay_us: Some(1000),
+            early_data: self.zero_rtt,
         }
     }
 }

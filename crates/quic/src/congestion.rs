@@ -10,7 +10,7 @@
 
 use crate::Config;
 use crate::rtt::Rtt;
-use crate::space::{Sent, flag};
+use crate::space::{Id, Sent, flag};
 use fullpipe_congestion::pacing::Pacer;
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Signals};
@@ -35,8 +35,8 @@ pub(crate) enum EcnState {
 const BURST_MS: u64 = 2;
 const LONGEST_BURST_MS: u64 = 10;
 
-/// Marked packets that are sent before anything is heard of them (RFC 9000 appendix A.4).
-const TESTING_PACKETS: u64 = 10;
+/// Marked datagrams that are sent before anything is heard of them (RFC 9000 appendix A.4).
+const TESTING_DATAGRAMS: u64 = 10;
 
 /// What an acknowledgement found out.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +70,14 @@ pub(crate) struct Path {
     /// When the pacer lets the next packet go, if that is what is waited for.
     pub(crate) pace_at: Instant,
     pub(crate) ecn: EcnState,
+    /// Packets sent as ECN-capable, in all spaces.
     ecn_packets_sent: u64,
-    ecn_seen: EcnCounts,
+    /// Datagrams that may still be marked before anything is heard of them.
+    ecn_tests: u64,
+    /// Counts that the peer has told, by space.
+    ecn_seen: [EcnCounts; 3],
+    /// The first packet of data that was sent on this path.
+    pub(crate) first_number: u64,
     pub(crate) delivery_rate_bps: u64,
     established: bool,
     /// Recoveries begun.
@@ -103,7 +109,9 @@ impl Path {
             pace_at: Instant::NEVER,
             ecn: if config.ecn { EcnState::Testing } else { EcnState::Off },
             ecn_packets_sent: 0,
-            ecn_seen: EcnCounts::default(),
+            ecn_tests: TESTING_DATAGRAMS,
+            ecn_seen: Default::default(),
+            first_number: 0,
             delivery_rate_bps: 0,
             established: false,
             recoveries: 0,
@@ -187,7 +195,7 @@ impl Path {
     pub(crate) fn codepoint(&self) -> Codepoint {
         let marked = match self.ecn {
             EcnState::Off | EcnState::Failed => false,
-            EcnState::Testing => self.ecn_packets_sent < TESTING_PACKETS,
+            EcnState::Testing => self.ecn_tests > 0,
             EcnState::Capable => true,
         };
         match self.control.codepoint {
@@ -195,6 +203,18 @@ impl Path {
             Codepoint::Ect1 => Codepoint::Ect1,
             _ => Codepoint::Ect0,
         }
+    }
+
+    /// A marked packet leaves that elicits no acknowledgement: it is counted by the peer as others are.
+    #[cold]
+    pub(crate) fn on_marked_without_record(&mut self) {
+        self.ecn_packets_sent += 1;
+    }
+
+    /// A marked datagram leaves.
+    #[cold]
+    pub(crate) fn on_marked_datagram(&mut self) {
+        self.ecn_tests = self.ecn_tests.saturating_sub(1);
     }
 
     pub(crate) fn batch(&self) -> Batch {
@@ -290,9 +310,10 @@ impl Path {
         }
     }
 
-    /// Reads counts of codepoints (RFC 9000 section 13.4.2.1). Returns how many packets were newly marked.
+    /// Reads counts of codepoints, which each space has of its own (RFC 9000 section 13.4.2.1). Returns how many packets were
+    /// newly marked. To be called for frames only that raise the largest number acknowledged: others may be old.
     #[cold]
-    pub(crate) fn on_ecn(&mut self, counts: Option<EcnCounts>, batch: &Batch) -> u64 {
+    pub(crate) fn on_ecn(&mut self, space: Id, counts: Option<EcnCounts>, batch: &Batch) -> u64 {
         if matches!(self.ecn, EcnState::Off | EcnState::Failed) || batch.ect_packets == 0 && counts.is_none() {
             return 0;
         }
@@ -300,21 +321,21 @@ impl Path {
             self.ecn = EcnState::Failed;
             return 0;
         };
-        let seen = self.ecn_seen;
+        let seen = self.ecn_seen[space as usize];
         let ours = if self.control.codepoint == Codepoint::Ect1 {
             [(counts.ect1, seen.ect1), (counts.ect0, seen.ect0)]
         } else {
             [(counts.ect0, seen.ect0), (counts.ect1, seen.ect1)]
         };
         let marks = counts.ce.saturating_sub(seen.ce);
-        let grown = ours[0].0.saturating_sub(ours[0].1) + marks;
+        let grown = ours[0].0.saturating_sub(ours[0].1).saturating_add(marks);
         let fallen = counts.ce < seen.ce || ours.iter().any(|(now, before)| now < before);
-        let more_than_sent = counts.ce + ours[0].0 > self.ecn_packets_sent;
+        let more_than_sent = counts.ce.saturating_add(ours[0].0) > self.ecn_packets_sent;
         if fallen || grown < batch.ect_packets || ours[1].0 > 0 || more_than_sent {
             self.ecn = EcnState::Failed;
             return 0;
         }
-        self.ecn_seen = counts;
+        self.ecn_seen[space as usize] = counts;
         if batch.ect_packets > 0 {
             self.ecn = EcnState::Capable;
         }
@@ -407,8 +428,10 @@ impl Path {
     }
 
     /// The peer has moved: nothing is known of the new path's round-trip time, and the window is the initial one (RFC 9000
-    /// section 9.4).
-    pub(crate) fn begin_anew(&mut self, config: &Config) {
+    /// section 9.4). What was sent before `next_number` says nothing of it.
+    pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {
+        self.first_number = next_number;
+        self.in_flight_bytes = 0;
         let fresh = Control::new(self.control.mss_bytes, self.control.mss_bytes * config.initial_window_packets.max(2));
         self.control = Control { codepoint: self.control.codepoint, ..fresh };
         self.rtt = Rtt::new(config.initial_rtt);
@@ -419,7 +442,7 @@ impl Path {
         }
         if self.ecn != EcnState::Off {
             self.ecn = EcnState::Testing;
-            self.ecn_packets_sent = 0;
+            self.ecn_tests = TESTING_DATAGRAMS;
         }
     }
 }

@@ -9,13 +9,13 @@ use crate::migration::Migration;
 use crate::mtu::PathMtu;
 use crate::opening::{Layer, Opening};
 use crate::received::Policy;
-use crate::space::{Id, Note};
+use crate::space::{Id, Note, Sent};
 use crate::status::{Inspect, State, Statistics};
-use crate::stream::{Ask, event, is_unidirectional};
+use crate::stream::{Ask, is_unidirectional};
 use crate::streams::{Streams, Windows};
 use crate::{AckFrequency, Config};
 use fullpipe_congestion::Controller;
-use fullpipe_network::quic::TransportParameters;
+use fullpipe_network::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
 use fullpipe_units::{Duration, Instant};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(crate) mod unusual {
     pub(crate) const PATH: u16 = 32;
     /// DATAGRAM frames wait.
     pub(crate) const DATAGRAM: u16 = 64;
+    /// The last stream is gone, and the connection was to end with it.
+    pub(crate) const FINISHED: u16 = 128;
 }
 
 /// Transport error codes (RFC 9000 section 20.1).
@@ -51,6 +53,7 @@ pub(crate) enum Violation {
     ConnectionIdLimit = 0x9,
     Protocol = 0xa,
     InvalidToken = 0xb,
+    CryptoBufferExceeded = 0xd,
 }
 
 /// How a connection is closed by this end.
@@ -79,6 +82,8 @@ pub(crate) struct Rare {
     pub(crate) ack_frequency_sequence: Option<u64>,
     /// Closes when the streams are over.
     pub(crate) close_when_done: bool,
+    /// When the search for the path's MTU begins anew.
+    pub(crate) search_at: Instant,
 }
 
 /// What a client remembers of a server for 0-RTT (RFC 9000 section 7.4.1).
@@ -157,6 +162,7 @@ impl Connection {
             {
                 opening.zero_rtt = true;
                 connection.take_limits(&known.parameters);
+                connection.streams.announce();
             }
         }
         connection
@@ -212,6 +218,7 @@ impl Connection {
                 datagrams_received: Default::default(),
                 ack_frequency_sequence: None,
                 close_when_done: false,
+                search_at: Instant::NEVER,
             }),
             statistics: Statistics::default(),
             config,
@@ -254,18 +261,12 @@ impl Connection {
         if matches!(self.state, State::Closing | State::Draining | State::Closed) {
             return None;
         }
-        // Before the limits are known a first stream may be opened: what is written waits.
-        if self.peer.is_none() && self.streams.send_limit == 0 {
-            let kind = &mut self.streams.local[usize::from(!bidirectional)];
-            kind.limit = kind.limit.max(self.config.max_streams);
-        }
-        let opened = self.streams.open(bidirectional, &self.windows, now);
+        // Before the limits are known streams may be opened, as many as this end would allow: what is written waits.
+        let is_unknown = self.peer.is_none() && self.streams.send_limit == 0;
+        let opened =
+            self.streams.open(bidirectional, is_unknown.then_some(self.config.max_streams), &self.windows, now);
         if opened.is_none() {
             self.unusual |= unusual::CONTROL;
-        } else if let Some(index) = opened
-            && (self.state == State::Open || self.streams.send_limit > 0)
-        {
-            self.streams.notice(index, event::CONNECTED);
         }
         opened
     }
@@ -292,10 +293,11 @@ impl Connection {
 
     /// Sends a DATAGRAM frame of so many bytes (RFC 9221). Returns whether the peer takes such frames, of this size.
     pub fn send_datagram(&mut self, bytes: u64) -> bool {
-        let header = 1 + 1 + u64::from(self.config.connection_id_bytes) + 4 + 16;
-        let fits = bytes + 3 + header <= u64::from(self.mtu.current());
-        // The limit counts the whole frame.
-        let taken = self.peer.is_some_and(|peer| bytes + 3 <= peer.max_datagram_frame_size);
+        let header = 1 + u64::from(self.config.connection_id_bytes) + 4 + 16;
+        // Type, length, data: the limit counts the whole frame.
+        let frame = bytes.saturating_add(1 + u64::from(varint_bytes(bytes)));
+        let fits = frame.saturating_add(header) <= u64::from(self.mtu.current());
+        let taken = self.peer.is_some_and(|peer| frame <= peer.max_datagram_frame_size);
         if !fits || !taken || self.state != State::Open {
             return false;
         }
@@ -353,22 +355,41 @@ impl Connection {
         self.path.pace_at = Instant::NEVER;
         self.data.space.loss_at = Instant::NEVER;
         self.data.received.ack_at = Instant::NEVER;
+        self.rare.migration.end();
+        self.rare.search_at = Instant::NEVER;
+        if let Some(opening) = &mut self.opening {
+            for layer in [&mut opening.initial, &mut opening.handshake].into_iter().flatten() {
+                layer.space.loss_at = Instant::NEVER;
+            }
+        }
         if state == State::Closed {
             self.over_at = Instant::NEVER;
         }
     }
 
     /// The peer's transport parameters: limits, delays.
-    pub(crate) fn take_parameters(&mut self, parameters: &TransportParameters) -> Result<(), Violation> {
+    pub(crate) fn take_parameters(&mut self, now: Instant, parameters: &TransportParameters) -> Result<(), Violation> {
         // RFC 9000 section 18.2.
         if parameters.max_udp_payload_size < 1200
             || parameters.ack_delay_exponent > 20
             || parameters.max_ack_delay_ms >= 1 << 14
             || parameters.active_connection_id_limit < 2
+            || parameters.initial_max_streams_bidi.max(parameters.initial_max_streams_uni) > 1 << 60
+            || parameters.initial_max_data.max(parameters.initial_max_stream_data) > MAX_VARINT
         {
             return Err(Violation::TransportParameter);
         }
         self.peer = Some(*parameters);
+        let refused = self.opening.as_ref().is_some_and(|opening| opening.zero_rtt && !parameters.early_data);
+        if !self.server && refused {
+            self.send_early_data_again();
+            let bytes = self.streams.begin_anew();
+            self.statistics.stream_bytes_sent -= bytes;
+            self.statistics.stream_bytes_resent += bytes;
+            if let Some(opening) = &mut self.opening {
+                opening.zero_rtt = false;
+            }
+        }
         self.take_limits(parameters);
         self.peer_max_ack_delay = Duration::from_millis(parameters.max_ack_delay_ms);
         self.peer_ack_delay_exponent = parameters.ack_delay_exponent;
@@ -380,6 +401,9 @@ impl Connection {
             (ours, theirs) if theirs.is_zero() => ours,
             (ours, theirs) => ours.min(theirs),
         };
+        if !self.idle_timeout.is_zero() {
+            self.idle_at = now.saturating_add(self.idle_timeout);
+        }
         if let (Some(AckFrequency { .. }), Some(_)) = (self.config.ack_frequency, parameters.min_ack_delay_us) {
             self.note_due(Note::AckFrequency);
         }
@@ -393,9 +417,19 @@ impl Connection {
             parameters.initial_max_streams_bidi,
             parameters.initial_max_streams_uni,
         );
-        if self.state == State::Opening && self.streams.send_limit > 0 {
-            self.streams.notice_all(event::CONNECTED, true);
+    }
+
+    /// What was sent as 0-RTT is lost, be it that the server refused it or that it asked for a proof of the address first. That
+    /// says nothing of congestion.
+    pub(crate) fn send_early_data_again(&mut self) {
+        let sent: Vec<Sent> = self.data.space.on_their_way().copied().collect();
+        for sent in sent {
+            for note in self.data.space.take_notes(&sent) {
+                self.note_again(Id::Data, note);
+            }
         }
+        let lost = self.data.space.discard();
+        self.path.on_discarded(lost);
     }
 
     /// A frame of control is to be sent.
@@ -408,7 +442,29 @@ impl Connection {
 
     /// The next event, with the stream that it is about. When a stream is closed its number is free for another.
     pub fn poll_event(&mut self) -> Option<(u32, Event)> {
-        self.streams.poll_event()
+        let event = self.streams.poll_event();
+        if let Some((_, Event::Closed(_))) = event {
+            self.after_stream();
+        }
+        event
+    }
+
+    /// A stream has gone: limits may have moved on, or it was the last.
+    #[cold]
+    fn after_stream(&mut self) {
+        if self.streams.limit_due || self.streams.remote.iter().any(|kind| kind.due) {
+            self.unusual |= unusual::CONTROL;
+        }
+        if self.rare.close_when_done && self.streams.live() == 0 {
+            self.unusual |= unusual::FINISHED;
+        }
+    }
+
+    /// The address that datagrams are to be sent to, by the number that [`QuicHeader::path`] had of datagrams from there.
+    ///
+    /// [`QuicHeader::path`]: fullpipe_network::QuicHeader
+    pub fn peer_path(&self) -> u8 {
+        self.peer_path
     }
 
     /// Whether there is an event to be fetched.
@@ -419,7 +475,7 @@ impl Connection {
     /// When [`Connection::handle_timeout`] is due at the latest for what rarely happens: probe, idle time-out, end.
     #[inline]
     pub fn far_deadline(&self) -> Instant {
-        self.pto_at.min(self.idle_at).min(self.over_at).min(self.rare.migration.deadline())
+        self.pto_at.min(self.idle_at).min(self.over_at).min(self.rare.migration.deadline()).min(self.rare.search_at)
     }
 
     /// The same for what happens often: an acknowledgement, the pacer, a loss found by time.
@@ -467,13 +523,17 @@ impl Connection {
         if self.rare.migration.deadline() <= now {
             self.on_validation_timer(now);
         }
+        if self.rare.search_at <= now {
+            self.rare.search_at = Instant::NEVER;
+            self.unusual |= unusual::MTU;
+        }
     }
 
     /// A packet has come, or the first ack-eliciting one after that leaves: silence begins anew (RFC 9000 section 10.1).
     #[inline]
     pub(crate) fn restart_idle(&mut self, now: Instant) {
         if !self.idle_timeout.is_zero() && !self.idle_at.is_never() {
-            let least = self.path.rtt.pto().saturating_mul(3);
+            let least = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay).saturating_mul(3);
             self.idle_at = now.saturating_add(self.idle_timeout.max(least));
         }
     }

@@ -11,7 +11,7 @@ use crate::status::State;
 use crate::stream::{Ask, Breach, Piece, event, is_unidirectional};
 use crate::streams::Misnamed;
 use fullpipe_network::packet::{MAX_SACK_BLOCKS, SegmentOptions};
-use fullpipe_network::quic::{AckRange, MAX_VARINT};
+use fullpipe_network::quic::{AckRange, MAX_VARINT, varint_bytes};
 use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
 use fullpipe_transport::CloseReason;
 use fullpipe_units::{Codepoint, Duration, Instant};
@@ -46,8 +46,7 @@ impl Connection {
         codepoint: Codepoint,
     ) {
         self.statistics.received_bytes += u64::from(udp_payload_bytes);
-        if self.state == State::Open
-            && self.opening.is_none()
+        if self.unusual & (unusual::OPENING | unusual::CLOSING | unusual::PATH) == 0
             && header.form != QuicForm::Packets
             && header.path == self.peer_path
         {
@@ -256,6 +255,9 @@ impl Connection {
         if !is_allowed(packet, frame) {
             return Err(Violation::Protocol);
         }
+        if !is_encodable(frame) {
+            return Err(Violation::FrameEncoding);
+        }
         match frame {
             QuicFrame::Padding(_) | QuicFrame::Ping => Ok(()),
             QuicFrame::Ack { delay, ranges, ecn } => {
@@ -294,8 +296,11 @@ impl Connection {
                 if *maximum > 1 << 60 {
                     return Err(Violation::FrameEncoding);
                 }
-                let kind = &mut self.streams.local[usize::from(!bidirectional)];
-                kind.limit = kind.limit.max(*maximum);
+                let kind = &self.streams.local[usize::from(!bidirectional)];
+                if *maximum > kind.limit {
+                    self.streams.limit_local(usize::from(!bidirectional), *maximum);
+                    self.unusual |= unusual::CONTROL;
+                }
                 Ok(())
             }
             QuicFrame::StreamsBlocked { limit, .. } if *limit > 1 << 60 => Err(Violation::FrameEncoding),
@@ -339,9 +344,9 @@ impl Connection {
                 }
                 if *length == 0 { Err(Violation::FrameEncoding) } else { Ok(()) }
             }
-            QuicFrame::Datagram { length, .. } => {
+            QuicFrame::Datagram { length, explicit_length } => {
                 // RFC 9221 section 3: a frame that is not wanted, or larger than wanted.
-                if frame_bytes_beyond(frame, self.config.max_datagram_frame_bytes) {
+                if frame_bytes_beyond(*length, *explicit_length, self.config.max_datagram_frame_bytes) {
                     return Err(Violation::Protocol);
                 }
                 self.statistics.datagrams_received += 1;
@@ -491,15 +496,23 @@ impl Connection {
     ) -> Result<(), Violation> {
         let Some(layer) = self.layer(id) else { return Ok(()) };
         let was_complete = layer.incoming.is_complete();
-        layer.incoming.receive(piece, None, false)?;
+        match layer.incoming.receive(piece, None, false) {
+            // RFC 9000 section 7.5.
+            Err(Breach::FlowControl) => return Err(Violation::CryptoBufferExceeded),
+            received => received?,
+        };
         if piece.fin
             && let Some(parameters) = parameters
             && self.peer.is_none()
         {
-            self.take_parameters(parameters)?;
+            self.take_parameters(now, parameters)?;
         }
         let Some(layer) = self.layer(id) else { return Ok(()) };
         if !was_complete && layer.incoming.is_complete() {
+            // RFC 9000 section 7.4: with all of the flight that holds them the parameters are there.
+            if self.peer.is_none() && (id == Id::Initial) == self.server && id != Id::Data {
+                return Err(Violation::TransportParameter);
+            }
             self.on_flight(now, id);
         }
         Ok(())
@@ -542,12 +555,13 @@ impl Connection {
     }
 
     /// The handshake is complete.
-    fn complete(&mut self, _now: Instant) {
+    fn complete(&mut self, now: Instant) {
         self.state = State::Open;
-        self.streams.notice_all(event::CONNECTED, true);
+        self.streams.announce();
         if self.config.connection_id_bytes > 0 {
             self.issue_connection_ids();
         }
+        self.close_if_done(now);
     }
 
     /// The handshake is confirmed: its keys go.
@@ -601,9 +615,7 @@ impl Connection {
             opening.initial = Some(again);
         }
         // 0-RTT packets are sent again, too.
-        let lost = self.data.space.discard();
-        self.path.on_discarded(lost);
-        self.streams.send_anew();
+        self.send_early_data_again();
         self.pto_count = 0;
     }
 
@@ -630,8 +642,49 @@ impl Connection {
 }
 
 /// Whether a frame of this length is more than its receiver said it takes.
-fn frame_bytes_beyond(frame: &QuicFrame, most: u64) -> bool {
-    u64::from(frame.bytes()) > most
+fn frame_bytes_beyond(length: u64, explicit_length: bool, most: u64) -> bool {
+    let field = if explicit_length { u64::from(varint_bytes(length)) } else { 0 };
+    length.saturating_add(1 + field) > most
+}
+
+/// Whether the numbers of a frame are such as have an encoding, and offsets do not lead beyond the largest (RFC 9000
+/// sections 16, 19.6 and 19.8).
+fn is_encodable(frame: &QuicFrame) -> bool {
+    let fits = |values: &[u64]| values.iter().all(|value| *value <= MAX_VARINT);
+    let ends_within = |offset: u64, length: u64| offset.saturating_add(length) <= MAX_VARINT;
+    match frame {
+        QuicFrame::Ack { delay, ecn, .. } => {
+            fits(&[*delay]) && ecn.is_none_or(|counts| fits(&[counts.ect0, counts.ect1, counts.ce]))
+        }
+        QuicFrame::ResetStream { stream, error, final_size } => fits(&[*stream, *error, *final_size]),
+        QuicFrame::StopSending { stream, error } => fits(&[*stream, *error]),
+        QuicFrame::Crypto { offset, length, .. } => ends_within(*offset, *length),
+        QuicFrame::Stream { stream, offset, length, content, .. } => {
+            let is_whole = content.as_ref().is_none_or(|content| content.len() as u64 == *length);
+            fits(&[*stream]) && ends_within(*offset, *length) && is_whole
+        }
+        QuicFrame::MaxData(value)
+        | QuicFrame::DataBlocked(value)
+        | QuicFrame::RetireConnectionId(value)
+        | QuicFrame::NewToken(value)
+        | QuicFrame::Datagram { length: value, .. }
+        | QuicFrame::MaxStreams { maximum: value, .. }
+        | QuicFrame::StreamsBlocked { limit: value, .. }
+        | QuicFrame::ConnectionClose { error: value, .. } => fits(&[*value]),
+        QuicFrame::MaxStreamData { stream, maximum: value } | QuicFrame::StreamDataBlocked { stream, limit: value } => {
+            fits(&[*stream, *value])
+        }
+        QuicFrame::NewConnectionId { sequence, retire_prior_to, .. } => fits(&[*sequence, *retire_prior_to]),
+        QuicFrame::AckFrequency { sequence, threshold, max_ack_delay_us, reordering } => {
+            fits(&[*sequence, *threshold, *max_ack_delay_us, *reordering])
+        }
+        QuicFrame::Padding(_)
+        | QuicFrame::Ping
+        | QuicFrame::PathChallenge(_)
+        | QuicFrame::PathResponse(_)
+        | QuicFrame::HandshakeDone
+        | QuicFrame::ImmediateAck => true,
+    }
 }
 
 /// Frames that may stand in a packet (RFC 9000 table 3).

@@ -9,6 +9,8 @@
 
 use crate::Connection;
 use crate::connection::{Violation, unusual};
+use crate::output::SMALLEST_DATAGRAM;
+use crate::rtt::Rtt;
 use crate::space::Note;
 use fullpipe_network::{QuicFrame, QuicPacket};
 use fullpipe_units::Instant;
@@ -26,6 +28,8 @@ struct Validation {
     fails_at: Instant,
     /// Bytes that may be sent there before it is proven.
     credit: u64,
+    /// The challenge was smaller than the smallest datagram: that those pass is still to be shown.
+    small: bool,
 }
 
 /// Ids and paths.
@@ -43,6 +47,8 @@ pub(crate) struct Migration {
     spare: BTreeSet<u64>,
     known: BTreeSet<u64>,
     retired_below: u64,
+    /// Those above that were used and given back.
+    given_back: BTreeSet<u64>,
 }
 
 impl Migration {
@@ -57,7 +63,25 @@ impl Migration {
             spare: BTreeSet::new(),
             known: BTreeSet::from([0]),
             retired_below: 0,
+            given_back: BTreeSet::new(),
         }
+    }
+
+    /// The connection ends.
+    pub(crate) fn end(&mut self) {
+        self.validation = None;
+        self.responses.clear();
+    }
+
+    /// Whether a path is being validated.
+    pub(crate) fn is_validating(&self) -> bool {
+        self.validation.is_some()
+    }
+
+    fn next_challenge(&mut self) -> u64 {
+        // SplitMix64's increments are as good as any for data that nobody guesses here.
+        self.challenges += 1;
+        self.seed ^ self.challenges.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     #[inline]
@@ -92,6 +116,9 @@ impl Connection {
             self.note_due(Note::RetireConnectionId(sequence));
             return Ok(());
         }
+        if migration.given_back.contains(&sequence) {
+            return Ok(());
+        }
         if migration.known.insert(sequence) {
             migration.spare.insert(sequence);
         }
@@ -100,6 +127,7 @@ impl Connection {
         let retired: Vec<u64> = migration.known.range(..floor).copied().collect();
         migration.known.retain(|id| *id >= floor);
         migration.spare.retain(|id| *id >= floor);
+        migration.given_back.retain(|id| *id >= floor);
         let too_many = migration.known.len() as u64 > self.config.active_connection_ids.max(2);
         for sequence in retired {
             self.note_due(Note::RetireConnectionId(sequence));
@@ -142,11 +170,25 @@ impl Connection {
 
     pub(crate) fn on_path_response(&mut self, now: Instant, data: u64) {
         let migration = &mut self.rare.migration;
-        if migration.validation.is_some_and(|validation| validation.data == data) {
-            migration.validation = None;
-            self.statistics.migrations += 1;
-            self.set_timers(now);
+        let Some(validation) = migration.validation.filter(|validation| validation.data == data) else { return };
+        if validation.small {
+            // Section 8.2.1: the address is proven, that full datagrams pass is not.
+            let (pto, data) = (self.path.rtt.pto(), migration.next_challenge());
+            migration.validation = Some(Validation {
+                data,
+                due: true,
+                again_at: Instant::NEVER,
+                fails_at: now.saturating_add(pto.saturating_mul(3)),
+                credit: u64::MAX,
+                small: false,
+                ..validation
+            });
+            self.unusual |= unusual::PATH;
+            return;
         }
+        migration.validation = None;
+        self.statistics.migrations += 1;
+        self.set_timers(now);
     }
 
     /// Bytes have come over a path that is not proven.
@@ -164,11 +206,10 @@ impl Connection {
         if !for_good {
             return;
         }
-        let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
+        // Section 8.2.4: nothing is known of the new path's round-trip time.
+        let pto = self.path.rtt.pto().max(Rtt::new(self.config.initial_rtt).pto());
         let migration = &mut self.rare.migration;
-        // SplitMix64's increments are as good as any for data that nobody guesses here.
-        migration.challenges += 1;
-        let data = migration.seed ^ migration.challenges.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let data = migration.next_challenge();
         let before = migration.validation.map_or(self.peer_path, |validation| validation.before);
         migration.validation = Some(Validation {
             data,
@@ -177,6 +218,7 @@ impl Connection {
             again_at: Instant::NEVER,
             fails_at: now.saturating_add(pto.saturating_mul(3)),
             credit: 3 * u64::from(udp_payload_bytes),
+            small: false,
         });
         self.peer_path = path;
         self.unusual |= unusual::PATH;
@@ -184,9 +226,15 @@ impl Connection {
         let old = self.peer_connection_id;
         if self.take_spare_id() {
             self.rare.migration.known.remove(&old);
+            self.rare.migration.given_back.insert(old);
             self.note_due(Note::RetireConnectionId(old));
         }
-        self.path.begin_anew(&self.config);
+        self.data.space.leave_path();
+        self.mtu.begin_anew();
+        self.path.control.mss_bytes = u64::from(self.mtu.current());
+        self.path.begin_anew(self.data.space.next_number, &self.config);
+        self.unusual |= unusual::MTU;
+        self.set_timers(now);
     }
 
     /// A challenge goes unanswered.
@@ -205,18 +253,25 @@ impl Connection {
 
     /// A datagram for the validation of a path, if one is due.
     pub(crate) fn poll_path(&mut self, now: Instant) -> Option<Vec<QuicPacket>> {
-        if let Some(data) = self.rare.migration.responses.pop_front() {
-            return Some(vec![self.path_packet(now, vec![QuicFrame::PathResponse(data)])]);
+        let most = self.rare.migration.validation.map_or(u64::MAX, |validation| validation.credit);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        if let Some(&data) = self.rare.migration.responses.front()
+            && let Some(packet) = self.path_packet(now, QuicFrame::PathResponse(data), most)
+        {
+            self.rare.migration.responses.pop_front();
+            return Some(vec![packet]);
         }
         let pto = self.path.rtt.pto();
-        if let Some(validation) = &mut self.rare.migration.validation
-            && std::mem::take(&mut validation.due)
+        if let Some(Validation { due: true, data, .. }) = self.rare.migration.validation
+            && let Some(packet) = self.path_packet(now, QuicFrame::PathChallenge(data), most)
+            && let Some(validation) = &mut self.rare.migration.validation
         {
+            validation.due = false;
+            validation.small = packet.bytes < SMALLEST_DATAGRAM;
             validation.again_at = now.saturating_add(pto);
-            let data = validation.data;
-            return Some(vec![self.path_packet(now, vec![QuicFrame::PathChallenge(data)])]);
+            return Some(vec![packet]);
         }
-        if self.rare.migration.validation.is_none() {
+        if self.rare.migration.validation.is_none() && self.rare.migration.responses.is_empty() {
             self.unusual &= !unusual::PATH;
         }
         None

@@ -53,6 +53,16 @@ impl PathMtu {
         self.current
     }
 
+    /// The path is another: nothing is known of it.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = PathMtu::new(self.base, Some(self.most));
+    }
+
+    /// When the search begins anew after a fall.
+    pub(crate) fn begins_at(&self) -> Instant {
+        self.begin_at
+    }
+
     /// The peer takes nothing larger.
     pub(crate) fn bound(&mut self, most: u64) {
         let most = u16::try_from(most).unwrap_or(u16::MAX).max(self.base);
@@ -64,7 +74,7 @@ impl PathMtu {
     pub(crate) fn next_probe(&self, now: Instant) -> Option<u16> {
         if self.probing.is_some()
             || now < self.begin_at
-            || self.upper < self.current + WORTH.min(self.most - self.base).max(1)
+            || self.upper < self.current.saturating_add(WORTH.min(self.most - self.base).max(1))
         {
             return None;
         }

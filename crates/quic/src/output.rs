@@ -8,6 +8,7 @@
 
 use crate::Connection;
 use crate::connection::unusual;
+use crate::rtt::GRANULARITY;
 use crate::space::{Id, Note, flag};
 use crate::status::State;
 use crate::stream::{Ask, Piece};
@@ -99,7 +100,7 @@ impl Connection {
                 self.path.stop_for_data();
                 if (self.streams.is_blocked() || !self.streams.control_due.is_empty()) && self.has_control() {
                     self.unusual |= unusual::CONTROL;
-                    if self.send_full(now, header, out, false) {
+                    if self.path.may_send(now) && self.send_full(now, header, out, false) {
                         return true;
                     }
                 }
@@ -173,6 +174,9 @@ impl Connection {
         self.statistics.sent_packets += 1;
         self.statistics.sent_datagrams += 1;
         self.statistics.sent_bytes += u64::from(bytes);
+        if codepoint != Codepoint::NotEct {
+            self.path.on_marked_datagram();
+        }
         if self.unusual & unusual::PATH != 0 {
             self.use_path_credit(bytes);
         }
@@ -226,6 +230,9 @@ impl Connection {
         self.data.space.next_number += 1;
         let overhead = 1 + u32::from(self.config.connection_id_bytes) + u32::from(number_bytes) + TAG_BYTES;
         let codepoint = self.path.codepoint();
+        if codepoint != Codepoint::NotEct {
+            self.path.on_marked_without_record();
+        }
         self.fill(out, overhead + bytes, codepoint);
     }
 
@@ -233,6 +240,10 @@ impl Connection {
     #[cold]
     #[inline(never)]
     fn poll_unusual(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> Option<bool> {
+        if self.unusual & unusual::FINISHED != 0 {
+            self.unusual &= !unusual::FINISHED;
+            self.close_if_done(now);
+        }
         if self.unusual & unusual::CLOSING != 0 {
             return Some(self.poll_close(header, out));
         }
@@ -244,6 +255,7 @@ impl Connection {
                 return Some(self.hand_out(header, out, packets));
             }
             if !self.path_allows() {
+                self.postpone_ack(now);
                 return Some(false);
             }
         }
@@ -268,14 +280,23 @@ impl Connection {
             }
         }
         if self.unusual & unusual::MTU != 0 {
-            self.unusual &= !unusual::MTU;
-            if let Some(bytes) = self.mtu.next_probe(now)
-                && self.path.window_allows()
-            {
-                return Some(self.send_mtu_probe(now, bytes, header, out));
+            match self.mtu.next_probe(now) {
+                Some(bytes) if self.path.window_allows() && !self.rare.migration.is_validating() => {
+                    return Some(self.send_mtu_probe(now, bytes, header, out));
+                }
+                // As soon as window and path allow it.
+                Some(_) => {}
+                None => self.unusual &= !unusual::MTU,
             }
         }
         None
+    }
+
+    /// An acknowledgement that is due may not leave before something else comes: it waits without holding up the clock.
+    fn postpone_ack(&mut self, now: Instant) {
+        if self.data.received.is_due(now) {
+            self.data.received.postpone(now.saturating_add(self.policy.max_delay.max(GRANULARITY)));
+        }
     }
 
     /// Whether frames of control or DATAGRAM frames wait.
@@ -304,6 +325,9 @@ impl Connection {
         let bytes = packets.iter().map(|packet| packet.bytes).sum();
         *header = QuicHeader { form: QuicForm::Packets, ..QuicHeader::default() };
         out.codepoint = self.path.codepoint();
+        if out.codepoint != Codepoint::NotEct {
+            self.path.on_marked_datagram();
+        }
         out.udp_payload_bytes = bytes;
         self.statistics.sent_datagrams += 1;
         self.statistics.sent_bytes += u64::from(bytes);
@@ -361,7 +385,7 @@ impl Connection {
         let overhead = self.overhead(packet_type, number_bytes);
         let mut draft = Draft::new(room.checked_sub(overhead)?);
         let layer = self.layer(id)?;
-        let acknowledges = may_acknowledge
+        let mut acknowledges = may_acknowledge
             && (layer.received.is_due(now) || layer.received.has_fresh() && data)
             && !layer.received.ranges().is_empty();
         if acknowledges {
@@ -371,7 +395,7 @@ impl Connection {
                 ecn: layer.received.ecn(),
             };
             let largest = layer.received.largest().unwrap_or(0);
-            draft.add(frame, Note::Ack(largest));
+            acknowledges = draft.add(frame, Note::Ack(largest));
         }
         if data {
             if id == Id::Data {
@@ -400,8 +424,7 @@ impl Connection {
             draft.frames.push(QuicFrame::Padding(shortest - bytes));
             bytes = shortest;
         }
-        let token =
-            self.opening.as_ref().and_then(|opening| opening.token).filter(|_| id == Id::Initial && !self.server);
+        let token = self.token_of(packet_type);
         let packet = QuicPacket {
             packet_type,
             number: number as u32,
@@ -413,6 +436,18 @@ impl Connection {
         };
         self.count_sent(now, id, number, bytes, draft.eliciting, draft.notes, 0);
         Some(packet)
+    }
+
+    /// The token that a packet carries.
+    fn token_of(&self, packet_type: QuicPacketType) -> Option<u64> {
+        let carries = packet_type == QuicPacketType::Initial && !self.server;
+        self.opening.as_ref().and_then(|opening| opening.token).filter(|_| carries)
+    }
+
+    /// Whether an address that is not proven has sent enough for these packets (RFC 9000 sections 8.1 and 10.2.3).
+    fn may_send_close(&self, packets: &[QuicPacket]) -> bool {
+        let bytes: u64 = packets.iter().map(|packet| u64::from(packet.bytes)).sum();
+        !self.server || self.opening.as_ref().is_none_or(|opening| opening.validated || opening.credit >= bytes)
     }
 
     /// A packet is sent: it gets its record if it elicits an acknowledgement.
@@ -428,6 +463,9 @@ impl Connection {
         flags: u8,
     ) {
         self.statistics.sent_packets += 1;
+        if !eliciting && self.path.codepoint() != Codepoint::NotEct {
+            self.path.on_marked_without_record();
+        }
         let sent = eliciting.then(|| self.path.on_sent(now, u64::from(bytes), number, &self.config));
         if let Some(layer) = self.layer(id) {
             layer.space.next_number += 1;
@@ -501,6 +539,12 @@ impl Connection {
         }
         while let Some(&length) = self.rare.datagrams.front() {
             let frame = QuicFrame::Datagram { length, explicit_length: true };
+            if frame.bytes() + self.overhead(QuicPacketType::OneRtt, 4) > u32::from(self.mtu.current()) {
+                // The path has become too narrow for it.
+                self.rare.datagrams.pop_front();
+                self.statistics.datagrams_lost += 1;
+                continue;
+            }
             if !draft.add(frame, Note::Datagram(length)) {
                 break;
             }
@@ -627,17 +671,20 @@ impl Connection {
         }
         if self.server && !opening.validated {
             if opening.credit == 0 {
+                self.postpone_ack(now);
                 return false;
             }
             most = most.min(u32::try_from(opening.credit).unwrap_or(u32::MAX));
         }
         let mut packets: Vec<QuicPacket> = Vec::new();
-        let mut pads = false;
+        let (mut pads, mut held) = (false, false);
         for id in [Id::Initial, Id::Handshake, Id::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
             let Some(packet_type) = self.type_of(id) else { continue };
+            // RFC 9000 section 14.1: what cannot be padded waits, but for acknowledgements.
+            let too_small = id == Id::Initial && self.server && most < SMALLEST_DATAGRAM;
             let probes = self.layer(id).map_or(0, |layer| layer.probes);
-            let probe = probes > 0;
+            let probe = probes > 0 && !too_small;
             if probe {
                 if self.layer(id).is_some_and(|layer| !layer.out.has_any()) {
                     self.repeat_oldest(id);
@@ -647,7 +694,8 @@ impl Connection {
                 }
             }
             // What is in flight counts for all levels; acknowledgements leave in any case.
-            let data = probe || self.path.may_send(now);
+            let data = probe || !too_small && self.path.may_send(now);
+            held |= !data;
             let Some(packet) = self.build(now, packet_type, most - used, data, probe) else { continue };
             // RFC 9000 section 14.1: a client's Initial packets, and a server's that elicit acknowledgements.
             pads |= id == Id::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
@@ -668,9 +716,10 @@ impl Connection {
             self.count_padding(last.packet_type, padding);
         }
         if packets.is_empty() {
-            if self.opening.as_ref().is_some_and(|opening| opening.sends_data().is_some()) {
+            if !held && self.opening.as_ref().is_some_and(|opening| opening.sends_data().is_some()) {
                 self.path.stop_for_data();
             }
+            self.postpone_ack(now);
             return false;
         }
         self.hand_out(header, out, packets)
@@ -719,18 +768,23 @@ impl Connection {
         self.hand_out(header, out, vec![packet])
     }
 
-    /// A packet of its own for a path's frames, as large as the smallest datagram.
-    pub(crate) fn path_packet(&mut self, now: Instant, mut frames: Vec<QuicFrame>) -> QuicPacket {
+    /// A packet of its own for a path's frame, as large as the smallest datagram, but not larger than `most` (RFC 9000
+    /// section 8.2.1); `None` if it does not fit.
+    pub(crate) fn path_packet(&mut self, now: Instant, frame: QuicFrame, most: u32) -> Option<QuicPacket> {
         let number_bytes = self.data.space.number_bytes();
         let number = self.data.space.next_number;
         let overhead = self.overhead(QuicPacketType::OneRtt, number_bytes);
-        let bytes = overhead + frames.iter().map(QuicFrame::bytes).sum::<u32>();
-        let padded = bytes.max(SMALLEST_DATAGRAM);
+        let bytes = overhead + frame.bytes();
+        let padded = bytes.max(SMALLEST_DATAGRAM.min(most));
+        if padded > most {
+            return None;
+        }
+        let mut frames = vec![frame];
         if padded > bytes {
             frames.push(QuicFrame::Padding(padded - bytes));
         }
         self.count_sent(now, Id::Data, number, padded, true, vec![Note::Unrepeated], 0);
-        QuicPacket {
+        Some(QuicPacket {
             packet_type: QuicPacketType::OneRtt,
             number: number as u32,
             number_bytes,
@@ -738,7 +792,7 @@ impl Connection {
             token: None,
             bytes: padded,
             frames,
-        }
+        })
     }
 
     /// CONNECTION_CLOSE, in the packets that the peer may be able to read (RFC 9000 section 10.2.3).
@@ -772,12 +826,12 @@ impl Connection {
                 number: number as u32,
                 number_bytes,
                 connection_id: self.peer_connection_id,
-                token: None,
+                token: self.token_of(packet_type),
                 bytes,
                 frames: vec![frame],
             });
         }
-        if packets.is_empty() {
+        if packets.is_empty() || !self.may_send_close(&packets) {
             return false;
         }
         if !self.server && packets[0].packet_type == QuicPacketType::Initial {

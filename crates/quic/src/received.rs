@@ -131,6 +131,11 @@ impl Received {
         self.ack_at = now;
     }
 
+    /// An acknowledgement that is due cannot leave now.
+    pub(crate) fn postpone(&mut self, until: Instant) {
+        self.ack_at = until;
+    }
+
     /// Whether an acknowledgement is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {

@@ -345,6 +345,14 @@ impl Space {
         }
     }
 
+    /// What is on its way took another path: it counts as in flight no more, though it may still be acknowledged.
+    pub(crate) fn leave_path(&mut self) {
+        for sent in &mut self.sent {
+            sent.bytes = 0;
+            sent.flags &= !(flag::MTU_PROBE | flag::ECT);
+        }
+    }
+
     /// Everything is given up: keys were discarded, or packets of a kind were refused. What was in flight of it, in bytes.
     pub(crate) fn discard(&mut self) -> u64 {
         let bytes = self.on_their_way().map(|sent| u64::from(sent.bytes)).sum();

@@ -161,18 +161,24 @@ impl Sending {
     }
 
     /// A piece has arrived.
+    ///
+    /// Says whether there may be less to send than before, as what waited to be sent again has arrived after all.
     #[inline]
-    pub(crate) fn on_acknowledged(&mut self, piece: &Piece) {
+    pub(crate) fn on_acknowledged(&mut self, piece: &Piece) -> bool {
         let end = piece.offset + piece.length;
+        let mut less = false;
         if piece.fin {
             self.fin_acknowledged = true;
+            self.fin_sent = true;
+            less = true;
         }
         if !self.lost.is_empty() {
             self.lost.remove(piece.offset, end);
+            less = true;
         }
         if piece.offset > self.acknowledged_below {
             self.acknowledged.insert(piece.offset, end, |_, _| ());
-            return;
+            return less;
         }
         self.acknowledged_below = self.acknowledged_below.max(end);
         if !self.acknowledged.is_empty() {
@@ -187,6 +193,14 @@ impl Sending {
         while self.times.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
             self.times.pop_front();
         }
+        less
+    }
+
+    /// Nothing that was sent counts any more, as the peer had no keys for it; nor does its limit.
+    pub(crate) fn forget_sent(&mut self) {
+        (self.sent, self.limit) = (0, 0);
+        self.fin_sent = false;
+        self.lost.clear();
     }
 
     /// A piece is to be sent again, as far as it has not arrived otherwise.
@@ -352,7 +366,7 @@ impl Receiving {
     /// Takes at most so many bytes.
     pub(crate) fn take(&mut self, max_bytes: u64) -> Option<Payload> {
         if let Some(part) = self.unordered.front_mut() {
-            let (start, stop) = (part.0, part.1.min(part.0 + max_bytes));
+            let (start, stop) = (part.0, part.1.min(part.0.saturating_add(max_bytes)));
             if start == stop {
                 return None;
             }
@@ -422,6 +436,8 @@ pub(crate) struct Stream {
     pub(crate) events: u8,
     /// Among those that have something to send.
     pub(crate) queued: bool,
+    /// Beyond what the peer allows: opened before that was known. Nothing of it is sent yet.
+    pub(crate) held: bool,
     /// Among those that have events.
     pub(crate) noticed: bool,
     /// The application was told that it is over.

@@ -65,6 +65,8 @@ pub(crate) struct Streams {
     /// The application hears of streams' ends as this.
     reason: CloseReason,
     candidates: Vec<Candidate>,
+    /// The application was told that its streams are connected.
+    connected: bool,
 }
 
 /// Sizes of windows.
@@ -113,6 +115,7 @@ impl Streams {
             control_due: Vec::new(),
             reason: CloseReason::Finished,
             candidates: Vec::new(),
+            connected: false,
         }
     }
 
@@ -147,16 +150,66 @@ impl Streams {
         is_server_initiated(id) == self.server
     }
 
-    /// Opens a stream; `None` if the peer allows no more.
-    pub(crate) fn open(&mut self, bidirectional: bool, windows: &Windows, now: Instant) -> Option<u32> {
+    /// Opens a stream; `None` if the peer allows no more. `unknown`: what the peer allows is not known; so many may be
+    /// opened, which wait until it is.
+    pub(crate) fn open(
+        &mut self,
+        bidirectional: bool,
+        unknown: Option<u64>,
+        windows: &Windows,
+        now: Instant,
+    ) -> Option<u32> {
         let kind = &mut self.local[usize::from(!bidirectional)];
-        if kind.count >= kind.limit {
-            kind.due = true;
+        if kind.count >= kind.limit.max(unknown.unwrap_or(0)) {
+            kind.due |= unknown.is_none();
             return None;
         }
+        let held = kind.count >= kind.limit;
         let id = kind.count * 4 + u64::from(self.server) + if bidirectional { 0 } else { 2 };
         kind.count += 1;
-        Some(self.insert(id, windows, now))
+        let index = self.insert(id, windows, now);
+        if let Some(stream) = self.get_mut(index) {
+            stream.held = held;
+        }
+        if self.connected {
+            self.notice(index, event::CONNECTED);
+        }
+        Some(index)
+    }
+
+    /// How many streams of a kind we may open, as the peer says.
+    pub(crate) fn limit_local(&mut self, kind: usize, limit: u64) {
+        self.local[kind].limit = limit;
+        for index in 0..self.slots.len() as u32 {
+            let Some((id, held)) = self.get(index).map(|stream| (stream.id, stream.held)) else { continue };
+            if !self.is_local(id) || usize::from(is_unidirectional(id)) != kind {
+                continue;
+            }
+            let holds = id / 4 >= limit;
+            if holds == held {
+                continue;
+            }
+            if let Some(stream) = self.get_mut(index) {
+                stream.held = holds;
+            }
+            self.requeue(index);
+            if !holds {
+                self.control(index);
+            }
+        }
+        // Some wait.
+        self.local[kind].due |= self.local[kind].count > limit;
+    }
+
+    /// Streams that the application has opened can be used from now on.
+    pub(crate) fn announce(&mut self) {
+        if !std::mem::replace(&mut self.connected, true) {
+            for index in 0..self.slots.len() as u32 {
+                if self.get(index).is_some_and(|stream| self.is_local(stream.id)) {
+                    self.notice(index, event::CONNECTED);
+                }
+            }
+        }
     }
 
     fn insert(&mut self, id: u64, windows: &Windows, now: Instant) -> u32 {
@@ -167,6 +220,7 @@ impl Streams {
             receiving: Receiving::new(windows.stream_bytes, now),
             events: 0,
             queued: false,
+            held: false,
             noticed: false,
             closed: false,
         });
@@ -230,16 +284,6 @@ impl Streams {
         }
     }
 
-    /// An event for the application of every stream.
-    pub(crate) fn notice_all(&mut self, event: u8, ours: bool) {
-        for index in 0..self.slots.len() as u32 {
-            let id = self.get(index).map(|stream| stream.id);
-            if id.is_some_and(|id| !ours || self.is_local(id)) {
-                self.notice(index, event);
-            }
-        }
-    }
-
     /// Whether there is an event to be fetched.
     pub(crate) fn has_events(&self) -> bool {
         !self.noticed.is_empty()
@@ -298,6 +342,10 @@ impl Streams {
         // What was never read counts as read, so that the connection's limit moves on.
         let unread = stream.receiving.highest - stream.receiving.taken_bytes.min(stream.receiving.highest);
         self.read_bytes += unread;
+        if self.read_bytes.saturating_add(self.window).saturating_sub(self.receive_limit) >= (self.window / 4).max(1) {
+            self.receive_limit = self.read_bytes.saturating_add(self.window);
+            self.limit_due = true;
+        }
         if !self.is_local(stream.id) {
             let kind = usize::from(is_unidirectional(stream.id));
             let remote = &mut self.remote[kind];
@@ -330,19 +378,19 @@ impl Streams {
     #[inline]
     pub(crate) fn requeue(&mut self, index: u32) {
         let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
-        let has_any = stream.sending.has_any();
-        if has_any == stream.queued {
-            return;
+        let has_any = stream.sending.has_any() && !stream.held;
+        let was_queued = std::mem::replace(&mut stream.queued, has_any);
+        if !has_any {
+            let sending = &mut stream.sending;
+            if sending.sent < sending.written && sending.blocked_at != Some(sending.limit) && sending.reset == Ask::No {
+                sending.blocked_at = Some(sending.limit);
+                sending.blocked_due = true;
+                self.control(index);
+            }
         }
-        stream.queued = has_any;
-        let sending = &mut stream.sending;
-        let blocked = !has_any && sending.sent < sending.written && sending.blocked_at != Some(sending.limit);
-        if blocked {
-            sending.blocked_at = Some(sending.limit);
-            sending.blocked_due = true;
-            self.control(index);
+        if has_any != was_queued {
+            self.change_ready(index, has_any);
         }
-        self.change_ready(index, has_any);
     }
 
     fn change_ready(&mut self, index: u32, is_ready: bool) {
@@ -429,13 +477,16 @@ impl Streams {
         let Some(index) = self.find(id) else { return };
         let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
         let before = stream.sending.acknowledged_below;
-        stream.sending.on_acknowledged(piece);
+        let less = stream.sending.on_acknowledged(piece);
         if !stream.sending.finished {
             if stream.sending.acknowledged_below > before {
                 self.notice(index, event::WRITABLE);
             }
         } else if stream.sending.is_over() {
             self.settle(index);
+        }
+        if less {
+            self.requeue(index);
         }
     }
 
@@ -460,7 +511,9 @@ impl Streams {
 
     /// A stream has frames of control to send.
     pub(crate) fn control(&mut self, index: u32) {
-        if !self.control_due.contains(&index) {
+        // What is held has its turn when it is not any more.
+        let held = self.get(index).is_none_or(|stream| stream.held);
+        if !held && !self.control_due.contains(&index) {
             self.control_due.push(index);
         }
     }
@@ -507,8 +560,8 @@ impl Streams {
     ) {
         self.send_limit = self.send_limit.max(connection_bytes);
         self.peer_stream_window = self.peer_stream_window.max(stream_bytes);
-        for (kind, limit) in self.local.iter_mut().zip([bidirectional, unidirectional]) {
-            kind.limit = kind.limit.max(limit);
+        for (kind, limit) in [bidirectional, unidirectional].into_iter().enumerate() {
+            self.limit_local(kind, self.local[kind].limit.max(limit));
         }
         for index in 0..self.slots.len() as u32 {
             if let Some(stream) = self.get_mut(index) {
@@ -518,15 +571,20 @@ impl Streams {
         }
     }
 
-    /// 0-RTT was refused: everything is to be sent anew.
-    pub(crate) fn send_anew(&mut self) {
-        for index in 0..self.slots.len() as u32 {
-            if let Some(stream) = self.get_mut(index) {
-                let piece = Piece { offset: 0, length: stream.sending.sent, fin: stream.sending.fin_sent };
-                stream.sending.on_lost(&piece);
-                self.requeue(index);
-            }
+    /// 0-RTT was refused: nothing that was sent counts, nor what was remembered of the peer's limits (RFC 9000 section 7.4.1).
+    /// Returns how many bytes are to be sent anew.
+    pub(crate) fn begin_anew(&mut self) -> u64 {
+        (self.send_limit, self.peer_stream_window) = (0, 0);
+        for stream in self.slots.iter_mut().flatten() {
+            stream.sending.forget_sent();
         }
+        for index in 0..self.slots.len() as u32 {
+            self.requeue(index);
+        }
+        for kind in 0..2 {
+            self.limit_local(kind, 0);
+        }
+        std::mem::take(&mut self.sent_bytes)
     }
 }
 

@@ -80,6 +80,10 @@ pub(crate) struct Pair {
     pub(crate) reads: [bool; 2],
     /// Content read, by stream id, where it consists of bytes.
     pub(crate) content: BTreeMap<(usize, u64), Vec<u8>>,
+    /// Events with their ends, the streams' numbers and ids (none once it is closed), not looked at yet.
+    pub(crate) fresh: Vec<(usize, u32, Option<u64>, Event)>,
+    /// Datagrams of each end that were sent, not looked at yet; kept if `keep_sent`.
+    pub(crate) looked_at: [usize; 2],
 }
 
 pub(crate) fn control(name: &str) -> Box<dyn fullpipe_congestion::Controller> {
@@ -112,6 +116,8 @@ impl Pair {
             address: 0,
             reads: [true; 2],
             content: BTreeMap::new(),
+            fresh: Vec::new(),
+            looked_at: [0; 2],
         }
     }
 
@@ -139,6 +145,8 @@ impl Pair {
                 let reads = self.reads[end];
                 while let Some((index, event)) = self.end(end).poll_event() {
                     self.events[end].push(event);
+                    let id = self.end(end).stream_id(index);
+                    self.fresh.push((end, index, id, event));
                     if event == Event::Readable && reads {
                         self.read_all(end, index);
                     }
@@ -214,6 +222,13 @@ impl Pair {
             self.sequence += 1;
             self.in_flight.insert((arrival, self.sequence), (1 - end, flight.clone()));
         }
+    }
+
+    /// When the next thing happens.
+    pub(crate) fn next_at(&self) -> Instant {
+        let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
+        let deadline = |connection: &Connection| connection.far_deadline().min(connection.near_deadline());
+        arrival.min(deadline(&self.client)).min(deadline(&self.server))
     }
 
     /// The next thing happens; false: nothing will.
