@@ -262,3 +262,15 @@ fn a_peer_that_allows_few_streams_is_asked_again() {
     let client = run(&spec, &mut way);
     assert_eq!(client.completions().len(), 20);
 }
+
+#[test]
+fn a_stream_without_objects_of_a_page_has_no_load_time() {
+    let on_second = ObjectSpec { stream: Some(1), ..object(1000, false, &[]) };
+    let mut spec = listed(Http::Streams, vec![on_second]);
+    spec.completions = WebCompletions::Streams;
+    let client = run(&spec, &mut pipe());
+    assert_eq!(client.completions().iter().map(|one| one.bytes).collect::<Vec<_>>(), [0, 1000]);
+    let figures = client.figures(Instant::ZERO);
+    assert!(figure(&figures, "stream_1_load_median_s").is_nan());
+    assert!(figure(&figures, "stream_2_load_median_s") > 0.04);
+}
