@@ -606,9 +606,7 @@ impl Stream for Connection {
 
     fn write(&mut self, payload: Payload) -> u64 {
         let room = self.writable_bytes();
-        let timed = self.streams.timed;
         let (now, selected) = (self.now, self.selected);
-        let Some(stream) = self.streams.get_mut(selected) else { return 0 };
         let length = payload.len().min(room);
         if length == 0 {
             return 0;
@@ -617,8 +615,7 @@ impl Stream for Connection {
             Payload::Length(_) => Payload::Length(length),
             Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..length as usize)),
         };
-        stream.sending.write(taken, now, timed);
-        self.streams.requeue(selected);
+        self.streams.write(selected, taken, now);
         length
     }
 

@@ -47,7 +47,7 @@ impl Layer {
 
     /// Messages of this length are to be sent, which are all of this level.
     pub(crate) fn write(&mut self, bytes: u64) {
-        self.out.write(Payload::Length(bytes), Instant::ZERO, false);
+        self.out.write(Payload::Length(bytes), None);
         self.out.finished = true;
     }
 }

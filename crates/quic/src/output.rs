@@ -126,7 +126,8 @@ impl Connection {
         let Some(stream) = self.streams.get(index) else { return false };
         let id = stream.id;
         let frame_header = stream_header_bytes(id, stream.sending.next_offset());
-        let Some(piece) = stream.sending.next_piece(u64::from(room - frame_header), allowed) else { return false };
+        let most = u64::from(room - frame_header).min(self.streams.most_at_once(stream));
+        let Some(piece) = stream.sending.next_piece(most, allowed) else { return false };
         let bytes = overhead + frame_header + piece.length as u32;
         if stream.sending.has_bytes()
             || frame_header + (piece.length as u32) < room && self.streams.has_more_after(index, &piece)
@@ -601,13 +602,14 @@ impl Connection {
             let id = stream.id;
             let header = stream_header_bytes(id, stream.sending.next_offset());
             let Some(most) = draft.room.checked_sub(header).filter(|most| *most > 0) else { return };
-            let Some(mut piece) = stream.sending.next_piece(u64::from(most), allowed) else { return };
+            let at_once = self.streams.most_at_once(stream);
+            let Some(mut piece) = stream.sending.next_piece(u64::from(most).min(at_once), allowed) else { return };
             // A frame that fills the packet needs no length.
             let explicit_length = piece.length < u64::from(most);
             if explicit_length {
                 let with_length = u64::from(most).saturating_sub(u64::from(varint_bytes(piece.length)));
                 if piece.length > with_length {
-                    match stream.sending.next_piece(with_length, allowed) {
+                    match stream.sending.next_piece(with_length.min(at_once), allowed) {
                         Some(shorter) => piece = shorter,
                         None => return,
                     }

@@ -27,6 +27,9 @@ pub struct Candidate {
     pub priority: Priority,
     /// When the first byte that waits was written.
     pub written_at: Instant,
+    /// Its place in the order in which all streams of the connection were written to. Bytes that were written to one stream in
+    /// a row, at the same instant, have the same.
+    pub order: u64,
     /// Whether that byte was sent before and lost.
     pub lost: bool,
 }

@@ -47,6 +47,13 @@ pub(crate) enum Ask {
     Done,
 }
 
+/// When something was written, and which of the connection's writes it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) at: Instant,
+    pub(crate) order: u64,
+}
+
 /// The sending half.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
@@ -72,8 +79,8 @@ pub(crate) struct Sending {
     pub(crate) blocked_at: Option<u64>,
     pub(crate) blocked_due: bool,
     bytes: Option<Box<ByteStore>>,
-    /// Ends of what was written at different instants, oldest first, for schedulers that look at times.
-    times: VecDeque<(u64, Instant)>,
+    /// Ends of what was written at once, oldest first, for schedulers that look at that.
+    writes: VecDeque<(u64, Written)>,
 }
 
 /// A piece of a stream to send.
@@ -95,24 +102,29 @@ impl Sending {
         self.written - self.acknowledged_below
     }
 
-    pub(crate) fn write(&mut self, payload: Payload, now: Instant, timed: bool) {
+    /// Appends. `written`: when, for a scheduler that looks at that.
+    pub(crate) fn write(&mut self, payload: Payload, written: Option<Written>) {
         let offset = self.written;
         self.written += payload.len();
         if let Payload::Bytes(bytes) = payload {
             self.bytes.get_or_insert_default().push(offset, bytes);
         }
-        if timed {
-            match self.times.back_mut() {
-                Some(last) if last.1 == now => last.0 = self.written,
-                _ => self.times.push_back((self.written, now)),
+        if let Some(written) = written {
+            match self.writes.back_mut() {
+                Some(last) if last.1 == written => last.0 = self.written,
+                _ => self.writes.push_back((self.written, written)),
             }
         }
     }
 
-    /// When the byte at an offset was written, where that is kept.
-    pub(crate) fn written_at(&self, offset: u64) -> Instant {
-        let index = self.times.partition_point(|(end, _)| *end <= offset);
-        self.times.get(index).or(self.times.back()).map_or(Instant::ZERO, |(_, at)| *at)
+    /// When the byte at an offset was written, and where that write ends; where that is kept.
+    pub(crate) fn written_at(&self, offset: u64) -> (Written, u64) {
+        let index = self.writes.partition_point(|(end, _)| *end <= offset);
+        match self.writes.get(index) {
+            Some((end, written)) => (*written, *end),
+            // The end of the stream alone is left.
+            None => (self.writes.back().map_or(Written::default(), |(_, written)| *written), u64::MAX),
+        }
     }
 
     /// Whether there is something new to send that the stream's limit allows, the end included.
@@ -190,8 +202,8 @@ impl Sending {
         if let Some(bytes) = &mut self.bytes {
             bytes.forget_below(self.acknowledged_below);
         }
-        while self.times.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
-            self.times.pop_front();
+        while self.writes.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
+            self.writes.pop_front();
         }
         less
     }
@@ -462,7 +474,7 @@ mod tests {
     #[test]
     fn what_is_lost_goes_before_what_is_new() {
         let mut half = Sending { limit: 100, ..Sending::default() };
-        half.write(Payload::Length(50), Instant::ZERO, false);
+        half.write(Payload::Length(50), None);
         half.finished = true;
         assert_eq!(half.next_piece(20, 100), Some(piece(0, 20, false)));
         for (offset, length, fin) in [(0, 20, false), (20, 20, false), (40, 10, true)] {
@@ -488,7 +500,7 @@ mod tests {
     #[test]
     fn what_has_arrived_meanwhile_is_not_sent_again() {
         let mut half = Sending { limit: 100, ..Sending::default() };
-        half.write(Payload::Length(100), Instant::ZERO, false);
+        half.write(Payload::Length(100), None);
         half.on_sent(&piece(0, 100, false));
         half.on_acknowledged(&piece(20, 10, false));
         half.on_acknowledged(&piece(50, 10, false));

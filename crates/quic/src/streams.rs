@@ -2,8 +2,8 @@
 //! (RFC 9000 sections 2, 4 and 19).
 
 use crate::scheduler::{Candidate, Discipline, Retransmission, Scheduler};
-use crate::stream::{Ask, Piece, Receiving, Sending, Stream, event, is_server_initiated, is_unidirectional};
-use fullpipe_transport::{CloseReason, Event, Priority};
+use crate::stream::{Ask, Piece, Receiving, Sending, Stream, Written, event, is_server_initiated, is_unidirectional};
+use fullpipe_transport::{CloseReason, Event, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -46,6 +46,8 @@ pub(crate) struct Streams {
     retransmission: Retransmission,
     /// The scheduler looks at when bytes were written.
     pub(crate) timed: bool,
+    /// The last write, and to which stream it was.
+    last_write: (Written, u32),
     /// The first limit of what we may send on a stream.
     pub(crate) peer_stream_window: u64,
     /// What all streams may send, and have sent, as highest offsets.
@@ -64,7 +66,9 @@ pub(crate) struct Streams {
     pub(crate) control_due: Vec<u32>,
     /// The application hears of streams' ends as this.
     reason: CloseReason,
+    /// Room for the candidates of a choice, and where they lie.
     candidates: Vec<Candidate>,
+    places: Vec<u32>,
     /// The application was told that its streams are connected.
     connected: bool,
 }
@@ -102,6 +106,7 @@ impl Streams {
             scheduler: discipline.create(),
             retransmission,
             timed: matches!(discipline, Discipline::Fifo | Discipline::Edf(_)),
+            last_write: (Written::default(), NONE),
             peer_stream_window: 0,
             send_limit: 0,
             sent_bytes: 0,
@@ -115,6 +120,7 @@ impl Streams {
             control_due: Vec::new(),
             reason: CloseReason::Finished,
             candidates: Vec::new(),
+            places: Vec::new(),
             connected: false,
         }
     }
@@ -410,6 +416,33 @@ impl Streams {
         self.sent_bytes >= self.send_limit && !self.ready.is_empty()
     }
 
+    /// The application writes to a stream.
+    #[inline]
+    pub(crate) fn write(&mut self, index: u32, payload: Payload, now: Instant) {
+        let written = self.timed.then(|| {
+            let (last, stream) = self.last_write;
+            let same = stream == index && last.at == now;
+            let written = Written { at: now, order: last.order + u64::from(!same) };
+            self.last_write = (written, index);
+            written
+        });
+        if let Some(stream) = self.get_mut(index) {
+            stream.sending.write(payload, written);
+        }
+        self.requeue(index);
+    }
+
+    /// How much of a stream may go into one frame, so that none goes beyond what another stream's was written before: up to the
+    /// end of the write that its next byte is of.
+    #[inline]
+    pub(crate) fn most_at_once(&self, stream: &Stream) -> u64 {
+        if !self.timed || self.ready.len() < 2 {
+            return u64::MAX;
+        }
+        let offset = stream.sending.next_offset();
+        stream.sending.written_at(offset).1.saturating_sub(offset)
+    }
+
     /// Whether anything is left to send once a piece of this stream has left.
     #[inline]
     pub(crate) fn has_more_after(&self, index: u32, piece: &Piece) -> bool {
@@ -443,23 +476,23 @@ impl Streams {
         let lost_first = self.retransmission == Retransmission::First
             && self.ready.iter().any(|index| stream(*index).is_some_and(|stream| !stream.sending.lost.is_empty()));
         self.candidates.clear();
-        let mut chosen = Vec::new();
+        self.places.clear();
         for &index in &self.ready {
             let Some(stream) = stream(index) else { continue };
             let lost = !stream.sending.lost.is_empty();
             if !may(stream) || lost_first && !lost {
                 continue;
             }
-            let written_at =
-                if self.timed { stream.sending.written_at(stream.sending.next_offset()) } else { Instant::ZERO };
-            self.candidates.push(Candidate { stream: stream.id, priority: stream.priority, written_at, lost });
-            chosen.push(index);
+            let (Written { at, order }, _) = stream.sending.written_at(stream.sending.next_offset());
+            let Stream { id, priority, .. } = *stream;
+            self.candidates.push(Candidate { stream: id, priority, written_at: at, order, lost });
+            self.places.push(index);
         }
-        if chosen.len() < 2 || lost_first {
-            return chosen.first().copied();
+        if self.places.len() < 2 || lost_first {
+            return self.places.first().copied();
         }
-        let place = self.scheduler.choose(&self.candidates).min(chosen.len() - 1);
-        Some(chosen[place])
+        let place = self.scheduler.choose(&self.candidates).min(self.places.len() - 1);
+        Some(self.places[place])
     }
 
     /// A piece of a stream leaves.

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{Pair, PathModel};
+use fullpipe_network::QuicFrame;
+use fullpipe_quic::scheduler::Discipline;
 use fullpipe_quic::{Config, HandshakeSizes, State};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
@@ -40,4 +42,28 @@ fn a_server_that_may_send_nothing_waits_for_its_client() {
     assert_eq!(pair.now, Instant::ZERO + Duration::from_millis(200));
     pair.run_until(|pair| pair.server.is_confirmed() && pair.client.is_confirmed());
     assert_eq!(pair.now, Instant::ZERO + Duration::from_millis(300));
+}
+
+#[test]
+fn fifo_keeps_the_order_of_writes_at_one_instant() {
+    let config = Config { scheduler: Discipline::Fifo, ..Config::default() };
+    let mut pair = Pair::new(config.clone(), config, PathModel::ideal(Duration::from_millis(10)));
+    pair.run_until(|pair| pair.client.is_confirmed());
+    pair.keep_sent = true;
+    let streams: Vec<u32> = (0..2).filter_map(|_| pair.client.open_stream(pair.now, true)).collect();
+    for (stream, bytes) in [(1, 100), (0, 200), (1, 300), (1, 50), (0, 400)] {
+        assert_eq!(pair.write(streams[stream], Payload::Length(bytes)), bytes);
+    }
+    pair.run_for(Duration::from_millis(1));
+    let mut frames = Vec::new();
+    for (_, flight) in &pair.sent[0] {
+        for packet in flight.datagram.iter().flat_map(|datagram| &datagram.packets) {
+            frames.extend(packet.frames.iter().filter_map(|frame| match frame {
+                QuicFrame::Stream { stream, offset, length, .. } => Some((*stream, *offset, *length)),
+                _ => None,
+            }));
+        }
+    }
+    // What was written in a row to one stream is one frame; no frame overtakes what was written before it.
+    assert_eq!(frames, [(4, 0, 100), (0, 0, 200), (4, 100, 350), (0, 200, 400)]);
 }

@@ -2,7 +2,7 @@
 
 use super::{Candidate, Scheduler, first_by};
 
-/// In the order of writing; what was written at the same instant, in the order of stream ids.
+/// In the order of writing.
 #[derive(Debug)]
 pub(super) struct Fifo;
 
@@ -12,7 +12,7 @@ impl Scheduler for Fifo {
     }
 
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
-        first_by(candidates, |candidate| candidate.written_at)
+        first_by(candidates, |candidate| candidate.order)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Streams: a request for a page is answered with all its objects, in the page's order, each on its stream.
 //!
 //! That order decides what goes first where a transport sends in the order of writing. So an object whose stream has not been
-//! heard of yet holds up those behind it, and between writes to different streams a nanosecond passes: transports tell the
-//! order of writing by instants.
+//! heard of yet holds up those behind it.
 
 use super::super::outbox::Outbox;
 use super::super::page::Object;
@@ -10,7 +9,6 @@ use super::super::wire::{CONTENT_BYTES, Collector, Request};
 use super::{Shelf, note};
 use crate::application::{self, Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Priority};
-use fullpipe_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A stream, once it has been heard of.
@@ -35,21 +33,14 @@ struct Connection {
     channels: Vec<Channel>,
     /// Streams and lengths of what is still to be written, in order.
     queue: VecDeque<(usize, u64)>,
-    /// When something was written last, and to which stream.
-    last: Option<(Instant, usize)>,
 }
 
 impl Connection {
     /// Writes as long as the streams are there.
     fn write(&mut self, io: &mut dyn Io) {
-        let now = io.now();
         while let Some(&(number, length)) = self.queue.front()
             && let Some(channel) = self.channels.get_mut(number).filter(|channel| channel.id.is_some())
         {
-            if self.last.is_some_and(|(at, stream)| at == now && stream != number) {
-                return io.wake_at(now.saturating_add(Duration::from_nanos(1)));
-            }
-            self.last = Some((now, number));
             channel.out.push_length(length);
             channel.write(io);
             self.queue.pop_front();
@@ -79,7 +70,6 @@ impl Streams {
             request: Collector::new(spec.request_length()),
             channels: (0..spec.streams()).map(|_| Channel::default()).collect(),
             queue: VecDeque::new(),
-            last: None,
         });
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let Some(channel) = served.channels.get_mut(number) else { return };
@@ -148,10 +138,6 @@ impl super::super::WebSpec {
 }
 
 impl Application for Streams {
-    fn on_wake(&mut self, io: &mut dyn Io) {
-        self.connections.values_mut().for_each(|served| served.write(io));
-    }
-
     fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
         match event {
             Event::Connected => self.accept(stream, io),
