@@ -11,14 +11,18 @@
 use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
 use fullpipe_units::{Duration, Instant, Rate};
 use fullpipe_workload::{Application, Io, StreamId};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 /// One end of a stream.
 #[derive(Debug, Default)]
 struct End {
     limit: u64,
     held: u64,
-    written: VecDeque<Payload>,
+    /// What was written and waits, each with its place among all writes.
+    written: VecDeque<(u64, Payload)>,
+    writes: Rc<Cell<u64>>,
     inbox: VecDeque<Payload>,
     finished: bool,
     finish_sent: bool,
@@ -45,10 +49,12 @@ impl Stream for End {
             return 0;
         }
         self.held += taken;
-        self.written.push_back(match payload {
+        let taken_payload = match payload {
             Payload::Length(_) => Payload::Length(taken),
             Payload::Bytes(bytes) => Payload::Bytes(bytes.slice(..taken as usize)),
-        });
+        };
+        self.writes.set(self.writes.get() + 1);
+        self.written.push_back((self.writes.get(), taken_payload));
         taken
     }
     fn readable_bytes(&self) -> u64 {
@@ -100,6 +106,7 @@ pub(crate) struct Way {
     pub(crate) shared: Option<[Instant; 2]>,
     /// Most streams that a connection may have at a time.
     pub(crate) most_streams: usize,
+    order: Rc<Cell<u64>>,
     opened: u32,
     /// Streams opened so far, the first of connections included.
     streams: u32,
@@ -134,6 +141,7 @@ impl Way {
             send_buffer_bytes: 1 << 40,
             shared: None,
             most_streams: usize::MAX,
+            order: Rc::default(),
             opened: 0,
             streams: 0,
             connections: BTreeMap::new(),
@@ -188,7 +196,9 @@ impl Way {
     fn add(&mut self, place: (u32, u64), established: Instant) -> u32 {
         let stream = self.streams;
         self.streams += 1;
-        let end = || End { limit: self.send_buffer_bytes, free: established, established, ..End::default() };
+        let writes = &self.order;
+        let limit = self.send_buffer_bytes;
+        let end = || End { limit, free: established, established, writes: writes.clone(), ..End::default() };
         self.connections.insert(stream, [end(), end()]);
         self.places.insert(stream, place);
         match self.numbers.iter_mut().find(|taken| taken.is_none()) {
@@ -198,25 +208,51 @@ impl Way {
         stream
     }
 
+    /// Sends what has been written, to whatever stream, in the order of writing: into the pipe that all share.
+    fn fill_pipe(&mut self) {
+        let now = self.now;
+        for end in 0..2 {
+            let first = |connections: &BTreeMap<u32, [End; 2]>| {
+                // Nobody waits in the pipe for a handshake.
+                let open = connections.iter().filter(|(_, ends)| now >= ends[end].established);
+                open.filter_map(|(stream, ends)| Some((ends[end].written.front()?.0, *stream))).min()
+            };
+            while let Some((_, stream)) = first(&self.connections) {
+                let Some(mut ends) = self.connections.remove(&stream) else { break };
+                if let Some((_, payload)) = ends[end].written.pop_front() {
+                    self.launch(&mut ends[end], end, stream, payload);
+                }
+                self.connections.insert(stream, ends);
+            }
+        }
+    }
+
+    /// A write goes on its way.
+    fn launch(&mut self, state: &mut End, end: usize, stream: u32, payload: Payload) {
+        self.writes[end].push((stream, payload.len()));
+        let free = self.shared.map_or(state.free, |free| free[end]);
+        let from = self.now.max(free);
+        let time = (self.rate)(end, from).map_or(Duration::ZERO, |rate| rate.time_for(payload.len()));
+        state.free = from + time;
+        if let Some(free) = &mut self.shared {
+            free[end] = state.free;
+        }
+        self.put(state.free, end, stream, Happening::Left(payload.len()));
+        self.put(state.free + self.delay, 1 - end, stream, Happening::Arrived(payload));
+    }
+
     /// Sends what has been written.
     fn service(&mut self, connection: u32) {
+        if self.shared.is_some() {
+            self.fill_pipe();
+        }
         let Some(mut ends) = self.connections.remove(&connection) else { return };
         for (end, state) in ends.iter_mut().enumerate() {
-            // Nobody waits in the pipe for a handshake.
             if self.shared.is_some() && self.now < state.established {
                 continue;
             }
-            while let Some(payload) = state.written.pop_front() {
-                self.writes[end].push((connection, payload.len()));
-                let free = self.shared.map_or(state.free, |free| free[end]);
-                let from = self.now.max(free);
-                let time = (self.rate)(end, from).map_or(Duration::ZERO, |rate| rate.time_for(payload.len()));
-                state.free = from + time;
-                if let Some(free) = &mut self.shared {
-                    free[end] = state.free;
-                }
-                self.put(state.free, end, connection, Happening::Left(payload.len()));
-                self.put(state.free + self.delay, 1 - end, connection, Happening::Arrived(payload));
+            while let Some((_, payload)) = state.written.pop_front() {
+                self.launch(state, end, connection, payload);
             }
             if state.finished && !state.finish_sent {
                 state.finish_sent = true;
