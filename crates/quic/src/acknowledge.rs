@@ -326,6 +326,10 @@ impl Connection {
     pub(crate) fn on_probe_timer(&mut self, now: Instant) {
         self.pto_count += 1;
         self.statistics.probe_timeouts += 1;
+        if self.mtu.on_time_out(now, self.pto_count) {
+            self.path.set_mtu(now, self.mtu.current(), &self.config);
+            self.rare.search_at = self.mtu.begins_at();
+        }
         let due = self.probe_deadline();
         match due {
             Some((_, id)) => {

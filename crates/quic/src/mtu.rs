@@ -2,8 +2,8 @@
 //! that is wanted, by packets of PING and padding whose loss says nothing of congestion.
 //!
 //! The search halves what lies between, until that is not worth a packet. A size is given up after three losses. When
-//! bursts of losses begin with full packets again and again and no full packet arrives, the path has become another: the
-//! size falls to the smallest, and the search begins anew after ten minutes.
+//! bursts of losses begin with full packets again and again and no full packet arrives, or nothing arrives for three
+//! time-outs in a row, the path has become another: the size falls to the smallest, and the search begins anew after ten minutes.
 
 use fullpipe_units::{Duration, Instant};
 
@@ -79,7 +79,8 @@ impl PathMtu {
             return None;
         }
         let between = self.upper - self.current;
-        Some(if between <= 2 * WORTH { self.upper } else { self.current + between / 2 })
+        // Close to a largest size that was not tried yet, that size.
+        Some(if between <= 2 * WORTH && self.upper == self.most { self.upper } else { self.current + between / 2 })
     }
 
     pub(crate) fn on_probe_sent(&mut self, bytes: u16) {
@@ -121,10 +122,23 @@ impl PathMtu {
         if self.suspicious < BLACK_HOLE {
             return false;
         }
+        self.fall(now);
+        true
+    }
+
+    /// So many time-outs in a row: nothing passes, maybe for its size. Whether that has fallen.
+    pub(crate) fn on_time_out(&mut self, now: Instant, count: u32) -> bool {
+        let falls = count >= u32::from(BLACK_HOLE) && self.current > self.base;
+        if falls {
+            self.fall(now);
+        }
+        falls
+    }
+
+    fn fall(&mut self, now: Instant) {
         self.suspicious = 0;
         self.current = self.base;
         self.upper = self.most;
         self.begin_at = now.saturating_add(RAISE);
-        true
     }
 }

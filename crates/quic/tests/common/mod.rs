@@ -84,6 +84,8 @@ pub(crate) struct Pair {
     pub(crate) fresh: Vec<(usize, u32, Option<u64>, Event)>,
     /// Datagrams of each end that were sent, not looked at yet; kept if `keep_sent`.
     pub(crate) looked_at: [usize; 2],
+    /// Bytes of the largest datagram that passes.
+    pub(crate) largest: u32,
 }
 
 pub(crate) fn control(name: &str) -> Box<dyn fullpipe_congestion::Controller> {
@@ -118,6 +120,7 @@ impl Pair {
             content: BTreeMap::new(),
             fresh: Vec::new(),
             looked_at: [0; 2],
+            largest: u32::MAX,
         }
     }
 
@@ -192,7 +195,7 @@ impl Pair {
         }
         let count = self.counts[end];
         self.counts[end] += 1;
-        if self.drop[end].contains(&count) || self.random.uniform() < self.path.loss {
+        if flight.bytes > self.largest || self.drop[end].contains(&count) || self.random.uniform() < self.path.loss {
             return;
         }
         if flight.codepoint != Codepoint::NotEct && self.random.uniform() < self.path.mark {

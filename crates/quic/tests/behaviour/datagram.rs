@@ -1,0 +1,62 @@
+//! DATAGRAM frames (RFC 9221).
+
+use super::*;
+
+#[test]
+fn they_arrive_and_are_not_sent_again() {
+    let mut pair = confirmed(plain(), plain());
+    let sent = pair.client.statistics().sent_datagrams;
+    pair.drop[0] = vec![sent];
+    assert!(pair.client.send_datagram(100));
+    pair.service();
+    assert!(pair.client.send_datagram(200));
+    settle(&mut pair);
+    assert_eq!((pair.server.poll_datagram(), pair.server.poll_datagram()), (Some(200), None));
+    assert_eq!(pair.client.statistics().datagrams_lost, 1);
+}
+
+#[test]
+fn a_peer_that_wants_none_gets_none() {
+    // Section 3: max_datagram_frame_size counts type and length, too.
+    let mut lone = Lone::client(plain(), Config { max_datagram_frame_bytes: 0, ..plain() });
+    assert!(!lone.connection.send_datagram(0));
+    let mut lone = Lone::client(plain(), Config { max_datagram_frame_bytes: 103, ..plain() });
+    assert!(lone.connection.send_datagram(100), "two bytes of length and one of type");
+    assert!(!lone.connection.send_datagram(101));
+    assert!(!lone.connection.send_datagram(u64::MAX));
+    // And one that was told not to send them, or not such large ones, breaks a rule: PROTOCOL_VIOLATION.
+    let take = |most, length| {
+        let server = Config { max_datagram_frame_bytes: most, ..plain() };
+        Lone::server(plain(), server).error_of(vec![QuicFrame::Datagram { length, explicit_length: true }])
+    };
+    assert_eq!((take(0, 0), take(103, 101), take(103, 100)), (Some(0xa), Some(0xa), None));
+}
+
+#[test]
+fn they_fit_into_one_packet() {
+    // 1200 bytes: header 1 + 8, packet number up to 4, tag 16; type 1, length 2.
+    let mut lone = Lone::client(plain(), plain());
+    assert!(lone.connection.send_datagram(1200 - 29 - 3));
+    assert!(!lone.connection.send_datagram(1200 - 29 - 2));
+}
+
+#[test]
+fn flow_control_does_not_concern_them_but_the_window_does() {
+    let narrow = Config { receive_buffer_bytes: 0, connection_receive_buffer_bytes: 0, ..plain() };
+    let mut lone = Lone::client(plain(), narrow);
+    for _ in 0..100 {
+        assert!(lone.connection.send_datagram(1100));
+    }
+    // Ten at once, as 12 000 bytes allow: 1100 + 3 + 26 each, and the window must hold a full packet.
+    assert_eq!(lone.drain().len(), 10);
+    lone.pass(ms(100));
+    assert!(!lone.acknowledge(&[(0, 1)]).is_empty());
+}
+
+#[test]
+fn they_elicit_acknowledgements() {
+    let mut lone = Lone::client(plain(), plain());
+    let datagram = || vec![QuicFrame::Datagram { length: 10, explicit_length: true }];
+    lone.receive(datagram());
+    assert_eq!(lone.receive(datagram()).len(), 1);
+}
