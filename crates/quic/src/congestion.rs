@@ -62,6 +62,9 @@ pub(crate) struct Path {
     pub(crate) in_flight_bytes: u64,
     /// When the present recovery began.
     recovery_since: Option<Instant>,
+    /// When the last one did, over or not: what was sent before belongs to it, also what is found lost after its end
+    /// (congestion_recovery_start_time of RFC 9002 appendix B.6).
+    answered_until: Option<Instant>,
     round_end_bytes: u64,
     round_count: u64,
     /// Window or pacer stopped the last attempt to send.
@@ -102,6 +105,7 @@ impl Path {
             rtt: Rtt::new(config.initial_rtt),
             in_flight_bytes: 0,
             recovery_since: None,
+            answered_until: None,
             round_end_bytes: 0,
             round_count: 0,
             limited: false,
@@ -269,7 +273,7 @@ impl Path {
         ecn: bool,
         persistent: bool,
     ) -> bool {
-        let known = self.recovery_since.is_some_and(|since| sent_at <= since);
+        let known = self.answered_until.is_some_and(|since| sent_at <= since);
         if known && !persistent {
             return false;
         }
@@ -277,6 +281,7 @@ impl Path {
             self.leave_recovery(now, false);
         }
         self.recovery_since = Some(now);
+        self.answered_until = Some(now);
         self.recoveries += 1;
         self.persistent += u64::from(persistent);
         let congestion = Congestion {
@@ -296,6 +301,9 @@ impl Path {
     /// Recovery ends; `undone`: its losses had all arrived.
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
         self.recovery_since = None;
+        if undone {
+            self.answered_until = None;
+        }
         self.undone += u64::from(undone);
         let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
         self.controller.on_recovery_exit(&mut self.control, &exit);
@@ -437,6 +445,7 @@ impl Path {
         self.rtt = Rtt::new(config.initial_rtt);
         self.established = false;
         self.recovery_since = None;
+        self.answered_until = None;
         if let Some(pacer) = &mut self.pacer {
             **pacer = Pacer::new(0);
         }

@@ -110,7 +110,7 @@ impl Connection {
             self.send_ack(now, header, out);
             return true;
         }
-        false
+        self.unusual & unusual::MTU != 0 && self.poll_mtu(now, header, out)
     }
 
     /// A packet of a stream's data: in the short form where it holds one frame of mere length.
@@ -280,17 +280,21 @@ impl Connection {
                 return Some(true);
             }
         }
-        if self.unusual & unusual::MTU != 0 {
-            match self.mtu.next_probe(now) {
-                Some(bytes) if self.path.window_allows() && !self.rare.migration.is_validating() => {
-                    return Some(self.send_mtu_probe(now, bytes, header, out));
-                }
-                // As soon as window and path allow it.
-                Some(_) => {}
-                None => self.unusual &= !unusual::MTU,
-            }
-        }
         None
+    }
+
+    /// A probe of the path's MTU, when nothing else leaves: data never waits for one.
+    #[cold]
+    fn poll_mtu(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        match self.mtu.next_probe(now) {
+            Some(bytes) if self.path.window_allows() && !self.rare.migration.is_validating() => {
+                return self.send_mtu_probe(now, bytes, header, out);
+            }
+            // As soon as window and path allow it.
+            Some(_) => {}
+            None => self.unusual &= !unusual::MTU,
+        }
+        false
     }
 
     /// An acknowledgement that is due may not leave before something else comes: it waits without holding up the clock.

@@ -154,6 +154,9 @@ struct Driver {
     batch: Option<Batch>,
     /// When the present recovery began.
     recovery_since: Option<Instant>,
+    /// When the last one did, over or not: what was sent before belongs to it, also what is found lost after its end
+    /// (congestion_recovery_start_time of RFC 9002 appendix B.6).
+    answered_until: Option<Instant>,
     round_count: u64,
     round_end_bytes: u64,
     smoothed_rtt: Duration,
@@ -183,6 +186,7 @@ impl Adapter {
             in_flight_bytes: 0,
             batch: None,
             recovery_since: None,
+            answered_until: None,
             round_count: 0,
             round_end_bytes: 0,
             smoothed_rtt: Duration::ZERO,
@@ -293,7 +297,7 @@ impl Driver {
     }
 
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
-        let known = self.recovery_since.is_some_and(|since| sent_at <= since);
+        let known = self.answered_until.is_some_and(|since| sent_at <= since);
         if known && !persistent {
             return;
         }
@@ -301,6 +305,7 @@ impl Driver {
             self.leave_recovery(now, false);
         }
         self.recovery_since = Some(now);
+        self.answered_until = Some(now);
         // Lost packets were taken out before.
         let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
         let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent };
@@ -312,6 +317,9 @@ impl Driver {
 
     fn leave_recovery(&mut self, now: Instant, undone: bool) {
         self.recovery_since = None;
+        if undone {
+            self.answered_until = None;
+        }
         let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
         self.controller.on_recovery_exit(&mut self.control, &exit);
     }
@@ -733,6 +741,25 @@ mod tests {
         let told = play.told();
         assert_eq!(told[..2], ["lost 32", "exit undone false"]);
         assert!(told[2].starts_with("congestion") && told.len() == 3, "{told:?}");
+        assert_eq!(play.adapter.window(), 2_500);
+    }
+
+    /// RFC 9002 appendix B.6 keeps the time at which the last recovery began: what was sent before and is found lost after its end
+    /// belongs to it. Unless it was for nothing: then nothing was answered.
+    #[test]
+    fn what_is_found_lost_late_begins_no_second_recovery() {
+        let mut play = Play::new(Signals::default());
+        (0..3).for_each(|number| play.send(number, number));
+        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
+        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.send(31, 3);
+        play.ack(50, &[(3, 31)], 2_000);
+        assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, false));
+        play.adapter.driver().on_packet_lost(at(55), MTU, 1);
+        play.adapter.driver().on_congestion(at(55), at(1), MTU, false, false);
+        assert_eq!(play.adapter.window(), 5_000);
+        play.adapter.driver().leave_recovery(at(56), true);
+        play.adapter.driver().on_congestion(at(57), at(2), MTU, false, false);
         assert_eq!(play.adapter.window(), 2_500);
     }
 

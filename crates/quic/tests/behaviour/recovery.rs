@@ -119,6 +119,34 @@ fn the_window_falls_once_in_a_round_trip() {
 }
 
 #[test]
+fn what_is_found_lost_after_a_recovery_belongs_to_it_if_it_was_sent_before() {
+    // Appendix B.6: the time at which the last recovery began is kept beyond its end.
+    let mut lone = Lone::client(Config { packet_threshold: 6, ..plain() }, plain());
+    let stream = lone.open(true);
+    lone.write(stream, 1_000_000);
+    lone.pass(ms(80));
+    // 0 and 1 are lost; six are on their way, more than half of the window.
+    lone.acknowledge(&[(6, 7)]);
+    assert_eq!(lone.connection.statistics().recoveries, 1);
+    lone.pass(ms(2));
+    // 2, 8 and 9 are left: 10 and 11 leave, and 10 ends the recovery. 2 is lost with that, eight before 10.
+    lone.acknowledge(&[(3, 5)]);
+    lone.pass(ms(2));
+    lone.acknowledge(&[(10, 10)]);
+    let statistics = lone.connection.statistics();
+    assert_eq!((statistics.lost_packets, statistics.recoveries), (3, 1));
+    assert!(!lone.connection.inspect().in_recovery, "10 was sent after its beginning");
+    let before = lone.connection.inspect().cwnd_bytes;
+    // 8 and 9 left 86 ms ago. Samples of 80, 82, 2 and 2 ms bring the smoothed time from 100 to 97.5, 95.6, 83.9 and 73.6 ms,
+    // of which nine eighths are 82.8.
+    lone.pass(ms(2));
+    lone.acknowledge(&[(12, 13)]);
+    let statistics = lone.connection.statistics();
+    assert_eq!((statistics.lost_packets, statistics.recoveries), (5, 1));
+    assert!(lone.connection.inspect().cwnd_bytes >= before);
+}
+
+#[test]
 fn a_long_stretch_of_losses_is_persistent_congestion() {
     // Section 7.6.1: longer than 3 * (smoothed + 4 * variation + max_ack_delay), both ends lost, nothing between acknowledged.
     for (beyond, between, persistent) in [(true, false, true), (false, false, false), (true, true, false)] {
