@@ -82,6 +82,8 @@ pub(crate) struct Rare {
     pub(crate) ack_frequency_sequence: Option<u64>,
     /// Closes when the streams are over.
     pub(crate) close_when_done: bool,
+    /// Since when a probe of the path's MTU waits for room in the window.
+    pub(crate) probe_waits_since: Instant,
     /// When the search for the path's MTU begins anew.
     pub(crate) search_at: Instant,
 }
@@ -218,6 +220,7 @@ impl Connection {
                 datagrams_received: Default::default(),
                 ack_frequency_sequence: None,
                 close_when_done: false,
+                probe_waits_since: Instant::NEVER,
                 search_at: Instant::NEVER,
             }),
             statistics: Statistics::default(),

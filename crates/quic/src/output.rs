@@ -280,19 +280,30 @@ impl Connection {
                 return Some(true);
             }
         }
+        if self.unusual & unusual::MTU != 0
+            && self.rare.probe_waits_since.saturating_add(self.path.rtt.smoothed()) <= now
+            && self.poll_mtu(now, header, out)
+        {
+            return Some(true);
+        }
         None
     }
 
-    /// A probe of the path's MTU, when nothing else leaves: data never waits for one.
+    /// A probe of the path's MTU. Data that can leave goes first, so that no short answer waits for a probe; but not for longer
+    /// than a round-trip time, or there would be no probe where data always fills the window.
     #[cold]
     fn poll_mtu(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
         match self.mtu.next_probe(now) {
             Some(bytes) if self.path.window_allows() && !self.rare.migration.is_validating() => {
+                self.rare.probe_waits_since = Instant::NEVER;
                 return self.send_mtu_probe(now, bytes, header, out);
             }
             // As soon as window and path allow it.
-            Some(_) => {}
-            None => self.unusual &= !unusual::MTU,
+            Some(_) => self.rare.probe_waits_since = self.rare.probe_waits_since.min(now),
+            None => {
+                self.unusual &= !unusual::MTU;
+                self.rare.probe_waits_since = Instant::NEVER;
+            }
         }
         false
     }
