@@ -110,7 +110,7 @@ impl Connection {
             self.send_ack(now, header, out);
             return true;
         }
-        self.unusual & unusual::MTU != 0 && self.poll_mtu(now, header, out)
+        self.unusual & unusual::MTU != 0 && self.poll_mtu(now, false, header, out)
     }
 
     /// A packet of a stream's data: in the short form where it holds one frame of mere length.
@@ -282,19 +282,21 @@ impl Connection {
         }
         if self.unusual & unusual::MTU != 0
             && self.rare.probe_waits_since.saturating_add(self.path.rtt.smoothed()) <= now
-            && self.poll_mtu(now, header, out)
+            && self.poll_mtu(now, true, header, out)
         {
             return Some(true);
         }
         None
     }
 
-    /// A probe of the path's MTU. Data that can leave goes first, so that no short answer waits for a probe; but not for longer
-    /// than a round-trip time, or there would be no probe where data always fills the window.
+    /// A probe of the path's MTU. Data goes first (`leads`: not any more), so that no short answer waits for the room that a
+    /// probe takes in the window; but not for longer than a round-trip time, or there would be no probe where there is always
+    /// data.
     #[cold]
-    fn poll_mtu(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+    fn poll_mtu(&mut self, now: Instant, leads: bool, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        let may = (leads || self.streams.choose().is_none()) && self.path.window_allows();
         match self.mtu.next_probe(now) {
-            Some(bytes) if self.path.window_allows() && !self.rare.migration.is_validating() => {
+            Some(bytes) if may && !self.rare.migration.is_validating() => {
                 self.rare.probe_waits_since = Instant::NEVER;
                 return self.send_mtu_probe(now, bytes, header, out);
             }
