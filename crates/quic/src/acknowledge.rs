@@ -394,7 +394,10 @@ impl Connection {
                 Instant::NEVER
             } else {
                 let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
-                self.data.space.last_eliciting_at.saturating_add(pto.saturating_mul(1 << self.pto_count.min(20)))
+                // Where the handshake was confirmed late, or a sample shortened the time, it may be due since before.
+                let at =
+                    self.data.space.last_eliciting_at.saturating_add(pto.saturating_mul(1 << self.pto_count.min(20)));
+                at.max(now)
             };
             return;
         }

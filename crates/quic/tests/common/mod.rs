@@ -240,6 +240,7 @@ impl Pair {
         let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
         let deadline = |connection: &Connection| connection.far_deadline().min(connection.near_deadline());
         let timers = [deadline(&self.client), deadline(&self.server)];
+        assert!(timers.iter().all(|timer| *timer >= self.now), "a deadline is past: {timers:?} at {}", self.now);
         let next = arrival.min(timers[0]).min(timers[1]);
         if next.is_never() {
             return false;
