@@ -629,3 +629,54 @@ pub(crate) enum Misnamed {
     /// One of ours that was not opened.
     NotOpened,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOWS: Windows = Windows {
+        stream_bytes: 1000,
+        connection_bytes: 1000,
+        most_stream_bytes: 1000,
+        most_connection_bytes: 1000,
+        tuning: false,
+    };
+
+    fn client() -> (Streams, u32) {
+        let mut streams = Streams::new(false, Discipline::Fifo, Retransmission::First, &WINDOWS, 10);
+        streams.set_peer_limits(1000, 1000, 10, 10);
+        let index = streams.open(true, None, &WINDOWS, Instant::ZERO).expect("the peer allows ten");
+        (streams, index)
+    }
+
+    /// Else an end would for ever try to send, and not get to its acknowledgements.
+    #[test]
+    fn a_stream_whose_losses_have_arrived_after_all_has_nothing_to_send() {
+        let (mut streams, index) = client();
+        streams.write(index, Payload::Length(300), Instant::ZERO);
+        let piece = |offset| Piece { offset, length: 100, fin: false };
+        for offset in [0, 100, 200] {
+            assert_eq!(streams.choose(), Some(index));
+            streams.on_sent(index, &piece(offset));
+        }
+        assert_eq!(streams.choose(), None);
+        streams.on_lost(0, &piece(0));
+        streams.on_lost(0, &piece(200));
+        assert_eq!(streams.choose(), Some(index));
+        streams.on_acknowledged(0, &piece(200));
+        assert_eq!(streams.choose(), Some(index), "one of both is still missing");
+        streams.on_acknowledged(0, &piece(0));
+        assert_eq!(streams.choose(), None);
+    }
+
+    #[test]
+    fn nothing_new_leaves_beyond_the_credit_of_the_connection_but_what_was_lost_does() {
+        let (mut streams, index) = client();
+        streams.write(index, Payload::Length(2000), Instant::ZERO);
+        let all = Piece { offset: 0, length: 1000, fin: false };
+        streams.on_sent(index, &all);
+        assert_eq!((streams.choose(), streams.sent_bytes), (None, 1000));
+        streams.on_lost(0, &all);
+        assert_eq!(streams.choose(), Some(index));
+    }
+}
