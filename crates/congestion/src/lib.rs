@@ -10,7 +10,7 @@
 //!   and [`bbr3`]: the controls;
 //! * [`law`], the frame of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];
-//! * [`rtt`], [`rate`], [`pacing`]: what a transport needs to drive them.
+//! * [`rtt`], [`rate`], [`recovery`], [`pacing`]: what a transport needs to drive them.
 
 mod bbr;
 pub mod bbr1;
@@ -31,6 +31,7 @@ pub mod linux_reno;
 pub mod newreno;
 pub mod pacing;
 pub mod rate;
+pub mod recovery;
 pub mod rtt;
 pub mod scalable;
 pub mod vegas;

@@ -85,40 +85,45 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
     assert_ne!(one, flows_csv(&outcome(&format!("seed = 77\n{text}"))));
 }
 
-/// A client whose port changes every second is followed each time: what is under way meanwhile is lost (the translator
-/// drops what goes to its old port), no more.
+/// A client whose port changes every second is followed each time: the server sends a challenge, in a datagram of 1200 bytes
+/// where its acknowledgements have 30 (RFC 9000 section 8.2.1). What is under way meanwhile is lost, as the translator drops what
+/// goes to its old port, no more.
 #[test]
 fn a_rebound_client_is_followed() {
-    let text = r#"
-        duration = "60s"
-        [[host]]
-        name = "source"
-        [[host]]
-        name = "sink"
-        [[link]]
-        name = "wire"
-        from = "source"
-        to = "sink"
-        rate = "10Mbit/s"
-        delay = "20ms"
-        queue = "100kB"
-        framing = "0B"
-        rebinding = { first = "1s", every = "1s" }
-        [quic]
-        stack = "model"
-        congestion = "newreno"
-        largest_mtu = "1200B"
-        [[flow]]
-        name = "get"
-        from = "source"
-        to = "sink"
-        protocol = "quic"
-        size = "4MB"
-    "#;
-    let outcome = outcome(text);
-    let over = seconds(&outcome, "get");
-    // 3.37 s of packets; four rebindings cost acknowledgements of a round trip at most, and a slow start each.
+    let of = |rebinding: &str| {
+        outcome(&format!(
+            r#"
+            duration = "60s"
+            host = [{{ name = "source" }}, {{ name = "sink" }}]
+            [[link]]
+            name = "wire"
+            from = "source"
+            to = "sink"
+            rate = "10Mbit/s"
+            delay = "20ms"
+            queue = "100kB"
+            framing = "0B"
+            {rebinding}
+            [quic]
+            stack = "model"
+            congestion = "newreno"
+            largest_mtu = "1200B"
+            [[flow]]
+            name = "get"
+            from = "source"
+            to = "sink"
+            protocol = "quic"
+            size = "4MB"
+            "#
+        ))
+    };
+    let (still, rebound) = (of(""), of("rebinding = { first = \"1s\", every = \"1s\" }"));
+    let over = seconds(&rebound, "get");
+    // 3.37 s of packets; three rebindings cost acknowledgements of a round trip at most.
     assert!((3.4..5.5).contains(&over), "{over}");
+    let bytes = |outcome: &Outcome| outcome.flow("get.reverse").expect("it has acknowledgements").counters.tx_bytes;
+    let challenges = (bytes(&rebound) as f64 - bytes(&still) as f64) / 1228.0;
+    assert!((2.5..6.5).contains(&challenges), "{challenges} for three rebindings");
 }
 
 /// DCTCP needs counts of marks, which the model has when its packets are ECN-capable.

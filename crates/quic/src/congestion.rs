@@ -13,6 +13,7 @@ use crate::rtt::Rtt;
 use crate::space::{Id, Sent, flag};
 use fullpipe_congestion::pacing::Pacer;
 use fullpipe_congestion::rate::RateSampler;
+use fullpipe_congestion::recovery::{Answer, Recovery};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Signals};
 use fullpipe_network::quic::EcnCounts;
 use fullpipe_units::{Codepoint, Duration, Instant};
@@ -60,11 +61,7 @@ pub(crate) struct Path {
     pub(crate) rate: RateSampler,
     pub(crate) rtt: Rtt,
     pub(crate) in_flight_bytes: u64,
-    /// When the present recovery began.
-    recovery_since: Option<Instant>,
-    /// When the last one did, over or not: what was sent before belongs to it, also what is found lost after its end
-    /// (congestion_recovery_start_time of RFC 9002 appendix B.6).
-    answered_until: Option<Instant>,
+    recovery: Recovery,
     round_end_bytes: u64,
     round_count: u64,
     /// Window or pacer stopped the last attempt to send.
@@ -104,8 +101,7 @@ impl Path {
             rate: RateSampler::new(),
             rtt: Rtt::new(config.initial_rtt),
             in_flight_bytes: 0,
-            recovery_since: None,
-            answered_until: None,
+            recovery: Recovery::default(),
             round_end_bytes: 0,
             round_count: 0,
             limited: false,
@@ -164,7 +160,7 @@ impl Path {
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
-        self.recovery_since.is_some()
+        self.recovery.is_on()
     }
 
     pub(crate) fn pacing_bps(&self) -> u64 {
@@ -273,15 +269,12 @@ impl Path {
         ecn: bool,
         persistent: bool,
     ) -> bool {
-        let known = self.answered_until.is_some_and(|since| sent_at <= since);
-        if known && !persistent {
+        let Answer::Begin { ends_another } = self.recovery.on_congestion(now, sent_at, persistent) else {
             return false;
+        };
+        if ends_another {
+            self.tell_exit(now, false);
         }
-        if self.recovery_since.is_some() && !known {
-            self.leave_recovery(now, false);
-        }
-        self.recovery_since = Some(now);
-        self.answered_until = Some(now);
         self.recoveries += 1;
         self.persistent += u64::from(persistent);
         let congestion = Congestion {
@@ -300,11 +293,12 @@ impl Path {
 
     /// Recovery ends; `undone`: its losses had all arrived.
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
-        self.recovery_since = None;
-        if undone {
-            self.answered_until = None;
-        }
+        self.recovery.leave(undone);
         self.undone += u64::from(undone);
+        self.tell_exit(now, undone);
+    }
+
+    fn tell_exit(&mut self, now: Instant, undone: bool) {
         let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
         self.controller.on_recovery_exit(&mut self.control, &exit);
     }
@@ -360,9 +354,7 @@ impl Path {
         ack_delay: Duration,
         ce_packets: u64,
     ) {
-        if let Some(since) = self.recovery_since
-            && batch.newest.is_some_and(|(_, sent_at)| sent_at > since)
-        {
+        if batch.newest.is_some_and(|(_, sent_at)| self.recovery.is_ended_by(sent_at)) {
             self.leave_recovery(now, false);
         }
         let rate = self.rate.finish(self.rtt.min());
@@ -393,7 +385,7 @@ impl Path {
             rate,
             app_limited: self.rate.app_limited(),
             cwnd_limited: self.limited,
-            in_recovery: self.recovery_since.is_some(),
+            in_recovery: self.recovery.is_on(),
             ce_packets,
             ce_bytes: ce_packets * self.control.mss_bytes,
         };
@@ -444,8 +436,7 @@ impl Path {
         self.control = Control { codepoint: self.control.codepoint, ..fresh };
         self.rtt = Rtt::new(config.initial_rtt);
         self.established = false;
-        self.recovery_since = None;
-        self.answered_until = None;
+        self.recovery = Recovery::default();
         if let Some(pacer) = &mut self.pacer {
             **pacer = Pacer::new(0);
         }

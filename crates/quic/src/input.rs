@@ -16,6 +16,9 @@ use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket
 use fullpipe_transport::CloseReason;
 use fullpipe_units::{Codepoint, Duration, Instant};
 
+/// DATAGRAM frames that wait for the application.
+const MOST_DATAGRAMS: usize = 1024;
+
 impl From<Breach> for Violation {
     fn from(breach: Breach) -> Violation {
         match breach {
@@ -165,12 +168,11 @@ impl Connection {
         udp_payload_bytes: u32,
         codepoint: Codepoint,
     ) {
-        let id = match packet.packet_type {
-            QuicPacketType::Initial => Id::Initial,
-            QuicPacketType::Handshake => Id::Handshake,
-            QuicPacketType::ZeroRtt | QuicPacketType::OneRtt => Id::Data,
-            QuicPacketType::Retry => return self.on_retry(packet.token),
-            QuicPacketType::VersionNegotiation => return,
+        let Some(id) = Id::of(packet.packet_type) else {
+            if packet.packet_type == QuicPacketType::Retry {
+                self.on_retry(packet.token);
+            }
+            return;
         };
         if packet.packet_type == QuicPacketType::Initial && self.is_forged(packet.token) {
             return self.fail(now, Violation::InvalidToken);
@@ -261,22 +263,14 @@ impl Connection {
         match frame {
             QuicFrame::Padding(_) | QuicFrame::Ping => Ok(()),
             QuicFrame::Ack { delay, ranges, ecn } => {
-                let id = match packet {
-                    QuicPacketType::Initial => Id::Initial,
-                    QuicPacketType::Handshake => Id::Handshake,
-                    _ => Id::Data,
-                };
+                let Some(id) = Id::of(packet) else { return Ok(()) };
                 if !are_descending(ranges) {
                     return Err(Violation::FrameEncoding);
                 }
                 self.on_ack(now, id, ranges, *delay, *ecn)
             }
             QuicFrame::Crypto { offset, length, ends, parameters } => {
-                let id = match packet {
-                    QuicPacketType::Initial => Id::Initial,
-                    QuicPacketType::Handshake => Id::Handshake,
-                    _ => Id::Data,
-                };
+                let Some(id) = Id::of(packet) else { return Ok(()) };
                 let piece = Piece { offset: *offset, length: *length, fin: *ends };
                 self.on_crypto(now, id, &piece, parameters.as_deref())
             }
@@ -351,6 +345,11 @@ impl Connection {
                 }
                 self.statistics.datagrams_received += 1;
                 self.rare.datagrams_received.push_back(*length);
+                // RFC 9221 section 5: a receiver may drop what its application does not fetch; the oldest here.
+                if self.rare.datagrams_received.len() > MOST_DATAGRAMS {
+                    self.rare.datagrams_received.pop_front();
+                    self.statistics.datagrams_dropped += 1;
+                }
                 Ok(())
             }
             QuicFrame::AckFrequency { sequence, threshold, max_ack_delay_us, reordering } => {

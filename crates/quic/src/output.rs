@@ -390,11 +390,7 @@ impl Connection {
         data: bool,
         probe: bool,
     ) -> Option<QuicPacket> {
-        let id = match packet_type {
-            QuicPacketType::Initial => Id::Initial,
-            QuicPacketType::Handshake => Id::Handshake,
-            _ => Id::Data,
-        };
+        let id = Id::of(packet_type)?;
         let exponent = if id == Id::Data { self.config.ack_delay_exponent } else { 3 };
         let may_acknowledge = packet_type != QuicPacketType::ZeroRtt;
         let layer = self.layer(id)?;
@@ -746,11 +742,7 @@ impl Connection {
 
     /// Padding counts as in flight with the packet that it stands in (RFC 9002 section 2).
     fn count_padding(&mut self, packet_type: QuicPacketType, padding: u32) {
-        let id = match packet_type {
-            QuicPacketType::Initial => Id::Initial,
-            QuicPacketType::Handshake => Id::Handshake,
-            _ => Id::Data,
-        };
+        let Some(id) = Id::of(packet_type) else { return };
         if let Some(layer) = self.layer(id)
             && layer.space.grow_last(padding)
         {

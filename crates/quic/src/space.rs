@@ -8,6 +8,7 @@
 use crate::rtt::Rtt;
 use crate::stream::Piece;
 use fullpipe_congestion::PacketState;
+use fullpipe_network::QuicPacketType;
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -17,6 +18,18 @@ pub(crate) enum Id {
     Initial,
     Handshake,
     Data,
+}
+
+impl Id {
+    /// The space of a packet of this type; Retry and Version Negotiation have none.
+    pub(crate) fn of(packet_type: QuicPacketType) -> Option<Id> {
+        match packet_type {
+            QuicPacketType::Initial => Some(Id::Initial),
+            QuicPacketType::Handshake => Some(Id::Handshake),
+            QuicPacketType::ZeroRtt | QuicPacketType::OneRtt => Some(Id::Data),
+            QuicPacketType::Retry | QuicPacketType::VersionNegotiation => None,
+        }
+    }
 }
 
 /// Flags of a [`Sent`].

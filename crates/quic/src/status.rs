@@ -56,6 +56,8 @@ pub struct Statistics {
     pub undone_recoveries: u64,
     /// DATAGRAM frames received.
     pub datagrams_received: u64,
+    /// Of these, dropped because the application did not fetch them: 1024 wait.
+    pub datagrams_dropped: u64,
     /// DATAGRAM frames lost.
     pub datagrams_lost: u64,
     /// Paths validated after the peer had moved.

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use fullpipe_transport::buffers::ByteStore;
 use fullpipe_transport::ranges::Ranges;
-use fullpipe_transport::{Payload, Priority};
+use fullpipe_transport::{CloseReason, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -460,6 +460,20 @@ impl Stream {
     /// Whether both halves are over.
     pub(crate) fn is_over(&self) -> bool {
         self.sending.is_over() && self.receiving.is_over()
+    }
+
+    /// As what the application hears of its end: as the connection's, `reason`, unless the stream was given up by itself.
+    /// Of a stream of one direction the missing half looks given up: it says nothing.
+    pub(crate) fn close_reason(&self, reason: CloseReason) -> CloseReason {
+        if reason != CloseReason::Finished || is_unidirectional(self.id) {
+            reason
+        } else if self.receiving.reset {
+            CloseReason::Reset
+        } else if self.sending.reset != Ask::No {
+            CloseReason::Aborted
+        } else {
+            reason
+        }
     }
 }
 

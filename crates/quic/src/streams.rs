@@ -309,18 +309,7 @@ impl Streams {
                 event::READABLE => Event::Readable,
                 event::WRITABLE => Event::Writable,
                 event::PEER_FINISHED => Event::PeerFinished,
-                event::CLOSED => Event::Closed(
-                    if stream.receiving.reset && self.reason == CloseReason::Finished && !is_unidirectional(stream.id) {
-                        CloseReason::Reset
-                    } else if stream.sending.reset != Ask::No
-                        && self.reason == CloseReason::Finished
-                        && !is_unidirectional(stream.id)
-                    {
-                        CloseReason::Aborted
-                    } else {
-                        self.reason
-                    },
-                ),
+                event::CLOSED => Event::Closed(stream.close_reason(self.reason)),
                 _ => {
                     stream.noticed = false;
                     self.noticed.pop_front();

@@ -28,6 +28,7 @@
 
 use crate::clock::{duration, from_std};
 use fullpipe_congestion::rate::RateSampler;
+use fullpipe_congestion::recovery::{Answer, Recovery};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals};
 use fullpipe_units::{Duration, Instant};
 use noq_proto::RttEstimator;
@@ -152,11 +153,7 @@ struct Driver {
     sent: VecDeque<Sent>,
     in_flight_bytes: u64,
     batch: Option<Batch>,
-    /// When the present recovery began.
-    recovery_since: Option<Instant>,
-    /// When the last one did, over or not: what was sent before belongs to it, also what is found lost after its end
-    /// (congestion_recovery_start_time of RFC 9002 appendix B.6).
-    answered_until: Option<Instant>,
+    recovery: Recovery,
     round_count: u64,
     round_end_bytes: u64,
     smoothed_rtt: Duration,
@@ -185,8 +182,7 @@ impl Adapter {
             sent: VecDeque::new(),
             in_flight_bytes: 0,
             batch: None,
-            recovery_since: None,
-            answered_until: None,
+            recovery: Recovery::default(),
             round_count: 0,
             round_end_bytes: 0,
             smoothed_rtt: Duration::ZERO,
@@ -297,15 +293,12 @@ impl Driver {
     }
 
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
-        let known = self.answered_until.is_some_and(|since| sent_at <= since);
-        if known && !persistent {
+        let Answer::Begin { ends_another } = self.recovery.on_congestion(now, sent_at, persistent) else {
             return;
+        };
+        if ends_another {
+            self.tell_exit(now, false);
         }
-        if self.recovery_since.is_some() && !known {
-            self.leave_recovery(now, false);
-        }
-        self.recovery_since = Some(now);
-        self.answered_until = Some(now);
         // Lost packets were taken out before.
         let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
         let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent };
@@ -316,10 +309,11 @@ impl Driver {
     }
 
     fn leave_recovery(&mut self, now: Instant, undone: bool) {
-        self.recovery_since = None;
-        if undone {
-            self.answered_until = None;
-        }
+        self.recovery.leave(undone);
+        self.tell_exit(now, undone);
+    }
+
+    fn tell_exit(&mut self, now: Instant, undone: bool) {
         let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
         self.controller.on_recovery_exit(&mut self.control, &exit);
     }
@@ -328,7 +322,7 @@ impl Driver {
     fn finish_batch(&mut self) {
         let Some(batch) = self.batch.take_if(|batch| batch.complete) else { return };
         self.note_rtt(&batch);
-        if self.recovery_since.is_some_and(|since| batch.newest.0 > since) {
+        if self.recovery.is_ended_by(batch.newest.0) {
             self.leave_recovery(batch.now, false);
         }
         let rate = self.rate.finish(self.min_rtt.unwrap_or_default());
@@ -359,7 +353,7 @@ impl Driver {
             rate,
             app_limited: self.rate.app_limited(),
             cwnd_limited: !batch.app_limited,
-            in_recovery: self.recovery_since.is_some(),
+            in_recovery: self.recovery.is_on(),
             ce_packets: 0,
             ce_bytes: 0,
         };
