@@ -4,10 +4,12 @@
 //! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
 //! scenario's n-th flow has the numbers 2n and 2n + 1.
 
+mod at_host;
 mod model;
 mod quic;
 mod tunnels;
 
+use self::at_host::AtHost;
 pub(crate) use quic::QuicMaker;
 pub(crate) use tunnels::{TunnelMaker, ends};
 
@@ -16,14 +18,14 @@ use crate::real_time::{Delivery, RealHosts};
 use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
-use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES, flags};
-use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Notice, Packet, Reason, Side, TcpHeader};
+use fullpipe_network::packet::{IpVersion, flags};
+use fullpipe_network::{Content, Ends, Handle, Hosts, Network, Notice, Reason, Side, TcpHeader};
 use fullpipe_scenario::Scenario;
 use fullpipe_tcp::{Beside, Connection, Cookie, FastOpenEntry, Segment};
 use fullpipe_transport::tls::{self, Session};
-use fullpipe_transport::{Event, Payload, Priority, Stream};
+use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{FlowId, Instant, NodeId};
-use fullpipe_workload::{Application, Io, OpenOptions, Progress, StreamId};
+use fullpipe_workload::{Application, OpenOptions, Progress, StreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -853,92 +855,5 @@ impl Hosts<Witness> for World {
             application.on_wake(&mut io);
         }
         self.service_touched(network);
-    }
-}
-
-/// What one application can do, while it is being called.
-struct AtHost<'a> {
-    core: &'a mut Core,
-    network: &'a mut Network<Witness>,
-    application: u32,
-    /// The endpoint that is asked for output anyway after the call.
-    serviced: u32,
-}
-
-impl Io for AtHost<'_> {
-    fn now(&self) -> Instant {
-        self.network.now()
-    }
-
-    fn wake_at(&mut self, at: Instant) {
-        self.core.wake_at(self.network, self.application, at);
-    }
-
-    fn open_with(&mut self, options: &OpenOptions) -> StreamId {
-        let number = self.core.open(self.network, self.application / 2, options);
-        if number != NONE {
-            self.core.touched.push(number);
-        }
-        StreamId(number)
-    }
-
-    fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
-        self.model_open_beside(beside.0)
-    }
-
-    fn set_priority(&mut self, stream: StreamId, priority: Priority) {
-        self.model_set_priority(stream.0, priority);
-    }
-
-    fn close_connection(&mut self, stream: StreamId) {
-        self.model_close(stream.0);
-    }
-
-    fn stream_number(&self, stream: StreamId) -> Option<u64> {
-        if stream.0 >= model::FIRST {
-            return self.model_numbers(stream.0).map(|(_, number)| number);
-        }
-        self.connection_number(stream).map(|_| 0)
-    }
-
-    fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
-        if stream.0 != self.serviced
-            && !self.core.touched.contains(&stream.0)
-            && !(stream.0 >= model::FIRST && self.core.model.same_connection(stream.0, self.serviced))
-        {
-            self.core.touched.push(stream.0);
-        }
-        if stream.0 >= model::FIRST {
-            return self.model_stream(stream.0);
-        }
-        let Core { endpoints, quic, .. } = &mut *self.core;
-        let Some(endpoint) = endpoints.get_mut(stream.0 as usize) else {
-            return quic.stream(stream.0, self.application);
-        };
-        let endpoint = endpoint.as_mut()?;
-        (endpoint.application == self.application).then_some(endpoint as &mut dyn Stream)
-    }
-
-    fn connection_number(&self, stream: StreamId) -> Option<u32> {
-        if stream.0 >= model::FIRST {
-            return self.model_numbers(stream.0).map(|(number, _)| number);
-        }
-        let Some(endpoint) = self.core.endpoints.get(stream.0 as usize) else {
-            return self.core.quic_connection_number(stream.0, self.application);
-        };
-        let endpoint = endpoint.as_ref()?;
-        (endpoint.application == self.application).then(|| self.core.conversations[endpoint.flow.index() / 2].number)
-    }
-
-    fn send_datagram(&mut self, payload_bytes: u32) {
-        let flow = self.application / 2;
-        let described = &self.core.flows[flow as usize];
-        let initiator = self.application.is_multiple_of(2);
-        let (from, to) = if initiator { (described.from, described.to) } else { (described.to, described.from) };
-        let version = described.version;
-        let ip_bytes = version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
-        let flow = FlowId(2 * flow + u32::from(!initiator));
-        let packet = Packet::new(flow, to, ip_bytes, Content::Udp { payload_bytes });
-        self.network.send(from, &Packet { version, ..packet });
     }
 }
