@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 21] = [
+const FLOORS: [(&str, u32); 22] = [
     ("fullpipe-cli", 8),
     ("fullpipe", 7),
     ("fullpipe-study", 6),
@@ -18,6 +18,7 @@ const FLOORS: [(&str, u32); 21] = [
     ("fullpipe-masque", 3),
     ("fullpipe-tcp", 3),
     ("fullpipe-quic", 3),
+    ("fullpipe-lte", 3),
     ("fullpipe-workload", 3),
     ("fullpipe-network", 2),
     ("fullpipe-transport", 2),
