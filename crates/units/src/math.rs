@@ -43,6 +43,21 @@ pub fn cbrt(x: f64) -> f64 {
     libm::cbrt(x)
 }
 
+/// Logarithm to base 2.
+pub fn log2(x: f64) -> f64 {
+    libm::log2(x)
+}
+
+/// The complementary error function: 2/sqrt(pi) times the integral of exp(-t^2) from `x` to infinity.
+pub fn erfc(x: f64) -> f64 {
+    libm::erfc(x)
+}
+
+/// Angle of the point (x, y) in radians, -pi to pi.
+pub fn atan2(y: f64, x: f64) -> f64 {
+    libm::atan2(y, x)
+}
+
 /// Sine of an angle in radians.
 pub fn sin(radians: f64) -> f64 {
     libm::sin(radians)

@@ -1,1 +1,69 @@
-//! The radio.
+//! The physical layer: what the air does to what is sent.
+//!
+//! Nothing here keeps time or draws a number: each answer is a pure function of what it is asked, so that subframes can
+//! be looked at in any order, or not at all. SINR and gains are linear ratios (`f32` per resource block where there are
+//! many) unless a name ends in `_db`; powers are in W/Hz or in names that end in `_dbm`.
+//!
+//! * [`bandwidth`], [`tables`]: resource blocks and groups; sizes of transport blocks, modulation, CQI;
+//! * [`errors`]: mutual information, which block is lost, with the history of its retransmissions; the control channel;
+//! * [`amc`]: which CQI is reported.
+
+use std::fmt;
+
+pub mod amc;
+pub mod bandwidth;
+pub mod errors;
+pub mod information;
+pub mod tables;
+
+/// Something given that the radio cannot be built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    sentence: String,
+}
+
+impl Invalid {
+    /// What was given and what is expected, in a sentence.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Invalid { sentence: sentence.into() }
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// Lanes of a row of resource blocks: 100, rounded up so that vectors of any machine divide it.
+pub const ROW: usize = 112;
+
+/// The smallest positive `f32` for which `holds`, which must be false up to some number and true from it on; infinity if
+/// it never holds. Found by bisection over bit patterns, whose order is that of the numbers.
+pub(crate) fn smallest_that(holds: impl Fn(f32) -> bool) -> f32 {
+    let (mut fails, mut works) = (0u32, f32::MAX.to_bits());
+    if !holds(f32::MAX) {
+        return f32::INFINITY;
+    }
+    while works - fails > 1 {
+        let middle = fails + (works - fails) / 2;
+        if holds(f32::from_bits(middle)) {
+            works = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    f32::from_bits(works)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bisection_finds_the_number_itself() {
+        assert_eq!(super::smallest_that(|x| x >= 0.1), 0.1);
+        assert_eq!(super::smallest_that(|x| x > 1.0), 1.0 + f32::EPSILON);
+        assert_eq!(super::smallest_that(|_| false), f32::INFINITY);
+    }
+}

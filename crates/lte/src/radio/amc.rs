@@ -1,0 +1,403 @@
+//! Adaptive modulation and coding: which CQI a UE reports for an SINR (3GPP TS 36.213 clause 7.2.3).
+//!
+//! Two ways, as in ns-3's LTE model. *Error model*: the MCS is raised from 0 while a transport block of the reported
+//! resources would be lost with at most 10 %; the CQI is the highest whose efficiency is below that of the last MCS that
+//! passed, so that MCS 0 alone gives CQI 0. *Piro*: per resource block from the Shannon bound with a gap that depends on
+//! the bit error rate (Seo and Lee 2004), then the mean, rounded down.
+//!
+//! The search of the error model is [`reference_cqi`]. [`CqiTables`] gives the same from what it has worked out once:
+//! error falls with mutual information, so each MCS passes from some mean information on. These thresholds do not grow
+//! with the MCS everywhere, and the search ends at the first MCS that fails, so the running maximum decides. And the mean
+//! of a row lies between what its smallest and its largest entry would give, which mostly spares a modulation.
+
+use super::bandwidth::Bandwidth;
+use super::errors::ErrorModel;
+use super::information::Information;
+use super::tables::{Modulation, SCHEMES, cqi_efficiency, downlink_bytes, mcs_efficiency, modulation};
+use super::{ROW, smallest_that};
+use fullpipe_units::math;
+use std::sync::Arc;
+
+/// Most groups of a report, rounded up to whole vectors.
+pub const MOST_GROUPS: usize = 32;
+
+/// The bit error rate of the uplink, and of the downlink with [`Amc::Piro`] unless said otherwise.
+pub const BIT_ERROR_RATE: f64 = 0.00005;
+
+/// Loss up to which the error model's search takes an MCS.
+const TARGET_ERROR: f64 = 0.1;
+
+/// How a CQI is found.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Amc {
+    /// By the block error model, for 10 % loss.
+    #[default]
+    ErrorModel,
+    /// By the Shannon bound with a gap.
+    Piro {
+        /// Bit error rate, [`BIT_ERROR_RATE`] as a rule.
+        bit_error_rate: f64,
+    },
+}
+
+/// Bits per symbol at a linear SINR, by the Shannon bound with the gap of a bit error rate.
+pub fn spectral_efficiency(bit_error_rate: f64, sinr: f64) -> f64 {
+    let gap = -math::ln(5.0 * bit_error_rate) / 1.5;
+    math::log2(1.0 + sinr / gap)
+}
+
+/// The highest CQI with less than this efficiency, bits per symbol; 0 if there is none.
+pub fn cqi_of_efficiency(efficiency: f64) -> u8 {
+    (1..16).rev().find(|&cqi| cqi_efficiency(cqi) < efficiency).unwrap_or(0)
+}
+
+/// The CQI of a block of resources with a reference transport block of as many resource blocks: by definition, slowly.
+pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
+    match amc {
+        Amc::ErrorModel => {
+            let passed = (0..SCHEMES as u8)
+                .take_while(|&mcs| {
+                    let mean = model.mean_mutual_information(modulation(mcs), sinr);
+                    model.block_error_rate(mcs, downlink_bytes(mcs, sinr.len()), mean) <= TARGET_ERROR
+                })
+                .count();
+            cqi_of_passed(passed)
+        }
+        Amc::Piro { bit_error_rate } => {
+            // A block without any signal does not count.
+            let cqis = sinr.iter().filter(|&&sinr| sinr != 0.0);
+            let cqis =
+                cqis.map(|&sinr| u32::from(cqi_of_efficiency(spectral_efficiency(bit_error_rate, f64::from(sinr)))));
+            let (sum, count) = cqis.fold((0u32, 0u32), |(sum, count), cqi| (sum + cqi, count + 1));
+            sum.checked_div(count).unwrap_or(0) as u8
+        }
+    }
+}
+
+/// The CQI if so many MCS, from 0 on, have passed.
+fn cqi_of_passed(passed: usize) -> u8 {
+    match passed {
+        0 => 0,
+        SCHEMES => 15,
+        _ => cqi_of_efficiency(mcs_efficiency(passed as u8 - 1)),
+    }
+}
+
+/// The CQI of an uplink channel by its smallest linear SINR: as [`Amc::Piro`] with [`BIT_ERROR_RATE`], of the SINR in
+/// steps of 1/8 dB (towards 0 dB) as the base station's measurement carries it. By definition, slowly.
+pub fn reference_uplink_cqi(smallest_sinr: f32) -> u8 {
+    let eighths = (8.0 * 10.0 * math::log10(f64::from(smallest_sinr))).trunc();
+    let sinr = math::pow(10.0, eighths / 80.0);
+    cqi_of_efficiency(spectral_efficiency(BIT_ERROR_RATE, sinr))
+}
+
+/// The smallest linear SINR of each CQI of [`reference_uplink_cqi`], from 1.
+fn uplink_thresholds() -> [f32; 15] {
+    std::array::from_fn(|i| smallest_that(|sinr| sinr > 0.0 && reference_uplink_cqi(sinr) as usize > i))
+}
+
+/// What the search of the error model comes to for blocks of one size.
+#[derive(Clone, Debug)]
+struct Search {
+    /// Mean mutual information from which an MCS and all before it with its modulation pass.
+    passes: [f32; SCHEMES],
+    /// Per modulation: a row nowhere as high as the first passes no MCS; one nowhere below the second passes all.
+    certain: [(f32, f32); 3],
+    /// By the number of MCS that pass.
+    cqi: [u8; SCHEMES + 1],
+}
+
+impl Search {
+    fn new(model: &ErrorModel, resource_blocks: usize) -> Self {
+        let mut passes = [0.0f32; SCHEMES];
+        for mcs in 0..SCHEMES as u8 {
+            let bytes = downlink_bytes(mcs, resource_blocks);
+            let from = smallest_that(|mean| model.block_error_rate(mcs, bytes, mean.min(1.0)) <= TARGET_ERROR);
+            let first = modulation(mcs).schemes().start == mcs;
+            passes[usize::from(mcs)] = if first { from } else { from.max(passes[usize::from(mcs) - 1]) };
+        }
+        let certain = Modulation::ALL.map(|modulation| {
+            let schemes = modulation.schemes();
+            // Not simply where the information itself is enough: the mean of a flat row may be rounded.
+            let flat = |enough: f32| {
+                smallest_that(|sinr| {
+                    model.mean_mutual_information(modulation, &[sinr; ROW][..resource_blocks]) >= enough
+                })
+            };
+            (flat(passes[usize::from(schemes.start)]), flat(passes[usize::from(schemes.end) - 1]))
+        });
+        Search { passes, certain, cqi: std::array::from_fn(cqi_of_passed) }
+    }
+
+    #[inline(always)]
+    fn cqi(&self, information: &Information, sinr: &[f32]) -> u8 {
+        let (mut smallest, mut largest) = (sinr[0], sinr[0]);
+        for &sinr in sinr {
+            smallest = if sinr < smallest { sinr } else { smallest };
+            largest = if sinr > largest { sinr } else { largest };
+        }
+        let mut passed = 0;
+        for modulation in Modulation::ALL {
+            let schemes = modulation.schemes();
+            let (none_below, all_from) = self.certain[modulation as usize];
+            if smallest >= all_from {
+                passed = usize::from(schemes.end);
+                continue;
+            }
+            if largest < none_below {
+                break;
+            }
+            let mean = information.mean(modulation, sinr);
+            let passes = &self.passes[usize::from(schemes.start)..usize::from(schemes.end)];
+            passed += passes.iter().map(|&from| usize::from(mean >= from)).sum::<usize>();
+            if passed < usize::from(schemes.end) {
+                break;
+            }
+        }
+        self.cqi[passed]
+    }
+}
+
+/// How this cell's UEs find their CQI.
+#[derive(Clone, Debug)]
+enum Rule {
+    ErrorModel {
+        information: Arc<Information>,
+        group: Box<Search>,
+        band: Box<Search>,
+    },
+    /// The smallest SINR of each CQI, from 1.
+    Piro([f32; 15]),
+}
+
+/// CQI of rows of SINR, worked out once for a bandwidth and a way to find CQI.
+#[derive(Clone, Debug)]
+pub struct CqiTables {
+    bandwidth: Bandwidth,
+    rule: Rule,
+    uplink: [f32; 15],
+    /// SINR from which a flat row reaches each CQI, from 1, in some report.
+    ceiling: [f32; 15],
+    /// SINR from which nothing can be better.
+    best: f32,
+}
+
+/// How many of these a number reaches.
+#[inline(always)]
+fn reached(thresholds: &[f32; 15], number: f32) -> u8 {
+    thresholds.iter().map(|&threshold| u8::from(number >= threshold)).sum()
+}
+
+impl CqiTables {
+    /// Tables for a bandwidth.
+    pub fn new(amc: Amc, bandwidth: Bandwidth, model: &ErrorModel) -> Self {
+        let rule = match amc {
+            Amc::ErrorModel => Rule::ErrorModel {
+                information: Arc::clone(model.information()),
+                group: Box::new(Search::new(model, bandwidth.group_size())),
+                band: Box::new(Search::new(model, bandwidth.resource_blocks())),
+            },
+            Amc::Piro { .. } => Rule::Piro(std::array::from_fn(|i| {
+                smallest_that(|sinr| reference_cqi(amc, model, &[sinr]) as usize > i)
+            })),
+        };
+        let mut tables = CqiTables {
+            bandwidth,
+            rule,
+            uplink: uplink_thresholds(),
+            ceiling: [f32::INFINITY; 15],
+            best: f32::INFINITY,
+        };
+        // Each report is monotone in every entry of its row, so a flat row bounds all rows.
+        let flat = |sinr: f32| {
+            let row = [sinr; ROW];
+            (
+                tables.block(&row[..bandwidth.group_size()], false),
+                tables.block(&row[..bandwidth.resource_blocks()], true),
+            )
+        };
+        let best = smallest_that(|sinr| {
+            let (group, band) = flat(sinr);
+            group == 15 && band == 15 && sinr >= model.full_information_sinr() && model.control_is_sure(sinr)
+        });
+        let ceiling = std::array::from_fn(|i| {
+            smallest_that(|sinr| {
+                let (group, band) = flat(sinr);
+                usize::from(group.max(band)) > i
+            })
+        });
+        tables.best = best;
+        tables.ceiling = ceiling;
+        tables
+    }
+
+    #[inline(always)]
+    fn block(&self, sinr: &[f32], band: bool) -> u8 {
+        match &self.rule {
+            Rule::ErrorModel { information, group, band: whole } => {
+                if band { whole } else { group }.cqi(information, sinr)
+            }
+            Rule::Piro(thresholds) => {
+                let mut sum = 0u32;
+                let mut silent = 0;
+                for &sinr in sinr {
+                    sum += u32::from(reached(thresholds, sinr));
+                    silent += u32::from(sinr == 0.0);
+                }
+                let count = sinr.len() as u32 - silent;
+                sum.checked_div(count).unwrap_or(0) as u8
+            }
+        }
+    }
+
+    /// CQI of the whole band, from the linear SINR of its resource blocks; entries beyond the band do not count.
+    pub fn wideband(&self, sinr: &[f32]) -> u8 {
+        self.block(&sinr[..self.bandwidth.resource_blocks()], true)
+    }
+
+    /// CQI of each whole group; 0 beyond the last.
+    pub fn subbands(&self, sinr: &[f32], out: &mut [u8; MOST_GROUPS]) {
+        *out = [0; MOST_GROUPS];
+        let groups = self.bandwidth.groups();
+        match self.bandwidth.group_size() {
+            1 => self.groups::<1>(sinr, &mut out[..groups]),
+            2 => self.groups::<2>(sinr, &mut out[..groups]),
+            3 => self.groups::<3>(sinr, &mut out[..groups]),
+            _ => self.groups::<4>(sinr, &mut out[..groups]),
+        }
+    }
+
+    fn groups<const SIZE: usize>(&self, sinr: &[f32], out: &mut [u8]) {
+        let (groups, _) = sinr.as_chunks::<SIZE>();
+        for (cqi, group) in out.iter_mut().zip(groups) {
+            *cqi = self.block(group, false);
+        }
+    }
+
+    /// CQI of an uplink channel by its smallest linear SINR ([`reference_uplink_cqi`]).
+    pub fn uplink_cqi(&self, smallest_sinr: f32) -> u8 {
+        reached(&self.uplink, smallest_sinr)
+    }
+
+    /// No report of a row with no entry above this has a higher CQI.
+    pub fn ceiling(&self, largest_sinr: f32) -> u8 {
+        reached(&self.ceiling, largest_sinr)
+    }
+
+    /// Of a row with no entry below this every CQI is 15, the mean mutual information of any of its blocks is 1 with every
+    /// MCS, and its control channel is never lost.
+    #[inline]
+    pub fn is_certain_best(&self, smallest_sinr: f32) -> bool {
+        smallest_sinr >= self.best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::errors::Grid;
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    /// Tables of all bandwidths, both ways and both grids, with their models.
+    static TABLES: LazyLock<Vec<(Amc, Bandwidth, ErrorModel, CqiTables)>> = LazyLock::new(|| {
+        let ways = [Amc::ErrorModel, Amc::Piro { bit_error_rate: BIT_ERROR_RATE }];
+        let mut all = Vec::new();
+        for grid in [Grid::Reference, Grid::Smooth] {
+            let model = ErrorModel::new(grid);
+            for amc in ways {
+                for n in Bandwidth::RESOURCE_BLOCKS {
+                    let bandwidth = Bandwidth::new(n).unwrap();
+                    all.push((amc, bandwidth, model.clone(), CqiTables::new(amc, bandwidth, &model)));
+                }
+            }
+        }
+        all
+    });
+
+    /// Rows around a mean with a spread: flat, gently and strongly selective ones.
+    fn rows() -> impl Strategy<Value = Vec<f32>> {
+        (-12.0f64..35.0, 0.0f64..15.0, proptest::collection::vec(-1.0f64..1.0, ROW)).prop_map(|(mean, spread, row)| {
+            row.iter().map(|x| math::pow(10.0, (mean + spread * x) / 10.0) as f32).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn thresholds_give_what_the_search_gives(row in rows(), table in 0usize..24) {
+            let (amc, bandwidth, model, tables) = &TABLES[table];
+            let band = &row[..bandwidth.resource_blocks()];
+            prop_assert_eq!(tables.wideband(&row), reference_cqi(*amc, model, band));
+            let mut cqi = [99; MOST_GROUPS];
+            tables.subbands(&row, &mut cqi);
+            let size = bandwidth.group_size();
+            for group in 0..bandwidth.groups() {
+                let block = &row[group * size..(group + 1) * size];
+                prop_assert_eq!(cqi[group], reference_cqi(*amc, model, block), "group {}", group);
+            }
+            prop_assert!(cqi[bandwidth.groups()..].iter().all(|&cqi| cqi == 0));
+        }
+
+        #[test]
+        fn bounds_hold(row in rows(), table in 0usize..24) {
+            let (_, bandwidth, model, tables) = &TABLES[table];
+            let row = &row[..bandwidth.resource_blocks()];
+            let smallest = row.iter().copied().fold(f32::INFINITY, f32::min);
+            let largest = row.iter().copied().fold(0.0, f32::max);
+            let mut cqi = [0; MOST_GROUPS];
+            tables.subbands(row, &mut cqi);
+            let cqi = [&cqi[..bandwidth.groups()], &[tables.wideband(row)]].concat();
+            prop_assert!(cqi.iter().all(|&cqi| cqi <= tables.ceiling(largest)));
+            if tables.is_certain_best(smallest) {
+                prop_assert!(cqi.iter().all(|&cqi| cqi == 15));
+                prop_assert_eq!(model.control_error_rate(row), 0.0);
+                for modulation in Modulation::ALL {
+                    prop_assert_eq!(model.mean_mutual_information(modulation, row), 1.0);
+                }
+            }
+        }
+
+        #[test]
+        fn the_uplink_has_its_thresholds(db in -20.0f64..40.0) {
+            let sinr = math::pow(10.0, db / 10.0) as f32;
+            prop_assert_eq!(TABLES[0].3.uplink_cqi(sinr), reference_uplink_cqi(sinr));
+        }
+    }
+
+    /// Where a naive comparison of each MCS with its own threshold would go wrong.
+    #[test]
+    fn thresholds_of_information_do_not_grow_with_the_mcs_everywhere() {
+        let model = ErrorModel::new(Grid::Reference);
+        let own =
+            |mcs: u8, n| smallest_that(|mi| model.block_error_rate(mcs, downlink_bytes(mcs, n), mi) <= TARGET_ERROR);
+        assert!((1..29u8).any(|mcs| modulation(mcs) == modulation(mcs - 1) && own(mcs, 4) < own(mcs - 1, 4)));
+    }
+
+    #[test]
+    fn the_certain_best_is_found_and_is_no_more_than_needed() {
+        for (amc, bandwidth, model, tables) in TABLES.iter() {
+            let best = tables.best;
+            assert!(best < 5000.0, "{amc:?} {bandwidth:?}: {best}");
+            let below = f32::from_bits(best.to_bits() - 1);
+            let row = &[below; ROW][..bandwidth.resource_blocks()];
+            assert!(
+                tables.wideband(row) < 15
+                    || tables.block(&row[..bandwidth.group_size()], false) < 15
+                    || model.mutual_information(Modulation::Qam64, below) < 1.0
+            );
+        }
+        // The last step of the reference grid.
+        assert!((TABLES[5].3.best - 157.96).abs() < 0.001, "{}", TABLES[5].3.best);
+    }
+
+    #[test]
+    fn silence_is_out_of_range() {
+        for (_, _, _, tables) in TABLES.iter() {
+            assert_eq!(tables.wideband(&[0.0; ROW]), 0);
+            assert_eq!(tables.ceiling(0.0), 0);
+            assert_eq!(tables.uplink_cqi(0.0), 0);
+        }
+    }
+}
