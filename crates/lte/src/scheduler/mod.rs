@@ -5,6 +5,99 @@
 //! waited. Retransmissions come before it: their groups are not free.
 //!
 //! Reports are made when they are read ([`Channel`]): a scheduler that need not look at a UE should not.
+//!
+//! [`catalogue`] has them by name.
+//!
+//! # A scheduler of your own
+//!
+//! A file of its own in this folder, headed by the model in words, with a type that implements [`Scheduler`], and an entry
+//! in `catalogue.rs`. All that a scheduler sees of a subframe is in [`Subframe`]. What it keeps from one to the next is its
+//! own business, as long as the same calls give the same groups. This one serves the UE whose oldest packet has waited
+//! longest, with the whole band:
+//!
+//! ```
+//! use fullpipe_lte::scheduler::{
+//!     Channel, MOST_GROUPS, NOBODY, Promise, Queues, Rates, Scheduler, Subframe, Waiting, indices,
+//! };
+//!
+//! struct FirstCome;
+//!
+//! impl Scheduler for FirstCome {
+//!     fn attach(&mut self, _promise: Promise) {}
+//!
+//!     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+//!         owners.fill(NOBODY);
+//!         let mut longest = None;
+//!         for &ue in subframe.active {
+//!             let waited = subframe.queues.waiting(ue).head_of_line_ms;
+//!             // The report is read last, and of UEs only that could be chosen. A tie stays with the lowest RNTI.
+//!             if longest.is_none_or(|(most, _)| waited > most) && subframe.channel.wideband(ue) > 0 {
+//!                 longest = Some((waited, ue));
+//!             }
+//!         }
+//!         let Some((_, ue)) = longest else { return };
+//!         for k in indices(subframe.free) {
+//!             owners[k] = ue;
+//!         }
+//!     }
+//!
+//!     fn served(&mut self, _ue: u16, _bytes: u32) {}
+//!
+//!     fn passed(&mut self, _subframes: u64) {}
+//!
+//!     fn wideband_mcs(&self) -> bool {
+//!         true
+//!     }
+//! }
+//!
+//! // Three UEs, the first of them out of range.
+//! struct Reports;
+//!
+//! impl Channel for Reports {
+//!     fn wideband(&mut self, ue: u16) -> u8 {
+//!         [0, 7, 15][usize::from(ue)]
+//!     }
+//!     fn subbands(&mut self, _ue: u16) -> &[u8; MOST_GROUPS] {
+//!         unreachable!("this scheduler does not look at single groups")
+//!     }
+//!     fn ceiling(&self, _ue: u16) -> u8 {
+//!         15
+//!     }
+//! }
+//!
+//! struct Buffers;
+//!
+//! impl Queues for Buffers {
+//!     fn waiting(&self, ue: u16) -> Waiting {
+//!         Waiting { bytes: 1400, head_of_line_ms: [50, 20, 20][usize::from(ue)] }
+//!     }
+//! }
+//!
+//! let rates = [Rates { group: [0; 16], band: [0; 16] }, Rates { group: [0; 16], band: [0; 16] }];
+//! let mut owners = [NOBODY; MOST_GROUPS];
+//! let mut subframe = Subframe {
+//!     groups: 12,
+//!     free: 0b1111_1111_0011, // A retransmission has groups 2 and 3.
+//!     active: &[0, 1, 2],
+//!     rates: &rates,
+//!     layers: &[1, 1, 1],
+//!     channel: &mut Reports,
+//!     queues: &Buffers,
+//! };
+//! FirstCome.allocate(&mut subframe, &mut owners);
+//! assert_eq!(owners[..5], [1, 1, NOBODY, NOBODY, 1]);
+//! assert_eq!(owners[12..], [NOBODY; 20]);
+//! ```
+
+mod auction;
+mod average;
+#[cfg(test)]
+mod harness;
+mod proportional_fair;
+mod round_robin;
+
+pub use proportional_fair::ProportionalFair;
+pub use round_robin::RoundRobin;
 
 /// Most resource block groups that a bandwidth has (25 at 20 MHz), rounded up to whole vectors.
 pub const MOST_GROUPS: usize = 32;
@@ -68,6 +161,31 @@ pub struct Subframe<'a> {
     pub channel: &'a mut dyn Channel,
     /// Queues.
     pub queues: &'a dyn Queues,
+}
+
+impl Subframe<'_> {
+    /// Index in [`rates`](Subframe::rates) of this UE's.
+    #[must_use]
+    pub fn layer(&self, ue: u16) -> usize {
+        usize::from(self.layers[usize::from(ue)]) - 1
+    }
+
+    /// Rates of this UE.
+    #[must_use]
+    pub fn rates(&self, ue: u16) -> &Rates {
+        &self.rates[self.layer(ue)]
+    }
+}
+
+/// The numbers of the groups in a set, from the lowest up.
+pub fn indices(groups: Groups) -> impl Iterator<Item = usize> {
+    let mut rest = groups;
+    std::iter::from_fn(move || {
+        let lowest = rest.trailing_zeros();
+        // Nothing is cleared of an empty set.
+        rest &= rest.wrapping_sub(1);
+        (lowest < Groups::BITS).then_some(lowest as usize)
+    })
 }
 
 /// What a UE is promised: of the bearer that asks for most.

@@ -1,0 +1,249 @@
+//! A cell without radio for tests of schedulers: CQIs that stay, blocks that all arrive, queues that are always full or fed
+//! evenly. 25 resource blocks unless said: 12 groups of 2.
+
+use super::{Channel, Groups, MOST_GROUPS, NOBODY, Promise, Queues, Rates, Scheduler, Subframe, Waiting, indices};
+use std::collections::VecDeque;
+
+/// Whole groups of 25 resource blocks.
+pub(super) const GROUPS: usize = 12;
+
+/// Bytes of a transport block of 1 to 12 groups of two resource blocks by CQI: TBS / 8 of TS 36.213 table 7.1.7.2.1-1 at the
+/// MCS that belongs to the CQI, 2 (CQI - 1).
+pub(super) const BYTES: [[u32; 16]; GROUPS] = [
+    [0, 4, 9, 15, 22, 32, 37, 47, 61, 75, 79, 97, 113, 133, 149, 185],
+    [0, 11, 22, 32, 49, 67, 77, 97, 125, 153, 161, 193, 233, 269, 301, 373],
+    [0, 19, 32, 51, 75, 101, 117, 149, 193, 225, 241, 293, 349, 405, 453, 549],
+    [0, 26, 41, 69, 101, 137, 157, 201, 253, 309, 325, 389, 469, 533, 621, 749],
+    [0, 32, 53, 87, 129, 173, 193, 253, 317, 389, 405, 501, 573, 669, 749, 935],
+    [0, 41, 65, 105, 153, 209, 233, 301, 389, 453, 485, 597, 693, 807, 903, 1095],
+    [0, 47, 77, 125, 185, 241, 277, 349, 453, 533, 573, 693, 807, 935, 1063, 1287],
+    [0, 53, 87, 141, 209, 277, 317, 405, 517, 621, 645, 775, 935, 1063, 1239, 1479],
+    [0, 61, 97, 161, 233, 317, 357, 453, 573, 693, 749, 903, 1031, 1191, 1383, 1692],
+    [0, 67, 109, 177, 261, 349, 389, 501, 645, 775, 807, 999, 1143, 1335, 1527, 1836],
+    [0, 75, 121, 193, 285, 389, 437, 549, 717, 839, 903, 1095, 1287, 1479, 1692, 2052],
+    [0, 81, 133, 217, 309, 421, 469, 597, 775, 903, 967, 1191, 1383, 1620, 1836, 2196],
+];
+
+/// CQI that the reference's distances come to: 0, 4800, 6000, 10000 and 20000 m; MCS 28, 22, 20, 14, 8.
+pub(super) const BY_DISTANCE: [u8; 5] = [15, 12, 11, 8, 5];
+
+/// Rates of 25 resource blocks, with one and two layers.
+pub(super) fn rates() -> [Rates; 2] {
+    [1, 2].map(|layers| Rates {
+        group: BYTES[0].map(|bytes| layers * bytes),
+        band: BYTES[GROUPS - 1].map(|bytes| layers * bytes),
+    })
+}
+
+/// Reports that stay as they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reports {
+    pub(super) wideband: Vec<u8>,
+    pub(super) subbands: Vec<[u8; MOST_GROUPS]>,
+    /// Looser than need be by as much.
+    pub(super) slack: Vec<u8>,
+    /// UEs whose report was read, in order.
+    pub(super) asked: Vec<u16>,
+}
+
+impl Reports {
+    /// One more UE, with the same CQI everywhere.
+    pub(super) fn flat(&mut self, cqi: u8) {
+        self.add(cqi, &[cqi; GROUPS]);
+    }
+
+    /// One more UE.
+    pub(super) fn add(&mut self, wideband: u8, subbands: &[u8]) {
+        let mut row = [0; MOST_GROUPS];
+        row[..subbands.len()].copy_from_slice(subbands);
+        self.wideband.push(wideband);
+        self.subbands.push(row);
+        self.slack.push(0);
+    }
+}
+
+impl Channel for Reports {
+    fn wideband(&mut self, ue: u16) -> u8 {
+        self.asked.push(ue);
+        self.wideband[usize::from(ue)]
+    }
+
+    fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS] {
+        self.asked.push(ue);
+        &self.subbands[usize::from(ue)]
+    }
+
+    fn ceiling(&self, ue: u16) -> u8 {
+        let ue = usize::from(ue);
+        let most = self.subbands[ue].iter().fold(self.wideband[ue], |most, &cqi| most.max(cqi));
+        (most + self.slack[ue]).min(15)
+    }
+}
+
+/// What a UE's queue is fed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It is always full.
+    Saturated,
+    #[allow(dead_code)]
+    /// A packet of so many bytes every subframe, from the first on.
+    Packets(u32),
+}
+
+/// Queues of all UEs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Buffers {
+    sources: Vec<Source>,
+    /// Arrival and bytes left of each packet.
+    packets: Vec<VecDeque<(u64, u32)>>,
+    now: u64,
+}
+
+impl Buffers {
+    fn take(&mut self, ue: usize, mut bytes: u32) -> u64 {
+        if self.sources[ue] == Source::Saturated {
+            return u64::from(bytes);
+        }
+        let mut taken = 0;
+        while let Some((_, rest)) = self.packets[ue].front_mut() {
+            let piece = bytes.min(*rest);
+            *rest -= piece;
+            bytes -= piece;
+            taken += u64::from(piece);
+            if *rest > 0 {
+                break;
+            }
+            self.packets[ue].pop_front();
+        }
+        taken
+    }
+}
+
+impl Queues for Buffers {
+    fn waiting(&self, ue: u16) -> Waiting {
+        let ue = usize::from(ue);
+        if self.sources[ue] == Source::Saturated {
+            return Waiting { bytes: 1_000_000, head_of_line_ms: 100 };
+        }
+        let head_of_line_ms = self.packets[ue].front().map_or(0, |(arrival, _)| (self.now - arrival) as u32);
+        Waiting { bytes: self.packets[ue].iter().map(|(_, bytes)| bytes).sum(), head_of_line_ms }
+    }
+}
+
+/// The cell.
+pub(super) struct Cell {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) reports: Reports,
+    pub(super) buffers: Buffers,
+    /// Groups that no retransmission has.
+    pub(super) free: Groups,
+    rates: [Rates; 2],
+    /// Bytes that got through since the last [`run`](Cell::run) began, by UE.
+    pub(super) delivered: Vec<u64>,
+}
+
+impl Cell {
+    pub(super) fn new(scheduler: Box<dyn Scheduler>) -> Cell {
+        Cell {
+            scheduler,
+            reports: Reports::default(),
+            buffers: Buffers::default(),
+            free: (1 << GROUPS) - 1,
+            rates: rates(),
+            delivered: Vec::new(),
+        }
+    }
+
+    /// UEs with full queues and these CQIs in all groups.
+    pub(super) fn saturated(scheduler: Box<dyn Scheduler>, cqis: &[u8]) -> Cell {
+        let mut cell = Cell::new(scheduler);
+        for &cqi in cqis {
+            cell.reports.flat(cqi);
+            cell.attach(Source::Saturated, Promise::default());
+        }
+        cell
+    }
+
+    /// The UE whose reports were added last.
+    pub(super) fn attach(&mut self, source: Source, promise: Promise) {
+        self.buffers.sources.push(source);
+        self.buffers.packets.push(VecDeque::new());
+        self.delivered.push(0);
+        self.scheduler.attach(promise);
+    }
+
+    /// One subframe. Checks what every scheduler must keep to.
+    pub(super) fn subframe(&mut self) -> [u16; MOST_GROUPS] {
+        let now = self.buffers.now;
+        for (source, packets) in self.buffers.sources.iter().zip(&mut self.buffers.packets) {
+            if let Source::Packets(bytes) = *source {
+                packets.push_back((now, bytes));
+            }
+        }
+        let ues = self.delivered.len() as u16;
+        let active: Vec<u16> = (0..ues).filter(|&ue| self.buffers.waiting(ue).bytes > 0).collect();
+        let layers = vec![1; usize::from(ues)];
+        // Whatever was there before.
+        let mut owners = [12_345; MOST_GROUPS];
+        self.scheduler.allocate(
+            &mut Subframe {
+                groups: GROUPS,
+                free: self.free,
+                active: &active,
+                rates: &self.rates,
+                layers: &layers,
+                channel: &mut self.reports,
+                queues: &self.buffers,
+            },
+            &mut owners,
+        );
+        for (ue, groups) in shares(&owners) {
+            let index = usize::from(ue);
+            assert!(active.contains(&ue), "{ue} has nothing to send");
+            assert_eq!(groups & !self.free, 0, "{ue} got groups that are not free");
+            let cqi = if self.scheduler.wideband_mcs() {
+                self.reports.wideband[index]
+            } else {
+                indices(groups).map(|k| self.reports.subbands[index][k]).min().expect("a group")
+            };
+            assert_ne!(cqi, 0, "{ue} cannot be reached");
+            let bytes = BYTES[groups.count_ones() as usize - 1][usize::from(cqi)];
+            self.delivered[index] += self.buffers.take(index, bytes);
+            self.scheduler.served(ue, bytes);
+        }
+        self.scheduler.passed(1);
+        self.buffers.now += 1;
+        owners
+    }
+
+    /// Bytes/s that got through to each UE in so many subframes.
+    pub(super) fn run(&mut self, subframes: u64) -> Vec<f64> {
+        self.delivered.fill(0);
+        for _ in 0..subframes {
+            self.subframe();
+        }
+        self.delivered.iter().map(|&bytes| bytes as f64 * 1000.0 / subframes as f64).collect()
+    }
+}
+
+/// Who got something, and which groups.
+pub(super) fn shares(owners: &[u16; MOST_GROUPS]) -> Vec<(u16, Groups)> {
+    let mut shares: Vec<(u16, Groups)> = Vec::new();
+    for (k, &owner) in owners.iter().enumerate().filter(|(_, owner)| **owner != NOBODY) {
+        match shares.iter_mut().find(|(ue, _)| *ue == owner) {
+            Some((_, groups)) => *groups |= 1 << k,
+            None => shares.push((owner, 1 << k)),
+        }
+    }
+    shares
+}
+
+/// All within so many parts of one.
+#[track_caller]
+pub(super) fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found_one, expected_one) in found.iter().zip(expected) {
+        let difference = (found_one - expected_one).abs();
+        assert!(difference <= tolerance * expected_one, "{found:?}, expected {expected:?}");
+    }
+}

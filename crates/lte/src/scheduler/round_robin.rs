@@ -1,0 +1,139 @@
+//! Round robin.
+//!
+//! **Model.** The free groups are divided by the number of active UEs; each gets floor(free / active) of them, at least one,
+//! in the order of RNTI starting after the UE that was served last, as long as there are any. What the division leaves
+//! over stays empty. The MCS follows the wideband CQI. So of N UEs with the same channel each gets a transport block of
+//! floor(B / (N G)) groups of G of the B resource blocks in every subframe, or with more UEs than groups takes
+//! its turn with one group.
+//!
+//! **Source.** As ns-3's round robin scheduler.
+
+use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, indices};
+
+/// Round robin.
+#[derive(Clone, Debug, Default)]
+pub struct RoundRobin {
+    /// The UE after the one that was served last, if there is one.
+    next: u16,
+    /// UEs that get something in this subframe.
+    turn: Vec<u16>,
+}
+
+impl RoundRobin {
+    /// With no UE attached.
+    #[must_use]
+    pub fn new() -> RoundRobin {
+        RoundRobin::default()
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn attach(&mut self, _promise: Promise) {}
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        owners.fill(NOBODY);
+        let free = subframe.free.count_ones() as usize;
+        let first = subframe.active.partition_point(|&ue| ue < self.next);
+        let (later, sooner) = subframe.active.split_at(first);
+        // As many as there are groups: further UEs would neither get one nor change the division, so that they need no
+        // report.
+        self.turn.clear();
+        for &ue in sooner.iter().chain(later) {
+            if self.turn.len() == free {
+                break;
+            }
+            if subframe.channel.wideband(ue) > 0 {
+                self.turn.push(ue);
+            }
+        }
+        let Some(&last) = self.turn.last() else { return };
+        self.next = last + 1;
+        let each = free / self.turn.len();
+        for (index, k) in indices(subframe.free).enumerate().take(each * self.turn.len()) {
+            owners[k] = self.turn[index / each];
+        }
+    }
+
+    fn served(&mut self, _ue: u16, _bytes: u32) {}
+
+    fn passed(&mut self, _subframes: u64) {}
+
+    fn wideband_mcs(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::{BY_DISTANCE, BYTES, Cell, GROUPS, assert_close, shares};
+    use super::*;
+
+    fn cell(cqis: &[u8]) -> Cell {
+        Cell::saturated(Box::new(RoundRobin::new()), cqis)
+    }
+
+    /// T = TBS(MCS, floor(B / (N G)) G) / 8 per ms up to as many UEs as groups, then that of one group, 12 of N times.
+    #[test]
+    fn each_gets_a_block_of_its_share() {
+        for cqi in BY_DISTANCE {
+            for ues in 1..=30 {
+                let found = cell(&vec![cqi; ues]).run(60 * ues as u64);
+                let each = f64::from(BYTES[(GROUPS / ues).max(1) - 1][usize::from(cqi)]) * 1000.0;
+                let expected = each * (GROUPS as f64 / ues as f64).min(1.0);
+                assert_close(&found, &vec![expected; ues], 1e-12);
+            }
+        }
+    }
+
+    /// Rows 001 to 023 of the reference's `scheduler` vectors, bytes/s. They were counted below RLC's headers over about
+    /// half a second; the tolerance is the reference's 10 %.
+    #[test]
+    fn reference_vectors() {
+        for (ues, distance, bytes_per_second) in [
+            (1, 0, 2_196_000.0),
+            (3, 0, 749_000.0),
+            (6, 0, 373_000.0),
+            (9, 0, 185_000.0),
+            (12, 0, 185_000.0),
+            (1, 1, 1_383_000.0),
+            (6, 1, 233_000.0),
+            (15, 1, 90_400.0),
+            (1, 2, 1_191_000.0),
+            (6, 4, 67_000.0),
+            (9, 4, 32_000.0),
+            (12, 4, 32_000.0),
+        ] {
+            let found = cell(&vec![BY_DISTANCE[distance]; ues]).run(600);
+            assert_close(&found, &vec![bytes_per_second; ues], 0.1);
+        }
+    }
+
+    #[test]
+    fn turns_go_on_where_they_ended() {
+        let mut cell = cell(&[15; 15]);
+        let first: Vec<u16> = cell.subframe()[..GROUPS].to_vec();
+        assert_eq!(first, (0..12).collect::<Vec<u16>>());
+        let second: Vec<u16> = cell.subframe()[..GROUPS].to_vec();
+        assert_eq!(second, [12, 13, 14, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    /// Groups that a retransmission has are passed over, UEs out of range do not count: 9 groups for 2 UEs, 4 each.
+    #[test]
+    fn only_what_is_free_is_divided() {
+        let mut cell = cell(&[15, 0, 3]);
+        cell.free = 0b1110_1011_1011;
+        assert_eq!(shares(&cell.subframe()), [(0, 0b0000_0001_1011), (2, 0b0110_1010_0000)]);
+    }
+
+    /// With more UEs than groups, only as many are looked at.
+    #[test]
+    fn reports_are_read_of_whom_they_can_matter() {
+        let mut cell = cell(&[[15; 20].as_slice(), &[0; 20]].concat());
+        cell.subframe();
+        assert_eq!(cell.reports.asked, (0..12).collect::<Vec<u16>>());
+        cell.reports.asked.clear();
+        cell.subframe();
+        let expected: Vec<u16> = (12..40).chain(0..4).collect();
+        assert_eq!(cell.reports.asked, expected);
+    }
+}
