@@ -1,0 +1,450 @@
+//! Tests of what all modes share, and the channel that they are tested over.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+
+pub(super) fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(milliseconds)
+}
+
+pub(super) fn sdu(bytes: u32, token: u64) -> Sdu {
+    Sdu { bytes, token, arrived: Instant::ZERO }
+}
+
+pub(super) fn unlimited(mode: Mode) -> Limits {
+    Limits { max_buffer_bytes: None, ..Limits::of(mode) }
+}
+
+/// A bearer with SDUs of these sizes to be sent downlink, numbered from 0.
+pub(super) fn loaded(mode: Mode, sizes: &[u32]) -> Bearer {
+    let mut bearer = Bearer::new(mode, unlimited(mode));
+    for (token, &bytes) in sizes.iter().enumerate() {
+        assert!(bearer.offer(Way::Downlink, sdu(bytes, token as u64)));
+    }
+    bearer
+}
+
+/// Tokens of outcomes; lost ones negative, less one.
+pub(super) fn told(out: &mut Vec<Outcome>) -> Vec<i64> {
+    out.drain(..).map(|o| if o.delivered { o.sdu.token as i64 } else { -1 - o.sdu.token as i64 }).collect()
+}
+
+pub(super) fn account_is_closed(bearer: &Bearer) {
+    for way in Way::BOTH {
+        let c = bearer.counters(way);
+        let told = c.sdus_dropped + c.sdus_discarded + c.sdus_lost + c.sdus_delivered;
+        assert_eq!(c.sdus_offered, told + bearer.inside(way).count() as u64, "{c:?}");
+    }
+}
+
+#[test]
+fn a_pdu_is_small_and_copied() {
+    fn is_copy<T: Copy>() {}
+    is_copy::<Pdu>();
+    assert!(size_of::<Pdu>() <= 40);
+}
+
+/// The sizes of PDUs for these opportunities: (on the air, of SDUs).
+fn pdus(mode: Mode, sizes: &[u32], opportunities: &[u32]) -> Vec<(u32, u32)> {
+    let mut bearer = loaded(mode, sizes);
+    opportunities
+        .iter()
+        .map(|&bytes| {
+            bearer.opportunity(Way::Downlink, Instant::ZERO, bytes).map_or((0, 0), |p| (p.bytes, p.payload_bytes))
+        })
+        .collect()
+}
+
+#[test]
+fn segments_and_indicators_are_sized_as_in_the_specification() {
+    use Mode::Unacknowledged as Um;
+    // 10 bytes: header 2, so 8 of the SDU.
+    assert_eq!(pdus(Um, &[26], &[10, 10, 10, 4]), [(10, 8), (10, 8), (10, 8), (4, 2)]);
+    // 2 + 10, then 2 for the indicator and 6 of the next.
+    assert_eq!(pdus(Um, &[10, 9, 7], &[20]), [(20, 16)]);
+    // Indicators of 2, 1, 2 bytes: 2 + 5 + 10 + 10 + 10 + 10.
+    assert_eq!(pdus(Um, &[10, 10, 10, 10], &[1000]), [(47, 40)]);
+    // Two bytes or fewer left after an SDU: no other is begun. Three: one byte of it.
+    assert_eq!(pdus(Um, &[10, 9], &[14, 100]), [(12, 10), (11, 9)]);
+    assert_eq!(pdus(Um, &[10, 9], &[15, 100]), [(15, 11), (10, 8)]);
+    // The third SDU's indicator is one byte: with three left two bytes of it fit.
+    assert_eq!(pdus(Um, &[10, 10, 9], &[27, 100]), [(27, 22), (9, 7)]);
+    // Nothing fits into the header alone.
+    assert_eq!(pdus(Um, &[10], &[0, 2, 3]), [(0, 0), (0, 0), (3, 1)]);
+    // 2047 bytes have an indicator, 2048 have none: nothing can follow.
+    assert_eq!(pdus(Um, &[2047, 100], &[9000]), [(2 + 2047 + 2 + 100, 2147)]);
+    assert_eq!(pdus(Um, &[2048, 100], &[9000, 9000]), [(2 + 2048, 2048), (102, 100)]);
+    assert_eq!(pdus(Um, &[100, 2048, 100], &[9000, 9000]), [(2 + 100 + 2 + 2048, 2148), (102, 100)]);
+}
+
+#[test]
+fn the_buffer_report_counts_two_bytes_for_each_sdu_or_rest_of_one() {
+    let mut bearer = Bearer::new(Mode::Unacknowledged, unlimited(Mode::Unacknowledged));
+    let empty = Report { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
+    assert_eq!(bearer.report(Way::Uplink), empty);
+    for k in 0..3 {
+        bearer.offer(Way::Uplink, Sdu { bytes: 100, token: k, arrived: at(k) });
+    }
+    assert_eq!(bearer.report(Way::Uplink), Report { new_data_bytes: 306, head_of_line: at(0), ..empty });
+    assert_eq!(bearer.report(Way::Downlink), empty);
+    // 2 + 100 + 2 + 46.
+    bearer.opportunity(Way::Uplink, at(3), 150).unwrap();
+    assert_eq!(bearer.waiting_bytes(Way::Uplink), 154);
+    assert_eq!(bearer.report(Way::Uplink), Report { new_data_bytes: 158, head_of_line: at(1), ..empty });
+}
+
+#[test]
+fn the_buffer_takes_what_fits_whole() {
+    let mut bearer = Bearer::new(Mode::Unacknowledged, Limits::of(Mode::Unacknowledged));
+    let taken = (0..9).filter(|&k| bearer.offer(Way::Downlink, sdu(1430, k))).count();
+    // 7 x 1430 = 10010 of 10240.
+    assert_eq!(taken, 7);
+    assert!(bearer.offer(Way::Downlink, sdu(230, 9)));
+    assert!(!bearer.offer(Way::Downlink, sdu(1, 10)));
+    let counters = bearer.counters(Way::Downlink);
+    assert_eq!((counters.sdus_offered, counters.sdus_dropped), (11, 3));
+    account_is_closed(&bearer);
+}
+
+#[test]
+fn the_report_is_repeated_while_data_is_left_behind() {
+    let mut bearer = loaded(Mode::Unacknowledged, &[100, 100]);
+    let mut out = vec![];
+    assert_eq!(bearer.next_timer(), Instant::NEVER);
+    bearer.opportunity(Way::Downlink, at(1), 50).unwrap();
+    assert_eq!(bearer.next_timer(), at(11));
+    bearer.opportunity(Way::Downlink, at(4), 50).unwrap();
+    assert_eq!(bearer.next_timer(), at(14));
+    assert_eq!(bearer.expire(at(13), &mut out), Due::default());
+    assert_eq!(bearer.expire(at(14), &mut out), Due { report: [true, false] });
+    assert_eq!(bearer.next_timer(), at(24));
+    // An arrival is reported itself.
+    bearer.offer(Way::Downlink, sdu(10, 2));
+    assert_eq!(bearer.next_timer(), Instant::NEVER);
+    bearer.opportunity(Way::Downlink, at(15), 1000).unwrap();
+    assert_eq!(bearer.next_timer(), Instant::NEVER);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn what_was_not_begun_in_time_is_discarded_if_asked() {
+    let limits = Limits { discard_after: Some(Duration::from_millis(50)), ..unlimited(Mode::Unacknowledged) };
+    let mut bearer = Bearer::new(Mode::Unacknowledged, limits);
+    for k in 0..3 {
+        bearer.offer(Way::Downlink, Sdu { bytes: 100, token: k, arrived: at(k) });
+    }
+    let mut out = vec![];
+    let first = bearer.opportunity(Way::Downlink, at(2), 60).unwrap();
+    // SDU 0 is half sent and stays; 1 goes at 51 ms, 2 at 52 ms.
+    assert_eq!(bearer.next_timer(), at(12));
+    assert_eq!(bearer.expire(at(50), &mut out), Due { report: [true, false] });
+    assert!(out.is_empty());
+    assert_eq!(bearer.next_timer(), at(51));
+    assert_eq!(bearer.expire(at(51), &mut out), Due { report: [true, false] });
+    assert_eq!(told(&mut out), [-2]);
+    assert_eq!(bearer.waiting_bytes(Way::Downlink), 142);
+    let second = bearer.opportunity(Way::Downlink, at(51), 1000).unwrap();
+    let _ = bearer.receive(Way::Downlink, at(54), first, &mut out);
+    let _ = bearer.receive(Way::Downlink, at(54), second, &mut out);
+    assert_eq!(told(&mut out), [0, 2]);
+    assert_eq!(bearer.counters(Way::Downlink).sdus_discarded, 1);
+    assert_eq!(bearer.next_timer(), Instant::NEVER);
+    account_is_closed(&bearer);
+}
+
+#[test]
+fn the_saturated_source_always_has_data() {
+    let mut bearer = Bearer::new(Mode::Saturated, Limits::of(Mode::Saturated));
+    assert!(!bearer.offer(Way::Downlink, sdu(100, 0)));
+    assert_eq!(bearer.report(Way::Downlink).new_data_bytes, 80_000);
+    let pdu = bearer.opportunity(Way::Downlink, at(0), 9422).unwrap();
+    assert_eq!(pdu.bytes, 9422);
+    let mut out = vec![];
+    let _ = bearer.receive(Way::Downlink, at(3), pdu, &mut out);
+    assert_eq!(bearer.counters(Way::Downlink).pdu_bytes_received, 9422);
+    assert_eq!(bearer.report(Way::Downlink).new_data_bytes, 80_000);
+    assert_eq!(bearer.next_timer(), Instant::NEVER);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn a_transparent_sdu_is_sent_whole_and_delivered_when_it_comes() {
+    let mut bearer = loaded(Mode::Transparent, &[20, 30, 10]);
+    let mut out = vec![];
+    assert_eq!(bearer.opportunity(Way::Downlink, at(0), 19), None);
+    assert_eq!(bearer.next_timer(), at(10));
+    let pdus: Vec<Pdu> = (1..4).map(|k| bearer.opportunity(Way::Downlink, at(k), 30).unwrap()).collect();
+    assert_eq!(pdus.iter().map(|p| p.bytes).collect::<Vec<_>>(), [20, 30, 10]);
+    let _ = bearer.receive(Way::Downlink, at(4), pdus[1], &mut out);
+    let _ = bearer.receive(Way::Downlink, at(4), pdus[1], &mut out);
+    assert_eq!(told(&mut out), [1]);
+    account_is_closed(&bearer);
+    let _ = bearer.receive(Way::Downlink, at(5), pdus[0], &mut out);
+    assert_eq!(told(&mut out), [0]);
+    let _ = bearer.receive(Way::Downlink, at(5), pdus[0], &mut out);
+    account_is_closed(&bearer);
+    bearer.reestablish(&mut out);
+    assert_eq!(told(&mut out), [-3]);
+    let _ = bearer.receive(Way::Downlink, at(5), pdus[2], &mut out);
+    assert!(out.is_empty());
+    account_is_closed(&bearer);
+}
+
+#[test]
+fn a_transparent_sdu_that_hundreds_have_overtaken_is_lost() {
+    let mut bearer = loaded(Mode::Transparent, &[20; 600]);
+    let pdus: Vec<Pdu> = (0..600).map(|k| bearer.opportunity(Way::Downlink, at(k), 30).unwrap()).collect();
+    let mut out = vec![];
+    for &pdu in &pdus[1..] {
+        let _ = bearer.receive(Way::Downlink, at(600), pdu, &mut out);
+    }
+    let told = told(&mut out);
+    assert_eq!(told.iter().position(|&t| t == -1), Some(512));
+    assert_eq!(told.len(), 600);
+    assert_eq!(bearer.inside(Way::Downlink).count(), 0);
+    account_is_closed(&bearer);
+}
+
+#[test]
+fn reestablishment_delivers_what_is_whole_and_forgets_the_rest() {
+    let mut bearer = loaded(Mode::Unacknowledged, &[10, 10, 10, 10]);
+    let pdus: Vec<Pdu> = [12, 12, 7].map(|b| bearer.opportunity(Way::Downlink, at(0), b).unwrap()).to_vec();
+    let mut out = vec![];
+    let _ = bearer.receive(Way::Downlink, at(1), pdus[1], &mut out);
+    bearer.reestablish(&mut out);
+    assert_eq!(told(&mut out), [-1, 1, -3, -4]);
+    assert_eq!(bearer.next_timer(), Instant::NEVER);
+    assert_eq!(bearer.waiting_bytes(Way::Downlink), 0);
+    bearer.offer(Way::Downlink, sdu(10, 4));
+    let new = bearer.opportunity(Way::Downlink, at(2), 100).unwrap();
+    // What was on the air before means nothing now.
+    let _ = bearer.receive(Way::Downlink, at(2), pdus[0], &mut out);
+    let _ = bearer.receive(Way::Downlink, at(2), new, &mut out);
+    assert_eq!(told(&mut out), [4]);
+    account_is_closed(&bearer);
+}
+
+/// What happens to a PDU: comes after so many ms, or not; comes a second time after so many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fate {
+    pub(super) comes: Option<u64>,
+    pub(super) again: Option<u64>,
+}
+
+/// A HARQ-like channel: most PDUs take 3 ms, some 7, 14 or 21 more, some are lost.
+pub(super) fn fates(losses: u32) -> impl Strategy<Value = Vec<Fate>> {
+    let fate = (0_u64..4, 0..100_u32, 0..100_u32).prop_map(move |(round, lost, twice)| Fate {
+        comes: (lost >= losses).then_some(3 + 7 * (round * u64::from(twice % 3 == 0))),
+        again: (twice < 5).then_some(3 + u64::from(twice) * 6),
+    });
+    prop::collection::vec(fate, 1..60)
+}
+
+/// A run of a bearer over a channel, one opportunity each way and millisecond.
+pub(super) struct Run {
+    pub(super) bearer: Bearer,
+    pub(super) now: Instant,
+    air: BTreeMap<(Instant, u64), (Way, Pdu)>,
+    sent: u64,
+    pub(super) out: Vec<Outcome>,
+    /// Per way: SDUs that were taken, and what was told.
+    pub(super) taken: [Vec<Sdu>; 2],
+    pub(super) told: [Vec<Outcome>; 2],
+}
+
+impl Run {
+    pub(super) fn new(bearer: Bearer) -> Run {
+        Run {
+            bearer,
+            now: Instant::ZERO,
+            air: BTreeMap::new(),
+            sent: 0,
+            out: vec![],
+            taken: [vec![], vec![]],
+            told: [vec![], vec![]],
+        }
+    }
+
+    pub(super) fn offer(&mut self, way: Way, bytes: u32) {
+        let token = (self.taken[way as usize].len() * 2 + way as usize) as u64;
+        let sdu = Sdu { bytes, token, arrived: self.now };
+        if self.bearer.offer(way, sdu) {
+            self.taken[way as usize].push(sdu);
+        }
+        let most = self.bearer.limits().max_buffer_bytes.map_or(u64::MAX, u64::from);
+        assert!(self.bearer.waiting_bytes(way) <= most);
+    }
+
+    /// An opportunity; what becomes of its PDU.
+    pub(super) fn send(&mut self, way: Way, bytes: u32, fate: Fate) -> Option<Pdu> {
+        let pdu = self.bearer.opportunity(way, self.now, bytes)?;
+        assert!(pdu.bytes <= bytes);
+        for delay in [fate.comes, fate.comes.and(fate.again)].into_iter().flatten() {
+            self.sent += 1;
+            self.air.insert((self.now + MILLISECOND * delay, self.sent), (way, pdu));
+        }
+        Some(pdu)
+    }
+
+    /// The next millisecond: arrivals, timers.
+    pub(super) fn pass(&mut self) {
+        self.now += MILLISECOND;
+        while let Some(entry) = self.air.first_entry() {
+            if entry.key().0 > self.now {
+                break;
+            }
+            let (way, pdu) = entry.remove();
+            let _ = self.bearer.receive(way, self.now, pdu, &mut self.out);
+            self.hear(way);
+        }
+        let next = self.bearer.next_timer();
+        let due = self.bearer.expire(self.now, &mut self.out);
+        assert!(next <= self.now || (self.out.is_empty() && due == Due::default()));
+        assert!(self.bearer.next_timer() > self.now, "a timer is in the past");
+        for outcome in self.out.drain(..) {
+            self.told[outcome.sdu.token as usize % 2].push(outcome);
+        }
+        account_is_closed(&self.bearer);
+    }
+
+    fn hear(&mut self, way: Way) {
+        for outcome in self.out.drain(..) {
+            // Only what the bytes were about is told of.
+            assert_eq!(outcome.sdu.token as usize % 2, way as usize);
+            self.told[way as usize].push(outcome);
+        }
+    }
+
+    /// Everything taken was told exactly once, in order, or is still inside.
+    pub(super) fn all_told_once(&self) {
+        for way in Way::BOTH {
+            let told = self.told[way as usize].iter().map(|o| o.sdu);
+            let inside = self.bearer.inside(way).copied();
+            assert_eq!(told.chain(inside).collect::<Vec<_>>(), self.taken[way as usize], "{way:?}");
+        }
+    }
+}
+
+/// PDUs in the order of their building as ranges of the bytes of all SDUs, one behind the other: says by itself what was
+/// where, without looking at what a PDU says.
+#[derive(Default)]
+pub(super) struct Stream {
+    pub(super) pdus: Vec<(u64, u64, bool)>,
+    end: u64,
+}
+
+impl Stream {
+    pub(super) fn add(&mut self, pdu: &Pdu, comes: bool) -> (u64, u64) {
+        let range = (self.end, self.end + u64::from(pdu.payload_bytes));
+        self.pdus.push((range.0, range.1, comes));
+        self.end = range.1;
+        range
+    }
+
+    /// How many SDUs have bytes in this range.
+    pub(super) fn touched(sdus: &[Sdu], range: (u64, u64)) -> u64 {
+        let mut start = 0;
+        let mut touched = 0;
+        for sdu in sdus {
+            let end = start + u64::from(sdu.bytes);
+            touched += u64::from(start < range.1 && end > range.0);
+            start = end;
+        }
+        touched
+    }
+
+    /// Which SDUs came whole.
+    pub(super) fn whole(&self, sdus: &[Sdu]) -> Vec<bool> {
+        let mut start = 0;
+        sdus.iter()
+            .map(|sdu| {
+                let end = start + u64::from(sdu.bytes);
+                let range = (start, end);
+                start = end;
+                self.end >= end && self.pdus.iter().all(|&(a, b, comes)| comes || b <= range.0 || a >= range.1)
+            })
+            .collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// UM: with delays below t-Reordering exactly those SDUs are delivered of which every byte came, in order; PDUs are as
+    /// large as the rules say; sequence numbers come round.
+    #[test]
+    fn unacknowledged_delivers_what_came_whole(
+        sizes in prop::collection::vec(1_u32..3000, 1..80),
+        opportunities in prop::collection::vec(0_u32..4000, 1..40),
+        fates in fates(12),
+        milliseconds in 50_u64..1600,
+        limit in prop::option::of(2000_u32..20_000),
+    ) {
+        let limits = Limits { max_buffer_bytes: limit, ..Limits::of(Mode::Unacknowledged) };
+        let mut run = Run::new(Bearer::new(Mode::Unacknowledged, limits));
+        let mut streams = [Stream::default(), Stream::default()];
+        let (mut size, mut opportunity, mut fate) =
+            (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
+        for k in 0..milliseconds + 500 {
+            for way in Way::BOTH {
+                if k < milliseconds && !(k / 37).is_multiple_of(3) {
+                    run.offer(way, *size.next().unwrap());
+                }
+                let bytes = if k < milliseconds { *opportunity.next().unwrap() } else { 9000 };
+                // In the end everything comes, so that the receiver hears of all that is missing.
+                let quiet = run.bearer.waiting_bytes(way) < 4000;
+                let fate = if k < milliseconds && !quiet { *fate.next().unwrap() } else { Fate { comes: Some(3), again: None } };
+                let waiting = run.bearer.waiting_bytes(way);
+                if let Some(pdu) = run.send(way, bytes, fate) {
+                    let range = streams[way as usize].add(&pdu, fate.comes.is_some());
+                    let segments = Stream::touched(&run.taken[way as usize], range);
+                    prop_assert_eq!(u64::from(pdu.bytes - pdu.payload_bytes), 2 + (3 * (segments - 1)).div_ceil(2));
+                    let left = run.bearer.waiting_bytes(way);
+                    prop_assert_eq!(left + u64::from(pdu.payload_bytes), waiting);
+                } else {
+                    prop_assert!(waiting == 0 || bytes <= 2);
+                }
+            }
+            run.pass();
+        }
+        run.all_told_once();
+        for way in Way::BOTH {
+            prop_assert_eq!(run.bearer.inside(way).count(), 0);
+            let whole = streams[way as usize].whole(&run.taken[way as usize]);
+            let delivered: Vec<bool> = run.told[way as usize].iter().map(|o| o.delivered).collect();
+            prop_assert_eq!(delivered, whole);
+        }
+    }
+
+    /// UM over a channel that delays and loses without measure, sequence numbers and all: still everything is told once and
+    /// in order, and nothing that lacks a byte is delivered.
+    #[test]
+    fn unacknowledged_survives_any_channel(
+        opportunities in prop::collection::vec(3_u32..60, 1..40),
+        delays in prop::collection::vec(prop::option::weighted(0.6, 0_u64..1500), 1..50),
+        silence in 0_u64..1200,
+    ) {
+        let mut run = Run::new(Bearer::new(Mode::Unacknowledged, unlimited(Mode::Unacknowledged)));
+        let mut stream = Stream::default();
+        let (mut opportunity, mut delay) = (opportunities.iter().cycle(), delays.iter().cycle());
+        for k in 0..3000 {
+            if k < 2000 {
+                run.offer(Way::Downlink, 40);
+            }
+            let silent = (500..500 + silence).contains(&k);
+            let comes = delay.next().unwrap().filter(|_| !silent);
+            if let Some(pdu) = run.send(Way::Downlink, *opportunity.next().unwrap(), Fate { comes, again: comes.map(|d| d + 5) }) {
+                stream.add(&pdu, comes.is_some());
+            }
+            run.pass();
+        }
+        run.all_told_once();
+        let whole = stream.whole(&run.taken[0]);
+        for (outcome, whole) in run.told[0].iter().zip(whole) {
+            prop_assert!(whole || !outcome.delivered);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Transparent mode, one way (36.322 section 5.1.1): signalling before there is a connection.
+//!
+//! There are no numbers on the air, so nobody finds out what is lost. For the account of SDUs one is lost when as many as
+//! nothing can overtake have come after it.
+
+use super::queue::Queue;
+use super::{Outcome, Pdu};
+use fullpipe_units::Instant;
+use std::collections::VecDeque;
+
+/// More than HARQ can delay a transport block.
+const OVERTAKEN: usize = 512;
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    report_at: Instant,
+    /// Of the SDUs that were sent: whether they were delivered.
+    delivered: VecDeque<bool>,
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path { report_at: Instant::NEVER, delivered: VecDeque::new() }
+    }
+}
+
+impl Path {
+    pub(super) fn next_timer(&self) -> Instant {
+        self.report_at
+    }
+
+    /// Whether nothing has been told of an SDU that was sent.
+    pub(super) fn is_open(&self, position: usize) -> bool {
+        !self.delivered[position]
+    }
+
+    pub(super) fn offered(&mut self) {
+        self.report_at = Instant::NEVER;
+    }
+
+    /// An SDU, if it fits whole.
+    pub(super) fn opportunity(&mut self, queue: &mut Queue, bytes: u32, again: Instant) -> Option<Pdu> {
+        let fits = queue.next_bytes().is_some_and(|size| size <= bytes);
+        let pdu = fits.then(|| {
+            let (first, bytes) = queue.take();
+            self.delivered.push_back(false);
+            Pdu { bytes, payload_bytes: bytes, first, segments: 1, sn: 0, flags: 0, epoch: 0 }
+        });
+        self.report_at = if queue.is_empty() { Instant::NEVER } else { again };
+        pdu
+    }
+
+    pub(super) fn receive(&mut self, queue: &mut Queue, pdu: Pdu, out: &mut Vec<Outcome>) {
+        let Ok(mut position) = usize::try_from(queue.position(pdu.first)) else { return };
+        if std::mem::replace(&mut self.delivered[position], true) {
+            return;
+        }
+        let delivered = Outcome { sdu: queue.get(position), delivered: true };
+        while self.delivered.front() == Some(&true) || (position > OVERTAKEN && !self.delivered.is_empty()) {
+            let sdu = queue.settle();
+            if self.delivered.pop_front() == Some(false) {
+                out.push(Outcome { sdu, delivered: false });
+            }
+            position = position.saturating_sub(1);
+        }
+        out.push(delivered);
+    }
+
+    pub(super) fn expire(&mut self, queue: &Queue, now: Instant, again: Instant) -> bool {
+        let report = self.report_at <= now;
+        if report {
+            self.report_at = if queue.is_empty() { Instant::NEVER } else { again };
+        }
+        report
+    }
+
+    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<Outcome>) {
+        while let Some(delivered) = self.delivered.pop_front() {
+            let sdu = queue.settle();
+            if !delivered {
+                out.push(Outcome { sdu, delivered: false });
+            }
+        }
+        *self = Path::default();
+    }
+}

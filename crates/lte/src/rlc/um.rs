@@ -1,0 +1,300 @@
+//! Unacknowledged mode, one way (36.322 section 5.1.2).
+//!
+//! The receiver holds PDUs back that came before an earlier one: HARQ may still bring it. It waits t-Reordering, then gives
+//! up what is missing. The variables are those of the specification, modulo 1024, compared with VR(UH) - 512 as the
+//! smallest:
+//!
+//! * VR(UR): the earliest PDU that may still come;
+//! * VR(UH): the one after the latest that has come, the end of the reordering window of 512;
+//! * VR(UX): what VR(UH) was when t-Reordering was started.
+//!
+//! The MAC hears of a buffer on each arrival, and again after 10 ms without arrival or opportunity while data is left.
+
+use super::queue::{Queue, Reassembler};
+use super::sequence::{WINDOW, after, before, distance};
+use super::{Outcome, Pdu};
+use fullpipe_units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// The fixed header: framing, extension bit, sequence number of 10 bits.
+const HEADER_BYTES: u32 = 2;
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// VT(US): the next PDU's number.
+    next: u16,
+    report_at: Instant,
+    /// VR(UR).
+    expected: u16,
+    /// VR(UH).
+    highest: u16,
+    /// VR(UX).
+    trigger: u16,
+    reorder_at: Instant,
+    /// Received, at or after VR(UR) and before VR(UH), in order.
+    held: VecDeque<Pdu>,
+    reassembler: Reassembler,
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path {
+            next: 0,
+            report_at: Instant::NEVER,
+            expected: 0,
+            highest: 0,
+            trigger: 0,
+            reorder_at: Instant::NEVER,
+            held: VecDeque::new(),
+            reassembler: Reassembler::default(),
+        }
+    }
+}
+
+impl Path {
+    #[inline]
+    pub(super) fn next_timer(&self) -> Instant {
+        self.report_at.min(self.reorder_at)
+    }
+
+    /// The MAC is told now.
+    #[inline]
+    pub(super) fn offered(&mut self) {
+        self.report_at = Instant::NEVER;
+    }
+
+    #[inline]
+    pub(super) fn opportunity(&mut self, queue: &mut Queue, bytes: u32, again: Instant) -> Option<Pdu> {
+        if bytes <= HEADER_BYTES || queue.is_empty() {
+            return None;
+        }
+        let pdu = queue.fill(HEADER_BYTES, bytes, self.next);
+        self.next = after(self.next, 1);
+        self.report_at = if queue.is_empty() { Instant::NEVER } else { again };
+        Some(pdu)
+    }
+
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        queue: &mut Queue,
+        pdu: Pdu,
+        now: Instant,
+        wait: Duration,
+        out: &mut Vec<Outcome>,
+    ) {
+        let sn = pdu.sn;
+        if sn == self.highest && self.expected == self.highest {
+            // Nothing is missing, so nothing is held and no timer runs.
+            self.reassembler.pass(queue, &pdu, out);
+            self.highest = after(sn, 1);
+            self.expected = self.highest;
+            return;
+        }
+        let start = before(self.highest, WINDOW);
+        let inside = distance(start, sn) < WINDOW;
+        if inside && distance(start, sn) < distance(start, self.expected) {
+            return;
+        }
+        // From VR(UR) on, numbers in the order in which they were sent: the window is before, what is new behind it.
+        let ahead = distance(self.expected, sn);
+        let place = self.held.iter().rposition(|held| distance(self.expected, held.sn) <= ahead).map_or(0, |k| k + 1);
+        if place > 0 && self.held[place - 1].sn == sn {
+            return;
+        }
+        self.held.insert(place, pdu);
+        if !inside {
+            self.highest = after(sn, 1);
+            // Of more than 512 the earliest have fallen out of the window: they are not waited for.
+            if let Some(beyond) = (ahead + 1).checked_sub(WINDOW) {
+                self.advance(queue, beyond, out);
+            }
+        }
+        self.advance(queue, 0, out);
+        let start = before(self.highest, WINDOW);
+        let trigger = distance(start, self.trigger);
+        if trigger <= distance(start, self.expected) || trigger > WINDOW {
+            self.reorder_at = Instant::NEVER;
+        }
+        self.wait(now, wait);
+    }
+
+    /// Moves VR(UR) on by `by`, and beyond what was received there; what is before is delivered.
+    fn advance(&mut self, queue: &mut Queue, by: u16, out: &mut Vec<Outcome>) {
+        let target = after(self.expected, by);
+        while self.held.front().is_some_and(|pdu| distance(self.expected, pdu.sn) < by) {
+            let pdu = self.held.pop_front().expect("there is one");
+            self.reassembler.pass(queue, &pdu, out);
+        }
+        self.expected = target;
+        while self.held.front().is_some_and(|pdu| pdu.sn == self.expected) {
+            let pdu = self.held.pop_front().expect("there is one");
+            self.reassembler.pass(queue, &pdu, out);
+            self.expected = after(self.expected, 1);
+        }
+    }
+
+    /// Starts t-Reordering if something is missing and it does not run.
+    fn wait(&mut self, now: Instant, wait: Duration) {
+        if self.reorder_at.is_never() && self.highest != self.expected {
+            self.reorder_at = now.saturating_add(wait);
+            self.trigger = self.highest;
+        }
+    }
+
+    /// Whether the MAC has to be told.
+    pub(super) fn expire(
+        &mut self,
+        queue: &mut Queue,
+        now: Instant,
+        wait: Duration,
+        again: Instant,
+        out: &mut Vec<Outcome>,
+    ) -> bool {
+        if self.reorder_at <= now {
+            self.reorder_at = Instant::NEVER;
+            self.advance(queue, distance(self.expected, self.trigger), out);
+            self.wait(now, wait);
+        }
+        let report = self.report_at <= now;
+        if report {
+            self.report_at = if queue.is_empty() { Instant::NEVER } else { again };
+        }
+        report
+    }
+
+    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<Outcome>) {
+        for pdu in &self.held {
+            self.reassembler.pass(queue, pdu, out);
+        }
+        *self = Path::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{at, loaded, told};
+    use super::super::{Bearer, Due, Mode, Pdu, Way};
+    use super::Instant;
+
+    /// A bearer and PDUs of one SDU of 8 bytes each.
+    fn sent(count: usize) -> (Bearer, Vec<Pdu>) {
+        let mut bearer = loaded(Mode::Unacknowledged, &vec![8; count]);
+        let pdus = (0..count).map(|k| bearer.opportunity(Way::Downlink, at(k as u64), 10).unwrap()).collect();
+        (bearer, pdus)
+    }
+
+    #[test]
+    fn a_missing_pdu_holds_up_the_others_until_it_comes() {
+        let (mut bearer, pdus) = sent(5);
+        let mut out = vec![];
+        for (k, ms) in [(0, 3), (2, 5), (3, 6)] {
+            let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
+        }
+        assert_eq!(told(&mut out), [0]);
+        // t-Reordering runs from the first that was ahead.
+        assert_eq!(bearer.next_timer(), at(105));
+        let _ = bearer.receive(Way::Downlink, at(11), pdus[1], &mut out);
+        assert_eq!(told(&mut out), [1, 2, 3]);
+        assert_eq!(bearer.next_timer(), Instant::NEVER);
+        let _ = bearer.receive(Way::Downlink, at(12), pdus[4], &mut out);
+        assert_eq!(told(&mut out), [4]);
+    }
+
+    #[test]
+    fn a_missing_pdu_is_given_up_after_100_ms_and_the_next_from_then_on() {
+        let (mut bearer, pdus) = sent(8);
+        let mut out = vec![];
+        // 1 is missing when 2 comes (5 ms), 4 and 6 when 5 and 7 come.
+        for (k, ms) in [(0, 3), (2, 5), (3, 6), (5, 8), (7, 10)] {
+            let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
+        }
+        assert_eq!(told(&mut out), [0]);
+        assert_eq!(bearer.next_timer(), at(105));
+        assert_eq!(bearer.expire(at(105), &mut out), Due::default());
+        // VR(UX) was 3: VR(UR) goes to 4, the first at or after 3 that has not come.
+        assert_eq!(told(&mut out), [-2, 2, 3]);
+        assert_eq!(bearer.next_timer(), at(205));
+        // Too late: VR(UR) has passed it.
+        let _ = bearer.receive(Way::Downlink, at(110), pdus[1], &mut out);
+        let _ = bearer.receive(Way::Downlink, at(110), pdus[6], &mut out);
+        assert_eq!(told(&mut out), []);
+        // VR(UX) is 8: nothing is waited for any more.
+        let _ = bearer.expire(at(205), &mut out);
+        assert_eq!(told(&mut out), [-5, 5, 6, 7]);
+        assert_eq!(bearer.next_timer(), Instant::NEVER);
+    }
+
+    #[test]
+    fn the_timer_starts_anew_when_what_it_waited_for_came_and_something_else_is_missing() {
+        let (mut bearer, pdus) = sent(5);
+        let mut out = vec![];
+        for (k, ms) in [(1, 3), (3, 5)] {
+            let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
+        }
+        assert_eq!(bearer.next_timer(), at(103));
+        // VR(UR) = 2 = VR(UX): stopped, and started for 2 at once.
+        let _ = bearer.receive(Way::Downlink, at(9), pdus[0], &mut out);
+        assert_eq!(told(&mut out), [0, 1]);
+        assert_eq!(bearer.next_timer(), at(109));
+    }
+
+    #[test]
+    fn an_sdu_of_which_a_segment_is_lost_is_lost() {
+        // SDU 0 in PDUs 0, 1 and 2, SDU 1 in 2 and 3, SDU 2 in 3.
+        let mut bearer = loaded(Mode::Unacknowledged, &[20, 20, 5]);
+        let pdus: Vec<Pdu> = [10, 10, 10, 30].map(|b| bearer.opportunity(Way::Downlink, at(0), b).unwrap()).to_vec();
+        assert_eq!(bearer.waiting_bytes(Way::Downlink), 0);
+        for (lost, expected) in [(0, vec![-1, 1, 2]), (1, vec![-1, 1, 2]), (2, vec![-1, -2, 2])] {
+            let mut bearer = bearer.clone();
+            let mut out = vec![];
+            for (k, &pdu) in pdus.iter().enumerate() {
+                if k != lost {
+                    let _ = bearer.receive(Way::Downlink, at(5), pdu, &mut out);
+                }
+            }
+            let _ = bearer.expire(at(105), &mut out);
+            assert_eq!(told(&mut out), expected, "without {lost}");
+        }
+        // If the last is lost the receiver never knows.
+        let mut out = vec![];
+        for &pdu in &pdus[..3] {
+            let _ = bearer.receive(Way::Downlink, at(5), pdu, &mut out);
+        }
+        assert_eq!((told(&mut out), bearer.next_timer()), (vec![0], Instant::NEVER));
+        assert_eq!(bearer.inside(Way::Downlink).map(|sdu| sdu.token).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn what_falls_out_of_the_window_is_not_waited_for() {
+        let (mut bearer, pdus) = sent(520);
+        let mut out = vec![];
+        let _ = bearer.receive(Way::Downlink, at(600), pdus[2], &mut out);
+        // VR(UH) = 512: the window is 0 to 511, all may still come.
+        let _ = bearer.receive(Way::Downlink, at(600), pdus[511], &mut out);
+        assert_eq!(told(&mut out), []);
+        // VR(UH) = 514: the window begins with 2, which has come.
+        let _ = bearer.receive(Way::Downlink, at(601), pdus[513], &mut out);
+        assert_eq!(told(&mut out), [-1, -2, 2]);
+        let _ = bearer.receive(Way::Downlink, at(602), pdus[2], &mut out);
+        assert_eq!(told(&mut out), []);
+        let _ = bearer.receive(Way::Downlink, at(602), pdus[3], &mut out);
+        assert_eq!(told(&mut out), [3]);
+    }
+
+    /// After 512 to 1023 lost in a row what comes looks old, and is thrown away until numbers have come round.
+    #[test]
+    fn a_long_silence_costs_more_than_itself() {
+        let (mut bearer, pdus) = sent(1100);
+        let mut out = vec![];
+        let _ = bearer.receive(Way::Downlink, at(0), pdus[0], &mut out);
+        for &pdu in &pdus[600..1100] {
+            let _ = bearer.receive(Way::Downlink, at(1), pdu, &mut out);
+        }
+        let told = told(&mut out);
+        // 1025 has number 1, which was expected.
+        assert_eq!(told[..2], [0, -2]);
+        assert_eq!(told[1025..], (1025..1100).collect::<Vec<i64>>());
+        assert!(told[1..1025].iter().all(|&t| t < 0));
+    }
+}
