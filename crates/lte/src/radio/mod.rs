@@ -6,13 +6,16 @@
 //!
 //! * [`bandwidth`], [`tables`]: resource blocks and groups; sizes of transport blocks, modulation, CQI;
 //! * [`errors`]: mutual information, which block is lost, with the history of its retransmissions; the control channel;
-//! * [`amc`]: which CQI is reported.
+//! * [`amc`]: which CQI is reported;
+//! * [`fading`], with [`hash`] for its random numbers.
 
 use std::fmt;
 
 pub mod amc;
 pub mod bandwidth;
 pub mod errors;
+pub mod fading;
+pub mod hash;
 pub mod information;
 pub mod tables;
 
