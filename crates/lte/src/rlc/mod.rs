@@ -29,6 +29,7 @@
 //! **PDCP** (36.323) adds [`PDCP_HEADER_BYTES`] to a packet. Its discard timer is off by default ([`Limits::discard_after`]),
 //! as in the reference model, which only traces it.
 
+mod am;
 mod queue;
 mod transparent;
 mod um;
@@ -124,9 +125,21 @@ impl Pdu {
     const CONTINUES: u8 = 1;
     /// The last segment is not its SDU's end.
     const CUT: u8 = 2;
+    /// AM: asks for a STATUS report.
+    const POLL: u8 = 4;
+    /// AM: a STATUS report.
+    const STATUS: u8 = 8;
+    /// AM: data sent again.
+    const AGAIN: u8 = 16;
+
+    /// Whether it is a STATUS report of AM, not data.
+    #[inline]
+    pub const fn is_status(&self) -> bool {
+        self.flags & Self::STATUS != 0
+    }
 
     #[inline]
-    fn is(&self, flag: u8) -> bool {
+    const fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
@@ -142,11 +155,42 @@ pub struct Limits {
     pub reordering: Duration,
     /// After how long a buffer's state is reported to the MAC again while it is not empty.
     pub report_again: Duration,
+    /// Of AM only.
+    pub acknowledgement: Acknowledgement,
+}
+
+/// How AM asks and answers (36.331 section 6.3.2, RLC-Config).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// pollPDU: every so many-th new PDU polls.
+    pub poll_after_pdus: u32,
+    /// pollByte: a poll after so many new bytes.
+    pub poll_after_bytes: u32,
+    /// t-PollRetransmit: for how long the answer to a poll is waited for.
+    pub poll_retransmit: Duration,
+    /// t-StatusProhibit: least time between STATUS reports.
+    pub status_prohibit: Duration,
+    /// maxRetxThreshold: how often a PDU is sent again before that is too often.
+    pub max_retransmissions: u32,
+    /// Whether too often ends the bearer ([`Bearer::has_failed`]), as it does in a real network, or is only counted.
+    pub fails: bool,
+}
+
+impl Acknowledgement {
+    /// The reference model's: every PDU polls, 20 ms, 10 ms, 5 times, without consequence.
+    pub const REFERENCE: Acknowledgement = Acknowledgement {
+        poll_after_pdus: 1,
+        poll_after_bytes: 50,
+        poll_retransmit: Duration::from_millis(20),
+        status_prohibit: Duration::from_millis(10),
+        max_retransmissions: 5,
+        fails: false,
+    };
 }
 
 impl Limits {
     /// The reference model's: 10240 bytes, no discarding; t-Reordering 100 ms and a report every 10 ms, with AM 10 ms and
-    /// 20 ms.
+    /// 20 ms; [`Acknowledgement::REFERENCE`].
     pub const fn of(mode: Mode) -> Limits {
         let acknowledged = matches!(mode, Mode::Acknowledged);
         Limits {
@@ -154,6 +198,7 @@ impl Limits {
             discard_after: None,
             reordering: Duration::from_millis(if acknowledged { 10 } else { 100 }),
             report_again: Duration::from_millis(if acknowledged { 20 } else { 10 }),
+            acknowledgement: Acknowledgement::REFERENCE,
         }
     }
 }
@@ -206,11 +251,14 @@ pub struct Counters {
     pub pdus_retransmitted: u64,
     /// Of the PDUs, STATUS reports.
     pub status_pdus: u64,
+    /// How often a PDU was found missing once more than it may be sent again.
+    pub retransmissions_exhausted: u64,
 }
 
 #[derive(Clone, Debug)]
 enum Machine {
     Unacknowledged([um::Path; 2]),
+    Acknowledged(Box<[am::Path; 2]>),
     Saturated,
     Transparent([transparent::Path; 2]),
 }
@@ -221,6 +269,7 @@ pub struct Bearer {
     mode: Mode,
     limits: Limits,
     epoch: u8,
+    failed: bool,
     /// The earliest of all timers.
     next_timer: Instant,
     queues: [Queue; 2],
@@ -235,11 +284,12 @@ impl Bearer {
             mode,
             limits,
             epoch: 0,
+            failed: false,
             next_timer: Instant::NEVER,
             queues: Default::default(),
             machine: match mode {
                 Mode::Unacknowledged => Machine::Unacknowledged(Default::default()),
-                Mode::Acknowledged => unimplemented!("not written yet"),
+                Mode::Acknowledged => Machine::Acknowledged(Default::default()),
                 Mode::Saturated => Machine::Saturated,
                 Mode::Transparent => Machine::Transparent(Default::default()),
             },
@@ -267,7 +317,8 @@ impl Bearer {
         self.counters[index].sdus_offered += 1;
         let queue = &mut self.queues[index];
         let most = self.limits.max_buffer_bytes.map_or(u64::MAX, u64::from);
-        let fits = queue.bytes() + u64::from(sdu.bytes) <= most && !matches!(self.machine, Machine::Saturated);
+        let fits =
+            queue.bytes() + u64::from(sdu.bytes) <= most && !matches!(self.machine, Machine::Saturated) && !self.failed;
         if fits {
             queue.push(sdu);
         } else {
@@ -275,6 +326,7 @@ impl Bearer {
         }
         match &mut self.machine {
             Machine::Unacknowledged(paths) => paths[index].offered(),
+            Machine::Acknowledged(paths) => paths[index].offered(sdu.arrived.saturating_add(self.limits.report_again)),
             Machine::Transparent(paths) => paths[index].offered(),
             Machine::Saturated => {}
         }
@@ -285,11 +337,23 @@ impl Bearer {
     /// The PDU that is sent if the MAC has room for so many bytes, or none if nothing waits or fits.
     #[inline]
     pub fn opportunity(&mut self, way: Way, now: Instant, bytes: u32) -> Option<Pdu> {
+        if self.failed {
+            return None;
+        }
         let index = way as usize;
         let queue = &mut self.queues[index];
         let again = now.saturating_add(self.limits.report_again);
         let mut pdu = match &mut self.machine {
             Machine::Unacknowledged(paths) => paths[index].opportunity(queue, bytes, again),
+            Machine::Acknowledged(paths) => {
+                let how = &self.limits.acknowledgement;
+                let answered = &mut paths[way.back() as usize];
+                if answered.status_goes_first(now) {
+                    answered.status(now, bytes, how)
+                } else {
+                    paths[index].opportunity(queue, now, bytes, how)
+                }
+            }
             Machine::Transparent(paths) => paths[index].opportunity(queue, bytes, again),
             Machine::Saturated => (bytes > 0).then_some(Pdu {
                 bytes,
@@ -307,6 +371,8 @@ impl Bearer {
             let counters = &mut self.counters[index];
             counters.pdus += 1;
             counters.pdu_bytes += u64::from(pdu.bytes);
+            counters.pdus_retransmitted += u64::from(pdu.is(Pdu::AGAIN));
+            counters.status_pdus += u64::from(pdu.is_status());
         }
         pdu
     }
@@ -319,33 +385,50 @@ impl Bearer {
         }
         let index = way as usize;
         let before = out.len();
+        let mut due = Due::default();
         self.counters[index].pdus_received += 1;
         self.counters[index].pdu_bytes_received += u64::from(pdu.bytes);
         match &mut self.machine {
             Machine::Unacknowledged(paths) => {
                 paths[index].receive(&mut self.queues[index], pdu, now, self.limits.reordering, out);
             }
+            Machine::Acknowledged(paths) => {
+                let back = way.back() as usize;
+                if pdu.is_status() {
+                    due.report[back] = paths[back].acknowledged(&self.queues[back], &pdu, &self.limits.acknowledgement);
+                } else {
+                    due.report[back] = paths[index].receive(&mut self.queues[index], pdu, now, &self.limits, out);
+                }
+            }
             Machine::Transparent(paths) => paths[index].receive(&mut self.queues[index], pdu, out),
             Machine::Saturated => {}
         }
         self.count(way, &out[before..]);
+        self.look_for_failure();
         self.arm();
-        Due::default()
+        due
     }
 
     /// What the MAC is to be told of one way's buffers.
     #[inline]
     pub fn report(&self, way: Way) -> Report {
         let queue = &self.queues[way as usize];
+        let (mut retransmission_bytes, mut status_bytes) = (0, 0);
         let new_data_bytes = match &self.machine {
             Machine::Unacknowledged(_) => queue.bytes() + 2 * queue.len() as u64,
+            Machine::Acknowledged(paths) => {
+                retransmission_bytes = paths[way as usize].retransmission_bytes();
+                status_bytes = paths[way.back() as usize].status_bytes();
+                queue.bytes()
+            }
             Machine::Transparent(_) => queue.bytes(),
             Machine::Saturated => u64::from(SATURATED_BYTES),
         };
+        let saturated = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
         Report {
-            new_data_bytes: u32::try_from(new_data_bytes).unwrap_or(u32::MAX),
-            retransmission_bytes: 0,
-            status_bytes: 0,
+            new_data_bytes: saturated(new_data_bytes),
+            retransmission_bytes: saturated(retransmission_bytes),
+            status_bytes,
             head_of_line: queue.head_of_line(),
         }
     }
@@ -385,11 +468,17 @@ impl Bearer {
             let again = now.saturating_add(self.limits.report_again);
             due.report[index] |= match &mut self.machine {
                 Machine::Unacknowledged(paths) => paths[index].expire(queue, now, self.limits.reordering, again, out),
+                Machine::Acknowledged(paths) => {
+                    let expired = paths[index].expire(queue, now, &self.limits);
+                    due.report[way.back() as usize] |= expired.status;
+                    expired.data
+                }
                 Machine::Transparent(paths) => paths[index].expire(queue, now, again),
                 Machine::Saturated => false,
             };
             self.count(way, &out[before..]);
         }
+        self.look_for_failure();
         self.arm();
         due
     }
@@ -402,6 +491,7 @@ impl Bearer {
             let queue = &mut self.queues[way as usize];
             match &mut self.machine {
                 Machine::Unacknowledged(paths) => paths[way as usize].reestablish(queue, out),
+                Machine::Acknowledged(paths) => paths[way as usize].reestablish(queue, out),
                 Machine::Transparent(paths) => paths[way as usize].reestablish(queue, out),
                 Machine::Saturated => {}
             }
@@ -409,7 +499,14 @@ impl Bearer {
             self.count(way, &out[before..]);
         }
         self.epoch = self.epoch.wrapping_add(1);
+        self.failed = false;
         self.arm();
+    }
+
+    /// Whether a PDU of AM was sent again too often, and that is to matter ([`Acknowledgement::fails`]): a radio link failure.
+    /// Nothing is sent or taken until the bearer is re-established.
+    pub const fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// SDUs that were taken and of which nothing has been told, oldest first.
@@ -432,6 +529,16 @@ impl Bearer {
         &self.counters[way as usize]
     }
 
+    fn look_for_failure(&mut self) {
+        if let Machine::Acknowledged(paths) = &mut self.machine {
+            for (path, counters) in paths.iter_mut().zip(&mut self.counters) {
+                let exhausted = std::mem::take(&mut path.exhausted);
+                counters.retransmissions_exhausted += exhausted;
+                self.failed |= exhausted > 0 && self.limits.acknowledgement.fails;
+            }
+        }
+    }
+
     fn count(&mut self, way: Way, outcomes: &[Outcome]) {
         let counters = &mut self.counters[way as usize];
         for outcome in outcomes {
@@ -445,7 +552,12 @@ impl Bearer {
     }
 
     fn arm(&mut self) {
+        if self.failed {
+            self.next_timer = Instant::NEVER;
+            return;
+        }
         let mut next = match &self.machine {
+            Machine::Acknowledged(paths) => paths[0].next_timer().min(paths[1].next_timer()),
             Machine::Unacknowledged([down, up]) => down.next_timer().min(up.next_timer()),
             Machine::Transparent([down, up]) => down.next_timer().min(up.next_timer()),
             Machine::Saturated => Instant::NEVER,

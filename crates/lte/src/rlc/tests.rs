@@ -448,3 +448,68 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// AM: whatever is lost, STATUS reports too, everything is delivered, in order, and then it is quiet.
+    #[test]
+    fn acknowledged_delivers_everything(
+        sizes in prop::collection::vec(1_u32..3000, 1..80),
+        opportunities in prop::collection::vec(0_u32..4000, 1..40),
+        fates in fates(40),
+        milliseconds in 50_u64..1600,
+        limit in prop::option::of(2000_u32..20_000),
+        both in any::<bool>(),
+        (poll_after_pdus, poll_after_bytes) in (1_u32..20, 1_u32..30_000),
+    ) {
+        let mut limits = Limits { max_buffer_bytes: limit, ..Limits::of(Mode::Acknowledged) };
+        (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) =
+            (poll_after_pdus, poll_after_bytes);
+        let mut run = Run::new(Bearer::new(Mode::Acknowledged, limits));
+        let mut streams = [Stream::default(), Stream::default()];
+        let (mut size, mut opportunity, mut fate) =
+            (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
+        // Sent again are as many bytes as were sent before, under the same number.
+        let mut known = [BTreeMap::new(), BTreeMap::new()];
+        for k in 0..milliseconds + 1500 {
+            for way in Way::BOTH {
+                let busy = k < milliseconds;
+                if busy && !(k / 37).is_multiple_of(3) && (both || way == Way::Downlink) {
+                    run.offer(way, *size.next().unwrap());
+                }
+                let bytes = if busy { *opportunity.next().unwrap() } else { 9000 };
+                let fate = if busy { *fate.next().unwrap() } else { Fate { comes: Some(3), again: None } };
+                let report = run.bearer.report(way);
+                if let Some(pdu) = run.send(way, bytes, fate) {
+                    let left = run.bearer.report(way);
+                    if pdu.is_status() {
+                        prop_assert!(report.status_bytes > 0 && pdu.bytes <= report.status_bytes);
+                    } else if pdu.is(Pdu::AGAIN) {
+                        prop_assert_eq!(report.status_bytes, 0);
+                        prop_assert_eq!(known[way as usize].get(&pdu.sn).copied(), Some((pdu.bytes, pdu.first, pdu.segments)));
+                        prop_assert_eq!(left.new_data_bytes, report.new_data_bytes);
+                        prop_assert_eq!(left.retransmission_bytes, report.retransmission_bytes);
+                    } else {
+                        prop_assert_eq!(report.status_bytes, 0);
+                        let range = streams[way as usize].add(&pdu, true);
+                        let segments = Stream::touched(&run.taken[way as usize], range);
+                        prop_assert_eq!(u64::from(pdu.bytes - pdu.payload_bytes), 4 + (3 * (segments - 1)).div_ceil(2));
+                        prop_assert_eq!(left.new_data_bytes + pdu.payload_bytes, report.new_data_bytes);
+                        prop_assert_eq!(left.retransmission_bytes, report.retransmission_bytes + pdu.bytes);
+                        known[way as usize].insert(pdu.sn, (pdu.bytes, pdu.first, pdu.segments));
+                    }
+                }
+            }
+            run.pass();
+            run.all_told_once();
+        }
+        for way in Way::BOTH {
+            prop_assert_eq!(run.bearer.inside(way).count(), 0);
+            prop_assert!(run.told[way as usize].iter().all(|o| o.delivered));
+            let quiet = Report { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
+            prop_assert_eq!(run.bearer.report(way), quiet);
+        }
+        prop_assert_eq!(run.bearer.next_timer(), Instant::NEVER);
+    }
+}

@@ -1,0 +1,679 @@
+//! Acknowledged mode, one way with both its ends (36.322 sections 5.1.3, 5.2).
+//!
+//! **Sending.** PDUs from VT(A), the first that is not acknowledged, to VT(S), the next new one, are kept; at most 512. What a
+//! STATUS report says is missing is sent again before anything new. A PDU with a poll asks for a report: after so many PDUs
+//! or bytes, when nothing is left to send, when the window is full. If t-PollRetransmit passes without an answer, everything
+//! that is not acknowledged is sent again, if there is nothing else to send.
+//!
+//! **Receiving.** VR(R) is the first that is missing, VR(H) the one after the latest. A PDU that is missing is reported so
+//! when t-Reordering has passed since it was overtaken: up to VR(MS) everything is known to have come or to be missing.
+//! VR(X) is what VR(H) was when the timer was started. A poll is answered when VR(MS) has passed its PDU, and not sooner
+//! than t-StatusProhibit after the last answer.
+//!
+//! As in the reference model, and unlike the specification or a real network:
+//!
+//! * every PDU polls (pollPDU 1; [`Acknowledgement`] can say otherwise);
+//! * a PDU is sent again whole or not at all: nothing is sent until an opportunity is large enough. There is no
+//!   re-segmentation, though the header has the room for it;
+//! * that a PDU was sent again too often has no consequence unless asked for;
+//! * PDUs that are not acknowledged count as data to be sent again in what the MAC is told, so it allocates too much.
+//!
+//! Unlike the reference model, the MAC is told of a STATUS report that had to wait as soon as it may be sent, and of data to
+//! be sent again as soon as that is known.
+
+use super::queue::{Queue, Reassembler};
+use super::sequence::{WINDOW, after, distance};
+use super::{Acknowledgement, Limits, Outcome, Pdu};
+use fullpipe_units::Instant;
+use std::collections::VecDeque;
+
+/// The header of a data PDU with what belongs to re-segmentation.
+const HEADER_BYTES: u32 = 4;
+/// No new PDU is begun with less.
+const LEAST_BYTES: u32 = 7;
+/// A STATUS report without a missing PDU.
+pub(super) const STATUS_BYTES: u32 = 2;
+/// STATUS reports of which the content is kept. If so many newer ones were sent, an old one says nothing.
+const REPORTS: usize = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Sent; nothing was heard.
+    Unacknowledged,
+    /// To be sent again.
+    Queued,
+    /// Come.
+    Acknowledged,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    pdu: Pdu,
+    state: State,
+    /// How often it was found to be missing: RETX_COUNT + 1.
+    missed: u32,
+}
+
+/// What a STATUS report says.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    number: u32,
+    /// VR(R) when it was made.
+    start: u16,
+    /// ACK_SN: everything before has come, but
+    end: u16,
+    /// for these: bit k is `start` + k.
+    missing: [u64; WINDOW as usize / 64],
+}
+
+/// Bytes of a STATUS report on so many missing PDUs: 15 bits and 12 for each.
+const fn status_bytes(missing: u32) -> u32 {
+    (15 + 12 * missing).div_ceil(8)
+}
+
+/// What the layer above the two ends has to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Expired {
+    /// The MAC of the sender has to be told.
+    pub(super) data: bool,
+    /// That of the receiver has to be told of a STATUS report.
+    pub(super) status: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// From VT(A) to before VT(S).
+    window: VecDeque<Sent>,
+    /// VT(A).
+    oldest: u16,
+    queued_bytes: u64,
+    unacknowledged_bytes: u64,
+    pdus_without_poll: u32,
+    bytes_without_poll: u32,
+    /// The next PDU polls.
+    poll_due: bool,
+    /// POLL_SN.
+    poll: u16,
+    poll_at: Instant,
+    report_at: Instant,
+    /// How often a PDU was sent again too often.
+    pub(super) exhausted: u64,
+
+    /// VR(R).
+    expected: u16,
+    /// VR(MS).
+    settled: u16,
+    /// VR(X).
+    trigger: u16,
+    /// VR(H).
+    highest: u16,
+    reorder_at: Instant,
+    /// Received, after VR(R), in order.
+    held: VecDeque<Pdu>,
+    reassembler: Reassembler,
+    status_due: bool,
+    /// Until when t-StatusProhibit runs; the run's start if it does not.
+    prohibit_until: Instant,
+    reports: Vec<Report>,
+    reports_sent: u32,
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path {
+            window: VecDeque::new(),
+            oldest: 0,
+            queued_bytes: 0,
+            unacknowledged_bytes: 0,
+            pdus_without_poll: 0,
+            bytes_without_poll: 0,
+            poll_due: false,
+            poll: 0,
+            poll_at: Instant::NEVER,
+            report_at: Instant::NEVER,
+            exhausted: 0,
+            expected: 0,
+            settled: 0,
+            trigger: 0,
+            highest: 0,
+            reorder_at: Instant::NEVER,
+            held: VecDeque::new(),
+            reassembler: Reassembler::default(),
+            status_due: false,
+            prohibit_until: Instant::ZERO,
+            reports: Vec::new(),
+            reports_sent: 0,
+        }
+    }
+}
+
+impl Path {
+    #[inline]
+    pub(super) fn next_timer(&self) -> Instant {
+        let prohibited = self.status_due && self.prohibit_until != Instant::ZERO;
+        let status_at = if prohibited { self.prohibit_until } else { Instant::NEVER };
+        self.reorder_at.min(self.poll_at).min(self.report_at).min(status_at)
+    }
+
+    #[inline]
+    pub(super) fn offered(&mut self, again: Instant) {
+        self.report_at = again;
+    }
+
+    /// Bytes of PDUs that are not acknowledged, those to be sent again among them.
+    #[inline]
+    pub(super) fn retransmission_bytes(&self) -> u64 {
+        self.queued_bytes + self.unacknowledged_bytes
+    }
+
+    /// Bytes of the STATUS report that may be sent now.
+    #[inline]
+    pub(super) fn status_bytes(&self) -> u32 {
+        if !self.status_due || self.prohibit_until != Instant::ZERO {
+            return 0;
+        }
+        let span = distance(self.expected, self.settled);
+        let come = self.held.iter().take_while(|pdu| distance(self.expected, pdu.sn) < span).count();
+        status_bytes(u32::from(span) - come as u32)
+    }
+
+    fn is_full(&self) -> bool {
+        self.window.len() == usize::from(WINDOW)
+    }
+
+    /// The sender's opportunity: what has to be sent again, or something new.
+    #[inline]
+    pub(super) fn opportunity(
+        &mut self,
+        queue: &mut Queue,
+        now: Instant,
+        bytes: u32,
+        how: &Acknowledgement,
+    ) -> Option<Pdu> {
+        let mut pdu = if self.queued_bytes > 0 {
+            let queued =
+                self.window.iter_mut().find(|sent| sent.state == State::Queued).expect("its bytes are counted");
+            if queued.pdu.bytes > bytes {
+                return None;
+            }
+            queued.state = State::Unacknowledged;
+            self.queued_bytes -= u64::from(queued.pdu.bytes);
+            Pdu { flags: queued.pdu.flags | Pdu::AGAIN, ..queued.pdu }
+        } else {
+            if bytes < LEAST_BYTES || queue.is_empty() || self.is_full() {
+                return None;
+            }
+            let sn = after(self.oldest, self.window.len() as u16);
+            let pdu = queue.fill(HEADER_BYTES, bytes, sn);
+            self.window.push_back(Sent { pdu, state: State::Unacknowledged, missed: 0 });
+            self.pdus_without_poll += 1;
+            self.bytes_without_poll = self.bytes_without_poll.saturating_add(pdu.payload_bytes);
+            self.poll_due |=
+                self.pdus_without_poll >= how.poll_after_pdus || self.bytes_without_poll >= how.poll_after_bytes;
+            pdu
+        };
+        self.unacknowledged_bytes += u64::from(pdu.bytes);
+        if self.poll_due || (queue.is_empty() && self.queued_bytes == 0) || self.is_full() {
+            pdu.flags |= Pdu::POLL;
+            (self.poll_due, self.pdus_without_poll, self.bytes_without_poll) = (false, 0, 0);
+            self.poll = after(self.oldest, self.window.len() as u16 - 1);
+            self.poll_at = now.saturating_add(how.poll_retransmit);
+        }
+        Some(pdu)
+    }
+
+    /// A PDU is missing: it has to be sent again.
+    fn miss(&mut self, k: usize, how: &Acknowledgement) {
+        let sent = &mut self.window[k];
+        sent.state = State::Queued;
+        sent.missed += 1;
+        self.exhausted += u64::from(sent.missed == how.max_retransmissions + 1);
+        self.unacknowledged_bytes -= u64::from(sent.pdu.bytes);
+        self.queued_bytes += u64::from(sent.pdu.bytes);
+    }
+
+    /// The sender hears a STATUS report. Whether something has to be sent again that had not.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, queue: &Queue, status: &Pdu, how: &Acknowledgement) -> bool {
+        let report = self.reports[status.first as usize % REPORTS];
+        let reported = distance(self.oldest, report.end);
+        if report.number != status.first || usize::from(reported) > self.window.len() {
+            return false;
+        }
+        let mut missed = false;
+        for k in 0..reported {
+            let sn = after(self.oldest, k);
+            if sn == self.poll {
+                self.poll_at = Instant::NEVER;
+            }
+            let bit = distance(report.start, sn);
+            let missing = bit < WINDOW && report.missing[usize::from(bit / 64)] >> (bit % 64) & 1 == 1;
+            let sent = &mut self.window[usize::from(k)];
+            match (sent.state, missing) {
+                (State::Unacknowledged, true) => {
+                    self.miss(usize::from(k), how);
+                    missed = true;
+                }
+                (State::Unacknowledged, false) => self.unacknowledged_bytes -= u64::from(sent.pdu.bytes),
+                (State::Queued, false) => self.queued_bytes -= u64::from(sent.pdu.bytes),
+                (State::Queued, true) | (State::Acknowledged, _) => {}
+            }
+            if !missing {
+                self.window[usize::from(k)].state = State::Acknowledged;
+            }
+        }
+        while self.window.front().is_some_and(|sent| sent.state == State::Acknowledged) {
+            self.window.pop_front();
+            self.oldest = after(self.oldest, 1);
+        }
+        if queue.is_empty() && self.window.is_empty() {
+            self.report_at = Instant::NEVER;
+        }
+        missed
+    }
+
+    /// The receiver gets a data PDU. Whether its MAC has to be told of a STATUS report.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        queue: &mut Queue,
+        pdu: Pdu,
+        now: Instant,
+        limits: &Limits,
+        out: &mut Vec<Outcome>,
+    ) -> bool {
+        let sn = pdu.sn;
+        let mut polled = pdu.is(Pdu::POLL);
+        if sn == self.expected && self.expected == self.highest {
+            // Nothing is missing, so nothing is held and no timer runs.
+            self.reassembler.pass(queue, &pdu, out);
+            self.expected = after(sn, 1);
+            self.highest = self.expected;
+            self.settled = self.expected;
+            return polled && self.ask(now);
+        }
+        let ahead = distance(self.expected, sn);
+        let place = self.held.iter().rposition(|held| distance(self.expected, held.sn) <= ahead).map_or(0, |k| k + 1);
+        if ahead >= WINDOW || (place > 0 && self.held[place - 1].sn == sn) {
+            return polled && self.ask(now);
+        }
+        self.held.insert(place, pdu);
+        if ahead >= distance(self.expected, self.highest) {
+            self.highest = after(sn, 1);
+        }
+        if ahead >= distance(self.expected, self.settled) {
+            // The answer to its poll, if it is ahead, and to those of others that it held up.
+            polled = sn == self.settled && self.settle(place);
+        }
+        while self.held.front().is_some_and(|pdu| pdu.sn == self.expected) {
+            let pdu = self.held.pop_front().expect("there is one");
+            self.reassembler.pass(queue, &pdu, out);
+            self.expected = after(self.expected, 1);
+        }
+        let trigger = distance(self.expected, self.trigger);
+        if trigger == 0 || trigger > WINDOW {
+            self.reorder_at = Instant::NEVER;
+        }
+        if self.reorder_at.is_never() && self.highest != self.expected {
+            self.reorder_at = now.saturating_add(limits.reordering);
+            self.trigger = self.highest;
+        }
+        polled && self.ask(now)
+    }
+
+    /// Moves VR(MS) on beyond what is held from `place` on; whether a poll is among that.
+    fn settle(&mut self, place: usize) -> bool {
+        let mut polled = false;
+        for pdu in self.held.range(place..) {
+            if pdu.sn != self.settled {
+                break;
+            }
+            polled |= pdu.is(Pdu::POLL);
+            self.settled = after(self.settled, 1);
+        }
+        polled
+    }
+
+    /// A STATUS report has to be sent; whether now.
+    fn ask(&mut self, now: Instant) -> bool {
+        self.status_due = true;
+        if self.prohibit_until <= now {
+            self.prohibit_until = Instant::ZERO;
+        }
+        self.prohibit_until == Instant::ZERO
+    }
+
+    /// Whether a STATUS report goes before anything else.
+    #[inline]
+    pub(super) fn status_goes_first(&self, now: Instant) -> bool {
+        self.status_due && self.prohibit_until <= now
+    }
+
+    /// The STATUS report, with as many missing PDUs as there is room for.
+    pub(super) fn status(&mut self, now: Instant, bytes: u32, how: &Acknowledgement) -> Option<Pdu> {
+        if bytes < STATUS_BYTES {
+            return None;
+        }
+        let mut report =
+            Report { number: self.reports_sent, start: self.expected, end: self.expected, missing: Default::default() };
+        let (mut held, mut missing) = (self.held.iter().peekable(), 0);
+        while report.end != self.settled {
+            if held.next_if(|pdu| pdu.sn == report.end).is_none() {
+                if status_bytes(missing + 1) > bytes {
+                    break;
+                }
+                missing += 1;
+                let bit = distance(report.start, report.end);
+                report.missing[usize::from(bit / 64)] |= 1 << (bit % 64);
+            }
+            report.end = after(report.end, 1);
+        }
+        match self.reports.get_mut(report.number as usize % REPORTS) {
+            Some(old) => *old = report,
+            None => self.reports.push(report),
+        }
+        self.reports_sent = self.reports_sent.wrapping_add(1);
+        self.status_due = false;
+        self.prohibit_until = now.saturating_add(how.status_prohibit);
+        let bytes = status_bytes(missing);
+        Some(Pdu { bytes, payload_bytes: 0, first: report.number, segments: 0, sn: 0, flags: Pdu::STATUS, epoch: 0 })
+    }
+
+    pub(super) fn expire(&mut self, queue: &Queue, now: Instant, limits: &Limits) -> Expired {
+        let mut expired = Expired::default();
+        if self.reorder_at <= now {
+            self.reorder_at = Instant::NEVER;
+            self.settled = self.trigger;
+            let ahead = distance(self.expected, self.trigger);
+            let place = self.held.partition_point(|pdu| distance(self.expected, pdu.sn) < ahead);
+            self.settle(place);
+            if self.highest != self.settled {
+                self.reorder_at = now.saturating_add(limits.reordering);
+                self.trigger = self.highest;
+            }
+            expired.status |= self.ask(now);
+        }
+        if self.poll_at <= now {
+            self.poll_at = Instant::NEVER;
+            self.poll_due = true;
+            if (queue.is_empty() && self.queued_bytes == 0) || self.is_full() {
+                for k in 0..self.window.len() {
+                    if self.window[k].state == State::Unacknowledged {
+                        self.miss(k, &limits.acknowledgement);
+                    }
+                }
+            }
+            expired.data = true;
+        }
+        if self.status_due && self.prohibit_until != Instant::ZERO && self.prohibit_until <= now {
+            self.prohibit_until = Instant::ZERO;
+            expired.status = true;
+        }
+        if self.report_at <= now {
+            let left = !queue.is_empty() || !self.window.is_empty();
+            self.report_at = if left { now.saturating_add(limits.report_again) } else { Instant::NEVER };
+            expired.data |= left;
+        }
+        expired
+    }
+
+    pub(super) fn reestablish(&mut self, queue: &mut Queue, out: &mut Vec<Outcome>) {
+        for pdu in &self.held {
+            self.reassembler.pass(queue, pdu, out);
+        }
+        *self = Path::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{at, loaded, sdu, told, unlimited};
+    use super::super::{Bearer, Due, Limits, Mode, Pdu, Report, Way};
+    use super::*;
+    use Way::{Downlink, Uplink};
+
+    const NOTHING: Due = Due { report: [false, false] };
+    const DOWN: Due = Due { report: [true, false] };
+    const UP: Due = Due { report: [false, true] };
+
+    /// A bearer and PDUs of one SDU of 8 bytes each, one each ms.
+    fn sent(count: usize) -> (Bearer, Vec<Pdu>) {
+        let mut bearer = loaded(Mode::Acknowledged, &vec![8; count]);
+        let pdus = (0..count).map(|k| bearer.opportunity(Downlink, at(k as u64), 12).unwrap()).collect();
+        (bearer, pdus)
+    }
+
+    fn waiting(bearer: &Bearer) -> (u32, u32, u32) {
+        let report = bearer.report(Downlink);
+        (report.new_data_bytes, report.retransmission_bytes, bearer.report(Uplink).status_bytes)
+    }
+
+    #[test]
+    fn segments_are_sized_as_in_the_specification() {
+        let sizes = |size, opportunities: &[u32]| -> Vec<Option<u32>> {
+            let mut bearer = loaded(Mode::Acknowledged, &[size]);
+            opportunities.iter().map(|&b| bearer.opportunity(Downlink, at(0), b).map(|p| p.payload_bytes)).collect()
+        };
+        assert_eq!(sizes(26, &[30]), [Some(26)]);
+        assert_eq!(sizes(27, &[12, 12, 12, 7]), [Some(8), Some(8), Some(8), Some(3)]);
+        assert_eq!(sizes(27, &[6, 7]), [None, Some(3)]);
+    }
+
+    #[test]
+    fn a_status_report_is_two_bytes_and_one_and_a_half_for_each_missing_pdu() {
+        // 15 + 12 n bits in whole bytes.
+        assert_eq!([0, 1, 2, 3, 4].map(status_bytes), [2, 4, 5, 7, 8]);
+    }
+
+    #[test]
+    fn data_is_acknowledged_and_forgotten() {
+        let mut bearer = loaded(Mode::Acknowledged, &[100]);
+        let mut out = vec![];
+        assert_eq!(waiting(&bearer), (100, 0, 0));
+        // Offered at 0: reported again at 20 ms.
+        assert_eq!(bearer.next_timer(), at(20));
+        let pdu = bearer.opportunity(Downlink, at(2), 1000).unwrap();
+        assert_eq!(pdu.bytes, 104);
+        assert_eq!(waiting(&bearer), (0, 104, 0));
+        assert_eq!(bearer.opportunity(Downlink, at(3), 1000), None);
+        assert_eq!(bearer.receive(Downlink, at(5), pdu, &mut out), UP);
+        assert_eq!(told(&mut out), [0]);
+        assert_eq!(waiting(&bearer), (0, 104, 2));
+        assert_eq!(bearer.opportunity(Uplink, at(9), 1), None);
+        let status = bearer.opportunity(Uplink, at(9), 100).unwrap();
+        assert_eq!((status.bytes, status.is_status()), (2, true));
+        assert_eq!(bearer.receive(Uplink, at(10), status, &mut out), NOTHING);
+        assert_eq!(waiting(&bearer), (0, 0, 0));
+        assert_eq!(bearer.next_timer(), Instant::NEVER);
+        assert_eq!(bearer.counters(Uplink).status_pdus, 1);
+        assert_eq!(bearer.counters(Downlink).pdus_retransmitted, 0);
+    }
+
+    #[test]
+    fn a_poll_without_answer_sends_everything_again_after_20_ms() {
+        let (mut bearer, pdus) = sent(2);
+        let mut out = vec![];
+        // The last poll was at 1 ms. At 20 ms there is but the report to repeat.
+        assert_eq!(bearer.next_timer(), at(20));
+        assert_eq!(bearer.expire(at(20), &mut out), DOWN);
+        assert_eq!(bearer.opportunity(Downlink, at(20), 100), None);
+        assert_eq!(bearer.next_timer(), at(21));
+        assert_eq!(bearer.expire(at(21), &mut out), DOWN);
+        assert_eq!(waiting(&bearer), (0, 24, 0));
+        // Whole or not at all.
+        assert_eq!(bearer.opportunity(Downlink, at(22), 11), None);
+        let again: Vec<Pdu> = [22, 23].map(|ms| bearer.opportunity(Downlink, at(ms), 100).unwrap()).to_vec();
+        assert_eq!([again[0].sn, again[1].sn], [0, 1]);
+        assert_eq!(bearer.opportunity(Downlink, at(24), 100), None);
+        assert_eq!(bearer.counters(Downlink).pdus_retransmitted, 2);
+        // Both poll: the first because the timer had passed, the last because nothing is left.
+        assert!(again.iter().all(|pdu| pdu.is(Pdu::POLL)));
+        assert_eq!(bearer.receive(Downlink, at(26), again[0], &mut out), UP);
+        assert_eq!(bearer.receive(Downlink, at(26), again[1], &mut out), UP);
+        // One of the first attempts comes after all: nobody minds, but it asks.
+        assert_eq!(bearer.receive(Downlink, at(27), pdus[0], &mut out), UP);
+        assert_eq!(told(&mut out), [0, 1]);
+        let status = bearer.opportunity(Uplink, at(28), 100).unwrap();
+        let _ = bearer.receive(Uplink, at(29), status, &mut out);
+        assert_eq!(waiting(&bearer), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_overtaken_is_reported_missing_after_10_ms() {
+        let (mut bearer, pdus) = sent(4);
+        let mut out = vec![];
+        assert_eq!(bearer.receive(Downlink, at(4), pdus[0], &mut out), UP);
+        let first = bearer.opportunity(Uplink, at(4), 100).unwrap();
+        // 1 is missing. 2 polls, but its answer waits until it is known what became of 1.
+        assert_eq!(bearer.receive(Downlink, at(5), pdus[2], &mut out), NOTHING);
+        assert_eq!(bearer.receive(Downlink, at(6), pdus[3], &mut out), NOTHING);
+        assert_eq!(told(&mut out), [0]);
+        assert_eq!(bearer.next_timer(), at(15));
+        let _ = bearer.receive(Uplink, at(8), first, &mut out);
+        assert_eq!(waiting(&bearer), (0, 36, 0));
+        // VR(X) = 3, so VR(MS) = 4 as 3 has come too; VR(H) = 4: no further timer.
+        assert_eq!(bearer.expire(at(15), &mut out), UP);
+        assert_eq!(waiting(&bearer), (0, 36, 4));
+        // No room for what is missing: only what is before it is told.
+        let small = bearer.clone().opportunity(Uplink, at(16), 3).unwrap();
+        assert_eq!(small.bytes, 2);
+        let status = bearer.opportunity(Uplink, at(16), 100).unwrap();
+        assert_eq!(status.bytes, 4);
+        // 2 and 3 are acknowledged.
+        assert_eq!(bearer.receive(Uplink, at(20), status, &mut out), DOWN);
+        assert_eq!(waiting(&bearer), (0, 12, 0));
+        let again = bearer.opportunity(Downlink, at(21), 100).unwrap();
+        assert_eq!(again.sn, 1);
+        // The second report was at 16 ms, so the next may be sent at 26.
+        assert_eq!(bearer.receive(Downlink, at(24), again, &mut out), NOTHING);
+        assert_eq!(told(&mut out), [1, 2, 3]);
+        assert_eq!(bearer.opportunity(Uplink, at(25), 100), None);
+        let _ = bearer.expire(at(20), &mut out);
+        assert_eq!(bearer.next_timer(), at(26));
+        assert_eq!(bearer.expire(at(26), &mut out), UP);
+        let last = bearer.opportunity(Uplink, at(26), 100).unwrap();
+        let _ = bearer.receive(Uplink, at(27), last, &mut out);
+        assert_eq!(waiting(&bearer), (0, 0, 0));
+        // What repeats the report finds nothing; no other timer runs.
+        assert_eq!(bearer.next_timer(), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_status_report_without_room_tells_of_the_first_that_are_missing() {
+        let (mut bearer, pdus) = sent(8);
+        let mut out = vec![];
+        let _ = bearer.receive(Downlink, at(10), pdus[7], &mut out);
+        let _ = bearer.receive(Downlink, at(11), pdus[2], &mut out);
+        assert_eq!(bearer.expire(at(20), &mut out).report, [true, true]);
+        // 0, 1, 3, 4, 5, 6 are missing: 15 + 72 bits are 11 bytes. In 7 there is room for three: ACK_SN is 4.
+        assert_eq!(waiting(&bearer).2, 11);
+        let status = bearer.opportunity(Uplink, at(20), 7).unwrap();
+        assert_eq!(status.bytes, 7);
+        // All are to be sent again already: the poll at 7 ms had no answer until 27 ms.
+        let _ = bearer.receive(Uplink, at(21), status, &mut out);
+        let again: Vec<u16> =
+            (21..30).map_while(|ms| bearer.opportunity(Downlink, at(ms), 12)).map(|pdu| pdu.sn).collect();
+        assert_eq!(again, [0, 1, 3]);
+        // 2 was acknowledged.
+        assert_eq!(waiting(&bearer).1, 7 * 12);
+    }
+
+    #[test]
+    fn retransmissions_come_before_new_data_and_status_reports_before_both() {
+        let (mut bearer, pdus) = sent(2);
+        let mut out = vec![];
+        bearer.offer(Downlink, sdu(50, 2));
+        bearer.offer(Uplink, sdu(50, 3));
+        let _ = bearer.receive(Downlink, at(4), pdus[1], &mut out);
+        let _ = bearer.expire(at(14), &mut out);
+        let status = bearer.opportunity(Uplink, at(14), 100).unwrap();
+        assert!(status.is_status());
+        let up = bearer.opportunity(Uplink, at(14), 100).unwrap();
+        let _ = bearer.receive(Uplink, at(18), status, &mut out);
+        let _ = bearer.receive(Uplink, at(18), up, &mut out);
+        let down: Vec<Pdu> = (0..3).map(|_| bearer.opportunity(Downlink, at(19), 100).unwrap()).collect();
+        assert!(down[0].is_status());
+        assert_eq!((down[1].sn, down[1].bytes), (0, 12));
+        assert_eq!((down[2].sn, down[2].bytes), (2, 54));
+        assert_eq!(told(&mut out), [3]);
+    }
+
+    #[test]
+    fn no_more_than_512_pdus_wait_for_an_answer() {
+        let mut bearer = loaded(Mode::Acknowledged, &[8; 600]);
+        let mut out = vec![];
+        let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(0), 12)).collect();
+        assert_eq!(pdus.len(), 512);
+        for &pdu in &pdus[..100] {
+            let _ = bearer.receive(Downlink, at(1), pdu, &mut out);
+        }
+        let status = bearer.opportunity(Uplink, at(1), 100).unwrap();
+        let _ = bearer.receive(Uplink, at(2), status, &mut out);
+        // As many more as were acknowledged, though there are but 88.
+        assert_eq!((0..200).map_while(|_| bearer.opportunity(Downlink, at(3), 12)).count(), 88);
+        assert_eq!(waiting(&bearer), (0, 500 * 12, 0));
+    }
+
+    #[test]
+    fn polls_are_as_often_as_configured() {
+        let polls = |pdus, bytes| -> Vec<bool> {
+            let mut limits = unlimited(Mode::Acknowledged);
+            (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (pdus, bytes);
+            let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+            (0..8).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
+            (0..8).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap().is(Pdu::POLL)).collect()
+        };
+        let (n, y) = (false, true);
+        assert_eq!(polls(1, 50), [y; 8]);
+        assert_eq!(polls(3, 1000), [n, n, y, n, n, y, n, y]);
+        assert_eq!(polls(1000, 17), [n, n, y, n, n, y, n, y]);
+        assert_eq!(polls(1000, 1000), [n, n, n, n, n, n, n, y]);
+    }
+
+    #[test]
+    fn a_pdu_sent_again_too_often_is_counted_and_ends_the_bearer_if_asked() {
+        for fails in [false, true] {
+            let mut limits = Limits::of(Mode::Acknowledged);
+            limits.acknowledgement.fails = fails;
+            let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+            let mut out = vec![];
+            bearer.offer(Downlink, sdu(8, 0));
+            let sent = (0..400).filter(|&ms| {
+                let _ = bearer.expire(at(ms), &mut out);
+                bearer.opportunity(Downlink, at(ms), 100).is_some()
+            });
+            // Every 20 ms; the first and 5 more, then RETX_COUNT is 5 when it is missing again.
+            assert_eq!(sent.count(), if fails { 6 } else { 20 });
+            assert_eq!(bearer.counters(Downlink).retransmissions_exhausted, 1);
+            assert_eq!(bearer.has_failed(), fails);
+            assert_eq!(bearer.next_timer().is_never(), fails);
+            assert_eq!(bearer.offer(Downlink, sdu(8, 1)), !fails);
+            bearer.reestablish(&mut out);
+            assert_eq!(told(&mut out), if fails { vec![-1] } else { vec![-1, -2] });
+            assert!(!bearer.has_failed());
+            assert!(bearer.offer(Downlink, sdu(8, 2)));
+            let empty = Report { new_data_bytes: 8, retransmission_bytes: 0, status_bytes: 0, head_of_line: at(0) };
+            assert_eq!(bearer.report(Downlink), empty);
+        }
+    }
+
+    #[test]
+    fn a_forgotten_status_report_says_nothing() {
+        let (mut bearer, pdus) = sent(40);
+        let mut out = vec![];
+        let mut status = vec![];
+        for (k, &pdu) in pdus.iter().enumerate() {
+            let now = at(10 * k as u64);
+            let _ = bearer.receive(Downlink, now, pdu, &mut out);
+            status.push(bearer.opportunity(Uplink, now, 100).unwrap());
+        }
+        let _ = bearer.receive(Uplink, at(400), status[7], &mut out);
+        assert_eq!(waiting(&bearer).1, 40 * 12);
+        let _ = bearer.receive(Uplink, at(400), status[8], &mut out);
+        assert_eq!(waiting(&bearer).1, 31 * 12);
+        // One that comes late says less than is known.
+        let _ = bearer.receive(Uplink, at(400), status[39], &mut out);
+        let _ = bearer.receive(Uplink, at(400), status[20], &mut out);
+        assert_eq!(waiting(&bearer).1, 0);
+    }
+}
