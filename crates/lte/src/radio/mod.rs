@@ -5,18 +5,24 @@
 //! many) unless a name ends in `_db`; powers are in W/Hz or in names that end in `_dbm`.
 //!
 //! * [`bandwidth`], [`tables`]: resource blocks and groups; sizes of transport blocks, modulation, CQI;
-//! * [`errors`]: mutual information, which block is lost, with the history of its retransmissions; the control channel;
-//! * [`amc`]: which CQI is reported;
-//! * [`fading`], with [`hash`] for its random numbers.
+//! * [`frequency`], [`power`], [`antenna`], [`path_loss`]: what arrives; [`fading`], with [`hash`] for its random numbers:
+//!   how that changes; [`interference`]: among what else;
+//! * [`information`], [`errors`]: which block is lost, with the history of its retransmissions; the control channel;
+//! * [`amc`]: which CQI is reported.
 
 use std::fmt;
 
 pub mod amc;
+pub mod antenna;
 pub mod bandwidth;
 pub mod errors;
 pub mod fading;
+pub mod frequency;
 pub mod hash;
 pub mod information;
+pub mod interference;
+pub mod path_loss;
+pub mod power;
 pub mod tables;
 
 /// Something given that the radio cannot be built from.

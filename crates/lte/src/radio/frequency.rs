@@ -1,0 +1,150 @@
+//! Carrier frequencies by channel number (EARFCN; 3GPP TS 36.101 clause 5.7.3), places of resource blocks on them, and
+//! which channels a band has (clause 5.6.1).
+//!
+//! Resource blocks lie side by side around the carrier, without the gap of a subcarrier that the standard leaves in the
+//! downlink's centre.
+
+use super::Invalid;
+use super::bandwidth::Bandwidth;
+use super::tables::{Direction, number, rows};
+
+/// Width of a resource block, Hz.
+pub const RESOURCE_BLOCK_HZ: f64 = 180e3;
+
+/// Which bands are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Bands {
+    /// Those of the standard up to release 12 that have both directions.
+    #[default]
+    Standard,
+    /// Those that ns-3 knows: without 22 to 28, 30 and 31.
+    Ns3,
+}
+
+/// A carrier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carrier {
+    /// Direction of what is sent on it.
+    pub direction: Direction,
+    /// Channel number.
+    pub earfcn: u32,
+    /// Operating band.
+    pub band: u32,
+    /// Frequency, Hz.
+    pub hz: f64,
+    narrowest_khz: u32,
+    widest_khz: u32,
+}
+
+fn kilohertz(mhz: &str) -> u32 {
+    (number::<f64>(mhz) * 1000.0).round() as u32
+}
+
+/// The carrier of a channel number.
+///
+/// # Errors
+/// If no known band has the number in this direction.
+pub fn carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<Carrier, Invalid> {
+    for row in rows(include_str!("../../data/bands.csv")) {
+        let columns = match direction {
+            Direction::Downlink => &row[1..5],
+            Direction::Uplink => &row[5..9],
+        };
+        let (low_khz, offset) = (kilohertz(columns[0]), number::<u32>(columns[1]));
+        let numbers = number::<u32>(columns[2])..=number::<u32>(columns[3]);
+        if numbers.contains(&earfcn) && (bands == Bands::Standard || row[11] == "yes") {
+            return Ok(Carrier {
+                direction,
+                earfcn,
+                band: number(row[0]),
+                hz: f64::from(low_khz + 100 * (earfcn - offset)) * 1e3,
+                narrowest_khz: kilohertz(row[9]),
+                widest_khz: kilohertz(row[10]),
+            });
+        }
+    }
+    let (name, known) = match (direction, bands) {
+        (Direction::Downlink, _) => {
+            ("downlink", "for example 100 is 2120 MHz of band 1 and 9895 is 465 MHz of band 31")
+        }
+        (Direction::Uplink, _) => ("uplink", "for example 18100 is 1930 MHz of band 1 and 27785 is 455 MHz of band 31"),
+    };
+    Err(Invalid::new(format!("EARFCN {earfcn} in the {name}, which belongs to no band known here; {known}")))
+}
+
+impl Carrier {
+    /// Checks that the band has channels of this bandwidth. Where it has not and `allow_nonstandard_bandwidth`, returns a
+    /// note that says so.
+    ///
+    /// # Errors
+    /// Where the band has none and that is not allowed.
+    pub fn check(&self, bandwidth: Bandwidth, allow_nonstandard_bandwidth: bool) -> Result<Option<String>, Invalid> {
+        let khz = bandwidth.channel_khz();
+        if (self.narrowest_khz..=self.widest_khz).contains(&khz) {
+            return Ok(None);
+        }
+        let mhz = |khz: u32| f64::from(khz) / 1000.0;
+        let sentence = format!(
+            "EARFCN {} is in band {}, whose channels have {} to {} MHz; {} resource blocks need {} MHz",
+            self.earfcn,
+            self.band,
+            mhz(self.narrowest_khz),
+            mhz(self.widest_khz),
+            bandwidth.resource_blocks(),
+            mhz(khz)
+        );
+        if allow_nonstandard_bandwidth { Ok(Some(sentence)) } else { Err(Invalid::new(sentence)) }
+    }
+}
+
+/// Centre of a resource block, counted from 0 at the lowest frequency, Hz.
+pub fn resource_block_centre_hz(carrier_hz: f64, bandwidth: Bandwidth, block: usize) -> f64 {
+    let low = carrier_hz - RESOURCE_BLOCK_HZ * bandwidth.resource_blocks() as f64 / 2.0;
+    low + RESOURCE_BLOCK_HZ * (block as f64 + 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_wide_enough_for_their_channel_numbers_and_do_not_overlap() {
+        let mut numbers = Vec::new();
+        for row in rows(include_str!("../../data/bands.csv")) {
+            for columns in [&row[1..5], &row[5..9]] {
+                let [offset, first, last] = [1, 2, 3].map(|i| number::<u32>(columns[i]));
+                assert!(first == offset && first < last, "band {}", row[0]);
+                let duplex_in_time = columns == &row[5..9] && row[1] == row[5] && row[2] == row[6];
+                if !duplex_in_time {
+                    numbers.push((first, last));
+                }
+            }
+            assert!(number::<f64>(row[9]) <= number::<f64>(row[10]));
+        }
+        numbers.sort_unstable();
+        assert!(numbers.windows(2).all(|pair| pair[0].1 < pair[1].0), "{numbers:?}");
+    }
+
+    #[test]
+    fn band_31_is_known_to_the_standard_only_and_is_narrow() {
+        let carrier = |bands| super::carrier(Direction::Downlink, 9895, bands);
+        let known = carrier(Bands::Standard).unwrap();
+        assert_eq!((known.hz, known.band), (465e6, 31));
+        assert!(carrier(Bands::Ns3).unwrap_err().to_string().contains("9895"));
+        let band = |n| Bandwidth::new(n).unwrap();
+        assert_eq!(known.check(band(25), false), Ok(None));
+        let error = known.check(band(100), false).unwrap_err().to_string();
+        assert!(error.contains("band 31") && error.contains("1.4 to 5 MHz") && error.contains("20 MHz"), "{error}");
+        assert_eq!(known.check(band(100), true), Ok(Some(error)));
+    }
+
+    #[test]
+    fn blocks_are_centred_on_the_carrier() {
+        for n in Bandwidth::RESOURCE_BLOCKS {
+            let bandwidth = Bandwidth::new(n).unwrap();
+            let centre = |block| resource_block_centre_hz(2e9, bandwidth, block);
+            assert_eq!((centre(0) + centre(n as usize - 1)) / 2.0, 2e9);
+            assert_eq!(centre(1) - centre(0), 180e3);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! SINR where several signals meet.
+//!
+//! Over one reception other signals come and go. Each interval between such moments (a *chunk*) has an SINR of its own;
+//! the reception's is their average by duration, as in ns-3 (of the linear ratios, not of decibels).
+
+use super::ROW;
+use super::fading::Gains;
+
+/// A signal as received: when, and how much in each resource block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signal {
+    /// Begin, seconds.
+    pub from: f64,
+    /// End, seconds.
+    pub until: f64,
+    /// W/Hz by resource block.
+    pub density: Vec<f64>,
+}
+
+/// SINR, by resource block, of a signal among others and noise (W/Hz by resource block), averaged over its duration.
+pub fn average_sinr(signal: &Signal, others: &[Signal], noise: &[f64]) -> Vec<f64> {
+    let inside = |&time: &f64| time > signal.from && time < signal.until;
+    let mut moments: Vec<f64> = others.iter().flat_map(|other| [other.from, other.until]).filter(inside).collect();
+    moments.extend([signal.from, signal.until]);
+    moments.sort_by(f64::total_cmp);
+    let mut sums = vec![0.0; signal.density.len()];
+    for chunk in moments.windows(2) {
+        let (from, until) = (chunk[0], chunk[1]);
+        for (block, sum) in sums.iter_mut().enumerate() {
+            let present =
+                others.iter().filter(|other| other.from <= from && other.until >= until && other.from < other.until);
+            let interference: f64 = present.map(|other| other.density[block]).sum();
+            *sum += (until - from) * signal.density[block] / (noise[block] + interference);
+        }
+    }
+    for sum in &mut sums {
+        *sum /= signal.until - signal.from;
+    }
+    sums
+}
+
+/// What disturbs a receiver in a subframe, relative to its noise: 1 and what is added.
+#[derive(Clone, Debug)]
+pub struct Disturbance {
+    total: Gains,
+}
+
+impl Default for Disturbance {
+    fn default() -> Self {
+        Disturbance { total: [1.0; ROW] }
+    }
+}
+
+impl Disturbance {
+    /// Adds a signal, by its gains in the resource blocks and by its ratio to noise without them.
+    pub fn add(&mut self, gains: &Gains, to_noise: f32) {
+        for (total, gain) in self.total.iter_mut().zip(gains) {
+            *total += gain * to_noise;
+        }
+    }
+
+    /// Adds a signal in those resource blocks only for which `sends`.
+    pub fn add_where(&mut self, gains: &Gains, to_noise: f32, sends: impl Fn(usize) -> bool) {
+        for (block, (total, gain)) in self.total.iter_mut().zip(gains).enumerate() {
+            *total += if sends(block) { gain * to_noise } else { 0.0 };
+        }
+    }
+
+    /// Turns ratios to noise into ratios to noise and interference.
+    pub fn divide(&self, sinr: &mut Gains) {
+        for (sinr, total) in sinr.iter_mut().zip(&self.total) {
+            *sinr /= total;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signal(from: f64, until: f64, density: f64) -> Signal {
+        Signal { from, until, density: vec![density] }
+    }
+
+    #[test]
+    fn chunks_are_weighted_by_their_duration() {
+        // A quarter of the time at 8 / (1 + 3), the rest at 8 / 1.
+        let found = average_sinr(&signal(1.0, 2.0, 8.0), &[signal(0.0, 1.25, 3.0)], &[1.0]);
+        assert!((found[0] - (0.25 * 2.0 + 0.75 * 8.0)).abs() < 1e-12);
+        // Before, after, and an empty one.
+        let others = [signal(0.0, 1.0, 9.0), signal(2.0, 3.0, 9.0), signal(1.5, 1.5, 9.0)];
+        assert!((average_sinr(&signal(1.0, 2.0, 8.0), &others, &[1.0])[0] - 8.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_fast_way_is_the_same_for_whole_subframes() {
+        let own: Gains = std::array::from_fn(|block| 1.0 + block as f32 / 50.0);
+        let other: Gains = std::array::from_fn(|block| 2.0 - block as f32 / 100.0);
+        let mut disturbance = Disturbance::default();
+        disturbance.add(&other, 5.0);
+        disturbance.add_where(&own, 2.0, |block| block < 50);
+        let mut sinr = own.map(|gain| gain * 100.0);
+        disturbance.divide(&mut sinr);
+        for block in 0..ROW {
+            let density = |gains: &Gains, factor: f64| vec![f64::from(gains[block]) * factor];
+            let mut others = vec![Signal { from: 0.0, until: 1.0, density: density(&other, 5.0) }];
+            if block < 50 {
+                others.push(Signal { from: 0.0, until: 1.0, density: density(&own, 2.0) });
+            }
+            let exact =
+                average_sinr(&Signal { from: 0.0, until: 1.0, density: density(&own, 100.0) }, &others, &[1.0])[0];
+            assert!((f64::from(sinr[block]) / exact - 1.0).abs() < 1e-6);
+        }
+    }
+}
