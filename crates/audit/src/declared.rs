@@ -5,7 +5,7 @@
 
 use fullpipe_units::LinkId;
 
-/// One direction of a point-to-point link, or a shared medium.
+/// One direction of a point-to-point link, a shared medium, or one way through a medium with a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredLink {
     /// Its name, for failures.
@@ -14,7 +14,7 @@ pub struct DeclaredLink {
     pub medium: Medium,
     /// Rate in bits per second; 0 promises no rate (nothing is checked against it).
     pub rate_bps: u64,
-    /// Propagation delay in nanoseconds, the same for every frame.
+    /// Propagation delay in nanoseconds, the same for every frame; for [`Medium::Scheduled`] the least time in all.
     pub delay_ns: u64,
     /// Whether a frame may take longer than `delay_ns` (jitter); never less.
     pub delay_varies: bool,
@@ -40,6 +40,10 @@ pub enum Medium {
     /// Several stations share one medium: it is busy until a frame has reached the far end. (Where each station has a
     /// medium of its own, full duplex, each is a point-to-point link.)
     HalfDuplex,
+    /// A scheduler decides who transmits when (a radio cell): frames share transmissions, and those of different stations
+    /// overtake each other. Of a frame it is told when it came and when it arrived, no more. `delay_ns` is the least time
+    /// between the two. `rate_bps` bounds what has arrived since the medium was last empty.
+    Scheduled,
 }
 
 /// What a link may do besides passing frames on at a constant rate, in order, once each.
@@ -152,8 +156,9 @@ impl PathPromise {
         let mut framing = 0u64;
         let mut inexact_links = 0u64;
         for link in path.iter().filter_map(|&id| link(id)) {
-            // At an opportunity a frame leaves at once.
-            let at_once = matches!(link.varies.course, Course::Opportunities { .. });
+            // At an opportunity a frame leaves at once; where frames share transmissions, the least delay has that of one.
+            let at_once =
+                matches!(link.varies.course, Course::Opportunities { .. }) || link.medium == Medium::Scheduled;
             let (exact, inexact) = byte_time(if at_once { 0 } else { link.rate_bps });
             promise.byte_time = promise.byte_time.saturating_add(exact);
             promise.slowest_byte_time = promise.slowest_byte_time.max(exact);

@@ -44,7 +44,19 @@ pub(crate) struct LinkDetails {
     /// Where the rate is not constant.
     course: Option<Box<CourseWatch>>,
     last_arrival: u64,
+    /// Where a scheduler decides.
+    busy: Busy,
 }
+
+/// What has arrived since a medium was last empty.
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    /// The earliest at which any of it came: all of it was transmitted since.
+    from: u64,
+    bytes: u64,
+}
+
+const AT_REST: Busy = Busy { from: u64::MAX, bytes: 0 };
 
 /// What the world says of a link when the run has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +76,7 @@ impl LinkDetails {
             && !declared.delay_varies
             && course.is_none()
             && u32::try_from(declared.delay_ns).is_ok();
-        LinkDetails { declared, ordinary, free_from: 0, course, last_arrival: 0 }
+        LinkDetails { declared, ordinary, free_from: 0, course, last_arrival: 0, busy: AT_REST }
     }
 }
 
@@ -123,6 +135,10 @@ impl LinkState {
         let subject = Subject::Link(frame.link);
         let (offered, start) = (frame.offered.as_nanos(), frame.start.as_nanos());
         let (finish, arrival) = (frame.finish.as_nanos(), frame.arrival.as_nanos());
+        if details.declared.medium == Medium::Scheduled {
+            self.judge_scheduled(&frame, details, log);
+            return self.judge_balance(frame.link, frame.start, log);
+        }
         let declared = &details.declared;
         let mut fail = |rule, message: &dyn Fn() -> String| log.note(rule, subject, frame.start, message);
 
@@ -173,7 +189,7 @@ impl LinkState {
         details.last_arrival = last_arrival.max(arrival);
         let free_from = match declared.medium {
             Medium::PointToPoint => finish,
-            Medium::HalfDuplex => arrival,
+            Medium::HalfDuplex | Medium::Scheduled => arrival,
         };
         if details.ordinary {
             self.free_from = free_from;
@@ -181,6 +197,39 @@ impl LinkState {
             details.free_from = free_from;
         }
         self.judge_balance(frame.link, frame.start, log);
+    }
+
+    /// A frame that arrived where a scheduler decides.
+    fn judge_scheduled(&self, frame: &Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
+        let subject = Subject::Link(frame.link);
+        let (offered, arrival) = (frame.offered.as_nanos(), frame.arrival.as_nanos());
+        let (least, rate) = (details.declared.delay_ns, details.declared.rate_bps);
+        let earliest = offered.saturating_add(least);
+        if arrival < earliest {
+            log.note(Rule::Propagation, subject, frame.arrival, || {
+                format!(
+                    "expected a frame that came at {offered} ns to arrive {least} ns later at the earliest, at {earliest} \
+                     ns, found {arrival} ns"
+                )
+            });
+        }
+        let busy = &mut details.busy;
+        busy.from = busy.from.min(offered);
+        busy.bytes += u64::from(frame.wire_bytes);
+        let time = arrival.saturating_sub(busy.from);
+        let most = u128::from(rate) * u128::from(time) / 8_000_000_000;
+        if rate > 0 && u128::from(busy.bytes) > most {
+            let found = busy.bytes;
+            log.note(Rule::LinkRate, subject, frame.arrival, || {
+                format!(
+                    "expected at most {most} bytes to arrive within {time} ns at {rate} bit/s, since the medium was empty, \
+                     found {found}"
+                )
+            });
+        }
+        if self.waiting == Amount::default() {
+            *busy = AT_REST;
+        }
     }
 
     fn judge_balance(&self, link: LinkId, at: Instant, log: &mut FailureLog) {

@@ -154,6 +154,10 @@ fn links_between(network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<Li
                 links.push(network.outgoing_link(segment, at));
                 at = network.station_node(segment, station);
             }
+            Attachment::Medium { medium, way, .. } => {
+                links.push(network.medium_link(medium, way));
+                at = network.hop_end(hop).unwrap_or(at);
+            }
             Attachment::Translation | Attachment::None => {}
         }
     }

@@ -38,7 +38,7 @@ const MAX_BACKOFF_SLOTS: u64 = 1000;
 
 /// Medium events from this number on belong to stations, those below to channels: at one instant frames are received
 /// before stations sense.
-const STATION_EVENTS: u32 = 1 << 27;
+pub(crate) const STATION_EVENTS: u32 = 1 << 27;
 
 /// What a segment is built from.
 #[derive(Debug)]

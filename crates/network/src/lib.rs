@@ -1,4 +1,4 @@
-//! Packets, links, queues, loss, shared Ethernet, routing: the network as a world of plain values.
+//! Packets, links, queues, loss, shared Ethernet, media with a hub, routing: the network as a world of plain values.
 //!
 //! [`Network`] owns links, packets and the calendar; hosts are whoever implements [`Hosts`]. A packet's way:
 //! [`Network::send`] stamps it and routes it to a link; the link's queue, transmitter and propagation decide when it
@@ -14,6 +14,7 @@ pub mod impairment;
 pub mod link;
 pub mod loss;
 pub mod mahimahi;
+pub mod medium;
 pub mod nat;
 pub mod network;
 pub mod notice;
@@ -43,6 +44,7 @@ pub use impairment::{
 pub use link::LinkSpecification;
 pub use loss::LossModel;
 pub use mahimahi::Trace;
+pub use medium::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{Fault, Hosts, Network};
 pub use notice::{Notice, Reason};

@@ -16,6 +16,7 @@ use crate::address::{Directory, Ends};
 use crate::ethernet::Segment;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
+use crate::medium::{self, Star};
 use crate::nat::Translators;
 use crate::notice::{self, Notice, Notices};
 use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet, Purpose};
@@ -50,7 +51,7 @@ pub trait Hosts<O: Observer> {
 /// A fault put into the world on purpose, to see whether the auditor notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The link transmits one per cent too fast.
+    /// The link transmits one per cent too fast; on a medium with a hub one frame in a hundred takes no time.
     FastLink(LinkId),
     /// The link drops every so many-th packet and tells no one.
     SilentDrop {
@@ -81,7 +82,8 @@ pub(crate) struct Node {
 /// What remains in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Remaining {
-    /// Per link, then per shared medium (or station's path): frames and their bytes on the wire that were offered and neither transmitted nor dropped.
+    /// Per link, then per shared medium (or station's path), then per way through a medium with a hub: frames and their
+    /// bytes on the wire that were offered and neither transmitted nor dropped.
     pub queued_per_link: Vec<(u64, u64)>,
     /// Per flow: whole packets and their bytes that wait or are on their way.
     pub packets_per_flow: BTreeMap<FlowId, (u64, u64)>,
@@ -108,6 +110,7 @@ pub struct Network<O> {
     pub(crate) channels: Vec<(u32, u32)>,
     /// Segment and number of each station of all segments.
     pub(crate) stations: Vec<(u32, u32)>,
+    pub(crate) media: Vec<Star>,
     pub(crate) fragments: Fragments,
     /// Who talks to whom; needed where there is a tap or a translator.
     pub directory: Directory,
@@ -146,6 +149,7 @@ impl<O: Observer> Network<O> {
             segments: Vec::new(),
             channels: Vec::new(),
             stations: Vec::new(),
+            media: Vec::new(),
             fragments: Fragments::default(),
             directory: Directory::default(),
             translators: Translators::default(),
@@ -213,6 +217,7 @@ impl<O: Observer> Network<O> {
     pub fn inject(&mut self, fault: Fault) {
         match fault {
             Fault::FastLink(link) if self.links.get_mut(link.index()).is_some_and(Link::exceed) => {}
+            Fault::FastLink(link) if self.exceed_medium(link) => {}
             Fault::FastLink(link) => {
                 let transmitter = match self.links.get_mut(link.index()) {
                     Some(link) => &mut link.transmitter,
@@ -311,6 +316,7 @@ impl<O: Observer> Network<O> {
             Attachment::None | Attachment::Translation => None,
             Attachment::Link(link) => Some(self.links[link.index()].to),
             Attachment::Station { segment, station } => Some(self.segments[segment as usize].node_of(station)),
+            Attachment::Medium { medium, way, station } => Some(self.media[usize::from(medium)].end(way, station)),
         }
     }
 
@@ -339,14 +345,15 @@ impl<O: Observer> Network<O> {
         self.events
     }
 
-    /// Number of links, shared media and stations' paths.
+    /// Number of links, shared media, stations' paths and ways through media with a hub.
     pub fn link_count(&self) -> usize {
-        self.links.len() + self.channels.len()
+        self.links.len() + self.channels.len() + 2 * self.media.len()
     }
 
     /// Counters of a link.
     pub fn link_counters(&self, link: LinkId) -> LinkCounters {
-        self.links.get(link.index()).map_or_else(|| self.channel_counters(link), |link| link.counters())
+        let other = || self.way_counters(link).unwrap_or_else(|| self.channel_counters(link));
+        self.links.get(link.index()).map_or_else(other, |link| link.counters())
     }
 
     /// Packets and bytes waiting at a link now. Declare it with [`Network::observe_link`] first.
@@ -354,7 +361,7 @@ impl<O: Observer> Network<O> {
         let now = self.now;
         match self.links.get_mut(link.index()) {
             Some(link) => link.queue(now),
-            None => self.channel_queue(link),
+            None => self.way_queue(link).unwrap_or_else(|| self.channel_queue(link)),
         }
     }
 
@@ -443,6 +450,7 @@ impl<O: Observer> Network<O> {
         match attachment {
             Attachment::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
             Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
+            Attachment::Medium { medium, way, station } => self.send_on_medium(medium, way, station, handle),
             Attachment::Translation => self.translate(node, handle),
             Attachment::None => self.end_at_router(node, handle),
         }
@@ -734,9 +742,12 @@ impl<O: Observer> Network<O> {
             EventClass::Departure => {
                 self.depart(LinkId(event.index()));
             }
-            EventClass::Medium => {
-                self.medium_event(hosts, event.index());
-            }
+            EventClass::Medium => match event.index() {
+                number @ medium::FIRST_EVENT..crate::ethernet::STATION_EVENTS => {
+                    self.medium_due(hosts, (number - medium::FIRST_EVENT) as u16);
+                }
+                number => self.medium_event(hosts, number),
+            },
             EventClass::Host => match event.index() {
                 notice::EVENT => self.hand_over_notices(hosts),
                 node @ processing::FIRST_EVENT.. => self.processed(node),
@@ -795,6 +806,7 @@ impl<O: Observer> Network<O> {
         let mtu_bytes = match self.toward(from, packet.destination) {
             Attachment::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
             Attachment::Station { segment, .. } => self.segments[segment as usize].mtu_bytes,
+            Attachment::Medium { medium, .. } => self.media[usize::from(medium)].mtu_bytes,
             Attachment::Translation | Attachment::None => u32::MAX,
         };
         if packet.ip_bytes <= mtu_bytes {
@@ -877,6 +889,7 @@ impl<O: Observer> Network<O> {
             remaining.queued_per_link.push(link.queued());
         }
         remaining.queued_per_link.extend(self.segments.iter().flat_map(Segment::queued));
+        remaining.queued_per_link.extend(self.held_by_media());
         for packet in self.arena.live_packets() {
             if !matches!(packet.content, Content::Fragment { .. } | Content::Arp { .. }) {
                 let (packets, bytes) = remaining.packets_per_flow.entry(packet.flow).or_default();
@@ -902,6 +915,9 @@ impl<O: Observer> Network<O> {
                 Attachment::Station { segment, .. } => {
                     let (delay, framing_bytes, rate) = self.segments[segment as usize].minimum();
                     (delay, framing_bytes, 8e9 / rate.bits_per_second() as f64)
+                }
+                Attachment::Medium { medium, way, .. } => {
+                    (self.media[usize::from(medium)].least_delays[way as usize], 0, 0.0)
                 }
                 Attachment::None | Attachment::Translation => continue,
             };

@@ -3,6 +3,7 @@
 //! A node with one way out needs no table: it sends everything to the router there. Every other node has, for each node
 //! of the network, the link toward it, found by one breadth-first search per such node.
 
+use crate::medium::Way;
 use fullpipe_units::{LinkId, NodeId};
 use std::collections::VecDeque;
 
@@ -16,6 +17,15 @@ pub enum Attachment {
         /// Which segment.
         segment: u32,
         /// Which station on it.
+        station: u32,
+    },
+    /// A way through a medium with a hub.
+    Medium {
+        /// Which medium.
+        medium: u16,
+        /// From the hub or to it.
+        way: Way,
+        /// The station at the other end.
         station: u32,
     },
     /// Through the node's own address translation first, which then knows the way. [`crate::Network::path`] has the ways
@@ -56,7 +66,7 @@ impl Table {
             table.codes.push(match way {
                 Attachment::Link(link) => link.0,
                 Attachment::None | Attachment::Translation => NO_WAY,
-                Attachment::Station { .. } => {
+                Attachment::Station { .. } | Attachment::Medium { .. } => {
                     table.stations.push(*way);
                     STATION + table.stations.len() as u32 - 1
                 }

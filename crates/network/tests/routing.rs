@@ -84,7 +84,7 @@ proptest! {
                     at = match hop {
                         Attachment::Link(link) => NodeId(ends[link.index()] as u32),
                         Attachment::Station { station, .. } => stations[*station as usize],
-                        Attachment::Translation | Attachment::None => at,
+                        Attachment::Medium { .. } | Attachment::Translation | Attachment::None => at,
                     };
                 }
                 if *hops < FAR {

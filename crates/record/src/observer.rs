@@ -30,6 +30,8 @@ pub enum DropReason {
     Resolution,
     /// The medium was busy too often.
     Collision,
+    /// It was lost on the air, in all transmissions that it had.
+    Radio,
     /// It was larger than the link's MTU and must not be fragmented.
     TooBig,
     /// A fragment was missing when reassembly was given up.
@@ -108,7 +110,7 @@ pub trait Observer {
     #[inline(always)]
     fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
-    /// A frame was dropped before it was transmitted: at a link's queue, or because the medium was busy too often. A
+    /// A frame was dropped before it was transmitted: at a link's queue, because the medium was busy too often, or on the air. A
     /// frame that a loss model takes has been transmitted; then only [`Observer::dropped`] tells.
     #[inline(always)]
     fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}

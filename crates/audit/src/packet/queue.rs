@@ -48,7 +48,7 @@ impl QueueWatch {
         QueueWatch {
             link,
             promise: declared.queue.unwrap_or_default(),
-            in_order: true,
+            in_order: declared.medium != Medium::Scheduled,
             shared: declared.medium == Medium::HalfDuplex,
             senders: BTreeMap::new(),
             came: VecDeque::new(),

@@ -243,6 +243,42 @@ fn on_a_shared_medium_without_delay_each_frame_stands_alone() {
     assert_eq!(wire.rule(), None);
 }
 
+/// 8 Mbit/s, one byte per microsecond, and at least 3 ms.
+fn scheduled() -> Wire {
+    let declared = Wire::point_to_point(8_000_000, 3_000_000).run.links[0].clone();
+    Wire::new(DeclaredLink { medium: Medium::Scheduled, delay_varies: true, ..declared })
+}
+
+#[test]
+fn where_a_scheduler_decides_frames_overtake_and_none_takes_less_than_its_time() {
+    for (arrival, expected) in [(3_499_999, Some(Rule::Propagation)), (3_500_000, None)] {
+        let mut wire = scheduled();
+        wire.frame(125, 0, 9_000_000, 9_000_000, 9_000_000);
+        // Came later, arrives earlier.
+        wire.frame(125, 500_000, arrival, arrival, arrival);
+        assert_eq!(wire.rule(), expected);
+    }
+}
+
+#[test]
+fn where_a_scheduler_decides_no_more_arrives_than_its_rate_carries_since_it_was_empty() {
+    // 3000 bytes within 3 ms are what the rate carries; one byte more is too much.
+    for (bytes, expected) in [(1500, None), (1501, Some(Rule::LinkRate))] {
+        let mut wire = scheduled();
+        // When these had arrived the medium was empty: neither their bytes count nor the time since.
+        for ms in [3_000_000, 13_000_000] {
+            wire.frame(2000, ms - 3_000_000, ms, ms, ms);
+        }
+        wire.run.events.push(Event::Offered(LinkId(0), bytes));
+        let (came, arrived) = (100_000_000, 103_000_000);
+        wire.frame(1500, came, arrived, arrived, arrived);
+        assert_eq!(wire.run.events.len(), 7);
+        let Some(Event::Transmitted(first)) = wire.run.events.last().cloned() else { panic!() };
+        wire.run.events.push(Event::Transmitted(Transmission { wire_bytes: bytes, ..first }));
+        assert_eq!(wire.rule(), expected, "{bytes}");
+    }
+}
+
 #[test]
 fn frames_keep_to_the_mtu_and_its_framing() {
     for (bytes, expected) in [(1502, None), (1503, Some(Rule::FrameSize))] {

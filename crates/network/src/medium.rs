@@ -1,0 +1,381 @@
+//! A medium whose inside is somebody else's: a hub and its stations, and a machine that decides what becomes of each frame.
+//!
+//! Links and shared Ethernet are models of this crate. A radio access network is not: what it does with a frame follows from
+//! schedulers, transport blocks and retransmissions, which know nothing of networks. [`Medium`] is what the two have to
+//! say to each other: a frame comes, time passes, a frame's fate is known.
+//!
+//! **Star.** Stations reach the hub, the hub reaches each station; two stations talk by way of the hub, if that is a router.
+//! So there are two ways, [`Way::Down`] from the hub and [`Way::Up`] to it, and each is a link of its own to whoever observes:
+//! see [`Network::medium_link`]. A frame waits there from when it is offered until its fate; how long it then was on the air is
+//! not told, so a transmission begins, ends and arrives at one instant.
+//!
+//! **Order at one instant.** A machine that wants to be woken at an instant is woken before it is offered anything at that
+//! instant, whatever the order of events: who comes exactly at the beginning of a subframe has missed it. Frames that arrive at
+//! one instant do so in the order in which the machine told their fates.
+
+use crate::link::LinkCounters;
+use crate::network::{Hosts, Network};
+use crate::packet::Handle;
+use crate::routing::{Attachment, Edge};
+use fullpipe_engine::{EventClass, EventId, Slot};
+use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Medium events from this number on belong to media of this kind; shared Ethernet has those below and those of its stations
+/// above.
+pub(crate) const FIRST_EVENT: u32 = 1 << 26;
+
+/// From the hub, or to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// From the hub to a station.
+    Down,
+    /// From a station to the hub.
+    Up,
+}
+
+/// What a machine gets to know of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Which frame, for [`Fated::token`].
+    pub token: u64,
+    /// Its way.
+    pub way: Way,
+    /// The station that it goes to or comes from.
+    pub station: u32,
+    /// The flow of its packet.
+    pub flow: FlowId,
+    /// Size of the IP packet.
+    pub ip_bytes: u32,
+}
+
+/// What has become of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has arrived.
+    Delivered,
+    /// A buffer had no room for it.
+    BufferFull,
+    /// It was lost on the air.
+    Lost,
+}
+
+/// A frame whose fate is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fated {
+    /// Which frame.
+    pub token: u64,
+    /// When; not before it is told.
+    pub at: Instant,
+    /// What.
+    pub fate: Fate,
+}
+
+/// The machine inside.
+pub trait Medium: fmt::Debug + Send + Any {
+    /// A frame comes. The machine has been woken if it wanted to be by now.
+    fn offer(&mut self, now: Instant, frame: Frame);
+
+    /// When it wants to be woken: after the last time that it was; [`Instant::NEVER`] if it wants nothing.
+    fn next(&self) -> Instant;
+
+    /// Time has come to `now`, which is no later than [`Medium::next`] said.
+    fn wake(&mut self, now: Instant);
+
+    /// A frame whose fate is known since the last `offer` or `wake`; asked until there is none.
+    fn fated(&mut self) -> Option<Fated>;
+}
+
+/// What a medium is built from.
+#[derive(Debug)]
+pub struct MediumSpecification {
+    /// The hub.
+    pub hub: NodeId,
+    /// The stations, in order of their numbers.
+    pub stations: Vec<NodeId>,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+    /// Least time that a frame takes, down and up.
+    pub least_delays: [Duration; 2],
+    /// The machine.
+    pub machine: Box<dyn Medium>,
+}
+
+/// A frame inside.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    handle: Handle,
+    offered: Instant,
+    way: Way,
+    station: u32,
+    ip_bytes: u32,
+}
+
+/// One medium.
+#[derive(Debug)]
+pub(crate) struct Star {
+    hub: NodeId,
+    stations: Vec<NodeId>,
+    pub(crate) mtu_bytes: u32,
+    pub(crate) least_delays: [Duration; 2],
+    machine: Box<dyn Medium>,
+    /// Frames by token, and tokens that are free.
+    inside: Vec<Inside>,
+    free: Vec<u32>,
+    /// Fates that are known and not yet met, in order.
+    fates: BTreeMap<(Instant, u64), (u32, Fate)>,
+    told: u64,
+    slot: Slot,
+    counters: [LinkCounters; 2],
+    /// Frames and bytes inside.
+    waiting: [(u64, u64); 2],
+    /// Frames of which every hundredth arrives at once, if somebody broke this way on purpose.
+    exceeds: [Option<u64>; 2],
+}
+
+impl Star {
+    /// Where a frame of this way comes out.
+    pub(crate) fn end(&self, way: Way, station: u32) -> NodeId {
+        match way {
+            Way::Down => self.stations[station as usize],
+            Way::Up => self.hub,
+        }
+    }
+
+    fn begin(&self, way: Way, station: u32) -> NodeId {
+        match way {
+            Way::Down => self.hub,
+            Way::Up => self.stations[station as usize],
+        }
+    }
+
+    /// Takes note of the fates that the machine has to tell.
+    fn listen(&mut self, now: Instant) {
+        while let Some(Fated { token, at, fate }) = self.machine.fated() {
+            debug_assert!(at >= now, "a fate is told before it is met");
+            self.fates.insert((at, self.told), (token as u32, fate));
+            self.told += 1;
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if self.machine.next() <= now {
+            self.machine.wake(now);
+            debug_assert!(self.machine.next() > now, "a machine that is awake waits for something later");
+            self.listen(now);
+        }
+    }
+
+    fn next(&self) -> Instant {
+        let fate = self.fates.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at);
+        fate.min(self.machine.next())
+    }
+
+    fn put(&mut self, frame: Inside) -> u32 {
+        let waiting = &mut self.waiting[frame.way as usize];
+        *waiting = (waiting.0 + 1, waiting.1 + u64::from(frame.ip_bytes));
+        match self.free.pop() {
+            Some(token) => {
+                self.inside[token as usize] = frame;
+                token
+            }
+            None => {
+                self.inside.push(frame);
+                self.inside.len() as u32 - 1
+            }
+        }
+    }
+
+    fn take(&mut self, token: u32) -> Inside {
+        let frame = self.inside[token as usize];
+        self.free.push(token);
+        let waiting = &mut self.waiting[frame.way as usize];
+        *waiting = (waiting.0 - 1, waiting.1 - u64::from(frame.ip_bytes));
+        frame
+    }
+
+    /// Whether this frame is one that a fault lets arrive at once.
+    fn exceeds(&mut self, way: Way) -> bool {
+        self.exceeds[way as usize].as_mut().is_some_and(|count| {
+            *count += 1;
+            count.is_multiple_of(100)
+        })
+    }
+}
+
+impl<O: Observer> Network<O> {
+    /// Adds a medium and says its number. A node may be at several media, once at each.
+    ///
+    /// # Panics
+    /// If the hub is a station as well.
+    pub fn add_medium(&mut self, specification: MediumSpecification) -> u16 {
+        let MediumSpecification { hub, stations, mtu_bytes, least_delays, machine } = specification;
+        assert!(!stations.contains(&hub), "the hub of a medium is none of its stations");
+        let medium = self.media.len() as u16;
+        for (number, node) in stations.iter().enumerate() {
+            let by = |way| Attachment::Medium { medium, way, station: number as u32 };
+            self.edges[hub.index()].push(Edge { to: *node, by: by(Way::Down) });
+            self.edges[node.index()].push(Edge { to: hub, by: by(Way::Up) });
+        }
+        self.media.push(Star {
+            hub,
+            stations,
+            mtu_bytes,
+            least_delays,
+            machine,
+            inside: Vec::new(),
+            free: Vec::new(),
+            fates: BTreeMap::new(),
+            told: 0,
+            slot: Slot::default(),
+            counters: [LinkCounters::default(); 2],
+            waiting: [(0, 0); 2],
+            exceeds: [None; 2],
+        });
+        medium
+    }
+
+    /// The machine of a medium.
+    pub fn medium(&self, medium: u16) -> &dyn Medium {
+        &*self.media[usize::from(medium)].machine
+    }
+
+    /// Identity of a way through a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
+    pub fn medium_link(&self, medium: u16, way: Way) -> LinkId {
+        LinkId((self.links.len() + self.channels.len() + 2 * usize::from(medium) + way as usize) as u32)
+    }
+
+    /// The medium and the way that a link's identity stands for.
+    fn way_of(&self, link: LinkId) -> Option<(&Star, usize)> {
+        let number = link.index().checked_sub(self.links.len() + self.channels.len())?;
+        Some((self.media.get(number / 2)?, number % 2))
+    }
+
+    /// Counters of a way through a medium, by its identity; of what was delivered and dropped by now.
+    pub(crate) fn way_counters(&self, link: LinkId) -> Option<LinkCounters> {
+        self.way_of(link).map(|(star, way)| star.counters[way])
+    }
+
+    /// Frames and bytes that have come to a way through a medium and whose fate is not met.
+    pub(crate) fn way_queue(&self, link: LinkId) -> Option<(u64, u64)> {
+        self.way_of(link).map(|(star, way)| star.waiting[way])
+    }
+
+    /// Breaks a way on purpose: every hundredth frame arrives when it is offered. False if the link is none of a medium.
+    pub(crate) fn exceed_medium(&mut self, link: LinkId) -> bool {
+        let first = self.links.len() + self.channels.len();
+        let Some(number) = link.index().checked_sub(first) else { return false };
+        let Some(star) = self.media.get_mut(number / 2) else { return false };
+        star.exceeds[number % 2] = Some(0);
+        true
+    }
+
+    /// What each way through each medium holds.
+    pub(crate) fn held_by_media(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.media.iter().flat_map(|star| star.waiting)
+    }
+
+    /// A packet leaves for a medium.
+    pub(crate) fn send_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
+        let star = &self.media[usize::from(medium)];
+        let mtu_bytes = star.mtu_bytes;
+        if self.arena.get(handle).ip_bytes <= mtu_bytes {
+            return self.offer_to_medium(medium, way, station, handle);
+        }
+        let (node, link) = (star.begin(way, station), self.medium_link(medium, way));
+        self.fragment(self.now, handle, node, mtu_bytes, link, |network, piece| {
+            network.offer_to_medium(medium, way, station, piece);
+        });
+    }
+
+    fn offer_to_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
+        let now = self.now;
+        let link = self.medium_link(medium, way);
+        if self.drops_silently(link, handle) {
+            return;
+        }
+        let packet = self.arena.get(handle);
+        let (flow, ip_bytes) = (packet.flow, packet.ip_bytes);
+        self.observer.offered(now, link, ip_bytes);
+        let star = &mut self.media[usize::from(medium)];
+        star.wake(now);
+        let token = star.put(Inside { handle, offered: now, way, station, ip_bytes });
+        if star.exceeds(way) {
+            star.fates.insert((now, star.told), (token, Fate::Delivered));
+            star.told += 1;
+        } else {
+            star.machine.offer(now, Frame { token: u64::from(token), way, station, flow, ip_bytes });
+            star.listen(now);
+        }
+        self.arm_medium(medium);
+    }
+
+    fn arm_medium(&mut self, medium: u16) {
+        let star = &mut self.media[usize::from(medium)];
+        let next = star.next();
+        if !next.is_never() {
+            star.slot.arm(&mut self.calendar, EventId::new(EventClass::Medium, FIRST_EVENT + u32::from(medium)), next);
+        }
+    }
+
+    /// A machine wants to be woken, or a fate is met.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn medium_due(&mut self, hosts: &mut impl Hosts<O>, medium: u16) {
+        let now = self.now;
+        let star = &mut self.media[usize::from(medium)];
+        if !star.slot.fired(now) {
+            return;
+        }
+        star.wake(now);
+        // Whoever receives may send at once, and what is sent may be refused at once.
+        loop {
+            let star = &mut self.media[usize::from(medium)];
+            let Some(first) = star.fates.first_entry().filter(|first| first.key().0 <= now) else { break };
+            let (token, fate) = first.remove();
+            let frame = star.take(token);
+            self.meet(hosts, medium, frame, fate);
+        }
+        self.arm_medium(medium);
+    }
+
+    fn meet(&mut self, hosts: &mut impl Hosts<O>, medium: u16, frame: Inside, fate: Fate) {
+        let now = self.now;
+        let link = self.medium_link(medium, frame.way);
+        let Inside { handle, offered, way, station, ip_bytes } = frame;
+        let star = &mut self.media[usize::from(medium)];
+        let counters = &mut star.counters[way as usize];
+        let reason = match fate {
+            Fate::Delivered => {
+                counters.frames += 1;
+                counters.bytes += u64::from(ip_bytes);
+                counters.queue_delay_sum += now - offered;
+                let node = star.end(way, station);
+                let flow = self.arena.get(handle).flow;
+                self.observer.transmitted(&Transmission {
+                    link,
+                    flow,
+                    wire_bytes: ip_bytes,
+                    offered,
+                    start: now,
+                    finish: now,
+                    arrival: now,
+                });
+                return self.arrive(hosts, node, handle);
+            }
+            Fate::BufferFull => {
+                counters.queue_drops += 1;
+                DropReason::QueueFull
+            }
+            Fate::Lost => {
+                counters.losses += 1;
+                DropReason::Radio
+            }
+        };
+        self.observer.link_dropped(now, link, ip_bytes, reason);
+        self.drop_packet(now, handle, Some(link), reason);
+    }
+}
