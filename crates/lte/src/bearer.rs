@@ -1,1 +1,568 @@
-//! Bearers.
+//! Bearers: what a packet's class of service asks for, which bearer a packet takes, what headers and reports cost.
+//!
+//! A **QCI** names a class of service (3GPP TS 23.203 table 6.1.7). It decides about RLC ([`RlcChoice`]), about the logical
+//! channel group in which a UE reports what waits, and what a scheduler may look at.
+//!
+//! A **traffic flow template** is a bearer's list of packet filters (24.008 section 10.5.6.12). The UE classifies uplink, the
+//! PGW downlink packets ([`Classifier`]). As in the reference model bearers are tried from the highest number to the lowest,
+//! and a packet belongs to the first of which any filter matches: the default bearer, number 1 and matching everything,
+//! comes last. Precedence, by which the specification orders the filters of all bearers, is carried but decides nothing.
+//! What no bearer takes is dropped. "Local" is the UE's side, "remote" that of whom it speaks to.
+//!
+//! Between eNB, SGW and PGW a packet travels in a **tunnel**, with [`TUNNEL_BYTES`] more.
+//!
+//! A **buffer status report** (36.321 section 6.1.3.1) tells the eNB how much waits in a group, in 64 steps.
+
+use crate::rlc::{Mode, Way};
+use fullpipe_units::Duration;
+use std::fmt;
+use std::net::IpAddr;
+
+/// GTP-U: the 8 bytes that are mandatory, and the 4 optional ones (29.281 section 5.1), which the reference always sends.
+pub const GTP_U_HEADER_BYTES: u32 = 12;
+
+/// What a packet gains in the tunnel: GTP-U, UDP (8) and IPv4 (20).
+pub const TUNNEL_BYTES: u32 = GTP_U_HEADER_BYTES + 8 + 20;
+
+/// Most bearers of a UE: logical channels 3 to 10 carry data (36.331 section 6.3.2).
+pub const MOST_BEARERS: u8 = 8;
+
+/// Most packet filters of a bearer (24.008 section 10.5.6.12).
+pub const MOST_FILTERS: usize = 16;
+
+/// What was asked for and cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No class of service has this number.
+    UnknownQci(u8),
+    /// No bearer can have this number.
+    NoSuchBearer(u8),
+    /// Two bearers were given this number.
+    BearerTwice(u8),
+    /// A bearer was given so many packet filters.
+    TooManyFilters(usize),
+    /// An address of this family has no so long prefix.
+    PrefixTooLong {
+        /// What was asked for, bits.
+        bits: u8,
+        /// What there is, bits.
+        most: u8,
+    },
+    /// An IPv4 address with an IPv6 mask, or the other way round.
+    MixedFamilies,
+    /// A range of ports whose first is behind its last.
+    PortsReversed {
+        /// The first.
+        first: u16,
+        /// The last.
+        last: u16,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Error::UnknownQci(qci) => write!(formatter, "QCI {qci}: expected 1 to 9"),
+            Error::NoSuchBearer(number) => write!(formatter, "bearer {number}: expected 1 to {MOST_BEARERS}"),
+            Error::BearerTwice(number) => write!(formatter, "bearer {number} is there twice"),
+            Error::TooManyFilters(count) => {
+                write!(formatter, "{count} packet filters of a bearer: expected at most {MOST_FILTERS}")
+            }
+            Error::PrefixTooLong { bits, most } => {
+                write!(formatter, "a prefix of {bits} bits: expected at most {most}")
+            }
+            Error::MixedFamilies => formatter.write_str("an address and its mask: expected both IPv4 or both IPv6"),
+            Error::PortsReversed { first, last } => {
+                write!(formatter, "ports {first} to {last}: expected the first not behind the last")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A QoS class identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Qci(u8);
+
+/// What a class of service promises (3GPP TS 23.203 table 6.1.7).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Class {
+    /// Whether a bit rate is guaranteed.
+    pub guaranteed: bool,
+    /// 1 is served first.
+    pub priority: u8,
+    /// Delay between UE and PGW that 98 % of packets stay below.
+    pub delay_budget: Duration,
+    /// Share of packets that may be lost where nothing is congested.
+    pub loss_rate: f64,
+}
+
+/// Of QCI 1 to 9, release 11.
+const CLASSES: [Class; 9] = [
+    class(true, 2, 100, 1e-2),
+    class(true, 4, 150, 1e-3),
+    class(true, 3, 50, 1e-3),
+    class(true, 5, 300, 1e-6),
+    class(false, 1, 100, 1e-6),
+    class(false, 6, 300, 1e-6),
+    class(false, 7, 100, 1e-3),
+    class(false, 8, 300, 1e-6),
+    class(false, 9, 300, 1e-6),
+];
+
+const fn class(guaranteed: bool, priority: u8, delay_ms: u64, loss_rate: f64) -> Class {
+    Class { guaranteed, priority, delay_budget: Duration::from_millis(delay_ms), loss_rate }
+}
+
+impl Qci {
+    /// That of the default bearer.
+    pub const DEFAULT: Qci = Qci(9);
+
+    /// The class of this number, 1 to 9.
+    pub const fn new(qci: u8) -> Result<Qci, Error> {
+        if qci >= 1 && qci <= 9 { Ok(Qci(qci)) } else { Err(Error::UnknownQci(qci)) }
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// What it promises.
+    pub const fn class(self) -> &'static Class {
+        &CLASSES[self.0 as usize - 1]
+    }
+
+    /// The logical channel group in which what waits is reported: 1 with a guaranteed bit rate, 2 without; 0 is signalling's.
+    pub const fn logical_channel_group(self) -> u8 {
+        if self.class().guaranteed { 1 } else { 2 }
+    }
+}
+
+/// How a data bearer's RLC is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RlcChoice {
+    /// Always UM.
+    #[default]
+    Unacknowledged,
+    /// Always AM.
+    Acknowledged,
+    /// UM where more than 1 in 100,000 may be lost, AM elsewhere.
+    ByLossRate,
+    /// Always the source that never runs dry, for tests of the radio.
+    Saturated,
+}
+
+impl RlcChoice {
+    /// Highest share of lost packets that asks for AM.
+    const RELIABLE_LOSS_RATE: f64 = 1e-5;
+
+    /// The mode of a bearer of this class.
+    pub fn mode(self, qci: Qci) -> Mode {
+        match self {
+            RlcChoice::Unacknowledged => Mode::Unacknowledged,
+            RlcChoice::Acknowledged => Mode::Acknowledged,
+            RlcChoice::ByLossRate if qci.class().loss_rate > Self::RELIABLE_LOSS_RATE => Mode::Unacknowledged,
+            RlcChoice::ByLossRate => Mode::Acknowledged,
+            RlcChoice::Saturated => Mode::Saturated,
+        }
+    }
+}
+
+/// The logical channel of a bearer, numbered from 1: behind those of signalling, 3 to 10.
+pub const fn logical_channel(bearer: u8) -> Result<u8, Error> {
+    if bearer >= 1 && bearer <= MOST_BEARERS { Ok(bearer + 2) } else { Err(Error::NoSuchBearer(bearer)) }
+}
+
+/// A set of addresses: those that agree with one where its mask has ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    is_ipv6: bool,
+    bits: u128,
+    mask: u128,
+}
+
+/// An address' family, length and bits.
+const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
+    match address {
+        IpAddr::V4(address) => (false, 32, address.to_bits() as u128),
+        IpAddr::V6(address) => (true, 128, address.to_bits()),
+    }
+}
+
+impl Addresses {
+    /// Those that share a prefix with this address.
+    pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<Addresses, Error> {
+        let (is_ipv6, most, bits) = bits_of(address);
+        if prefix_bits > most {
+            return Err(Error::PrefixTooLong { bits: prefix_bits, most });
+        }
+        let all = u128::MAX >> (128 - most);
+        let low = (most - prefix_bits) as u32;
+        let mask = if low == 128 { 0 } else { all >> low << low };
+        Ok(Addresses { is_ipv6, bits: bits & mask, mask })
+    }
+
+    /// Those that agree with this address where the mask has ones.
+    pub fn masked(address: IpAddr, mask: IpAddr) -> Result<Addresses, Error> {
+        let ((is_ipv6, _, bits), (mask_is_ipv6, _, mask)) = (bits_of(address), bits_of(mask));
+        if is_ipv6 != mask_is_ipv6 {
+            return Err(Error::MixedFamilies);
+        }
+        Ok(Addresses { is_ipv6, bits: bits & mask, mask })
+    }
+
+    /// Whether this is one of them.
+    pub const fn contain(&self, address: IpAddr) -> bool {
+        let (is_ipv6, _, bits) = bits_of(address);
+        is_ipv6 == self.is_ipv6 && bits & self.mask == self.bits
+    }
+}
+
+/// A range of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    first: u16,
+    last: u16,
+}
+
+impl Ports {
+    /// All of them; and packets that have none.
+    pub const ANY: Ports = Ports { first: 0, last: u16::MAX };
+
+    /// From the first to the last, both included.
+    pub const fn new(first: u16, last: u16) -> Result<Ports, Error> {
+        if first <= last { Ok(Ports { first, last }) } else { Err(Error::PortsReversed { first, last }) }
+    }
+
+    /// This one.
+    pub const fn one(port: u16) -> Ports {
+        Ports { first: port, last: port }
+    }
+
+    /// Whether this is one of them.
+    pub const fn contain(&self, port: u16) -> bool {
+        self.first <= port && port <= self.last
+    }
+}
+
+/// Which ways a packet filter is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ways {
+    /// To the UE.
+    Downlink,
+    /// From the UE.
+    Uplink,
+    /// Both.
+    #[default]
+    Both,
+}
+
+impl Ways {
+    /// Whether this is one of them.
+    pub const fn contain(self, way: Way) -> bool {
+        match self {
+            Ways::Downlink => matches!(way, Way::Downlink),
+            Ways::Uplink => matches!(way, Way::Uplink),
+            Ways::Both => true,
+        }
+    }
+}
+
+/// What packets of a bearer look like; a packet has to agree with all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketFilter {
+    /// Ways.
+    pub ways: Ways,
+    /// Evaluation precedence. Decides nothing.
+    pub precedence: u8,
+    /// Address of whom the UE speaks to; none: any of either family.
+    pub remote: Option<Addresses>,
+    /// Address of the UE.
+    pub local: Option<Addresses>,
+    /// Ports of whom the UE speaks to.
+    pub remote_ports: Ports,
+    /// Ports of the UE.
+    pub local_ports: Ports,
+    /// Type of service (traffic class), where the mask has ones.
+    pub type_of_service: u8,
+    /// Bits of the type of service that are looked at.
+    pub type_of_service_mask: u8,
+}
+
+impl PacketFilter {
+    /// Matches everything.
+    pub const ANY: PacketFilter = PacketFilter {
+        ways: Ways::Both,
+        precedence: 255,
+        remote: None,
+        local: None,
+        remote_ports: Ports::ANY,
+        local_ports: Ports::ANY,
+        type_of_service: 0,
+        type_of_service_mask: 0,
+    };
+
+    /// Whether it matches a packet that travels this way.
+    pub fn matches(&self, way: Way, headers: &Headers) -> bool {
+        let ((remote, remote_port), (local, local_port)) = match way {
+            Way::Downlink => (headers.source, headers.destination),
+            Way::Uplink => (headers.destination, headers.source),
+        };
+        self.ways.contain(way)
+            && self.remote.is_none_or(|addresses| addresses.contain(remote))
+            && self.local.is_none_or(|addresses| addresses.contain(local))
+            && self.remote_ports.contain(remote_port)
+            && self.local_ports.contain(local_port)
+            && (headers.type_of_service ^ self.type_of_service) & self.type_of_service_mask == 0
+    }
+}
+
+/// What a packet filter looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// Source address and port; port 0 where the protocol has none. Fragments: those of the whole datagram.
+    pub source: (IpAddr, u16),
+    /// Destination address and port.
+    pub destination: (IpAddr, u16),
+    /// Type of service (IPv4) or traffic class (IPv6).
+    pub type_of_service: u8,
+}
+
+/// The traffic flow templates of a UE's bearers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Classifier {
+    /// Highest number first.
+    bearers: Vec<(u8, Vec<PacketFilter>)>,
+}
+
+impl Classifier {
+    /// A UE without bearers.
+    pub fn new() -> Classifier {
+        Classifier::default()
+    }
+
+    /// A UE with the default bearer, which takes everything.
+    pub fn with_default_bearer() -> Classifier {
+        Classifier { bearers: vec![(1, vec![PacketFilter::ANY])] }
+    }
+
+    /// Adds a bearer of this number, 1 to [`MOST_BEARERS`], with at most [`MOST_FILTERS`] filters.
+    pub fn add(&mut self, bearer: u8, filters: &[PacketFilter]) -> Result<(), Error> {
+        logical_channel(bearer)?;
+        if filters.len() > MOST_FILTERS {
+            return Err(Error::TooManyFilters(filters.len()));
+        }
+        match self.bearers.binary_search_by(|(number, _)| bearer.cmp(number)) {
+            Ok(_) => Err(Error::BearerTwice(bearer)),
+            Err(place) => {
+                self.bearers.insert(place, (bearer, filters.to_vec()));
+                Ok(())
+            }
+        }
+    }
+
+    /// The bearer that a packet takes which travels this way; none: it is dropped.
+    pub fn classify(&self, way: Way, headers: &Headers) -> Option<u8> {
+        let takes = |filters: &[PacketFilter]| filters.iter().any(|filter| filter.matches(way, headers));
+        self.bearers.iter().find(|(_, filters)| takes(filters)).map(|&(number, _)| number)
+    }
+}
+
+/// Steps of a buffer status report.
+const STEPS: usize = 64;
+
+/// Upper edges of the steps, bytes; the last is open and has that of the one before (see `data/README.md`). That of step 59
+/// is ns-3's, 93749; by the rule from which the specification has the others it is 93479.
+const STEP_BYTES: [u32; STEPS] = edges(include_bytes!("../data/buffer_status.csv"));
+
+/// The second column of a table of whole numbers with a header line.
+const fn edges(text: &[u8]) -> [u32; STEPS] {
+    let mut edges = [0; STEPS];
+    let (mut k, mut row, mut column) = (0, 0, 0);
+    while k < text.len() {
+        match text[k] {
+            b'\n' => (row, column) = (row + 1, 0),
+            b',' => column += 1,
+            digit if row > 0 && column == 1 => edges[row - 1] = edges[row - 1] * 10 + (digit - b'0') as u32,
+            _ => {}
+        }
+        k += 1;
+    }
+    assert!(row == STEPS + 1, "64 rows and a header");
+    edges
+}
+
+/// The step in which a UE reports that so many bytes wait: the first that is not too small.
+#[inline]
+pub fn buffer_status_index(bytes: u32) -> u8 {
+    STEP_BYTES.partition_point(|&edge| edge < bytes).min(STEPS - 1) as u8
+}
+
+/// How many bytes an eNB takes a step for: its upper edge; of the last, which has none, its lower. Steps beyond the last are
+/// taken for it.
+#[inline]
+pub fn buffer_status_bytes(index: u8) -> u32 {
+    STEP_BYTES[usize::from(index).min(STEPS - 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn classes_are_those_of_the_table() {
+        assert_eq!(Qci::new(0), Err(Error::UnknownQci(0)));
+        assert_eq!(Qci::new(10), Err(Error::UnknownQci(10)));
+        assert_eq!(Qci::new(9), Ok(Qci::DEFAULT));
+        let classes: Vec<&Class> = (1..=9).map(|qci| Qci::new(qci).unwrap().class()).collect();
+        assert_eq!(classes.iter().filter(|class| class.guaranteed).count(), 4);
+        // Every priority has its class.
+        let mut priorities: Vec<u8> = classes.iter().map(|class| class.priority).collect();
+        priorities.sort_unstable();
+        assert_eq!(priorities, (1..=9).collect::<Vec<u8>>());
+        let voice = Qci::new(1).unwrap();
+        assert_eq!((voice.number(), voice.logical_channel_group(), Qci::DEFAULT.logical_channel_group()), (1, 1, 2));
+    }
+
+    #[test]
+    fn rlc_follows_the_loss_rate_if_asked() {
+        let modes: String = (1..=9)
+            .map(|qci| match RlcChoice::ByLossRate.mode(Qci::new(qci).unwrap()) {
+                Mode::Unacknowledged => 'u',
+                Mode::Acknowledged => 'a',
+                _ => '?',
+            })
+            .collect();
+        // 1e-2, 1e-3, 1e-3, 1e-6, 1e-6, 1e-6, 1e-3, 1e-6, 1e-6.
+        assert_eq!(modes, "uuuaaauaa");
+        assert_eq!(RlcChoice::default().mode(Qci::DEFAULT), Mode::Unacknowledged);
+        assert_eq!(RlcChoice::Acknowledged.mode(Qci(1)), Mode::Acknowledged);
+        assert_eq!(RlcChoice::Saturated.mode(Qci(1)), Mode::Saturated);
+    }
+
+    #[test]
+    fn data_has_logical_channels_3_to_10() {
+        assert_eq!([1, 8].map(logical_channel), [Ok(3), Ok(10)]);
+        assert_eq!([0, 9].map(logical_channel), [Err(Error::NoSuchBearer(0)), Err(Error::NoSuchBearer(9))]);
+    }
+
+    #[test]
+    fn the_tunnel_adds_forty_bytes() {
+        assert_eq!(TUNNEL_BYTES, 40);
+    }
+
+    fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+        Ipv4Addr::new(a, b, c, d).into()
+    }
+
+    fn headers(source: IpAddr, source_port: u16, destination: IpAddr, destination_port: u16) -> Headers {
+        Headers { source: (source, source_port), destination: (destination, destination_port), type_of_service: 0 }
+    }
+
+    #[test]
+    fn addresses_agree_where_the_mask_has_ones() {
+        let net = Addresses::prefix(v4(10, 1, 255, 3), 12).unwrap();
+        assert!(net.contain(v4(10, 15, 0, 0)) && !net.contain(v4(10, 16, 0, 0)));
+        assert!(Addresses::prefix(v4(1, 2, 3, 4), 0).unwrap().contain(v4(200, 0, 0, 1)));
+        let one = Addresses::prefix(v4(1, 2, 3, 4), 32).unwrap();
+        assert!(one.contain(v4(1, 2, 3, 4)) && !one.contain(v4(1, 2, 3, 5)));
+        assert_eq!(Addresses::prefix(v4(1, 2, 3, 4), 33), Err(Error::PrefixTooLong { bits: 33, most: 32 }));
+        // A mask need not be a prefix.
+        let odd = Addresses::masked(v4(0, 0, 0, 1), v4(0, 0, 0, 1)).unwrap();
+        assert!(odd.contain(v4(9, 9, 9, 9)) && !odd.contain(v4(9, 9, 9, 8)));
+        assert_eq!(Addresses::masked(v4(1, 2, 3, 4), v4(255, 0, 0, 0)), Addresses::prefix(v4(1, 0, 0, 0), 8));
+
+        let six = |last| IpAddr::from(Ipv6Addr::new(0x7777, 0xf00d, 0, 0, 0, 0, 0, last));
+        let net = Addresses::prefix(six(1), 64).unwrap();
+        assert!(net.contain(six(9)) && !net.contain(Ipv6Addr::new(0x7777, 0xf00d, 0, 1, 0, 0, 0, 1).into()));
+        assert!(Addresses::prefix(six(1), 0).unwrap().contain(Ipv6Addr::LOCALHOST.into()));
+        assert!(!Addresses::prefix(six(1), 128).unwrap().contain(six(2)));
+        assert!(Addresses::prefix(six(1), 129).is_err());
+        assert_eq!(Addresses::masked(six(1), v4(255, 0, 0, 0)), Err(Error::MixedFamilies));
+        // Families never match each other, whatever the mask.
+        assert!(!Addresses::prefix(six(1), 0).unwrap().contain(v4(1, 1, 1, 1)));
+        assert!(!Addresses::prefix(v4(1, 1, 1, 1), 0).unwrap().contain(six(1)));
+    }
+
+    #[test]
+    fn a_filter_looks_at_way_and_type_of_service() {
+        let mut packet = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
+        let down = PacketFilter { ways: Ways::Downlink, ..PacketFilter::ANY };
+        assert!(down.matches(Way::Downlink, &packet) && !down.matches(Way::Uplink, &packet));
+        let up = PacketFilter { ways: Ways::Uplink, ..PacketFilter::ANY };
+        assert!(!up.matches(Way::Downlink, &packet) && up.matches(Way::Uplink, &packet));
+        let expedited = PacketFilter { type_of_service: 0xb8, type_of_service_mask: 0xfc, ..PacketFilter::ANY };
+        assert!(!expedited.matches(Way::Downlink, &packet));
+        packet.type_of_service = 0xb9;
+        assert!(expedited.matches(Way::Downlink, &packet));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_was_expected() {
+        let mut classifier = Classifier::with_default_bearer();
+        assert_eq!(classifier.add(2, &[PacketFilter::ANY; 16]), Ok(()));
+        assert_eq!(classifier.add(3, &[PacketFilter::ANY; 17]), Err(Error::TooManyFilters(17)));
+        assert_eq!(classifier.add(1, &[]), Err(Error::BearerTwice(1)));
+        assert_eq!(classifier.add(9, &[]), Err(Error::NoSuchBearer(9)));
+        assert_eq!(Ports::new(5, 4), Err(Error::PortsReversed { first: 5, last: 4 }));
+        for error in [
+            Error::UnknownQci(0),
+            Error::NoSuchBearer(9),
+            Error::TooManyFilters(17),
+            Error::PrefixTooLong { bits: 33, most: 32 },
+            Error::MixedFamilies,
+            Error::PortsReversed { first: 5, last: 4 },
+        ] {
+            assert!(error.to_string().contains("expected"), "{error}");
+        }
+    }
+
+    #[test]
+    fn bearers_are_tried_from_the_highest_number() {
+        let web = PacketFilter { remote_ports: Ports::one(80), ..PacketFilter::ANY };
+        let mut classifier = Classifier::new();
+        for (bearer, filter) in [(2, web), (1, PacketFilter::ANY), (5, PacketFilter { ways: Ways::Uplink, ..web })] {
+            classifier.add(bearer, &[filter]).unwrap();
+        }
+        let down = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
+        assert_eq!(classifier.classify(Way::Downlink, &down), Some(2));
+        assert_eq!(classifier.classify(Way::Uplink, &headers(v4(7, 0, 0, 2), 4000, v4(9, 9, 9, 9), 80)), Some(5));
+        assert_eq!(classifier.classify(Way::Uplink, &down), Some(1));
+        assert_eq!(Classifier::new().classify(Way::Uplink, &down), None);
+    }
+
+    #[test]
+    fn steps_grow_as_the_specification_has_them() {
+        // 36.321: from 10 to 150000 in 61 steps of one ratio.
+        let ratio = fullpipe_units::math::exp(fullpipe_units::math::ln(15_000.0) / 61.0);
+        let mut exact = 10.0;
+        let mut others = vec![];
+        for index in 1..=62 {
+            let edge = buffer_status_bytes(index);
+            if (f64::from(edge) - exact).abs() > 1.0 {
+                others.push((index, edge, exact as u32));
+            }
+            exact *= ratio;
+        }
+        // Two digits are the other way round in the reference model.
+        assert_eq!(others, [(59, 93_749, 93_478)]);
+        assert_eq!((buffer_status_bytes(0), buffer_status_bytes(63), buffer_status_bytes(200)), (0, 150_000, 150_000));
+    }
+
+    proptest! {
+        #[test]
+        fn a_report_is_never_too_small_but_for_the_open_end(bytes in 0_u32..200_000) {
+            let index = buffer_status_index(bytes);
+            if bytes <= 150_000 {
+                prop_assert!(buffer_status_bytes(index) >= bytes);
+                prop_assert!(index == 0 || buffer_status_bytes(index - 1) < bytes);
+            } else {
+                prop_assert_eq!(index, 63);
+            }
+        }
+    }
+}
