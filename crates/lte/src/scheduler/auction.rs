@@ -26,7 +26,7 @@ impl Auction {
         &mut self,
         subframe: &mut Subframe<'_>,
         candidates: &[u16],
-        mut bound: impl FnMut(&Subframe<'_>, u16) -> f32,
+        mut bound: impl FnMut(&mut Subframe<'_>, u16) -> f32,
         mut bids: impl FnMut(&mut Subframe<'_>, u16) -> Bids,
         owners: &mut [u16; MOST_GROUPS],
     ) {
@@ -66,6 +66,47 @@ impl Auction {
             }
         }
         write(free, &winner, owners);
+    }
+}
+
+impl Auction {
+    /// The active UE with the highest bid above 0 for the whole band.
+    ///
+    /// `bound` is the most that a UE may bid; `bid` works out what it does.
+    pub(super) fn hold_one(
+        &mut self,
+        subframe: &mut Subframe<'_>,
+        mut bound: impl FnMut(&Subframe<'_>, u16) -> f32,
+        mut bid: impl FnMut(&mut Subframe<'_>, u16) -> f32,
+    ) -> Option<u16> {
+        self.bounds.clear();
+        self.bounds.extend(subframe.active.iter().map(|&ue| bound(subframe, ue).to_bits() as i32));
+        let mut best = (0, None);
+        loop {
+            let highest = self.bounds.iter().fold(0, |most, &bound| bound.max(most));
+            if highest == 0 || highest < best.0 {
+                return best.1;
+            }
+            let index = self.bounds.iter().position(|&bound| bound == highest).expect("it was found there");
+            self.bounds[index] = 0;
+            let ue = subframe.active[index];
+            // At best a tie, which the lower RNTI wins.
+            if highest == best.0 && best.1.is_some_and(|winner| winner < ue) {
+                continue;
+            }
+            let bid = bid(subframe, ue).to_bits() as i32;
+            if bid > best.0 || (bid == best.0 && bid > 0 && best.1.is_some_and(|winner| ue < winner)) {
+                best = (bid, Some(ue));
+            }
+        }
+    }
+}
+
+/// Gives all these groups to one UE, or to nobody.
+pub(super) fn give_all(groups: Groups, winner: Option<u16>, owners: &mut [u16; MOST_GROUPS]) {
+    owners.fill(NOBODY);
+    for k in indices(groups) {
+        owners[k] = winner.unwrap_or(NOBODY);
     }
 }
 

@@ -74,7 +74,6 @@ impl Averages {
         }
     }
 
-    #[allow(dead_code)]
     /// T of the UE, bytes/s.
     pub(super) fn bytes_per_second(&self, ue: u16) -> f64 {
         self.sums[usize::from(ue)] / self.growth[self.age]
@@ -85,14 +84,12 @@ impl Averages {
         self.inverses[usize::from(ue)]
     }
 
-    #[allow(dead_code)]
     /// T of the next subframe if the UE is given so many bytes in this one, bytes/s.
     pub(super) fn expected(&self, ue: u16, bytes: u32) -> f64 {
         next(self.bytes_per_second(ue), bytes)
     }
 }
 
-#[allow(dead_code)]
 /// An average of bytes/s one subframe later, after so many bytes in this one.
 pub(super) fn next(average: f64, bytes: u32) -> f64 {
     (1.0 - 1.0 / WINDOW) * average + f64::from(bytes) * (SUBFRAMES_PER_SECOND / WINDOW)

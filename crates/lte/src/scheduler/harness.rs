@@ -2,37 +2,31 @@
 //! evenly. 25 resource blocks unless said: 12 groups of 2.
 
 use super::{Channel, Groups, MOST_GROUPS, NOBODY, Promise, Queues, Rates, Scheduler, Subframe, Waiting, indices};
+use crate::radio::tables;
 use std::collections::VecDeque;
 
 /// Whole groups of 25 resource blocks.
 pub(super) const GROUPS: usize = 12;
 
-/// Bytes of a transport block of 1 to 12 groups of two resource blocks by CQI: TBS / 8 of TS 36.213 table 7.1.7.2.1-1 at the
-/// MCS that belongs to the CQI, 2 (CQI - 1).
-pub(super) const BYTES: [[u32; 16]; GROUPS] = [
-    [0, 4, 9, 15, 22, 32, 37, 47, 61, 75, 79, 97, 113, 133, 149, 185],
-    [0, 11, 22, 32, 49, 67, 77, 97, 125, 153, 161, 193, 233, 269, 301, 373],
-    [0, 19, 32, 51, 75, 101, 117, 149, 193, 225, 241, 293, 349, 405, 453, 549],
-    [0, 26, 41, 69, 101, 137, 157, 201, 253, 309, 325, 389, 469, 533, 621, 749],
-    [0, 32, 53, 87, 129, 173, 193, 253, 317, 389, 405, 501, 573, 669, 749, 935],
-    [0, 41, 65, 105, 153, 209, 233, 301, 389, 453, 485, 597, 693, 807, 903, 1095],
-    [0, 47, 77, 125, 185, 241, 277, 349, 453, 533, 573, 693, 807, 935, 1063, 1287],
-    [0, 53, 87, 141, 209, 277, 317, 405, 517, 621, 645, 775, 935, 1063, 1239, 1479],
-    [0, 61, 97, 161, 233, 317, 357, 453, 573, 693, 749, 903, 1031, 1191, 1383, 1692],
-    [0, 67, 109, 177, 261, 349, 389, 501, 645, 775, 807, 999, 1143, 1335, 1527, 1836],
-    [0, 75, 121, 193, 285, 389, 437, 549, 717, 839, 903, 1095, 1287, 1479, 1692, 2052],
-    [0, 81, 133, 217, 309, 421, 469, 597, 775, 903, 967, 1191, 1383, 1620, 1836, 2196],
-];
+/// Resource blocks in a group.
+const GROUP_SIZE: usize = 2;
+
+/// Bytes of a transport block of so many groups.
+pub(super) fn bytes(groups: usize, cqi: u8) -> u32 {
+    if cqi == 0 { 0 } else { tables::downlink_bytes(tables::mcs_of_cqi(cqi), groups * GROUP_SIZE) }
+}
+
+/// Bytes/s of the whole band.
+pub(super) fn full(cqi: u8) -> f64 {
+    f64::from(bytes(GROUPS, cqi)) * 1000.0
+}
 
 /// CQI that the reference's distances come to: 0, 4800, 6000, 10000 and 20000 m; MCS 28, 22, 20, 14, 8.
 pub(super) const BY_DISTANCE: [u8; 5] = [15, 12, 11, 8, 5];
 
 /// Rates of 25 resource blocks, with one and two layers.
 pub(super) fn rates() -> [Rates; 2] {
-    [1, 2].map(|layers| Rates {
-        group: BYTES[0].map(|bytes| layers * bytes),
-        band: BYTES[GROUPS - 1].map(|bytes| layers * bytes),
-    })
+    [1, 2].map(|layers| Rates::new(GROUPS, |cqi, groups| layers * bytes(groups, cqi as u8)))
 }
 
 /// Reports that stay as they are.
@@ -85,7 +79,8 @@ impl Channel for Reports {
 pub(super) enum Source {
     /// It is always full.
     Saturated,
-    #[allow(dead_code)]
+    /// So much waits, always.
+    Constant(Waiting),
     /// A packet of so many bytes every subframe, from the first on.
     Packets(u32),
 }
@@ -101,7 +96,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     fn take(&mut self, ue: usize, mut bytes: u32) -> u64 {
-        if self.sources[ue] == Source::Saturated {
+        if !matches!(self.sources[ue], Source::Packets(_)) {
             return u64::from(bytes);
         }
         let mut taken = 0;
@@ -122,11 +117,15 @@ impl Buffers {
 impl Queues for Buffers {
     fn waiting(&self, ue: u16) -> Waiting {
         let ue = usize::from(ue);
-        if self.sources[ue] == Source::Saturated {
-            return Waiting { bytes: 1_000_000, head_of_line_ms: 100 };
+        match self.sources[ue] {
+            Source::Saturated => Waiting { bytes: 1_000_000, head_of_line_ms: 100 },
+            Source::Constant(waiting) => waiting,
+            Source::Packets(_) => {
+                let packets = &self.packets[ue];
+                let head_of_line_ms = packets.front().map_or(0, |(arrival, _)| (self.now - arrival) as u32);
+                Waiting { bytes: packets.iter().map(|(_, bytes)| bytes).sum(), head_of_line_ms }
+            }
         }
-        let head_of_line_ms = self.packets[ue].front().map_or(0, |(arrival, _)| (self.now - arrival) as u32);
-        Waiting { bytes: self.packets[ue].iter().map(|(_, bytes)| bytes).sum(), head_of_line_ms }
     }
 }
 
@@ -158,10 +157,15 @@ impl Cell {
     pub(super) fn saturated(scheduler: Box<dyn Scheduler>, cqis: &[u8]) -> Cell {
         let mut cell = Cell::new(scheduler);
         for &cqi in cqis {
-            cell.reports.flat(cqi);
-            cell.attach(Source::Saturated, Promise::default());
+            cell.add(cqi, Source::Saturated, Promise::default());
         }
         cell
+    }
+
+    /// One more UE with this CQI in all groups.
+    pub(super) fn add(&mut self, cqi: u8, source: Source, promise: Promise) {
+        self.reports.flat(cqi);
+        self.attach(source, promise);
     }
 
     /// The UE whose reports were added last.
@@ -207,7 +211,7 @@ impl Cell {
                 indices(groups).map(|k| self.reports.subbands[index][k]).min().expect("a group")
             };
             assert_ne!(cqi, 0, "{ue} cannot be reached");
-            let bytes = BYTES[groups.count_ones() as usize - 1][usize::from(cqi)];
+            let bytes = bytes(groups.count_ones() as usize, cqi);
             self.delivered[index] += self.buffers.take(index, bytes);
             self.scheduler.served(ue, bytes);
         }

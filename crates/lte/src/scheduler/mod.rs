@@ -73,7 +73,7 @@
 //!     }
 //! }
 //!
-//! let rates = [Rates { group: [0; 16], band: [0; 16] }, Rates { group: [0; 16], band: [0; 16] }];
+//! let rates = [1, 2].map(|layers| Rates::new(12, |cqi, groups| (10 * cqi * groups * layers) as u32));
 //! let mut owners = [NOBODY; MOST_GROUPS];
 //! let mut subframe = Subframe {
 //!     groups: 12,
@@ -91,13 +91,28 @@
 
 mod auction;
 mod average;
+mod blind_equal_throughput;
+pub mod catalogue;
+mod channel_and_qos_aware;
 #[cfg(test)]
 mod harness;
+mod maximum_throughput;
+mod priority_set;
 mod proportional_fair;
 mod round_robin;
+mod throughput_to_average;
+mod token_bank;
 
+pub use blind_equal_throughput::{FdBlindEqualThroughput, TdBlindEqualThroughput};
+pub use channel_and_qos_aware::{ChannelAndQosAware, ChannelAwareness};
+pub use maximum_throughput::{FdMaximumThroughput, TdMaximumThroughput};
+pub use priority_set::{FrequencyMetric, PrioritySet};
 pub use proportional_fair::ProportionalFair;
 pub use round_robin::RoundRobin;
+pub use throughput_to_average::ThroughputToAverage;
+pub use token_bank::{FdTokenBank, TdTokenBank, TokenBankLimits};
+
+use std::fmt;
 
 /// Most resource block groups that a bandwidth has (25 at 20 MHz), rounded up to whole vectors.
 pub const MOST_GROUPS: usize = 32;
@@ -142,6 +157,22 @@ pub struct Rates {
     pub group: [u32; 16],
     /// Of all whole groups, by CQI.
     pub band: [u32; 16],
+    /// Of one group, of two and so on up to all, by CQI.
+    pub blocks: Vec<[u32; 16]>,
+}
+
+impl Rates {
+    /// Rates of a band of so many whole groups, where a CQI and a number of groups come to so many bytes.
+    ///
+    /// # Panics
+    /// If there is no group.
+    #[must_use]
+    pub fn new(groups: usize, bytes: impl Fn(usize, usize) -> u32) -> Rates {
+        let blocks: Vec<[u32; 16]> = (1..=groups)
+            .map(|groups| std::array::from_fn(|cqi| if cqi == 0 { 0 } else { bytes(cqi, groups) }))
+            .collect();
+        Rates { group: blocks[0], band: blocks[groups - 1], blocks }
+    }
 }
 
 /// What a scheduler gets to see of a subframe.
@@ -197,8 +228,48 @@ pub struct Promise {
     pub maximum_bits_per_second: u64,
 }
 
+/// Why a scheduler cannot serve a UE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is to hold a guaranteed bit rate, which this scheduler does not know of.
+    NoGuarantees,
+    /// This scheduler shares by maximum bit rates, of which the UE has none.
+    NeedsMaximum,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refusal::NoGuarantees => {
+                "the UE has a bearer with a guaranteed bit rate, which this scheduler cannot hold (pss and cqa can)"
+            }
+            Refusal::NeedsMaximum => {
+                "the UE has no maximum bit rate of at least 1 byte/s, which is what this scheduler shares by"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Refusal {}
+
 /// A downlink scheduler.
 pub trait Scheduler: Send {
+    /// Whether it knows of guaranteed bit rates.
+    fn supports_guaranteed_bit_rate(&self) -> bool {
+        false
+    }
+
+    /// Whether a UE can be attached with this promise.
+    ///
+    /// # Errors
+    /// The scheduler does not know how to keep it.
+    fn admit(&self, promise: &Promise) -> Result<(), Refusal> {
+        if promise.guaranteed_bits_per_second > 0 && !self.supports_guaranteed_bit_rate() {
+            return Err(Refusal::NoGuarantees);
+        }
+        Ok(())
+    }
+
     /// A UE has been attached; UEs are numbered from 0 in order of RNTI.
     fn attach(&mut self, promise: Promise);
 
@@ -206,7 +277,8 @@ pub trait Scheduler: Send {
     /// and to none whose CQI there is 0.
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]);
 
-    /// In this subframe the UE was given transport blocks of so many bytes.
+    /// In this subframe the UE was given transport blocks of so many bytes, new data only. Comes after `allocate` of the
+    /// same subframe.
     fn served(&mut self, ue: u16, bytes: u32);
 
     /// So many subframes have passed, the one of the last `allocate` or `served` first.

@@ -66,7 +66,9 @@ fn metrics(rates: &Bids, inverse: f32) -> Bids {
 #[cfg(test)]
 mod tests {
     use super::super::average::next;
-    use super::super::harness::{BY_DISTANCE, BYTES, Buffers, Cell, GROUPS, Reports, Source, assert_close, rates};
+    use super::super::harness::{
+        BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates,
+    };
     use super::super::{Channel, Groups, NOBODY, Rates, indices};
     use super::*;
     use proptest::prelude::*;
@@ -82,9 +84,8 @@ mod tests {
             for ues in 1..=30 {
                 let mut cell = cell(&vec![cqi; ues]);
                 cell.run(500);
-                let full = f64::from(BYTES[GROUPS - 1][usize::from(cqi)]) * 1000.0;
                 // All groups of a subframe go to one UE, and all UEs have had a turn after N.
-                assert_close(&cell.run(100 * ues as u64), &vec![full / ues as f64; ues], 1e-12);
+                assert_close(&cell.run(100 * ues as u64), &vec![full(cqi) / ues as f64; ues], 1e-12);
             }
         }
     }
@@ -100,9 +101,9 @@ mod tests {
         let mut cell = cell(&BY_DISTANCE);
         cell.run(500);
         let found = cell.run(5000);
-        let full = BY_DISTANCE.map(|cqi| f64::from(BYTES[GROUPS - 1][usize::from(cqi)]) * 1000.0);
+        let full = BY_DISTANCE.map(full);
         assert_close(&found, &full.map(|rate| rate / 5.0), 0.1);
-        let weights = BY_DISTANCE.map(|cqi| f64::from(BYTES[0][usize::from(cqi)])).into_iter().zip(full);
+        let weights = BY_DISTANCE.map(|cqi| f64::from(bytes(1, cqi))).into_iter().zip(full);
         let weights: Vec<f64> = weights.map(|(group, full)| group / full).collect();
         let sum: f64 = weights.iter().sum();
         let exact: Vec<f64> = full.iter().zip(weights).map(|(full, weight)| full * weight / sum).collect();

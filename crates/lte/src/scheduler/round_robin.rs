@@ -65,7 +65,7 @@ impl Scheduler for RoundRobin {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{BY_DISTANCE, BYTES, Cell, GROUPS, assert_close, shares};
+    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, assert_close, bytes, shares};
     use super::*;
 
     fn cell(cqis: &[u8]) -> Cell {
@@ -78,7 +78,7 @@ mod tests {
         for cqi in BY_DISTANCE {
             for ues in 1..=30 {
                 let found = cell(&vec![cqi; ues]).run(60 * ues as u64);
-                let each = f64::from(BYTES[(GROUPS / ues).max(1) - 1][usize::from(cqi)]) * 1000.0;
+                let each = f64::from(bytes((GROUPS / ues).max(1), cqi)) * 1000.0;
                 let expected = each * (GROUPS as f64 / ues as f64).min(1.0);
                 assert_close(&found, &vec![expected; ues], 1e-12);
             }

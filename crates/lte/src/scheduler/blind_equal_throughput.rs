@@ -1,0 +1,223 @@
+//! Blind equal throughput, per group and for the whole band.
+//!
+//! **Model.** Who has had least of late is next, whatever it costs. TD-BET gives the whole band to argmax 1 / T_u. FD-BET
+//! gives groups one by one to the UE whose average is expected to be smallest: after each group, that of the UE which got it is
+//! worked out again as (1 - 1/99) T + (1/99) x the block that it has so far, and it goes on with this UE as long as it is
+//! the smallest. T_u is the average of the last 99 ms ([`average`](super::average)); ties go to the lowest RNTI. In the long run
+//! all get the same, 1 / sum (1 / R_i): who is far away takes most of the band.
+//!
+//! Both go by the wideband CQI, and so does their MCS.
+//!
+//! **Source.** Kela et al., "Dynamic packet scheduling performance in UTRA long term evolution downlink" (2008); as ns-3's
+//! schedulers of these names.
+
+use super::auction::{Auction, give_all};
+use super::average::Averages;
+use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, indices};
+
+/// Blind equal throughput over the whole band.
+#[derive(Clone, Debug, Default)]
+pub struct TdBlindEqualThroughput {
+    averages: Averages,
+    auction: Auction,
+}
+
+impl TdBlindEqualThroughput {
+    /// With no UE attached.
+    #[must_use]
+    pub fn new() -> TdBlindEqualThroughput {
+        TdBlindEqualThroughput::default()
+    }
+}
+
+impl Scheduler for TdBlindEqualThroughput {
+    fn attach(&mut self, _promise: Promise) {
+        self.averages.attach();
+    }
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        let averages = &self.averages;
+        let winner = self.auction.hold_one(
+            subframe,
+            |_, ue| averages.inverse(ue),
+            |subframe, ue| if subframe.channel.wideband(ue) > 0 { averages.inverse(ue) } else { 0.0 },
+        );
+        give_all(subframe.free, winner, owners);
+    }
+
+    fn served(&mut self, ue: u16, bytes: u32) {
+        self.averages.served(ue, bytes);
+    }
+
+    fn passed(&mut self, subframes: u64) {
+        self.averages.passed(subframes);
+    }
+
+    fn wideband_mcs(&self) -> bool {
+        true
+    }
+}
+
+/// A UE that waits for groups.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    ue: u16,
+    /// Expected average, bytes/s.
+    average: f64,
+    groups: usize,
+}
+
+/// Blind equal throughput per group.
+#[derive(Clone, Debug, Default)]
+pub struct FdBlindEqualThroughput {
+    averages: Averages,
+    candidates: Vec<Candidate>,
+}
+
+impl FdBlindEqualThroughput {
+    /// With no UE attached.
+    #[must_use]
+    pub fn new() -> FdBlindEqualThroughput {
+        FdBlindEqualThroughput::default()
+    }
+}
+
+impl Scheduler for FdBlindEqualThroughput {
+    fn attach(&mut self, _promise: Promise) {
+        self.averages.attach();
+    }
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        owners.fill(NOBODY);
+        let averages = &self.averages;
+        self.candidates.clear();
+        self.candidates.extend(subframe.active.iter().map(|&ue| Candidate {
+            ue,
+            average: averages.bytes_per_second(ue),
+            groups: 0,
+        }));
+        for k in indices(subframe.free) {
+            loop {
+                let smallest = |best: usize, index: usize| {
+                    if self.candidates[index].average < self.candidates[best].average { index } else { best }
+                };
+                let Some(best) = (0..self.candidates.len()).reduce(smallest) else { return };
+                let Candidate { ue, groups, .. } = self.candidates[best];
+                let cqi = subframe.channel.wideband(ue);
+                if cqi == 0 {
+                    self.candidates.remove(best);
+                    continue;
+                }
+                owners[k] = ue;
+                let bytes = subframe.rates(ue).blocks[groups][usize::from(cqi)];
+                self.candidates[best] = Candidate { ue, average: averages.expected(ue, bytes), groups: groups + 1 };
+                break;
+            }
+        }
+    }
+
+    fn served(&mut self, ue: u16, bytes: u32) {
+        self.averages.served(ue, bytes);
+    }
+
+    fn passed(&mut self, subframes: u64) {
+        self.averages.passed(subframes);
+    }
+
+    fn wideband_mcs(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, assert_close, full};
+    use super::*;
+
+    fn schedulers() -> [Box<dyn Scheduler>; 2] {
+        [Box::new(TdBlindEqualThroughput::new()), Box::new(FdBlindEqualThroughput::new())]
+    }
+
+    /// T = 1 / sum (1 / R_i), for equal channels full-band rate / N: the reference's rule, within its 10 %.
+    ///
+    /// Over the whole band more exactly: T_i is a saw's tooth. It is served at about the same T for all, jumps by R_i / 99
+    /// and sinks again, so that its mean is that T and R_i / 198. All subframes are used: sum of T_i / R_i = 1.
+    #[test]
+    fn all_get_the_same() {
+        for cqis in [&BY_DISTANCE[..], &[15, 15, 5], &[12; 7], &[15; 30], &[8, 11]] {
+            let sum: f64 = cqis.iter().map(|&cqi| 1.0 / full(cqi)).sum();
+            let [band, groups] = schedulers().map(|scheduler| {
+                let mut cell = Cell::saturated(scheduler, cqis);
+                cell.run(1000);
+                cell.run(6000)
+            });
+            assert_close(&band, &vec![1.0 / sum; cqis.len()], 0.1);
+            let valley = (1.0 - cqis.len() as f64 / 198.0) / sum;
+            let teeth: Vec<f64> = cqis.iter().map(|&cqi| valley + full(cqi) / 198.0).collect();
+            assert_close(&band, &teeth, 0.005);
+            // Per group all get something in most subframes: no teeth. Blocks of some groups are not quite their part of
+            // those of all.
+            assert_close(&groups, &vec![1.0 / sum; cqis.len()], 0.1);
+            let mean = groups.iter().sum::<f64>() / groups.len() as f64;
+            assert_close(&groups, &vec![mean; cqis.len()], 0.01);
+        }
+    }
+
+    /// Rows 116 to 156 of the reference's `scheduler` vectors, bytes/s, with its tolerance.
+    #[test]
+    fn reference_vectors() {
+        let [band, groups] = [false, true];
+        for (per_group, ues, distance, bytes_per_second) in [
+            (groups, 1, 0, 2_196_000.0),
+            (groups, 6, 0, 373_000.0),
+            (groups, 1, 1, 1_383_000.0),
+            (groups, 3, 1, 469_000.0),
+            (groups, 12, 1, 113_000.0),
+            (groups, 1, 2, 1_191_000.0),
+            (groups, 3, 2, 389_000.0),
+            (groups, 6, 2, 193_000.0),
+            (groups, 3, 3, 253_000.0),
+            (groups, 6, 3, 125_000.0),
+            (groups, 3, 4, 137_000.0),
+            (groups, 6, 4, 67_000.0),
+            (band, 1, 0, 2_196_000.0),
+            (band, 3, 0, 732_000.0),
+            (band, 12, 0, 183_000.0),
+            (band, 1, 1, 1_383_000.0),
+            (band, 3, 1, 461_000.0),
+            (band, 6, 1, 230_500.0),
+            (band, 12, 1, 115_250.0),
+            (band, 6, 2, 198_500.0),
+            (band, 1, 3, 775_000.0),
+            (band, 12, 3, 64_583.0),
+            (band, 1, 4, 421_000.0),
+            (band, 12, 4, 35_083.0),
+        ] {
+            let [over_band, over_groups] = schedulers();
+            let scheduler = if per_group { over_groups } else { over_band };
+            let found = Cell::saturated(scheduler, &vec![BY_DISTANCE[distance]; ues]).run(600);
+            assert_close(&found, &vec![bytes_per_second; ues], 0.1);
+        }
+    }
+
+    /// By hand: averages of 1 byte/s. The first UE gets a group of 185 bytes and expects 98/99 + 185000/99 = 1870 bytes/s.
+    /// The second goes on with blocks of 32, 67, 101, 137, 173 and 209 bytes until it expects 209000/99 = 2112, when the
+    /// first gets another group and expects 3769 of 373 bytes; the second is at 3526 of 349 bytes when all are given.
+    #[test]
+    fn groups_go_to_the_smallest_expected_average() {
+        let mut cell = Cell::saturated(Box::new(FdBlindEqualThroughput::new()), &[15, 5, 0]);
+        let owners = cell.subframe();
+        assert_eq!(owners[..GROUPS], [0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1]);
+    }
+
+    /// Only the one that is served is asked, unless it is out of range.
+    #[test]
+    fn nobody_is_asked_in_vain() {
+        let mut cell = Cell::saturated(Box::new(TdBlindEqualThroughput::new()), &[0, 15, 15, 15]);
+        for turn in [1, 2, 3, 1, 2, 3] {
+            cell.reports.asked.clear();
+            cell.subframe();
+            assert_eq!(cell.reports.asked, [0, turn]);
+        }
+    }
+}

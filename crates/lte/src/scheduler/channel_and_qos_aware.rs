@@ -1,0 +1,259 @@
+//! Channel and QoS aware scheduler.
+//!
+//! **Model.** Two steps per subframe. In the time domain UEs are put into classes: those with a guaranteed bit rate before those
+//! without, and within these, who has waited longer first, by the waiting time of the oldest packet in whole units of g (1 s).
+//! In the frequency domain classes get groups one after the other, each group in turn going to the UE of the class with the
+//! highest d x m_GBR x m_ca, ties to the lowest RNTI, where
+//!
+//! * d is the waiting time of the oldest packet, in ms, at least 1,
+//! * m_GBR = max(1, guaranteed bit rate / T_u), T_u being the average of the last 99 ms ([`average`](super::average)),
+//! * m_ca says what the group is worth to the UE: CqaFf, CQI_u(k) / sum of its CQIs; or CqaPf, R_u(k) / T_u.
+//!
+//! A UE whose transport block holds all that waits for it takes no further groups. What a class leaves, the next one gets.
+//!
+//! **Source.** Bojovic and Baldo, "A new channel and QoS aware scheduler to enhance the capacity of voice over LTE systems"
+//! (SSD 2014); as ns-3's scheduler of this name, but that T_u of CqaPf is the average of all subframes, as its documentation
+//! has it, that ties go to the lowest RNTI, and that a UE which cannot be reached in a group does not get it.
+
+use super::average::Averages;
+use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, indices};
+
+/// What a group is worth to a UE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelAwareness {
+    /// The CQI there over the sum of the UE's CQIs (CqaFf).
+    #[default]
+    FrequencySelective,
+    /// The rate there over the average throughput (CqaPf).
+    ProportionalFair,
+}
+
+/// A UE that waits for groups.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    ue: u16,
+    guaranteed: bool,
+    /// Waiting time in whole units.
+    units: u32,
+    /// What multiplies the CQI or the rate of a group.
+    weight: f64,
+    waiting: u32,
+    /// Groups that it has, and the lowest CQI in them.
+    groups: usize,
+    lowest: u8,
+}
+
+/// Channel and QoS aware scheduler.
+#[derive(Clone, Debug)]
+pub struct ChannelAndQosAware {
+    awareness: ChannelAwareness,
+    unit_ms: u32,
+    averages: Averages,
+    /// Guaranteed, bytes/s.
+    guaranteed: Vec<f64>,
+    candidates: Vec<Candidate>,
+}
+
+impl ChannelAndQosAware {
+    /// With no UE attached; waiting times are told apart by whole units of so many milliseconds, at least one.
+    #[must_use]
+    pub fn new(awareness: ChannelAwareness, unit_ms: u32) -> ChannelAndQosAware {
+        ChannelAndQosAware {
+            awareness,
+            unit_ms: unit_ms.max(1),
+            averages: Averages::default(),
+            guaranteed: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    fn candidate(&self, subframe: &mut Subframe<'_>, ue: u16) -> Candidate {
+        let waiting = subframe.queues.waiting(ue);
+        let average = self.averages.bytes_per_second(ue);
+        let guaranteed = self.guaranteed[usize::from(ue)];
+        let weight = f64::from(waiting.head_of_line_ms.max(1)) * (guaranteed / average).max(1.0);
+        let worth = match self.awareness {
+            ChannelAwareness::ProportionalFair => average,
+            ChannelAwareness::FrequencySelective => {
+                f64::from(subframe.channel.subbands(ue).iter().map(|&cqi| u32::from(cqi)).sum::<u32>().max(1))
+            }
+        };
+        Candidate {
+            ue,
+            guaranteed: guaranteed > 0.0,
+            units: waiting.head_of_line_ms / self.unit_ms,
+            weight: weight / worth,
+            waiting: waiting.bytes,
+            groups: 0,
+            lowest: 15,
+        }
+    }
+}
+
+impl Scheduler for ChannelAndQosAware {
+    fn supports_guaranteed_bit_rate(&self) -> bool {
+        true
+    }
+
+    fn attach(&mut self, promise: Promise) {
+        self.averages.attach();
+        self.guaranteed.push(promise.guaranteed_bits_per_second as f64 / 8.0);
+    }
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        owners.fill(NOBODY);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        candidates.extend(subframe.active.iter().map(|&ue| self.candidate(subframe, ue)));
+        // The order of equals, that of RNTI, is kept.
+        candidates.sort_by(|one, other| (other.guaranteed, other.units).cmp(&(one.guaranteed, one.units)));
+        let mut free = subframe.free;
+        for class in
+            candidates.chunk_by_mut(|one, other| (one.guaranteed, one.units) == (other.guaranteed, other.units))
+        {
+            for k in indices(free) {
+                let mut best = None;
+                for candidate in class.iter_mut().filter(|candidate| candidate.waiting > 0) {
+                    let cqi = subframe.channel.subbands(candidate.ue)[k];
+                    let value = match self.awareness {
+                        ChannelAwareness::FrequencySelective => u32::from(cqi),
+                        ChannelAwareness::ProportionalFair => subframe.rates(candidate.ue).group[usize::from(cqi)],
+                    };
+                    let metric = candidate.weight * f64::from(value);
+                    if cqi > 0 && best.as_ref().is_none_or(|(largest, _, _)| metric > *largest) {
+                        best = Some((metric, cqi, candidate));
+                    }
+                }
+                let Some((_, cqi, winner)) = best else { continue };
+                owners[k] = winner.ue;
+                free &= !(1 << k);
+                winner.lowest = winner.lowest.min(cqi);
+                let bytes = subframe.rates(winner.ue).blocks[winner.groups][usize::from(winner.lowest)];
+                winner.groups += 1;
+                if bytes >= winner.waiting {
+                    winner.waiting = 0;
+                }
+            }
+        }
+        self.candidates = candidates;
+    }
+
+    fn served(&mut self, ue: u16, bytes: u32) {
+        self.averages.served(ue, bytes);
+    }
+
+    fn passed(&mut self, subframes: u64) {
+        self.averages.passed(subframes);
+    }
+
+    fn wideband_mcs(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Waiting;
+    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, assert_close};
+    use super::*;
+
+    fn schedulers() -> [Box<dyn Scheduler>; 2] {
+        [ChannelAwareness::FrequencySelective, ChannelAwareness::ProportionalFair]
+            .map(|awareness| -> Box<dyn Scheduler> { Box::new(ChannelAndQosAware::new(awareness, 1000)) })
+    }
+
+    fn guaranteed(bytes_per_second: u64) -> Promise {
+        Promise { guaranteed_bits_per_second: 8 * bytes_per_second, ..Promise::default() }
+    }
+
+    fn waits(bytes: u32, head_of_line_ms: u32) -> Source {
+        Source::Constant(Waiting { bytes, head_of_line_ms })
+    }
+
+    /// Guarantees before the rest, then whole seconds of waiting; within a class who has waited longer, as channels are the
+    /// same. Each takes the groups that it needs: of CQI 15, 185 bytes in one group and 373 in two.
+    #[test]
+    fn classes_come_one_after_the_other() {
+        for scheduler in schedulers() {
+            let mut cell = Cell::new(scheduler);
+            for (bytes, waited, target) in
+                [(300, 999, 0), (100, 2_100, 0), (500, 10, 1), (180, 1_000, 1), (100, 1_900, 0), (200, 20, 1)]
+            {
+                cell.add(15, waits(bytes, waited), guaranteed(target));
+            }
+            // 3: 1 s with a guarantee; 5 and 2 without a second, d of 20 before 10, two and three groups;
+            // then 1: 2 s, 4: 1 s, 0: two groups; two groups are left, and nobody wants them.
+            assert_eq!(cell.subframe()[..GROUPS], [3, 5, 5, 2, 2, 2, 1, 4, 0, 0, NOBODY, NOBODY]);
+        }
+    }
+
+    /// Out of range in a group, the next class has it.
+    #[test]
+    fn what_a_class_cannot_use_goes_on() {
+        for scheduler in schedulers() {
+            let mut cell = Cell::new(scheduler);
+            let mut row = [6; GROUPS];
+            row[1] = 0;
+            cell.reports.add(6, &row);
+            cell.attach(waits(100_000, 50), guaranteed(1));
+            cell.add(15, waits(100_000, 5000), Promise::default());
+            let mut expected = [0; GROUPS];
+            expected[1] = 1;
+            assert_eq!(cell.subframe()[..GROUPS], expected);
+        }
+    }
+
+    /// Equal delays and promises: by the channel. CqaFf compares CQIs with their sum, CqaPf rates with averages, which are the
+    /// same at the beginning.
+    #[test]
+    fn the_channel_is_compared() {
+        for (scheduler, first) in schedulers().into_iter().zip([1, 0]) {
+            let mut cell = Cell::new(scheduler);
+            for halves in [[15, 15], [9, 6]] {
+                let mut row = [halves[0]; GROUPS];
+                row[GROUPS / 2..].fill(halves[1]);
+                cell.reports.add(8, &row);
+                cell.attach(waits(100_000, 50), Promise::default());
+            }
+            // 15/180 = 0.083; 9/90 = 0.1 and 6/90 = 0.067.
+            assert_eq!(cell.subframe()[..GROUPS], [first, first, first, first, first, first, 0, 0, 0, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn below_saturation_the_offered_rate() {
+        for scheduler in schedulers() {
+            let mut cell = Cell::new(scheduler);
+            for cqi in [15, 12, 11, 8] {
+                cell.add(cqi, Source::Packets(200), guaranteed(200_000));
+            }
+            cell.run(1000);
+            assert_close(&cell.run(20_000), &[200_000.0; 4], 0.002);
+        }
+    }
+
+    /// Rows 197 to 208 of the reference's `scheduler` vectors: 232 bytes every ms and as much guaranteed; bytes/s, with its
+    /// tolerance.
+    #[test]
+    fn reference_vectors() {
+        for (ues, distance, bytes_per_second) in [
+            (1, 0, 232_000.0),
+            (3, 0, 232_000.0),
+            (6, 0, 232_000.0),
+            (3, 1, 232_000.0),
+            (6, 1, 230_500.0),
+            (1, 2, 232_000.0),
+            (1, 3, 232_000.0),
+            (6, 3, 129_166.0),
+        ] {
+            for scheduler in schedulers() {
+                let mut cell = Cell::new(scheduler);
+                for _ in 0..ues {
+                    cell.add(BY_DISTANCE[distance], Source::Packets(232), guaranteed(232_000));
+                }
+                cell.run(300);
+                assert_close(&cell.run(3000), &vec![bytes_per_second; ues], 0.1);
+            }
+        }
+    }
+}

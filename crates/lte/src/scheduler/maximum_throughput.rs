@@ -1,0 +1,148 @@
+//! Maximum throughput, per group and for the whole band.
+//!
+//! **Model.** Each group (FD-MT) or the whole band (TD-MT) goes to the UE with the highest rate there: argmax R_u(k), or
+//! argmax R_u of the wideband CQI, in which case the MCS follows that too. Of UEs with the same rate the lowest RNTI gets all
+//! and the others starve, as does whoever is further away: the sum of all throughputs is at its maximum, and nothing else.
+//!
+//! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey" (2012);
+//! as ns-3's schedulers of these names.
+
+use super::auction::{Auction, give_all, running_maximum};
+use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+
+/// Maximum throughput per group.
+#[derive(Clone, Debug, Default)]
+pub struct FdMaximumThroughput {
+    auction: Auction,
+}
+
+impl FdMaximumThroughput {
+    /// With no UE attached.
+    #[must_use]
+    pub fn new() -> FdMaximumThroughput {
+        FdMaximumThroughput::default()
+    }
+}
+
+impl Scheduler for FdMaximumThroughput {
+    fn attach(&mut self, _promise: Promise) {}
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
+        let most = rates.each_ref().map(running_maximum);
+        self.auction.hold(
+            subframe,
+            subframe.active,
+            |subframe, ue| most[subframe.layer(ue)][usize::from(subframe.channel.ceiling(ue))],
+            |subframe, ue| rates[subframe.layer(ue)],
+            owners,
+        );
+    }
+
+    fn served(&mut self, _ue: u16, _bytes: u32) {}
+
+    fn passed(&mut self, _subframes: u64) {}
+
+    fn wideband_mcs(&self) -> bool {
+        false
+    }
+}
+
+/// Maximum throughput over the whole band.
+#[derive(Clone, Debug, Default)]
+pub struct TdMaximumThroughput {
+    auction: Auction,
+}
+
+impl TdMaximumThroughput {
+    /// With no UE attached.
+    #[must_use]
+    pub fn new() -> TdMaximumThroughput {
+        TdMaximumThroughput::default()
+    }
+}
+
+impl Scheduler for TdMaximumThroughput {
+    fn attach(&mut self, _promise: Promise) {}
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        let rates = subframe.rates.each_ref().map(|rates| rates.band.map(|bytes| bytes as f32));
+        let most = rates.each_ref().map(running_maximum);
+        let winner = self.auction.hold_one(
+            subframe,
+            |subframe, ue| most[subframe.layer(ue)][usize::from(subframe.channel.ceiling(ue))],
+            |subframe, ue| match subframe.channel.wideband(ue) {
+                0 => 0.0,
+                cqi => rates[subframe.layer(ue)][usize::from(cqi)],
+            },
+        );
+        give_all(subframe.free, winner, owners);
+    }
+
+    fn served(&mut self, _ue: u16, _bytes: u32) {}
+
+    fn passed(&mut self, _subframes: u64) {}
+
+    fn wideband_mcs(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
+    use super::*;
+
+    /// All to the first of the best, wherever it is: rows 052 to 091 of the reference's `scheduler` vectors, bytes/s.
+    #[test]
+    fn the_first_of_the_best_gets_all() {
+        for whole in [false, true] {
+            let scheduler = || -> Box<dyn Scheduler> {
+                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) }
+            };
+            let vectors = [2_196_000.0, 1_383_000.0, 1_191_000.0, 775_000.0, 421_000.0];
+            for (cqi, bytes_per_second) in BY_DISTANCE.into_iter().zip(vectors) {
+                for ues in [1, 3, 6, 12] {
+                    let found = Cell::saturated(scheduler(), &vec![cqi; ues]).run(100);
+                    assert_eq!(found[0], bytes_per_second);
+                    assert_eq!(found[1..], [0.0; 11][..ues - 1]);
+                }
+            }
+            let found = Cell::saturated(scheduler(), &[5, 8, 15, 11, 15]).run(100);
+            assert_close(&found, &[0.0, 0.0, full(15), 0.0, 0.0], 1e-12);
+        }
+    }
+
+    /// Per group, the best there; over the whole band, the best wideband CQI.
+    #[test]
+    fn groups_are_looked_at_or_not() {
+        for whole in [false, true] {
+            let scheduler: Box<dyn Scheduler> =
+                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) };
+            let mut cell = Cell::new(scheduler);
+            for (wideband, halves) in [(7, [12, 6]), (8, [9, 8]), (8, [6, 10])] {
+                let mut row = [halves[0]; GROUPS];
+                row[GROUPS / 2..].fill(halves[1]);
+                cell.reports.add(wideband, &row);
+                cell.attach(Source::Saturated, Promise::default());
+            }
+            let owners = cell.subframe();
+            let expected = if whole { [1; GROUPS] } else { [0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2] };
+            assert_eq!(owners[..GROUPS], expected);
+        }
+    }
+
+    /// With a UE at CQI 15, nobody after it is asked, and those before only if they could be as good.
+    #[test]
+    fn who_cannot_win_is_not_asked() {
+        for whole in [false, true] {
+            let scheduler: Box<dyn Scheduler> =
+                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) };
+            let mut cell = Cell::saturated(scheduler, &[5, 14, 15, 15, 3]);
+            cell.reports.slack[1] = 1;
+            let owners = cell.subframe();
+            assert_eq!(owners[..GROUPS], [2; GROUPS]);
+            assert_eq!(cell.reports.asked, [1, 2]);
+        }
+    }
+}

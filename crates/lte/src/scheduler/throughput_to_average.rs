@@ -1,0 +1,97 @@
+//! Throughput to average.
+//!
+//! **Model.** Each group goes to the UE for which it is best compared with that UE's own band: argmax R_u(k) / R_u, the
+//! second being the rate of one group at the wideband CQI. It knows no past: where the channel is the same all over the
+//! band, all quotients are one and the lowest RNTI gets everything.
+//!
+//! A UE whose wideband CQI is 0 may still be reached in a group; it is compared as if it were 1, which has the same
+//! MCS.
+//!
+//! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey" (2012);
+//! as ns-3's scheduler of this name.
+
+use super::auction::{Auction, running_maximum};
+use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+
+/// Throughput to average.
+#[derive(Clone, Debug, Default)]
+pub struct ThroughputToAverage {
+    auction: Auction,
+}
+
+impl ThroughputToAverage {
+    /// With no UE attached.
+    #[must_use]
+    pub fn new() -> ThroughputToAverage {
+        ThroughputToAverage::default()
+    }
+}
+
+impl Scheduler for ThroughputToAverage {
+    fn attach(&mut self, _promise: Promise) {}
+
+    fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
+        let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
+        let most = rates.each_ref().map(running_maximum);
+        let average = |subframe: &mut Subframe<'_>, ue| {
+            let cqi = subframe.channel.wideband(ue).max(1);
+            rates[subframe.layer(ue)][usize::from(cqi)]
+        };
+        self.auction.hold(
+            subframe,
+            subframe.active,
+            |subframe, ue| {
+                let ceiling = subframe.channel.ceiling(ue);
+                most[subframe.layer(ue)][usize::from(ceiling)] / average(subframe, ue)
+            },
+            // Divided, not multiplied by the inverse: equal quotients are to be equal numbers.
+            |subframe, ue| {
+                let average = average(subframe, ue);
+                rates[subframe.layer(ue)].map(|rate| rate / average)
+            },
+            owners,
+        );
+    }
+
+    fn served(&mut self, _ue: u16, _bytes: u32) {}
+
+    fn passed(&mut self, _subframes: u64) {}
+
+    fn wideband_mcs(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, full};
+    use super::*;
+
+    fn scheduler() -> Box<dyn Scheduler> {
+        Box::new(ThroughputToAverage::new())
+    }
+
+    /// Quotients of one, all of them, however good the channel: rows 094 to 114 of the reference's `scheduler` vectors.
+    #[test]
+    fn without_fading_the_first_gets_all() {
+        for cqis in [BY_DISTANCE, [5, 15, 8, 11, 12], [7; 5]] {
+            let found = Cell::saturated(scheduler(), &cqis).run(100);
+            assert_eq!(found[0], full(cqis[0]));
+            assert_eq!(found[1..], [0.0; 4]);
+        }
+    }
+
+    /// A far UE at twice its own mean is before a near one at its mean.
+    #[test]
+    fn groups_are_compared_with_the_own_band() {
+        let mut cell = Cell::new(scheduler());
+        for (wideband, halves) in [(12, [12, 12]), (4, [7, 2]), (0, [1, 2])] {
+            let mut row = [halves[0]; GROUPS];
+            row[GROUPS / 2..].fill(halves[1]);
+            cell.reports.add(wideband, &row);
+            cell.attach(Source::Saturated, Promise::default());
+        }
+        // Bytes of a group at CQI 1, 2, 4, 7: 4, 9, 22, 47. First half: 1, 47/22, 4/4; second: 1, 9/22, 9/4.
+        assert_eq!(cell.subframe()[..GROUPS], [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);
+    }
+}
