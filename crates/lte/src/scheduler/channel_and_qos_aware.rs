@@ -17,6 +17,7 @@
 
 use super::average::Averages;
 use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, indices};
+use std::cmp::Reverse;
 
 /// What a group is worth to a UE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +107,7 @@ impl Scheduler for ChannelAndQosAware {
         candidates.clear();
         candidates.extend(subframe.active.iter().map(|&ue| self.candidate(subframe, ue)));
         // The order of equals, that of RNTI, is kept.
-        candidates.sort_by(|one, other| (other.guaranteed, other.units).cmp(&(one.guaranteed, one.units)));
+        candidates.sort_by_key(|candidate| Reverse((candidate.guaranteed, candidate.units)));
         let mut free = subframe.free;
         for class in
             candidates.chunk_by_mut(|one, other| (one.guaranteed, one.units) == (other.guaranteed, other.units))
