@@ -1,6 +1,9 @@
 //! The network against vectors of ns-3's LTE model (`data/README.md`): a function for each group, one line of output for
 //! each.
 
+use fullpipe_lte::bearer::{
+    Addresses, Classifier, Headers, PacketFilter, Ports, buffer_status_bytes, buffer_status_index,
+};
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE, cqi_of_efficiency, reference_cqi, spectral_efficiency};
 use fullpipe_lte::radio::antenna::Antenna;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
@@ -16,25 +19,24 @@ use fullpipe_lte::radio::power::{
 use fullpipe_lte::radio::tables::{
     Direction, Modulation, downlink_bytes, i_tbs, mcs_of_cqi, modulation, transport_block_bits, uplink_bytes,
 };
-use fullpipe_units::math;
+use fullpipe_lte::rlc::{Bearer, Limits, Mode, Sdu, Way};
+use fullpipe_units::{Instant, math};
 use std::collections::BTreeMap;
 use std::io::BufReader;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Groups that no layer serves so far.
 const NOT_YET: &[&str] = &[
-    "bsr",
     "connection_setup",
     "cqi_generation",
     "harq_throughput",
     "latency_oneway",
     "latency_ping",
     "mimo",
-    "rlc_segmentation",
     "scheduler",
     "scheduler_mixed",
-    "tft",
     "throughput",
     "throughput_fading",
     "throughput_mimo",
@@ -58,6 +60,7 @@ fn check_of(group: &str) -> Option<Check> {
     Some(match group {
         "amc_piro" => amc_piro,
         "antenna_cosine" => antenna_cosine,
+        "bsr" => bsr,
         "cb_segmentation" => cb_segmentation,
         "cqi_mi_thresholds" => cqi_mi_thresholds,
         "earfcn" => earfcn,
@@ -71,12 +74,14 @@ fn check_of(group: &str) -> Option<Check> {
         "pdcch" => pdcch,
         "pdcch_ns3" => pdcch_ns3,
         "rb_centre" => rb_centre,
+        "rlc_segmentation" => rlc_segmentation,
         "rsrp_rsrq" => rsrp_rsrq,
         "sinr_chunks" => sinr_chunks,
         "tbler" => tbler,
         "tbler_ns3" => tbler_ns3,
         "tbler_selective" => tbler_selective,
         "tbs" => tbs,
+        "tft" => tft,
         "tx_psd" => tx_psd,
         "ul_power_control" => ul_power_control,
         _ => return None,
@@ -742,6 +747,80 @@ fn fading_stats(rows: &[Row]) -> Vec<Outcome> {
 }
 
 /// The theory behind the statistics: independent taps of Gaussian amplitude have power with an exponential distribution.
+fn bsr(rows: &[Row]) -> Vec<Outcome> {
+    each(rows, |row| {
+        let index = buffer_status_index(row.integer("bytes"));
+        same("step", f64::from(index), row.expected("index"))?;
+        same("bytes", f64::from(buffer_status_bytes(index)), row.expected("scheduler_sees"))
+    })
+}
+
+fn rlc_segmentation(rows: &[Row]) -> Vec<Outcome> {
+    each(rows, |row| {
+        let mode = if row.word("mode") == "UM" { Mode::Unacknowledged } else { Mode::Acknowledged };
+        let mut bearer = Bearer::new(mode, Limits::of(mode));
+        // "26-byte SDU" or "SDUs 10 9 7".
+        let sizes = row.word("queue").split([' ', '-']).filter_map(|word| word.parse::<u32>().ok());
+        for (token, bytes) in (0..).zip(sizes) {
+            assert!(bearer.offer(Way::Downlink, Sdu { bytes, token, arrived: Instant::ZERO }));
+        }
+        let opportunities = numbers(row.word("tx_opportunities_bytes")).into_iter();
+        let pdus = opportunities.map_while(|bytes| bearer.opportunity(Way::Downlink, Instant::ZERO, bytes as u32));
+        let payloads: Vec<f64> = pdus.map(|pdu| f64::from(pdu.payload_bytes)).collect();
+        // "16 (2 SDU parts, header 4)".
+        let expected = row.expected["payload_bytes"].split(" (").next().expect("numbers");
+        same("bytes of SDUs", payloads, numbers(expected))
+    })
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+/// The bearers of ns-3's test of classification.
+fn classifier(name: &str) -> Classifier {
+    let net = |text: &str, bits| Some(Addresses::prefix(address(text), bits).expect("a prefix"));
+    let remote = |ports| PacketFilter { remote_ports: ports, ..PacketFilter::ANY };
+    let local = |ports| PacketFilter { local_ports: ports, ..PacketFilter::ANY };
+    let nets = [
+        PacketFilter { remote: net("1.0.0.0", 8), local: net("2.0.0.0", 8), ..PacketFilter::ANY },
+        PacketFilter { remote: net("3.3.3.0", 24), local: net("4.4.4.0", 24), ..PacketFilter::ANY },
+    ];
+    let ports = [
+        remote(Ports::new(1024, 1035).expect("a range")),
+        local(Ports::new(3456, 3489).expect("a range")),
+        local(Ports::one(7895)),
+        remote(Ports::one(5897)),
+    ];
+    let any = [PacketFilter::ANY];
+    let bearers: &[(u8, &[PacketFilter])] = match name {
+        "c1" => &[(1, &nets), (2, &ports)],
+        "c2" => &[(1, &any)],
+        "c3" => &[(1, &any), (2, &nets), (3, &ports)],
+        "c4" => &[(1, &ports[2..3]), (2, &ports[3..])],
+        other => panic!("{other}"),
+    };
+    let mut classifier = Classifier::new();
+    for (bearer, filters) in bearers {
+        classifier.add(*bearer, filters).expect("few bearers with few filters");
+    }
+    classifier
+}
+
+fn tft(rows: &[Row]) -> Vec<Outcome> {
+    each(rows, |row| {
+        let way = if row.word("direction") == "uplink" { Way::Uplink } else { Way::Downlink };
+        let port = |key| u16::try_from(row.integer(key)).expect("a port");
+        let headers = Headers {
+            source: (address(row.word("src")), port("sport")),
+            destination: (address(row.word("dst")), port("dport")),
+            type_of_service: u8::try_from(row.integer("tos")).expect("eight bits"),
+        };
+        let bearer = classifier(row.word("classifier")).classify(way, &headers);
+        same("bearer", f64::from(bearer.unwrap_or(0)), row.expected("bearer"))
+    })
+}
+
 #[test]
 fn the_generator_has_the_percentiles_of_theory() {
     let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 60.0);
