@@ -12,7 +12,7 @@
 
 use super::bandwidth::Bandwidth;
 use super::errors::ErrorModel;
-use super::information::Information;
+use super::information::{Information, Reading};
 use super::tables::{Modulation, SCHEMES, cqi_efficiency, downlink_bytes, mcs_efficiency, modulation};
 use super::{ROW, smallest_that};
 use fullpipe_units::math;
@@ -99,62 +99,95 @@ fn uplink_thresholds() -> [f32; 15] {
 /// What the search of the error model comes to for blocks of one size.
 #[derive(Clone, Debug)]
 struct Search {
-    /// Mean mutual information from which an MCS and all before it with its modulation pass.
-    passes: [f32; SCHEMES],
-    /// Per modulation: a row nowhere as high as the first passes no MCS; one nowhere below the second passes all.
-    certain: [(f32, f32); 3],
+    /// By modulation: mean mutual information from which an MCS and all before it with its modulation pass; infinity
+    /// beyond the last.
+    passes: [[f32; 16]; 3],
+    /// By modulation: a row nowhere as high passes none of its MCS.
+    none_below: [f32; 3],
+    /// By modulation: a row nowhere below passes all of its MCS and of those before.
+    all_from: [f32; 3],
     /// By the number of MCS that pass.
     cqi: [u8; SCHEMES + 1],
 }
 
+/// First MCS of each modulation, and one more than the last.
+const FIRST: [usize; 4] = [0, 10, 17, SCHEMES];
+
 impl Search {
     fn new(model: &ErrorModel, resource_blocks: usize) -> Self {
-        let mut passes = [0.0f32; SCHEMES];
-        for mcs in 0..SCHEMES as u8 {
-            let bytes = downlink_bytes(mcs, resource_blocks);
-            let from = smallest_that(|mean| model.block_error_rate(mcs, bytes, mean.min(1.0)) <= TARGET_ERROR);
-            let first = modulation(mcs).schemes().start == mcs;
-            passes[usize::from(mcs)] = if first { from } else { from.max(passes[usize::from(mcs) - 1]) };
-        }
-        let certain = Modulation::ALL.map(|modulation| {
-            let schemes = modulation.schemes();
+        let mut search = Search {
+            passes: [[f32::INFINITY; 16]; 3],
+            none_below: [f32::INFINITY; 3],
+            all_from: [f32::INFINITY; 3],
+            cqi: std::array::from_fn(cqi_of_passed),
+        };
+        let mut all_from = 0.0f32;
+        for modulation in Modulation::ALL {
+            let passes = &mut search.passes[modulation as usize];
+            let mut from = 0.0f32;
+            for (pass, mcs) in passes.iter_mut().zip(modulation.schemes()) {
+                let bytes = downlink_bytes(mcs, resource_blocks);
+                from =
+                    from.max(smallest_that(|mean| model.block_error_rate(mcs, bytes, mean.min(1.0)) <= TARGET_ERROR));
+                *pass = from;
+            }
             // Not simply where the information itself is enough: the mean of a flat row may be rounded.
             let flat = |enough: f32| {
                 smallest_that(|sinr| {
                     model.mean_mutual_information(modulation, &[sinr; ROW][..resource_blocks]) >= enough
                 })
             };
-            (flat(passes[usize::from(schemes.start)]), flat(passes[usize::from(schemes.end) - 1]))
-        });
-        Search { passes, certain, cqi: std::array::from_fn(cqi_of_passed) }
+            all_from = all_from.max(flat(from));
+            search.none_below[modulation as usize] = flat(passes[0]);
+            search.all_from[modulation as usize] = all_from;
+        }
+        search
     }
 
+    /// The CQI of a block whose mean information with a modulation is `mean`.
     #[inline(always)]
-    fn cqi(&self, information: &Information, sinr: &[f32]) -> u8 {
+    fn cqi(&self, sinr: &[f32], mean: impl Fn(usize) -> f32) -> u8 {
         let (mut smallest, mut largest) = (sinr[0], sinr[0]);
         for &sinr in sinr {
             smallest = if sinr < smallest { sinr } else { smallest };
             largest = if sinr > largest { sinr } else { largest };
         }
-        let mut passed = 0;
-        for modulation in Modulation::ALL {
-            let schemes = modulation.schemes();
-            let (none_below, all_from) = self.certain[modulation as usize];
-            if smallest >= all_from {
-                passed = usize::from(schemes.end);
-                continue;
-            }
-            if largest < none_below {
-                break;
-            }
-            let mean = information.mean(modulation, sinr);
-            let passes = &self.passes[usize::from(schemes.start)..usize::from(schemes.end)];
-            passed += passes.iter().map(|&from| usize::from(mean >= from)).sum::<usize>();
-            if passed < usize::from(schemes.end) {
+        // Modulations that surely pass. Of the next the information decides, and almost always it is the last to ask:
+        // without a branch, as which one that is differs from block to block.
+        let mut modulation: usize = self.all_from.iter().map(|&from| usize::from(smallest >= from)).sum();
+        let mut passed = FIRST[modulation];
+        while modulation < 3 {
+            let mean = mean(modulation);
+            let count: u32 = self.passes[modulation].iter().map(|&from| u32::from(mean >= from)).sum();
+            passed = FIRST[modulation] + count as usize;
+            modulation += 1;
+            if passed < FIRST[modulation] || modulation == 3 || largest < self.none_below[modulation] {
                 break;
             }
         }
         self.cqi[passed]
+    }
+
+    fn wideband(&self, information: &Information, sinr: &[f32]) -> u8 {
+        match information {
+            Information::Reference(steps) => self.cqi(sinr, |modulation| steps.mean(modulation, sinr)),
+            Information::Smooth(lines) => self.cqi(sinr, |modulation| lines.mean(modulation, sinr)),
+        }
+    }
+
+    fn groups<const SIZE: usize>(&self, information: &Information, sinr: &[f32], out: &mut [u8]) {
+        match information {
+            Information::Reference(steps) => self.groups_on::<SIZE>(steps, sinr, out),
+            Information::Smooth(lines) => self.groups_on::<SIZE>(lines, sinr, out),
+        }
+    }
+
+    #[inline(always)]
+    fn groups_on<const SIZE: usize>(&self, reading: &impl Reading, sinr: &[f32], out: &mut [u8]) {
+        let (groups, _) = sinr.as_chunks::<SIZE>();
+        for (cqi, group) in out.iter_mut().zip(groups) {
+            *cqi = self.cqi(group, |modulation| reading.mean_of_few(modulation, group));
+        }
     }
 }
 
@@ -186,6 +219,17 @@ pub struct CqiTables {
 #[inline(always)]
 fn reached(thresholds: &[f32; 15], number: f32) -> u8 {
     thresholds.iter().map(|&threshold| u8::from(number >= threshold)).sum()
+}
+
+/// Mean of the resource blocks' CQI, rounded down; blocks without any signal do not count.
+#[inline(always)]
+fn piro(thresholds: &[f32; 15], sinr: &[f32]) -> u8 {
+    let (mut sum, mut count) = (0, 0);
+    for &sinr in sinr {
+        sum += u32::from(reached(thresholds, sinr));
+        count += u32::from(sinr != 0.0);
+    }
+    sum.checked_div(count).unwrap_or(0) as u8
 }
 
 impl CqiTables {
@@ -231,22 +275,13 @@ impl CqiTables {
         tables
     }
 
-    #[inline(always)]
+    /// A block of a group's or of the whole band's size.
     fn block(&self, sinr: &[f32], band: bool) -> u8 {
         match &self.rule {
             Rule::ErrorModel { information, group, band: whole } => {
-                if band { whole } else { group }.cqi(information, sinr)
+                if band { whole } else { group }.wideband(information, sinr)
             }
-            Rule::Piro(thresholds) => {
-                let mut sum = 0u32;
-                let mut silent = 0;
-                for &sinr in sinr {
-                    sum += u32::from(reached(thresholds, sinr));
-                    silent += u32::from(sinr == 0.0);
-                }
-                let count = sinr.len() as u32 - silent;
-                sum.checked_div(count).unwrap_or(0) as u8
-            }
+            Rule::Piro(thresholds) => piro(thresholds, sinr),
         }
     }
 
@@ -268,9 +303,14 @@ impl CqiTables {
     }
 
     fn groups<const SIZE: usize>(&self, sinr: &[f32], out: &mut [u8]) {
-        let (groups, _) = sinr.as_chunks::<SIZE>();
-        for (cqi, group) in out.iter_mut().zip(groups) {
-            *cqi = self.block(group, false);
+        match &self.rule {
+            Rule::ErrorModel { information, group, .. } => group.groups::<SIZE>(information, sinr, out),
+            Rule::Piro(thresholds) => {
+                let (groups, _) = sinr.as_chunks::<SIZE>();
+                for (cqi, group) in out.iter_mut().zip(groups) {
+                    *cqi = piro(thresholds, group);
+                }
+            }
         }
     }
 

@@ -86,7 +86,11 @@ impl Steps {
     #[inline(always)]
     fn at(&self, sinr: f32) -> f32 {
         let point = ((sinr - self.first) * self.per_sinr + 1.0).clamp(0.0, (STEPS - 1) as f32);
-        self.values[point as i32 as usize & (STEPS - 1)]
+        // The whole number below, in operations that all machines have for vectors: beside 2^23 a float has no fraction,
+        // and its low bits are the number, which was rounded to the nearest.
+        let whole = point + 8_388_608.0;
+        let above = u32::from(whole - 8_388_608.0 > point);
+        self.values[whole.to_bits().wrapping_sub(above) as usize & (STEPS - 1)]
     }
 }
 
@@ -136,20 +140,55 @@ pub(crate) enum Information {
     Smooth([Lines; 3]),
 }
 
-#[inline(always)]
-fn mean(sinr: &[f32], of: impl Fn(f32) -> f32) -> f32 {
-    let mut sums = [0.0f32; LANES];
-    let mut rows = sinr.chunks_exact(LANES);
-    for row in &mut rows {
-        for lane in 0..LANES {
-            sums[lane] += of(row[lane]);
+/// One grid of all modulations.
+pub(crate) trait Reading {
+    /// At a linear SINR.
+    fn at(&self, modulation: usize, sinr: f32) -> f32;
+
+    /// Mean over resource blocks.
+    #[inline(always)]
+    fn mean(&self, modulation: usize, sinr: &[f32]) -> f32 {
+        let mut sums = [0.0f32; LANES];
+        let mut rows = sinr.chunks_exact(LANES);
+        for row in &mut rows {
+            for lane in 0..LANES {
+                sums[lane] += self.at(modulation, row[lane]);
+            }
         }
+        for (sum, &sinr) in sums.iter_mut().zip(rows.remainder()) {
+            *sum += self.at(modulation, sinr);
+        }
+        let [a, b, c, d, e, f, g, h] = sums;
+        (((a + e) + (c + g)) + ((b + f) + (d + h))) / sinr.len() as f32
     }
-    for (sum, &sinr) in sums.iter_mut().zip(rows.remainder()) {
-        *sum += of(sinr);
+
+    /// The same of less than eight, to the bit: lanes without a number would add 0.
+    #[inline(always)]
+    fn mean_of_few<const N: usize>(&self, modulation: usize, sinr: &[f32; N]) -> f32 {
+        let at = |i: usize| self.at(modulation, sinr[i]);
+        let sum = match N {
+            1 => at(0),
+            2 => at(0) + at(1),
+            3 => (at(0) + at(2)) + at(1),
+            4 => (at(0) + at(2)) + (at(1) + at(3)),
+            _ => return self.mean(modulation, sinr),
+        };
+        sum / N as f32
     }
-    let [a, b, c, d, e, f, g, h] = sums;
-    (((a + e) + (c + g)) + ((b + f) + (d + h))) / sinr.len() as f32
+}
+
+impl Reading for [Steps; 3] {
+    #[inline(always)]
+    fn at(&self, modulation: usize, sinr: f32) -> f32 {
+        self[modulation].at(sinr)
+    }
+}
+
+impl Reading for [Lines; 3] {
+    #[inline(always)]
+    fn at(&self, modulation: usize, sinr: f32) -> f32 {
+        self[modulation].at(sinr)
+    }
 }
 
 impl Information {
@@ -163,8 +202,8 @@ impl Information {
     #[inline]
     pub(crate) fn at(&self, modulation: Modulation, sinr: f32) -> f32 {
         match self {
-            Information::Reference(steps) => steps[modulation as usize].at(sinr),
-            Information::Smooth(lines) => lines[modulation as usize].at(sinr),
+            Information::Reference(steps) => steps.at(modulation as usize, sinr),
+            Information::Smooth(lines) => lines.at(modulation as usize, sinr),
         }
     }
 
@@ -172,14 +211,8 @@ impl Information {
     #[inline]
     pub(crate) fn mean(&self, modulation: Modulation, sinr: &[f32]) -> f32 {
         match self {
-            Information::Reference(steps) => {
-                let steps = &steps[modulation as usize];
-                mean(sinr, |sinr| steps.at(sinr))
-            }
-            Information::Smooth(lines) => {
-                let lines = &lines[modulation as usize];
-                mean(sinr, |sinr| lines.at(sinr))
-            }
+            Information::Reference(steps) => steps.mean(modulation as usize, sinr),
+            Information::Smooth(lines) => lines.mean(modulation as usize, sinr),
         }
     }
 }
@@ -222,6 +255,36 @@ mod tests {
         assert_eq!(information.at(Modulation::Qpsk, 3.198), 1.0);
         assert_eq!(information.at(Modulation::Qam64, f32::MAX), 1.0);
         assert!(information.at(Modulation::Qam16, 9.99) < 0.766);
+    }
+
+    #[test]
+    fn the_whole_number_below_is_found_without_a_conversion() {
+        for modulation in Modulation::ALL {
+            let steps = Steps::new(modulation);
+            for i in 0..200_000u32 {
+                let sinr = i as f32 * 0.001;
+                let point = ((sinr - steps.first) * steps.per_sinr + 1.0).clamp(0.0, 1023.0);
+                assert_eq!(steps.at(sinr), steps.values[point.floor() as usize], "{sinr}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_have_the_mean_of_the_general_sum() {
+        fn check<const N: usize>(row: [f32; N]) {
+            let steps = Modulation::ALL.map(Steps::new);
+            for modulation in 0..3 {
+                assert_eq!(steps.mean_of_few(modulation, &row), steps.mean(modulation, &row));
+            }
+        }
+        for i in 0..1000 {
+            let x = i as f32 * 0.05;
+            check([x]);
+            check([x, x * 0.7]);
+            check([x, x * 0.7, x * 1.1]);
+            check([x, x * 0.7, x * 1.1, x * 0.2]);
+            check([x, x * 0.7, x * 1.1, x * 0.2, x * 0.9]);
+        }
     }
 
     proptest! {

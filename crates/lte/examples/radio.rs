@@ -1,0 +1,86 @@
+//! What the radio costs: each of its answers asked for many times, over fading that is generated beforehand. Run it under
+//! a profiler or with `time`:
+//!
+//! ```text
+//! cargo build --release -p fullpipe-lte --example radio
+//! time target/release/examples/radio subbands 12 1000000
+//! ```
+//!
+//! The words are what is asked (`row`, `subbands`, `wideband`, `information`, `block`, `control`, `generate`, `sequence`),
+//! the mean SINR in dB, and how often. Without arguments: each a few times.
+
+use fullpipe_lte::radio::ROW;
+use fullpipe_lte::radio::amc::{Amc, CqiTables, MOST_GROUPS};
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::radio::errors::{Combining, ErrorModel, Grid};
+use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
+use fullpipe_lte::radio::power::ratio;
+use fullpipe_lte::radio::tables::{Modulation, downlink_bytes};
+use std::hint::black_box;
+use std::sync::Arc;
+
+const ALL: [&str; 8] = ["row", "subbands", "wideband", "information", "block", "control", "generate", "sequence"];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let word = |i: usize| arguments.get(i).map(String::as_str);
+    let sinr_db = word(1).and_then(|word| word.parse().ok()).unwrap_or(12.0);
+    let count = word(2).and_then(|word| word.parse().ok()).unwrap_or(10);
+    let band = Bandwidth::new(100).expect("20 MHz");
+    let model = ErrorModel::new(Grid::Reference);
+    let cqi = CqiTables::new(Amc::ErrorModel, band, &model);
+    let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 3.0);
+    let trace = Arc::new(Generator::new(recipe, 1, 100).expect("a generator").to_trace(10));
+    let fading = Fading::trace(trace, Places::default(), 1, band).expect("a trace");
+    let mut generator = Fading::generator(recipe, 1, band).expect("a generator");
+    for pair in 0..50 {
+        generator.prepare(pair);
+    }
+    for what in word(0).map_or(ALL.to_vec(), |what| vec![what]) {
+        println!("{what}: {}", ask(what, count, ratio(sinr_db) as f32, &model, &cqi, &fading, &generator));
+    }
+}
+
+/// Asks for something of 50 pairs in turn; what is returned depends on all answers.
+#[allow(clippy::too_many_arguments, reason = "an example")]
+fn ask(
+    what: &str,
+    count: u64,
+    sinr: f32,
+    model: &ErrorModel,
+    tables: &CqiTables,
+    fading: &Fading,
+    generator: &Fading,
+) -> f64 {
+    let mut row = [0.0; ROW];
+    let mut cqi = [0; MOST_GROUPS];
+    let mut sum = 0.0;
+    let bytes = downlink_bytes(20, 100);
+    for i in 0..count {
+        let (pair, subframe) = (i % 50, i / 50);
+        if what != "generate" {
+            fading.scaled(pair, subframe, sinr, &mut row);
+        }
+        sum += match what {
+            "row" => f64::from(black_box(&row)[50]),
+            "subbands" => {
+                tables.subbands(&row, &mut cqi);
+                f64::from(black_box(&cqi)[7])
+            }
+            "wideband" => f64::from(tables.wideband(&row)),
+            "information" => f64::from(model.mean_mutual_information(Modulation::Qam64, &row[..100])),
+            "block" => model.block_error_rate(20, bytes, 0.55 + row[3] * 1e-3),
+            "control" => model.control_error_rate(&row[..100]),
+            "generate" => {
+                generator.scaled(pair, subframe, sinr, &mut row);
+                f64::from(black_box(&row)[50])
+            }
+            _ => {
+                let mut combining = Combining::default();
+                combining.push(20, bytes, row[3] * 1e-3);
+                combining.error_rate(model, 20, bytes, row[4] * 1e-3)
+            }
+        };
+    }
+    sum
+}
