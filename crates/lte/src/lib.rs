@@ -14,3 +14,13 @@ pub mod bearer;
 pub mod radio;
 pub mod rlc;
 pub mod scheduler;
+
+mod access;
+mod air;
+mod cell;
+pub mod config;
+mod ue;
+
+pub use access::{AccessNetwork, Fate, Offered, Output, UeStatus};
+pub use cell::BlockRecord;
+pub use ue::{WayCounters, WayStatus};

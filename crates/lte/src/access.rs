@@ -1,0 +1,381 @@
+//! The access network as its neighbours see it: packets go in at the PGW or at a UE and come out at the other end, or do not.
+//!
+//! Between PGW and eNB lie two links (S5 to the SGW, S1-U to the eNB), on which each packet travels in GTP-U, UDP and IPv4;
+//! they are booked when a packet is offered. Everything else happens in subframes, and only in those in which something waits,
+//! is on the air or falls due: an idle network is never woken.
+
+use crate::air::Air;
+use crate::bearer::{MOST_BEARERS, TUNNEL_BYTES};
+use crate::cell::{Arrived, BlockRecord, Cell, OnAir, Shared, start, subframe_from, ue_key};
+use crate::config::{BearerConfig, Config, Core, UeConfig, UplinkReports};
+use crate::radio::Invalid;
+use crate::radio::errors::ErrorModel;
+use crate::radio::power::ratio;
+use crate::rlc::{Bearer, PDCP_HEADER_BYTES, Sdu, Way};
+use crate::scheduler::{Promise, catalogue};
+use crate::ue::{Belief, Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
+use fullpipe_units::{Instant, Stream};
+use std::collections::VecDeque;
+
+/// A packet that is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// Bytes of the IP packet.
+    pub bytes: u32,
+    /// Whatever the caller knows it by.
+    pub token: u64,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrived.
+    Delivered,
+    /// The RLC buffer had no room for it.
+    BufferFull,
+    /// It, or a part of it, was lost on the air or given up.
+    Lost,
+}
+
+/// A packet's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// When: now or later. Packets of one direction that are delivered come in order of this time.
+    pub at: Instant,
+    /// Its direction.
+    pub way: Way,
+    /// Its UE.
+    pub ue: u16,
+    /// What the caller knows it by.
+    pub token: u64,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What can be seen of a UE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UeStatus {
+    /// Counters, downlink first.
+    pub counters: [WayCounters; 2],
+    /// The last transmissions, downlink first.
+    pub last: [WayStatus; 2],
+}
+
+/// A packet on its way from the PGW to an eNB.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    at: Instant,
+    ue: usize,
+    bearer: usize,
+    sdu: Sdu,
+}
+
+/// Two links in a row, by when each falls free.
+#[derive(Debug)]
+struct Links {
+    core: Core,
+    s5: [Instant; 2],
+    /// By cell.
+    s1: Vec<[Instant; 2]>,
+}
+
+impl Links {
+    /// When a packet that enters now comes out.
+    fn pass(&mut self, cell: usize, way: Way, bytes: u32, now: Instant) -> Instant {
+        let time = self.core.rate.time_for(u64::from(bytes + TUNNEL_BYTES));
+        let (s5, s1) = (&mut self.s5[way as usize], &mut self.s1[cell][way as usize]);
+        let (first, second, delays) = match way {
+            Way::Downlink => (s5, s1, [self.core.s5_delay, self.core.s1_delay]),
+            Way::Uplink => (s1, s5, [self.core.s1_delay, self.core.s5_delay]),
+        };
+        *first = now.max(*first) + time;
+        let between = *first + delays[0];
+        *second = between.max(*second) + time;
+        *second + delays[1]
+    }
+}
+
+/// An access network.
+///
+/// A UE is known by its index in [`Config::ues`], a bearer by its index in [`UeConfig::bearers`].
+#[derive(Debug)]
+pub struct AccessNetwork {
+    shared: Shared,
+    on_air: OnAir,
+    cells: Vec<Cell>,
+    /// Cell and place in it of each UE.
+    places: Vec<(usize, usize)>,
+    links: Links,
+    /// Packets on their way to each eNB.
+    coming: Vec<VecDeque<Coming>>,
+    /// The next subframe to be worked through; `u64::MAX` if there is none.
+    due: u64,
+    /// The one after the last that was.
+    next: u64,
+    output: VecDeque<Output>,
+    arrived: Vec<Arrived>,
+    inside: [u64; 2],
+}
+
+impl AccessNetwork {
+    /// Puts a network together. Errors say what of the configuration cannot be.
+    pub fn new(config: Config) -> Result<Self, Invalid> {
+        check(&config)?;
+        let shared = Shared {
+            air: Air::new(&config),
+            errors: ErrorModel::new(config.errors.grid),
+            data_errors: config.errors.data,
+            control_errors: config.errors.control,
+            eager: config.eager,
+            powers: config.ues.iter().map(|ue| (ue.power_control, ue.power_dbm)).collect(),
+            sounders: Vec::new(),
+        };
+        let mut shared = shared;
+        let mut places = vec![(0, 0); config.ues.len()];
+        let mut cells = Vec::new();
+        for (index, cell) in config.cells.iter().enumerate() {
+            let mut scheduler = catalogue::make(&cell.scheduler)?;
+            let mut ues = Vec::new();
+            for (number, ue) in config.ues.iter().enumerate().filter(|(_, ue)| ue.cell == index) {
+                places[number] = (index, ues.len());
+                let period = match cell.uplink_reports {
+                    UplinkReports::Sounding { period } => period,
+                    UplinkReports::Data => 1,
+                };
+                let offset = ues.len() as u32 % period;
+                shared.sounders.push((index, number as u16, offset));
+                let sum = |rate: fn(&BearerConfig) -> u64| ue.bearers.iter().map(rate).sum();
+                scheduler.attach(Promise {
+                    guaranteed_bits_per_second: sum(|bearer| bearer.guaranteed.bits_per_second()),
+                    maximum_bits_per_second: sum(|bearer| bearer.maximum.bits_per_second()),
+                });
+                ues.push(attach(config.seed, number as u16, ue, offset));
+            }
+            let mut cell = Cell::new(index, cell, &shared, scheduler, ues)?;
+            cell.report_saturated();
+            cells.push(cell);
+        }
+        Ok(AccessNetwork {
+            on_air: OnAir::new(cells.len()),
+            links: Links { core: config.core, s5: [Instant::ZERO; 2], s1: vec![[Instant::ZERO; 2]; cells.len()] },
+            coming: cells.iter().map(|_| VecDeque::new()).collect(),
+            shared,
+            cells,
+            places,
+            due: 0,
+            next: 0,
+            output: VecDeque::new(),
+            arrived: Vec::new(),
+            inside: [0; 2],
+        })
+    }
+
+    /// A packet arrives at the PGW and is to go to a UE on this bearer. `now` is never less than in the call before.
+    pub fn downlink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
+        let (cell, place) = self.places[usize::from(ue)];
+        let at = self.links.pass(cell, Way::Downlink, packet.bytes, now);
+        let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: at };
+        self.coming[cell].push_back(Coming { at, ue: place, bearer: usize::from(bearer), sdu });
+        self.inside[0] += 1;
+        // What comes exactly when a subframe begins has missed it.
+        self.wake(at.as_nanos() / 1_000_000 + 1);
+    }
+
+    /// A packet arrives at a UE's stack and is to go to the PGW on this bearer. `now` is never less than in the call before.
+    pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
+        let (cell, place) = self.places[usize::from(ue)];
+        let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: now };
+        if self.cells[cell].offer(place, usize::from(bearer), Way::Uplink, sdu, now) {
+            self.inside[1] += 1;
+            self.wake(subframe_from(now));
+        } else {
+            self.output.push_back(Output {
+                at: now,
+                way: Way::Uplink,
+                ue,
+                token: packet.token,
+                fate: Fate::BufferFull,
+            });
+        }
+    }
+
+    fn wake(&mut self, subframe: u64) {
+        self.due = self.due.min(subframe.max(self.next));
+    }
+
+    /// When it wants to be advanced; [`Instant::NEVER`] if there is nothing to do.
+    pub fn next(&self) -> Instant {
+        if self.due == u64::MAX { Instant::NEVER } else { start(self.due) }
+    }
+
+    /// Works through all subframes that have begun by `now`. Packets that arrive at the very beginning of a subframe are
+    /// offered after it.
+    pub fn advance(&mut self, now: Instant) {
+        while self.next() <= now {
+            self.subframe(self.due);
+        }
+    }
+
+    fn subframe(&mut self, n: u64) {
+        let now = start(n);
+        let mut arrived = std::mem::take(&mut self.arrived);
+        for (index, cell) in self.cells.iter_mut().enumerate() {
+            while let Some(coming) = self.coming[index].front().filter(|coming| coming.at < now) {
+                let Coming { at, ue, bearer, sdu } = *coming;
+                if !cell.offer(ue, bearer, Way::Downlink, sdu, at) {
+                    let (token, ue) = (sdu.token, cell.ues[ue].number);
+                    let way = Way::Downlink;
+                    self.inside[0] -= 1;
+                    self.output.push_back(Output { at: now, way, ue, token, fate: Fate::BufferFull });
+                }
+                self.coming[index].pop_front();
+            }
+            cell.run_timers(now, &mut arrived);
+            if self.shared.air.cells() > 1 {
+                cell.announce_uplink(n, &self.shared, &mut self.on_air);
+            }
+        }
+        for cell in &mut self.cells {
+            cell.subframe(n, &self.shared, &mut self.on_air, &mut arrived);
+        }
+        for Arrived { at, way, ue, outcome } in arrived.drain(..) {
+            let token = outcome.sdu.token;
+            self.inside[way as usize] -= 1;
+            if !outcome.delivered {
+                self.output.push_back(Output { at, way, ue, token, fate: Fate::Lost });
+                continue;
+            }
+            let at = match way {
+                Way::Downlink => at,
+                Way::Uplink => {
+                    let cell = self.places[usize::from(ue)].0;
+                    self.links.pass(cell, way, outcome.sdu.bytes - PDCP_HEADER_BYTES, at)
+                }
+            };
+            self.output.push_back(Output { at, way, ue, token, fate: Fate::Delivered });
+        }
+        self.arrived = arrived;
+        self.next = n + 1;
+        self.due = u64::MAX;
+        if self.shared.eager || self.cells.iter().any(Cell::has_work) {
+            self.wake(n + 1);
+            return;
+        }
+        for index in 0..self.cells.len() {
+            if let Some(coming) = self.coming[index].front() {
+                self.wake(coming.at.as_nanos() / 1_000_000 + 1);
+            }
+            let timer = self.cells[index].next_timer();
+            if !timer.is_never() {
+                self.wake(subframe_from(timer));
+            }
+        }
+    }
+
+    /// The next packet's end. To be asked until there is none, after each of the other calls.
+    pub fn output(&mut self) -> Option<Output> {
+        self.output.pop_front()
+    }
+
+    /// Packets that are inside: offered, and their end not yet in [`AccessNetwork::output`]'s queue; downlink first.
+    pub fn inside(&self) -> [u64; 2] {
+        self.inside
+    }
+
+    /// What can be seen of a UE.
+    pub fn ue(&self, ue: u16) -> UeStatus {
+        let (cell, place) = self.places[usize::from(ue)];
+        let (cell, of) = (&self.cells[cell], &self.cells[cell].ues[place]);
+        let status = |way: Way| {
+            let last = &of.last[way as usize];
+            let sinr_db = match (last.place, way) {
+                ((0, 0), _) => f64::NAN,
+                (_, Way::Downlink) => cell.last_downlink_sinr(place, &self.shared, &self.on_air),
+                (_, Way::Uplink) => cell.last_uplink_sinr(place, &self.shared, &self.on_air),
+            };
+            let buffer_bytes = of.bearers.iter().map(|bearer| bearer.waiting_bytes(way)).sum::<u64>();
+            WayStatus { sinr_db, cqi: last.cqi, mcs: last.mcs, buffer_bytes }
+        };
+        UeStatus { counters: of.counters.clone(), last: [status(Way::Downlink), status(Way::Uplink)] }
+    }
+
+    /// Keeps a record of each transport block from now on.
+    pub fn record_blocks(&mut self) {
+        for cell in &mut self.cells {
+            cell.records.get_or_insert_default();
+        }
+    }
+
+    /// The records of blocks since the last call, cell by cell.
+    pub fn blocks(&mut self) -> Vec<BlockRecord> {
+        self.cells.iter_mut().flat_map(|cell| cell.records.as_mut().map(std::mem::take).unwrap_or_default()).collect()
+    }
+}
+
+/// A UE as it is when the run begins: attached, its bearers established.
+fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue {
+    let mode = config.transmission_mode;
+    Ue {
+        number,
+        key: ue_key(&mut Stream::new(seed, &config.name, "radio errors")),
+        bearers: config.bearers.iter().map(|bearer| Bearer::new(bearer.mode, bearer.limits)).collect(),
+        groups: config.bearers.iter().map(|bearer| bearer.qci.logical_channel_group()).collect(),
+        layers: mode.layers() as u8,
+        mode_gain: ratio(mode.gain_db()) as f32,
+        data_power: ratio(config.data_power_offset_db) as f32,
+        beliefs: vec![Belief::default(); config.bearers.len()],
+        processes: vec![Process::default(); crate::ue::PROCESSES],
+        retransmissions: Vec::new(),
+        retransmitted: u64::MAX,
+        repeated: u64::MAX,
+        status_due: None,
+        uplink_belief: 0,
+        uplink_blocks: vec![UplinkBlock::default(); 7],
+        sounded: None,
+        sounding_offset,
+        timer: Instant::NEVER,
+        counters: Default::default(),
+        last: [Last::default(); 2],
+    }
+}
+
+/// Refuses what cannot be.
+fn check(config: &Config) -> Result<(), Invalid> {
+    let refuse = |sentence: String| Err(Invalid::new(sentence));
+    if config.cells.is_empty() {
+        return refuse("the network has no cell; expected at least one".into());
+    }
+    if config.ues.len() >= usize::from(u16::MAX) {
+        return refuse(format!("the network has {} UEs; expected fewer than 65535", config.ues.len()));
+    }
+    for cell in &config.cells {
+        if let UplinkReports::Sounding { period } = cell.uplink_reports
+            && ![2, 5, 10, 20, 40, 80, 160, 320].contains(&period)
+        {
+            return refuse(format!(
+                "cell {} has sounding every {period} subframes; expected 2, 5, 10, 20, 40, 80, 160 or 320",
+                cell.name
+            ));
+        }
+    }
+    for ue in &config.ues {
+        ue.course.check(&format!("UE {}", ue.name))?;
+        if ue.cell >= config.cells.len() {
+            return refuse(format!("UE {} is in cell {}; expected one of {}", ue.name, ue.cell, config.cells.len()));
+        }
+        let most = usize::from(MOST_BEARERS);
+        if ue.bearers.is_empty() || ue.bearers.len() > most {
+            return refuse(format!("UE {} has {} bearers; expected 1 to {most}", ue.name, ue.bearers.len()));
+        }
+        let scheduler = &config.cells[ue.cell].scheduler;
+        let guaranteed = ue.bearers.iter().any(|b| b.guaranteed.bits_per_second() > 0 || b.qci.class().guaranteed);
+        if guaranteed && !catalogue::supports_guaranteed_bit_rate(scheduler) {
+            return refuse(format!(
+                "UE {} has a bearer with a guaranteed bit rate, which scheduler {scheduler} does not know; expected {}",
+                ue.name,
+                catalogue::guaranteeing().join(" or ")
+            ));
+        }
+    }
+    Ok(())
+}

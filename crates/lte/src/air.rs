@@ -1,0 +1,263 @@
+//! The air between all cells and all UEs: mean gains, fading, interference, and random draws, all of them functions of
+//! (seed, who, subframe), so that they are evaluated where somebody needs them, and in any order.
+//!
+//! Ratios are to the receiver's noise in one resource block: a *row* holds, for each block, the signal or the interference
+//! in units of noise. SINR = signal / (1 + interference).
+
+use crate::config::{Config, Course, Position};
+use crate::radio::ROW;
+use crate::radio::antenna::Antenna;
+use crate::radio::bandwidth::Bandwidth;
+use crate::radio::fading::Fading;
+use crate::radio::path_loss::{Geometry, PathLoss, Shadowing};
+use crate::radio::power::{decibels, ratio};
+use crate::scheduler::MOST_GROUPS;
+use fullpipe_units::Stream;
+
+/// Power, or a ratio of powers, for each resource block.
+pub(crate) type Row = [f32; ROW];
+
+/// Power of data in each group of a cell, relative to the cell's full power.
+pub(crate) type Powers = [f32; MOST_GROUPS];
+
+/// Thermal noise in one resource block, dBm: -174 dBm/Hz over 180 kHz (36.101; section 5.6 has the width).
+const NOISE_DBM: f64 = -121.447_274_948_966_93;
+
+/// Interference of nobody: the noise alone, in its own unit.
+pub(crate) const NO_INTERFERENCE: Row = [1.0; ROW];
+
+/// What can happen by chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Chance {
+    DownlinkControl = 1,
+    DownlinkBlock = 2,
+    SecondLayer = 3,
+    UplinkBlock = 4,
+}
+
+/// Mixes 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
+#[inline(always)]
+pub(crate) fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+/// A number in (0, 1] for this key, subframe and chance.
+#[inline(always)]
+pub(crate) fn draw(key: u64, subframe: u64, chance: Chance) -> f64 {
+    let bits = mix(mix(key ^ subframe.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_add(chance as u64));
+    ((bits >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// What is between a cell and a UE.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    /// Key of the fading of the downlink; the uplink's is one more.
+    fading: u64,
+    shadowing_db: f64,
+    /// For UEs that do not move.
+    downlink: f32,
+    uplink_gain_db: f64,
+    downlink_loss_db: f64,
+}
+
+/// Facts of a cell.
+#[derive(Clone, Debug)]
+struct Site {
+    position: Position,
+    antenna: Antenna,
+    power_dbm: f64,
+    noise_figure_db: f64,
+    downlink_hz: f64,
+    uplink_hz: f64,
+    bandwidth: Bandwidth,
+}
+
+/// Facts of a UE.
+#[derive(Clone, Debug)]
+struct Mobile {
+    course: Course,
+    moves: bool,
+    noise_figure_db: f64,
+}
+
+/// The air.
+#[derive(Debug)]
+pub(crate) struct Air {
+    path_loss: PathLoss,
+    pub(crate) downlink_fading: Fading,
+    pub(crate) uplink_fading: Fading,
+    sites: Vec<Site>,
+    mobiles: Vec<Mobile>,
+    /// By cell, then by UE.
+    pairs: Vec<Vec<Pair>>,
+}
+
+impl Air {
+    pub(crate) fn new(config: &Config) -> Self {
+        let sites: Vec<Site> = config
+            .cells
+            .iter()
+            .map(|cell| Site {
+                position: cell.position,
+                antenna: cell.antenna,
+                power_dbm: cell.power_dbm,
+                noise_figure_db: cell.noise_figure_db,
+                downlink_hz: cell.downlink.centre_hz,
+                uplink_hz: cell.uplink.centre_hz,
+                bandwidth: cell.downlink.bandwidth,
+            })
+            .collect();
+        let mobiles: Vec<Mobile> = config
+            .ues
+            .iter()
+            .map(|ue| Mobile {
+                course: ue.course.clone(),
+                moves: !ue.course.is_static(),
+                noise_figure_db: ue.noise_figure_db,
+            })
+            .collect();
+        let mut air = Air {
+            path_loss: config.path_loss,
+            downlink_fading: config.downlink_fading.clone(),
+            uplink_fading: config.uplink_fading.clone(),
+            sites,
+            mobiles,
+            pairs: Vec::new(),
+        };
+        let shadowing = Shadowing { deviation_db: config.shadowing_db, seed: config.seed };
+        for (cell, cell_config) in config.cells.iter().enumerate() {
+            let pairs = config.ues.iter().enumerate().map(|(ue, ue_config)| {
+                let entity = format!("{} {}", cell_config.name, ue_config.name);
+                let key = Stream::new(config.seed, &entity, "air").bits() & !1;
+                let mut pair = Pair {
+                    fading: key,
+                    shadowing_db: shadowing.loss_db(key),
+                    downlink: 0.0,
+                    uplink_gain_db: 0.0,
+                    downlink_loss_db: 0.0,
+                };
+                air.place(&mut pair, cell, ue, 0);
+                pair
+            });
+            let pairs: Vec<Pair> = pairs.collect();
+            for pair in &pairs {
+                air.downlink_fading.prepare(pair.fading);
+                air.uplink_fading.prepare(pair.fading | 1);
+            }
+            air.pairs.push(pairs);
+        }
+        air
+    }
+
+    /// Gains of a pair in a subframe, without fading.
+    fn place(&self, pair: &mut Pair, cell: usize, ue: usize, subframe: u64) {
+        let (site, mobile) = (&self.sites[cell], &self.mobiles[ue]);
+        let position = mobile.course.position(subframe as f64 * 1e-3);
+        let (x, y) = (position.x - site.position.x, position.y - site.position.y);
+        let geometry =
+            Geometry { horizontal_m: (x * x + y * y).sqrt(), height_m: site.position.z, other_height_m: position.z };
+        let gain_db = site.antenna.gain_db(x, y);
+        let loss = |hz: f64| self.path_loss.loss_db(&geometry, hz) + pair.shadowing_db - gain_db;
+        let (down, up) = (loss(site.downlink_hz), loss(site.uplink_hz));
+        let per_block = site.power_dbm - decibels(site.bandwidth.resource_blocks() as f64);
+        pair.downlink = ratio(per_block - down - NOISE_DBM - mobile.noise_figure_db) as f32;
+        pair.uplink_gain_db = -up - NOISE_DBM - site.noise_figure_db;
+        pair.downlink_loss_db = down;
+    }
+
+    #[inline]
+    fn pair(&self, cell: usize, ue: usize, subframe: u64) -> Pair {
+        let mut pair = self.pairs[cell][ue];
+        if self.mobiles[ue].moves {
+            self.place(&mut pair, cell, ue, subframe);
+        }
+        pair
+    }
+
+    /// Whether a UE's mean gains change.
+    pub(crate) fn moves(&self, ue: usize) -> bool {
+        self.mobiles[ue].moves
+    }
+
+    pub(crate) fn cells(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Power of a cell's signal at a UE, without fading, dBm.
+    pub(crate) fn received_dbm(&self, cell: usize, ue: usize, subframe: u64) -> f64 {
+        self.sites[cell].power_dbm - self.downlink_loss_db(cell, ue, subframe)
+    }
+
+    /// Loss from a cell to a UE, shadowing and antenna included, fading not, dB.
+    fn downlink_loss_db(&self, cell: usize, ue: usize, subframe: u64) -> f64 {
+        self.pair(cell, ue, subframe).downlink_loss_db
+    }
+
+    /// Signal of a cell at a UE.
+    #[inline]
+    pub(crate) fn downlink_signal(&self, cell: usize, ue: usize, subframe: u64, row: &mut Row) {
+        let pair = self.pair(cell, ue, subframe);
+        self.downlink_fading.scaled(pair.fading, subframe, pair.downlink, row);
+    }
+
+    /// The smallest of [`Air::downlink_signal`]'s row, or less; cheap.
+    #[inline]
+    pub(crate) fn least_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
+        let pair = self.pair(cell, ue, subframe);
+        self.downlink_fading.smallest(pair.fading, subframe) * pair.downlink
+    }
+
+    /// The largest signal that a cell can ever have at a UE that does not move.
+    pub(crate) fn largest_downlink_signal(&self, cell: usize, ue: usize) -> f32 {
+        let pair = self.pairs[cell][ue];
+        self.downlink_fading.largest_ever(pair.fading) * pair.downlink
+    }
+
+    /// Adds what other cells make at a UE of `cell`. `powers` gives the power in each group of a cell, relative to its full power,
+    /// or nothing if the cell sends in all blocks with full power.
+    pub(crate) fn add_downlink_interference<'a>(
+        &self,
+        cell: usize,
+        ue: usize,
+        subframe: u64,
+        powers: impl Fn(usize) -> Option<&'a Powers>,
+        interference: &mut Row,
+    ) {
+        for other in (0..self.sites.len()).filter(|&other| other != cell) {
+            let mut row = [0.0; ROW];
+            self.downlink_signal(other, ue, subframe, &mut row);
+            let size = self.sites[other].bandwidth.group_size();
+            let blocks = self.sites[other].bandwidth.resource_blocks();
+            let powers = powers(other);
+            for (block, (sum, value)) in interference.iter_mut().zip(&row).take(blocks).enumerate() {
+                // Blocks beyond the last whole group carry no data.
+                *sum += value * powers.map_or(1.0, |powers| powers[block / size]);
+            }
+        }
+    }
+
+    /// What a UE that sends `dbm_per_block` in each block makes at a cell, in units of the cell's noise; added to the row in
+    /// blocks `first` up to `first + count`.
+    #[allow(clippy::too_many_arguments, reason = "who, when, where, how much")]
+    pub(crate) fn add_uplink(
+        &self,
+        cell: usize,
+        ue: usize,
+        subframe: u64,
+        dbm_per_block: f64,
+        first: usize,
+        count: usize,
+        sum: &mut Row,
+    ) {
+        let pair = self.pair(cell, ue, subframe);
+        let mut row = [0.0; ROW];
+        self.uplink_fading.gains(pair.fading | 1, subframe, &mut row);
+        let mean = ratio(dbm_per_block + pair.uplink_gain_db) as f32;
+        for (sum, gain) in sum[first..first + count].iter_mut().zip(&row[first..first + count]) {
+            *sum += gain * mean;
+        }
+    }
+}

@@ -1,0 +1,597 @@
+//! One cell, subframe by subframe: what the eNB's MAC decides, and what its and its UEs' receivers make of it.
+//!
+//! **Timing** (the reference's): in subframe n the scheduler decides what the downlink carries in n + 2, and grants the uplink
+//! of n + 6 (the grant is on the air in n + 2). Feedback on a block of the downlink in subframe t reaches the scheduler in
+//! t + 5, so it is sent again in t + 7 or later; a block of the uplink is sent again in t + 7 and never in another subframe.
+//! A buffer status report made at the beginning of subframe b reaches the scheduler in b + 5, the CQI measured in m in
+//! m + 5. The UE fills its transport block when it reads the grant, four subframes before it sends.
+//!
+//! `downlink.rs` and `uplink.rs` have the two directions; here is what they share. All lists are kept by the subframe in which
+//! they fall due, in rings that are longer than the longest of these delays.
+
+mod downlink;
+mod uplink;
+
+use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, draw, mix};
+use crate::config::{CellConfig, CqiSource, UplinkReports};
+use crate::radio::Invalid;
+use crate::radio::ROW;
+use crate::radio::amc::CqiTables;
+use crate::radio::bandwidth::Bandwidth;
+use crate::radio::errors::ErrorModel;
+use crate::radio::power::{PowerControl, UplinkPowerControl, decibels};
+use crate::radio::tables;
+use crate::rlc::{Due, Outcome, Sdu, Way};
+use crate::scheduler::{Groups, MOST_GROUPS, Rates, Scheduler};
+use crate::ue::{Belief, Report, Ue};
+use fullpipe_units::{Duration, Instant};
+
+/// Length of the rings: longer than the longest delay of 11 subframes.
+const RING: usize = 16;
+
+/// Something for each of the next subframes.
+#[derive(Debug)]
+struct Ring<T>([Vec<T>; RING]);
+
+impl<T> Ring<T> {
+    fn new() -> Self {
+        Ring(std::array::from_fn(|_| Vec::new()))
+    }
+
+    fn at(&mut self, subframe: u64) -> &mut Vec<T> {
+        &mut self.0[subframe as usize % RING]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Vec::is_empty)
+    }
+
+    /// The list of a subframe, which the caller gives back so that its memory is used again.
+    fn take(&mut self, subframe: u64) -> Vec<T> {
+        std::mem::take(self.at(subframe))
+    }
+
+    fn give_back(&mut self, subframe: u64, mut list: Vec<T>) {
+        list.clear();
+        let now = self.at(subframe);
+        debug_assert!(now.is_empty(), "nothing falls due in the subframe that it is made in");
+        *now = list;
+    }
+}
+
+/// Powers of a cell that sends no data.
+const NOTHING: Powers = [0.0; MOST_GROUPS];
+
+/// What all cells share and none changes.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) air: Air,
+    pub(crate) errors: ErrorModel,
+    pub(crate) data_errors: bool,
+    pub(crate) control_errors: bool,
+    pub(crate) eager: bool,
+    /// Power of each UE: controlled, or fixed, dBm.
+    pub(crate) powers: Vec<(Option<PowerControl>, f64)>,
+    /// Who sounds: cell, UE, and in which subframes of the period.
+    pub(crate) sounders: Vec<(usize, u16, u32)>,
+}
+
+impl Shared {
+    /// Power of a UE in each of so many resource blocks, dBm.
+    fn dbm_per_block(&self, cell: usize, ue: usize, blocks: usize, sounding: bool, subframe: u64) -> f64 {
+        let total = match &self.powers[ue] {
+            (None, fixed) => *fixed,
+            (Some(settings), _) => {
+                // No scheduler sends commands that change the power, so that it follows from the path alone.
+                let mut control = UplinkPowerControl::new(*settings);
+                control.measured(self.air.received_dbm(cell, ue, subframe));
+                if sounding { control.sounding_dbm(blocks) } else { control.data_dbm(blocks) }
+            }
+        };
+        total - decibels(blocks as f64)
+    }
+}
+
+/// A transmission of the uplink that other cells hear.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    cell: usize,
+    ue: u16,
+    first: usize,
+    count: usize,
+    dbm_per_block: f64,
+}
+
+/// What cells send, by subframe; kept only where there is more than one cell.
+#[derive(Debug)]
+pub(crate) struct OnAir {
+    /// By cell and place in the ring: subframe and the power in each group.
+    downlink: Vec<[(u64, Powers); RING]>,
+    uplink: Vec<(u64, Vec<Heard>)>,
+}
+
+impl OnAir {
+    pub(crate) fn new(cells: usize) -> Self {
+        OnAir {
+            downlink: vec![[(u64::MAX, NOTHING); RING]; cells],
+            uplink: (0..RING).map(|_| (u64::MAX, Vec::new())).collect(),
+        }
+    }
+
+    fn powers(&self, cell: usize, subframe: u64) -> &Powers {
+        let (of, powers) = &self.downlink[cell][subframe as usize % RING];
+        if *of == subframe { powers } else { &NOTHING }
+    }
+
+    fn add_groups(&mut self, cell: usize, subframe: u64, groups: Groups, power: f32) {
+        let entry = &mut self.downlink[cell][subframe as usize % RING];
+        if entry.0 != subframe {
+            *entry = (subframe, NOTHING);
+        }
+        for group in crate::scheduler::indices(groups) {
+            entry.1[group] = power;
+        }
+    }
+
+    fn heard(&self, subframe: u64) -> &[Heard] {
+        let (of, heard) = &self.uplink[subframe as usize % RING];
+        if *of == subframe { heard } else { &[] }
+    }
+
+    fn add_uplink(&mut self, subframe: u64, heard: Heard) {
+        let (of, list) = &mut self.uplink[subframe as usize % RING];
+        if *of != subframe {
+            *of = subframe;
+            list.clear();
+        }
+        list.push(heard);
+    }
+}
+
+/// A packet's end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) at: Instant,
+    pub(crate) way: Way,
+    /// Number of the UE in the whole network.
+    pub(crate) ue: u16,
+    pub(crate) outcome: Outcome,
+}
+
+/// A transport block as it was sent, for tests and for whoever wants to see.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockRecord {
+    /// Subframe in which it was on the air.
+    pub subframe: u64,
+    /// UE.
+    pub ue: u16,
+    /// Whether it is of the uplink.
+    pub uplink: bool,
+    /// First resource block group and set of groups of the downlink; first resource block and count of the uplink.
+    pub place: (u32, u32),
+    /// Layer.
+    pub layer: u8,
+    /// MCS.
+    pub mcs: u8,
+    /// Bytes that it holds.
+    pub bytes: u32,
+    /// How often it was sent before.
+    pub redundancy: u8,
+    /// Whether it was decoded.
+    pub decoded: bool,
+}
+
+/// Feedback on a process of the downlink.
+#[derive(Clone, Copy, Debug)]
+struct Feedback {
+    ue: u16,
+    process: u8,
+    /// One bit for each layer that could not be decoded.
+    refused: u8,
+}
+
+/// A grant on its way to the UE.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    ue: u16,
+    slot: u8,
+}
+
+/// A cell.
+pub(crate) struct Cell {
+    index: usize,
+    pub(crate) downlink: Bandwidth,
+    pub(crate) uplink: Bandwidth,
+    cqi: CqiTables,
+    cqi_source: CqiSource,
+    cqi_period: u64,
+    uplink_reports: UplinkReports,
+    harq: bool,
+    /// Groups that may be used at all.
+    usable: Groups,
+    scheduler: Box<dyn Scheduler>,
+    rates: [Rates; 2],
+    layers: Vec<u8>,
+    pub(crate) ues: Vec<Ue>,
+    reports: Vec<Report>,
+    /// Free HARQ processes of the downlink, by UE.
+    free: Vec<u8>,
+    /// Error rate of a block whose mutual information is 1, by MCS and number of groups.
+    best: Vec<[f64; 29]>,
+    /// UEs for which something waits, by the scheduler's belief.
+    waiting: Bits,
+    uplink_waiting: Bits,
+    /// UEs with blocks to be sent again, in the order in which they came.
+    retransmitting: Vec<u16>,
+    air_downlink: Ring<(u16, u8)>,
+    feedback: Ring<Feedback>,
+    /// Processes of which no feedback came: UE, process, use of it.
+    unheard: Ring<(u16, u8, u32)>,
+    grants: Ring<Grant>,
+    air_uplink: Ring<Grant>,
+    uplink_again: Ring<Grant>,
+    statuses: Ring<(u16, u32)>,
+    next_uplink: u16,
+    /// The subframe after the last that was worked through.
+    next: u64,
+    /// Subframes in which the cell sent data, with what its neighbours sent then; the last few, for CQI.
+    last_data: Vec<(u64, Vec<Powers>)>,
+    /// No timer of any UE is due before.
+    timer: Instant,
+    active: Vec<u16>,
+    arrived: Vec<Outcome>,
+    pub(crate) records: Option<Vec<BlockRecord>>,
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cell").field("index", &self.index).field("ues", &self.ues.len()).finish_non_exhaustive()
+    }
+}
+
+/// A set of UEs.
+#[derive(Clone, Debug, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(size: usize) -> Self {
+        Bits(vec![0; size.div_ceil(64)])
+    }
+
+    fn set(&mut self, index: usize, on: bool) {
+        let bit = 1 << (index % 64);
+        if on {
+            self.0[index / 64] |= bit;
+        } else {
+            self.0[index / 64] &= !bit;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// The members in order.
+    fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        self.0.iter().enumerate().flat_map(|(word, &bits)| {
+            let mut bits = bits;
+            std::iter::from_fn(move || {
+                (bits != 0).then(|| {
+                    let bit = bits.trailing_zeros();
+                    bits &= bits - 1;
+                    (word * 64) as u16 + bit as u16
+                })
+            })
+        })
+    }
+}
+
+/// The beginning of a subframe.
+pub(crate) fn start(subframe: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(subframe)
+}
+
+/// The first subframe that begins at `at` or later.
+pub(crate) fn subframe_from(at: Instant) -> u64 {
+    at.as_nanos().div_ceil(1_000_000)
+}
+
+impl Cell {
+    pub(crate) fn new(
+        index: usize,
+        config: &CellConfig,
+        shared: &Shared,
+        scheduler: Box<dyn Scheduler>,
+        ues: Vec<Ue>,
+    ) -> Result<Self, Invalid> {
+        let bandwidth = config.downlink.bandwidth;
+        let cqi = CqiTables::new(config.amc, bandwidth, &shared.errors);
+        let rates = [1u32, 2].map(|layers| {
+            let bytes = |cqi: usize, blocks: usize| match cqi {
+                0 => 0,
+                cqi => tables::downlink_bytes(tables::mcs_of_cqi(cqi as u8), blocks) * layers,
+            };
+            Rates {
+                group: std::array::from_fn(|cqi| bytes(cqi, bandwidth.group_size())),
+                band: std::array::from_fn(|cqi| bytes(cqi, bandwidth.group_size() * bandwidth.groups())),
+            }
+        });
+        let best = (0..=bandwidth.groups())
+            .map(|groups| {
+                std::array::from_fn(|mcs| match groups {
+                    0 => 0.0,
+                    groups => {
+                        let bytes = tables::downlink_bytes(mcs as u8, groups * bandwidth.group_size());
+                        shared.errors.block_error_rate(mcs as u8, bytes, 1.0)
+                    }
+                })
+            })
+            .collect();
+        let all = (1u32 << bandwidth.groups()) - 1;
+        let usable = match config.downlink_groups {
+            None => all,
+            Some((first, count)) if first + count <= bandwidth.groups() && count > 0 => ((1 << count) - 1) << first,
+            Some((first, count)) => {
+                return Err(Invalid::new(format!(
+                    "cell {} may use {count} groups from {first} on; expected groups within its {}",
+                    config.name,
+                    bandwidth.groups()
+                )));
+            }
+        };
+        let reports = ues
+            .iter()
+            .map(|ue| {
+                let number = usize::from(ue.number);
+                let largest = shared.air.largest_downlink_signal(index, number) * ue.mode_gain * ue.data_power.max(1.0);
+                let ceiling = if shared.air.moves(number) { 15 } else { cqi.ceiling(largest) };
+                Report { measured: [u64::MAX; 2], subbands: [0; 32], wideband: 0, ceiling }
+            })
+            .collect();
+        Ok(Cell {
+            index,
+            downlink: bandwidth,
+            uplink: config.uplink.bandwidth,
+            cqi,
+            cqi_source: config.cqi_source,
+            cqi_period: u64::from(config.cqi_period.max(1)),
+            uplink_reports: config.uplink_reports,
+            harq: config.harq,
+            usable,
+            scheduler,
+            rates,
+            layers: ues.iter().map(|ue| ue.layers).collect(),
+            reports,
+            free: vec![0xFF; ues.len()],
+            best,
+            waiting: Bits::new(ues.len()),
+            uplink_waiting: Bits::new(ues.len()),
+            retransmitting: Vec::new(),
+            air_downlink: Ring::new(),
+            feedback: Ring::new(),
+            unheard: Ring::new(),
+            grants: Ring::new(),
+            air_uplink: Ring::new(),
+            uplink_again: Ring::new(),
+            statuses: Ring::new(),
+            next_uplink: 0,
+            next: 0,
+            last_data: Vec::new(),
+            timer: Instant::NEVER,
+            ues,
+            active: Vec::new(),
+            arrived: Vec::new(),
+            records: None,
+        })
+    }
+
+    /// Whether the next subframe has to be worked through.
+    pub(crate) fn has_work(&self) -> bool {
+        !(self.waiting.is_empty()
+            && self.uplink_waiting.is_empty()
+            && self.retransmitting.is_empty()
+            && self.air_downlink.is_empty()
+            && self.feedback.is_empty()
+            && self.unheard.is_empty()
+            && self.grants.is_empty()
+            && self.air_uplink.is_empty()
+            && self.uplink_again.is_empty()
+            && self.statuses.is_empty())
+    }
+
+    /// Works through the beginning of subframe `n`: what is on the air in it, and what is decided in it.
+    pub(crate) fn subframe(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir, out: &mut Vec<Arrived>) {
+        if n > self.next {
+            self.scheduler.passed(n - self.next);
+        }
+        self.next = n + 1;
+        self.read_grants(n, shared);
+        self.hear_feedback(n);
+        self.hear_statuses(n);
+        self.schedule_downlink(n, shared, on_air);
+        self.schedule_uplink(n, shared);
+        self.scheduler.passed(1);
+        // What is received in this subframe is received after all that.
+        self.receive_uplink(n, shared, on_air, out);
+        self.receive_downlink(n, shared, on_air, out);
+    }
+
+    /// What waits of a bearer has changed, in a way that RLC tells MAC.
+    pub(crate) fn report(&mut self, ue: usize, bearer: usize, way: Way, at: Instant) {
+        let owner = &mut self.ues[ue];
+        match way {
+            Way::Downlink => {
+                let report = owner.bearers[bearer].report(way);
+                owner.beliefs[bearer] = Belief {
+                    status: report.status_bytes,
+                    retransmission: report.retransmission_bytes,
+                    new_data: report.new_data_bytes,
+                };
+                self.waiting.set(ue, owner.beliefs.iter().any(|belief| belief.total() > 0));
+            }
+            Way::Uplink => self.send_status(ue, subframe_from(at)),
+        }
+    }
+
+    /// Sources that never end say so before the first subframe.
+    pub(crate) fn report_saturated(&mut self) {
+        for ue in 0..self.ues.len() {
+            for bearer in 0..self.ues[ue].bearers.len() {
+                if self.ues[ue].bearers[bearer].mode() == crate::rlc::Mode::Saturated {
+                    for way in Way::BOTH {
+                        self.report(ue, bearer, way, Instant::ZERO);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands on what RLC has said of packets.
+    fn hand_over(&mut self, ue: usize, way: Way, at: Instant, out: &mut Vec<Arrived>) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        let owner = &mut self.ues[ue];
+        for outcome in arrived.drain(..) {
+            let counters = &mut owner.counters[way as usize];
+            if outcome.delivered {
+                counters.delivered_packets += 1;
+                counters.delivered_bytes += u64::from(outcome.sdu.bytes);
+            } else {
+                counters.lost_packets += 1;
+            }
+            out.push(Arrived { at, way, ue: owner.number, outcome });
+        }
+        self.arrived = arrived;
+    }
+
+    /// Gives a decoded block's PDUs to RLC.
+    fn decoded(&mut self, ue: usize, way: Way, at: Instant, pdus: &[(u8, crate::rlc::Pdu)], out: &mut Vec<Arrived>) {
+        for &(bearer, pdu) in pdus {
+            let bearer = usize::from(bearer);
+            let owner = &mut self.ues[ue];
+            owner.counters[way as usize].pdu_bytes += u64::from(pdu.bytes);
+            let due = owner.bearers[bearer].receive(way, at, pdu, &mut self.arrived);
+            self.note_timer(ue, bearer);
+            self.note_due(ue, bearer, due, at);
+        }
+        self.hand_over(ue, way, at, out);
+    }
+
+    /// A packet comes to a bearer's buffer at `at`; whether there was room for it.
+    pub(crate) fn offer(&mut self, ue: usize, bearer: usize, way: Way, sdu: Sdu, at: Instant) -> bool {
+        let owner = &mut self.ues[ue];
+        let counters = &mut owner.counters[way as usize];
+        counters.packets += 1;
+        let taken = owner.bearers[bearer].offer(way, sdu);
+        if taken {
+            self.note_timer(ue, bearer);
+            self.report(ue, bearer, way, at);
+        } else {
+            counters.buffer_drops += 1;
+        }
+        taken
+    }
+
+    /// RLC wants MAC to know what waits.
+    fn note_due(&mut self, ue: usize, bearer: usize, due: Due, at: Instant) {
+        for way in Way::BOTH {
+            if due.report[way as usize] {
+                self.report(ue, bearer, way, at);
+            }
+        }
+    }
+
+    /// A bearer's timers may have changed.
+    #[inline]
+    fn note_timer(&mut self, ue: usize, bearer: usize) {
+        let owner = &mut self.ues[ue];
+        owner.timer = owner.timer.min(owner.bearers[bearer].next_timer());
+        self.timer = self.timer.min(owner.timer);
+    }
+
+    /// No timer is due before this.
+    pub(crate) fn next_timer(&self) -> Instant {
+        self.timer
+    }
+
+    /// Runs all UEs' timers up to `now`.
+    pub(crate) fn run_timers(&mut self, now: Instant, out: &mut Vec<Arrived>) {
+        if self.timer > now {
+            return;
+        }
+        let mut next = Instant::NEVER;
+        for ue in 0..self.ues.len() {
+            if self.ues[ue].timer <= now {
+                self.expire(ue, now, out);
+            }
+            next = next.min(self.ues[ue].timer);
+        }
+        self.timer = next;
+    }
+
+    /// Runs a UE's timers up to `now`.
+    fn expire(&mut self, ue: usize, now: Instant, out: &mut Vec<Arrived>) {
+        let mut next = Instant::NEVER;
+        for bearer in 0..self.ues[ue].bearers.len() {
+            if self.ues[ue].bearers[bearer].next_timer() <= now {
+                let entity = &mut self.ues[ue].bearers[bearer];
+                let told = |entity: &crate::rlc::Bearer| {
+                    let counters = entity.counters(Way::Downlink);
+                    counters.sdus_delivered + counters.sdus_lost + counters.sdus_discarded
+                };
+                let before = told(entity);
+                let due = entity.expire(now, &mut self.arrived);
+                // Those of the downlink come first.
+                let split = (told(entity) - before) as usize;
+                let mut uplink = self.arrived.split_off(split);
+                self.hand_over(ue, Way::Downlink, now, out);
+                self.arrived.append(&mut uplink);
+                self.hand_over(ue, Way::Uplink, now, out);
+                self.note_due(ue, bearer, due, now);
+            }
+            next = next.min(self.ues[ue].bearers[bearer].next_timer());
+        }
+        self.ues[ue].timer = next;
+    }
+
+    /// The SINR of the control region at a UE, in which all cells send in all blocks.
+    fn control_row(&self, ue: usize, subframe: u64, shared: &Shared) -> Row {
+        let number = usize::from(self.ues[ue].number);
+        let mut row = [0.0; ROW];
+        shared.air.downlink_signal(self.index, number, subframe, &mut row);
+        if shared.air.cells() > 1 {
+            let mut noise = NO_INTERFERENCE;
+            shared.air.add_downlink_interference(self.index, number, subframe, |_| None, &mut noise);
+            divide(&mut row, &noise);
+        }
+        row
+    }
+
+    /// Whether the UE understands the control region of a subframe.
+    fn hears_control(&self, ue: usize, subframe: u64, shared: &Shared) -> bool {
+        if !shared.control_errors {
+            return true;
+        }
+        let owner = &self.ues[ue];
+        if shared.air.cells() == 1 && !shared.eager {
+            let least = shared.air.least_downlink_signal(self.index, usize::from(owner.number), subframe);
+            if shared.errors.control_is_sure(least) {
+                return true;
+            }
+        }
+        let row = self.control_row(ue, subframe, shared);
+        let rate = shared.errors.control_error_rate(&row[..self.downlink.resource_blocks()]);
+        rate == 0.0 || draw(owner.key, subframe, Chance::DownlinkControl) > rate
+    }
+}
+
+/// Signal over noise and interference.
+fn divide(row: &mut Row, noise: &Row) {
+    for (signal, noise) in row.iter_mut().zip(noise) {
+        *signal /= noise;
+    }
+}
+
+/// Key of a UE's random draws.
+pub(crate) fn ue_key(stream: &mut fullpipe_units::Stream) -> u64 {
+    mix(stream.bits())
+}

@@ -1,0 +1,479 @@
+//! The downlink of a cell: who gets which groups, what becomes of the blocks, and the UEs' feedback.
+
+use super::*;
+use crate::scheduler::{Channel, NOBODY, Queues, Subframe, Waiting};
+use crate::ue::{LAYERS, Last};
+
+/// Subframes from a scheduler's decision to the air.
+pub(super) const TO_AIR: u64 = 2;
+/// Subframes from the air to the scheduler, for CQI, feedback and buffer status.
+pub(super) const TO_SCHEDULER: u64 = 5;
+/// Subframes after a decision in which a process without feedback is free again.
+const UNHEARD: u64 = 11;
+/// How often a block is sent again at most.
+pub(super) const MOST_RETRANSMISSIONS: u8 = 3;
+
+/// UEs' reports, made as they are asked for.
+struct Reports<'a> {
+    cell: usize,
+    air: &'a Air,
+    cqi: &'a CqiTables,
+    blocks: usize,
+    groups: usize,
+    source: CqiSource,
+    last_data: &'a [(u64, Vec<Powers>)],
+    ues: &'a [Ue],
+    reports: &'a mut [Report],
+    /// When the channel was measured.
+    measured: u64,
+    /// Whether there are short cuts.
+    quick: bool,
+}
+
+impl Reports<'_> {
+    /// The SINR that the CQI are made from.
+    fn row(&self, ue: usize, row: &mut Row) {
+        let owner = &self.ues[ue];
+        let number = usize::from(owner.number);
+        self.air.downlink_signal(self.cell, number, self.measured, row);
+        let gain = match self.source {
+            CqiSource::Control => owner.mode_gain,
+            CqiSource::Mixed => owner.mode_gain * owner.data_power,
+        };
+        if gain != 1.0 {
+            row.iter_mut().for_each(|value| *value *= gain);
+        }
+        if self.air.cells() == 1 {
+            return;
+        }
+        let mut noise = NO_INTERFERENCE;
+        match self.source {
+            CqiSource::Control => {
+                self.air.add_downlink_interference(self.cell, number, self.measured, |_| None, &mut noise);
+            }
+            CqiSource::Mixed => {
+                let last = self.last_data.iter().rev().find(|(subframe, _)| *subframe <= self.measured);
+                if let Some((subframe, powers)) = last {
+                    self.air.add_downlink_interference(self.cell, number, *subframe, |c| Some(&powers[c]), &mut noise);
+                }
+            }
+        }
+        divide(row, &noise);
+    }
+
+    /// Whether even the deepest fade leaves the best of all CQI, which most reports near a cell say.
+    fn is_best(&self, ue: usize) -> bool {
+        if !self.quick || self.air.cells() > 1 {
+            return false;
+        }
+        let owner = &self.ues[ue];
+        let gain = match self.source {
+            CqiSource::Control => owner.mode_gain,
+            CqiSource::Mixed => owner.mode_gain * owner.data_power,
+        };
+        let least = self.air.least_downlink_signal(self.cell, usize::from(owner.number), self.measured);
+        self.cqi.is_certain_best(least * gain)
+    }
+}
+
+impl Channel for Reports<'_> {
+    fn wideband(&mut self, ue: u16) -> u8 {
+        let ue = usize::from(ue);
+        if self.reports[ue].measured[1] != self.measured {
+            let best = self.is_best(ue);
+            let mut row = [0.0; ROW];
+            let cqi = if best {
+                15
+            } else {
+                self.row(ue, &mut row);
+                self.cqi.wideband(&row[..self.blocks])
+            };
+            self.reports[ue].measured[1] = self.measured;
+            self.reports[ue].wideband = cqi;
+        }
+        self.reports[ue].wideband
+    }
+
+    fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS] {
+        let ue = usize::from(ue);
+        if self.reports[ue].measured[0] != self.measured {
+            if self.is_best(ue) {
+                let groups = self.groups;
+                self.reports[ue].subbands = std::array::from_fn(|group| if group < groups { 15 } else { 0 });
+            } else {
+                let mut row = [0.0; ROW];
+                self.row(ue, &mut row);
+                self.cqi.subbands(&row[..self.blocks], &mut self.reports[ue].subbands);
+            }
+            self.reports[ue].measured[0] = self.measured;
+        }
+        &self.reports[ue].subbands
+    }
+
+    fn ceiling(&self, ue: u16) -> u8 {
+        self.reports[usize::from(ue)].ceiling
+    }
+}
+
+struct Beliefs<'a> {
+    ues: &'a [Ue],
+    now: Instant,
+}
+
+impl Queues for Beliefs<'_> {
+    fn waiting(&self, ue: u16) -> Waiting {
+        let owner = &self.ues[usize::from(ue)];
+        let oldest = owner.bearers.iter().map(|bearer| bearer.report(Way::Downlink).head_of_line).min();
+        let since = oldest.filter(|oldest| !oldest.is_never()).unwrap_or(self.now);
+        Waiting {
+            bytes: owner.beliefs.iter().map(Belief::total).fold(0, u32::saturating_add),
+            head_of_line_ms: (self.now.saturating_since(since).as_nanos() / 1_000_000) as u32,
+        }
+    }
+}
+
+impl Cell {
+    /// What was sent in subframe `n` is decoded at its end, one nanosecond before the next begins.
+    pub(super) fn receive_downlink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, out: &mut Vec<Arrived>) {
+        let blocks = self.air_downlink.take(n);
+        let end = Instant::from_nanos((n + 1) * 1_000_000 - 1);
+        if !blocks.is_empty() && shared.air.cells() > 1 {
+            let powers = (0..shared.air.cells()).map(|cell| *on_air.powers(cell, n)).collect();
+            self.last_data.push((n, powers));
+            if self.last_data.len() > RING {
+                self.last_data.remove(0);
+            }
+        }
+        for &(ue, process) in &blocks {
+            let index = usize::from(ue);
+            if !self.hears_control(index, n, shared) {
+                self.ues[index].counters[0].control_errors += 1;
+                let generation = self.ues[index].processes[usize::from(process)].generation;
+                self.unheard.at(n + UNHEARD - TO_AIR).push((ue, process, generation));
+                continue;
+            }
+            let refused = self.decode_downlink(index, process, n, end, shared, on_air, out);
+            self.feedback.at(n + TO_SCHEDULER).push(Feedback { ue, process, refused });
+        }
+        self.air_downlink.give_back(n, blocks);
+    }
+
+    /// Decodes the blocks of a process; the layers that could not be.
+    #[allow(clippy::too_many_arguments, reason = "who, when, where")]
+    fn decode_downlink(
+        &mut self,
+        ue: usize,
+        process: u8,
+        n: u64,
+        end: Instant,
+        shared: &Shared,
+        on_air: &OnAir,
+        out: &mut Vec<Arrived>,
+    ) -> u8 {
+        let number = usize::from(self.ues[ue].number);
+        let gain = self.ues[ue].data_power * self.ues[ue].mode_gain;
+        let groups = self.ues[ue].processes[usize::from(process)].groups;
+        let quick = !shared.eager && shared.air.cells() == 1;
+        let best = quick && self.cqi.is_certain_best(shared.air.least_downlink_signal(self.index, number, n) * gain);
+        // The SINR in the block's resource blocks, side by side.
+        let mut sinr = [0.0; ROW];
+        let mut count = 0;
+        if !best {
+            let row = self.data_row(ue, n, shared, on_air);
+            let size = self.downlink.group_size();
+            let mut rest = groups;
+            while rest != 0 {
+                let first = rest.trailing_zeros() as usize * size;
+                sinr[count..count + size].copy_from_slice(&row[first..first + size]);
+                count += size;
+                rest &= rest - 1;
+            }
+        }
+        let mut refused = 0;
+        for layer in 0..LAYERS {
+            let owner = &mut self.ues[ue];
+            let state = &mut owner.processes[usize::from(process)];
+            let redundancy = state.redundancy;
+            let block = &mut state.blocks[layer];
+            if !block.open {
+                continue;
+            }
+            let mut decoded = true;
+            if shared.data_errors {
+                let information = match best {
+                    true => 1.0,
+                    false => shared.errors.mean_mutual_information(tables::modulation(block.mcs), &sinr[..count]),
+                };
+                let rate = if redundancy > 0 {
+                    block.combining.error_rate(&shared.errors, block.mcs, block.bytes, information)
+                } else if best {
+                    self.best[groups.count_ones() as usize][usize::from(block.mcs)]
+                } else {
+                    shared.errors.block_error_rate(block.mcs, block.bytes, information)
+                };
+                let chance = if layer == 0 { Chance::DownlinkBlock } else { Chance::SecondLayer };
+                decoded = rate == 0.0 || draw(owner.key, n, chance) > rate;
+                if !decoded {
+                    block.combining.push(block.mcs, block.bytes, information);
+                }
+            }
+            if let Some(records) = &mut self.records {
+                records.push(BlockRecord {
+                    subframe: n,
+                    ue: owner.number,
+                    uplink: false,
+                    place: (groups.trailing_zeros(), groups),
+                    layer: layer as u8,
+                    mcs: block.mcs,
+                    bytes: block.bytes,
+                    redundancy,
+                    decoded,
+                });
+            }
+            if decoded {
+                block.open = false;
+                let pdus = std::mem::take(&mut block.pdus);
+                self.decoded(ue, Way::Downlink, end, &pdus, out);
+                self.ues[ue].processes[usize::from(process)].blocks[layer].pdus = pdus;
+            } else {
+                owner.counters[0].errors += 1;
+                refused |= 1 << layer;
+            }
+        }
+        refused
+    }
+
+    /// SINR of the data region at a UE.
+    pub(super) fn data_row(&self, ue: usize, n: u64, shared: &Shared, on_air: &OnAir) -> Row {
+        let owner = &self.ues[ue];
+        let number = usize::from(owner.number);
+        let mut row = [0.0; ROW];
+        shared.air.downlink_signal(self.index, number, n, &mut row);
+        let gain = owner.data_power * owner.mode_gain;
+        if gain != 1.0 {
+            row.iter_mut().for_each(|value| *value *= gain);
+        }
+        if shared.air.cells() > 1 {
+            let mut noise = NO_INTERFERENCE;
+            shared.air.add_downlink_interference(self.index, number, n, |c| Some(on_air.powers(c, n)), &mut noise);
+            divide(&mut row, &noise);
+        }
+        row
+    }
+
+    /// Feedback has come: processes are free, or have something to be sent again.
+    pub(super) fn hear_feedback(&mut self, n: u64) {
+        let list = self.feedback.take(n);
+        for &Feedback { ue, process, refused } in &list {
+            let owner = &mut self.ues[usize::from(ue)];
+            let state = &mut owner.processes[usize::from(process)];
+            if refused != 0 && self.harq && state.redundancy < MOST_RETRANSMISSIONS {
+                state.redundancy += 1;
+                owner.retransmissions.push(process);
+                if !self.retransmitting.contains(&ue) {
+                    self.retransmitting.push(ue);
+                }
+            } else {
+                owner.counters[0].lost_blocks += u64::from(refused.count_ones());
+                self.free[usize::from(ue)] |= 1 << process;
+            }
+        }
+        self.feedback.give_back(n, list);
+        let list = self.unheard.take(n);
+        for &(ue, process, generation) in &list {
+            let owner = &mut self.ues[usize::from(ue)];
+            let state = &owner.processes[usize::from(process)];
+            if state.generation == generation {
+                owner.counters[0].lost_blocks += state.blocks.iter().filter(|block| block.open).count() as u64;
+                self.free[usize::from(ue)] |= 1 << process;
+            }
+        }
+        self.unheard.give_back(n, list);
+    }
+
+    /// Retransmissions, in the groups that they had if these are free, else in the lowest that are; one per UE. Gives the
+    /// groups that they take.
+    fn retransmit(&mut self, n: u64, on_air: &mut OnAir) -> Groups {
+        let mut taken = 0;
+        self.retransmitting.sort_unstable();
+        let mut waiting = std::mem::take(&mut self.retransmitting);
+        waiting.retain(|&ue| {
+            let owner = &mut self.ues[usize::from(ue)];
+            let process = owner.retransmissions[0];
+            let state = &mut owner.processes[usize::from(process)];
+            if state.groups & taken != 0 {
+                let mut free = self.usable & !taken;
+                let wanted = state.groups.count_ones();
+                if free.count_ones() < wanted {
+                    return true;
+                }
+                state.groups = 0;
+                for _ in 0..wanted {
+                    state.groups |= free & free.wrapping_neg();
+                    free &= free - 1;
+                }
+            }
+            taken |= state.groups;
+            owner.counters[0].retransmissions += state.blocks.iter().filter(|block| block.open).count() as u64;
+            owner.retransmissions.remove(0);
+            owner.retransmitted = n;
+            self.air_downlink.at(n + TO_AIR).push((ue, process));
+            on_air.add_groups(self.index, n + TO_AIR, state.groups, owner.data_power);
+            !owner.retransmissions.is_empty()
+        });
+        self.retransmitting = waiting;
+        taken
+    }
+
+    /// Decides what subframe `n` + 2 carries.
+    pub(super) fn schedule_downlink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
+        let taken = if self.retransmitting.is_empty() { 0 } else { self.retransmit(n, on_air) };
+        let measured = n.saturating_sub(TO_SCHEDULER) / self.cqi_period * self.cqi_period;
+        let mut active = std::mem::take(&mut self.active);
+        active.clear();
+        active.extend(
+            self.waiting
+                .iter()
+                .filter(|&ue| self.free[usize::from(ue)] != 0 && self.ues[usize::from(ue)].retransmitted != n),
+        );
+        let mut owners = [NOBODY; MOST_GROUPS];
+        let mut reports = Reports {
+            cell: self.index,
+            air: &shared.air,
+            cqi: &self.cqi,
+            blocks: self.downlink.resource_blocks(),
+            groups: self.downlink.groups(),
+            source: self.cqi_source,
+            last_data: &self.last_data,
+            ues: &self.ues,
+            reports: &mut self.reports,
+            measured,
+            quick: !shared.eager,
+        };
+        if shared.eager {
+            for ue in 0..self.ues.len() as u16 {
+                reports.wideband(ue);
+                reports.subbands(ue);
+            }
+        }
+        let free = self.usable & !taken;
+        if !active.is_empty() && free != 0 {
+            self.scheduler.allocate(
+                &mut Subframe {
+                    groups: self.downlink.groups(),
+                    free,
+                    active: &active,
+                    rates: &self.rates,
+                    layers: &self.layers,
+                    channel: &mut reports,
+                    queues: &Beliefs { ues: &self.ues, now: start(n) },
+                },
+                &mut owners,
+            );
+        }
+        self.active = active;
+        // The groups of each UE, in order of their first.
+        let mut shares: [(u16, Groups); MOST_GROUPS] = [(NOBODY, 0); MOST_GROUPS];
+        let mut count = 0;
+        for (group, &owner) in owners.iter().enumerate().take(self.downlink.groups()) {
+            if owner == NOBODY {
+                continue;
+            }
+            let place = shares[..count].iter().position(|(ue, _)| *ue == owner).unwrap_or(count);
+            if place == count {
+                count += 1;
+            }
+            shares[place].0 = owner;
+            shares[place].1 |= 1 << group;
+        }
+        for &(ue, groups) in &shares[..count] {
+            self.fill_downlink(n, ue, groups, measured, shared);
+            if shared.air.cells() > 1 {
+                let power = self.ues[usize::from(ue)].data_power;
+                on_air.add_groups(self.index, n + TO_AIR, groups, power);
+            }
+        }
+    }
+
+    /// Fills blocks for a UE that was given groups.
+    fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, measured: u64, shared: &Shared) {
+        let index = usize::from(ue);
+        let mut reports = Reports {
+            cell: self.index,
+            air: &shared.air,
+            cqi: &self.cqi,
+            blocks: self.downlink.resource_blocks(),
+            groups: self.downlink.groups(),
+            source: self.cqi_source,
+            last_data: &self.last_data,
+            ues: &self.ues,
+            reports: &mut self.reports,
+            measured,
+            quick: !shared.eager,
+        };
+        let cqi = if self.scheduler.wideband_mcs() {
+            reports.wideband(ue)
+        } else {
+            let subbands = reports.subbands(ue);
+            let mut lowest = 15;
+            let mut rest = groups;
+            while rest != 0 {
+                lowest = lowest.min(subbands[rest.trailing_zeros() as usize]);
+                rest &= rest - 1;
+            }
+            lowest
+        };
+        let mcs = tables::mcs_of_cqi(cqi);
+        let bytes = tables::downlink_bytes(mcs, groups.count_ones() as usize * self.downlink.group_size());
+        let owner = &mut self.ues[index];
+        let number = self.free[index].trailing_zeros() as u8;
+        self.free[index] &= !(1 << number);
+        let process = &mut owner.processes[usize::from(number)];
+        process.groups = groups;
+        process.redundancy = 0;
+        process.generation = process.generation.wrapping_add(1);
+        let layers = usize::from(owner.layers);
+        for block in &mut process.blocks[..layers] {
+            let active = owner.beliefs.iter().filter(|belief| belief.total() > 0).count() as u32;
+            block.mcs = mcs;
+            block.bytes = bytes;
+            block.combining = Default::default();
+            block.open = true;
+            block.pdus.clear();
+            let share = bytes / active.max(1);
+            for (bearer, belief) in owner.beliefs.iter_mut().enumerate() {
+                if belief.total() == 0 {
+                    continue;
+                }
+                belief.grant(share);
+                let entity = &mut owner.bearers[bearer];
+                if let Some(pdu) = entity.opportunity(Way::Downlink, start(n), share) {
+                    block.pdus.push((bearer as u8, pdu));
+                }
+                if entity.mode() == crate::rlc::Mode::Saturated {
+                    belief.new_data = entity.report(Way::Downlink).new_data_bytes;
+                }
+                owner.timer = owner.timer.min(entity.next_timer());
+            }
+        }
+        self.timer = self.timer.min(owner.timer);
+        let counters = &mut owner.counters[0];
+        counters.blocks += layers as u64;
+        counters.block_bytes += u64::from(bytes) * layers as u64;
+        counters.blocks_by_mcs[usize::from(mcs)] += layers as u64;
+        owner.last[0] = Last { subframe: n + TO_AIR, place: (groups, 0), cqi, mcs };
+        self.waiting.set(index, owner.beliefs.iter().any(|belief| belief.total() > 0));
+        self.air_downlink.at(n + TO_AIR).push((ue, number));
+        self.scheduler.served(ue, bytes * layers as u32);
+    }
+
+    /// Mean SINR over the last block's resource blocks; not a number before the first.
+    pub(crate) fn last_downlink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
+        let last = &self.ues[ue].last[0];
+        let size = self.downlink.group_size();
+        let row = self.data_row(ue, last.subframe, shared, on_air);
+        let blocks = (0..self.downlink.groups()).filter(|group| last.place.0 >> group & 1 == 1);
+        let of: Vec<f32> = blocks.flat_map(|group| row[group * size..(group + 1) * size].to_vec()).collect();
+        decibels(of.iter().map(|sinr| f64::from(*sinr)).sum::<f64>() / of.len() as f64)
+    }
+}

@@ -1,0 +1,305 @@
+//! The uplink of a cell: buffer status, grants, what UEs send and what the eNB makes of it.
+
+use super::downlink::{MOST_RETRANSMISSIONS, TO_AIR, TO_SCHEDULER};
+use super::*;
+use crate::bearer::{buffer_status_bytes, buffer_status_index};
+use crate::ue::Last;
+
+/// Subframes from a grant's reading to the transmission (36.213 section 8.0).
+const GRANT_TO_AIR: u64 = 4;
+/// Subframes from a transmission to its repetition (the reference's; 8 in 36.213 section 8.0).
+const REPEAT: u64 = 7;
+/// When a transmission is decoded: 13 of 14 symbols less a nanosecond.
+const DECODED_AFTER: Duration = Duration::from_nanos(928_570);
+/// Fewest resource blocks of a grant.
+const FEWEST_BLOCKS: usize = 3;
+
+impl Cell {
+    /// The UE reports its buffers at the beginning of subframe `boundary`.
+    pub(super) fn send_status(&mut self, ue: usize, boundary: u64) {
+        let owner = &self.ues[ue];
+        let mut groups = [0u32; 4];
+        for (bearer, &group) in owner.bearers.iter().zip(&owner.groups) {
+            let report = bearer.report(Way::Uplink);
+            groups[usize::from(group)] += report.status_bytes + report.retransmission_bytes + report.new_data_bytes;
+        }
+        let bytes = groups.iter().map(|&bytes| buffer_status_bytes(buffer_status_index(bytes))).sum();
+        let due = boundary + TO_SCHEDULER;
+        match owner.status_due {
+            Some((same, place)) if same == due => self.statuses.at(due)[place].1 = bytes,
+            _ => {
+                let list = self.statuses.at(due);
+                list.push((ue as u16, bytes));
+                self.ues[ue].status_due = Some((due, list.len() - 1));
+            }
+        }
+    }
+
+    /// Buffer status reports reach the scheduler.
+    pub(super) fn hear_statuses(&mut self, n: u64) {
+        let list = self.statuses.take(n);
+        for &(ue, bytes) in &list {
+            let owner = &mut self.ues[usize::from(ue)];
+            owner.uplink_belief = bytes;
+            if owner.status_due.is_some_and(|(due, _)| due == n) {
+                owner.status_due = None;
+            }
+            self.uplink_waiting.set(usize::from(ue), bytes > 0);
+        }
+        self.statuses.give_back(n, list);
+    }
+
+    /// The last subframe before `n` in which the UE sounded.
+    fn sounded_before(&self, ue: usize, n: u64, period: u32) -> u64 {
+        let (period, offset) = (u64::from(period), u64::from(self.ues[ue].sounding_offset));
+        let last = n.saturating_sub(1);
+        if last < offset { 0 } else { last - (last - offset) % period }
+    }
+
+    /// What the eNB knows of a UE's uplink in subframe `n`: SINR by resource block; `None` before it knows anything.
+    fn uplink_channel(&mut self, ue: usize, n: u64, shared: &Shared) -> Option<&Row> {
+        let UplinkReports::Sounding { period } = self.uplink_reports else {
+            return self.ues[ue].sounded.as_ref().map(|(_, row)| &**row);
+        };
+        let sounded = self.sounded_before(ue, n, period);
+        if self.ues[ue].sounded.as_ref().is_none_or(|(of, _)| *of != sounded) {
+            let blocks = self.uplink.resource_blocks();
+            let number = usize::from(self.ues[ue].number);
+            let power = shared.dbm_per_block(self.index, number, blocks, true, sounded);
+            let mut row = [0.0; ROW];
+            shared.air.add_uplink(self.index, number, sounded, power, 0, blocks, &mut row);
+            if shared.air.cells() > 1 {
+                let mut noise = NO_INTERFERENCE;
+                let offset = self.ues[ue].sounding_offset;
+                for &(cell, other, _) in shared.sounders.iter().filter(|s| s.0 != self.index && s.2 == offset) {
+                    let other = usize::from(other);
+                    let power = shared.dbm_per_block(cell, other, blocks, true, sounded);
+                    shared.air.add_uplink(self.index, other, sounded, power, 0, blocks, &mut noise);
+                }
+                divide(&mut row, &noise);
+            }
+            match &mut self.ues[ue].sounded {
+                Some((of, kept)) => (*of, **kept) = (sounded, row),
+                empty => *empty = Some((sounded, Box::new(row))),
+            }
+        }
+        self.ues[ue].sounded.as_ref().map(|(_, row)| &**row)
+    }
+
+    /// Grants of subframe `n` + 6: round robin, contiguous resource blocks, retransmissions where they were.
+    pub(super) fn schedule_uplink(&mut self, n: u64, shared: &Shared) {
+        let again = self.uplink_again.take(n);
+        let mut taken: u128 = 0;
+        let span = |first: usize, count: usize| ((1u128 << count) - 1) << first;
+        for &Grant { ue, slot } in &again {
+            let owner = &mut self.ues[usize::from(ue)];
+            let block = &mut owner.uplink_blocks[usize::from(slot)];
+            block.redundancy += 1;
+            taken |= span(block.first, block.count);
+            owner.counters[1].retransmissions += 1;
+            owner.repeated = n;
+            // Retransmissions need no grant that could be misread.
+            self.air_uplink.at(n + REPEAT - 1).push(Grant { ue, slot });
+        }
+        self.uplink_again.give_back(n, again);
+        if self.uplink_waiting.is_empty() {
+            return;
+        }
+        let blocks = self.uplink.resource_blocks();
+        let candidates: Vec<u16> =
+            self.uplink_waiting.iter().filter(|&ue| self.ues[usize::from(ue)].repeated != n).collect();
+        let free = blocks - taken.count_ones() as usize;
+        let mut count = (free / candidates.len().max(1)).max(FEWEST_BLOCKS);
+        let begin = candidates.partition_point(|&ue| ue < self.next_uplink);
+        let mut from = 0;
+        for &ue in candidates[begin..].iter().chain(&candidates[..begin]) {
+            // The first run that is long enough, else the longest that is left and not shorter than any grant may be.
+            let run = loop {
+                match (from..(blocks + 1).saturating_sub(count)).find(|&first| taken & span(first, count) == 0) {
+                    Some(first) => break Some(first),
+                    None if count > FEWEST_BLOCKS => count -= 1,
+                    None => break None,
+                }
+            };
+            let Some(first) = run else {
+                self.next_uplink = ue;
+                return;
+            };
+            from = first + count;
+            self.next_uplink = ue + 1;
+            self.grant(usize::from(ue), n, first, count, shared);
+        }
+    }
+
+    /// Grants a UE resource blocks of subframe `n` + 6.
+    fn grant(&mut self, ue: usize, n: u64, first: usize, count: usize, shared: &Shared) {
+        let worst = self
+            .uplink_channel(ue, n, shared)
+            .map(|row| row[first..first + count].iter().copied().fold(f32::INFINITY, f32::min));
+        let (cqi, mcs) = match worst.map(|sinr| self.cqi.uplink_cqi(sinr)) {
+            None => (0, 0),
+            Some(0) => return,
+            Some(cqi) => (cqi, tables::mcs_of_cqi(cqi)),
+        };
+        let bytes = tables::uplink_bytes(mcs, count);
+        let sent = n + TO_AIR + GRANT_TO_AIR;
+        let slot = (sent % REPEAT) as u8;
+        let owner = &mut self.ues[ue];
+        let block = &mut owner.uplink_blocks[usize::from(slot)];
+        block.first = first;
+        block.count = count;
+        block.redundancy = 0;
+        block.block.mcs = mcs;
+        block.block.bytes = bytes;
+        block.block.combining = Default::default();
+        block.block.pdus.clear();
+        owner.last[1] = Last { subframe: sent, place: (first as u32, count as u32), cqi, mcs };
+        owner.uplink_belief = owner.uplink_belief.saturating_sub(bytes.saturating_sub(2));
+        self.uplink_waiting.set(ue, owner.uplink_belief > 0);
+        self.grants.at(n + TO_AIR).push(Grant { ue: ue as u16, slot });
+    }
+
+    /// UEs read the grants of subframe `n` and fill their blocks.
+    pub(super) fn read_grants(&mut self, n: u64, shared: &Shared) {
+        let list = self.grants.take(n);
+        for &Grant { ue, slot } in &list {
+            let index = usize::from(ue);
+            if !self.hears_control(index, n, shared) {
+                self.ues[index].counters[1].control_errors += 1;
+                continue;
+            }
+            let owner = &mut self.ues[index];
+            let block = &mut owner.uplink_blocks[usize::from(slot)].block;
+            let waits = |bearer: &crate::rlc::Bearer| {
+                let report = bearer.report(Way::Uplink);
+                report.status_bytes + report.retransmission_bytes + report.new_data_bytes > 0
+            };
+            let active = owner.bearers.iter().filter(|bearer| waits(bearer)).count() as u32;
+            let share = block.bytes / active.max(1);
+            for (bearer, entity) in owner.bearers.iter_mut().enumerate().filter(|(_, bearer)| waits(bearer)) {
+                if let Some(pdu) = entity.opportunity(Way::Uplink, start(n), share) {
+                    block.pdus.push((bearer as u8, pdu));
+                }
+                owner.timer = owner.timer.min(entity.next_timer());
+            }
+            self.timer = self.timer.min(owner.timer);
+            let counters = &mut owner.counters[1];
+            counters.blocks += 1;
+            counters.block_bytes += u64::from(block.bytes);
+            counters.blocks_by_mcs[usize::from(block.mcs)] += 1;
+            self.air_uplink.at(n + GRANT_TO_AIR).push(Grant { ue, slot });
+            // A report that is not yet sent says what is left; a source that never ends reports after each opportunity.
+            let saturated = owner.bearers.iter().any(|bearer| bearer.mode() == crate::rlc::Mode::Saturated);
+            if saturated || owner.status_due.is_some_and(|(due, _)| due > n + TO_SCHEDULER) {
+                self.send_status(index, n + 1);
+            }
+        }
+        self.grants.give_back(n, list);
+    }
+
+    /// What the UEs of this cell begin to send in subframe `n`, for the other cells.
+    pub(crate) fn announce_uplink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
+        for place in 0..self.air_uplink.at(n).len() {
+            let Grant { ue, slot } = self.air_uplink.at(n)[place];
+            let index = usize::from(ue);
+            let block = &self.ues[index].uplink_blocks[usize::from(slot)];
+            let (first, count) = (block.first, block.count);
+            let ue = self.ues[index].number;
+            let dbm_per_block = shared.dbm_per_block(self.index, usize::from(ue), count, false, n);
+            on_air.add_uplink(n, Heard { cell: self.index, ue, first, count, dbm_per_block });
+        }
+    }
+
+    /// What was sent in subframe `n` is decoded after 13 of its 14 symbols.
+    pub(super) fn receive_uplink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, out: &mut Vec<Arrived>) {
+        let list = self.air_uplink.take(n);
+        let end = start(n) + DECODED_AFTER;
+        for &Grant { ue, slot } in &list {
+            let index = usize::from(ue);
+            let block = &self.ues[index].uplink_blocks[usize::from(slot)];
+            let (first, count, redundancy) = (block.first, block.count, block.redundancy);
+            let number = usize::from(self.ues[index].number);
+            let power = shared.dbm_per_block(self.index, number, count, false, n);
+            let mut row = [0.0; ROW];
+            shared.air.add_uplink(self.index, number, n, power, first, count, &mut row);
+            self.divide_by_heard(n, shared, on_air, &mut row);
+            if self.uplink_reports == UplinkReports::Data {
+                self.learn(index, n, first, count, &row);
+            }
+            let owner = &mut self.ues[index];
+            let state = &mut owner.uplink_blocks[usize::from(slot)].block;
+            let mut decoded = true;
+            if shared.data_errors {
+                let modulation = tables::modulation(state.mcs);
+                let information = shared.errors.mean_mutual_information(modulation, &row[first..first + count]);
+                let rate = match redundancy {
+                    0 => shared.errors.block_error_rate(state.mcs, state.bytes, information),
+                    _ => state.combining.error_rate(&shared.errors, state.mcs, state.bytes, information),
+                };
+                decoded = rate == 0.0 || draw(owner.key, n, Chance::UplinkBlock) > rate;
+                if !decoded {
+                    state.combining.push(state.mcs, state.bytes, information);
+                }
+            }
+            if let Some(records) = &mut self.records {
+                let (mcs, bytes) = (state.mcs, state.bytes);
+                let place = (first as u32, count as u32);
+                let ue = owner.number;
+                let record =
+                    BlockRecord { subframe: n, ue, uplink: true, place, layer: 0, mcs, bytes, redundancy, decoded };
+                records.push(record);
+            }
+            if decoded {
+                let pdus = std::mem::take(&mut state.pdus);
+                self.decoded(index, Way::Uplink, end, &pdus, out);
+                self.ues[index].uplink_blocks[usize::from(slot)].block.pdus = pdus;
+            } else {
+                owner.counters[1].errors += 1;
+                if self.harq && redundancy < MOST_RETRANSMISSIONS {
+                    self.uplink_again.at(n + 1).push(Grant { ue, slot });
+                } else {
+                    owner.counters[1].lost_blocks += 1;
+                }
+            }
+        }
+        self.air_uplink.give_back(n, list);
+    }
+
+    /// Signal over noise and what UEs of other cells send in this subframe.
+    fn divide_by_heard(&self, n: u64, shared: &Shared, on_air: &OnAir, row: &mut Row) {
+        if shared.air.cells() == 1 {
+            return;
+        }
+        let mut noise = NO_INTERFERENCE;
+        for other in on_air.heard(n).iter().filter(|heard| heard.cell != self.index) {
+            let Heard { ue, first, count, dbm_per_block, .. } = *other;
+            shared.air.add_uplink(self.index, usize::from(ue), n, dbm_per_block, first, count, &mut noise);
+        }
+        divide(row, &noise);
+    }
+
+    /// What a transmission has shown of the channel; resource blocks never heard have the mean of the others.
+    fn learn(&mut self, ue: usize, n: u64, first: usize, count: usize, row: &Row) {
+        let blocks = self.uplink.resource_blocks();
+        let mean = row[first..first + count].iter().sum::<f32>() / count as f32;
+        let (of, known) = self.ues[ue].sounded.get_or_insert_with(|| (n, Box::new([mean; ROW])));
+        *of = n;
+        known[first..first + count].copy_from_slice(&row[first..first + count]);
+        for block in (0..blocks).filter(|block| !(first..first + count).contains(block)) {
+            // The reference keeps one measurement only.
+            known[block] = mean;
+        }
+    }
+
+    /// Mean SINR over the last block's resource blocks, as it was sent.
+    pub(crate) fn last_uplink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
+        let last = &self.ues[ue].last[1];
+        let (first, count) = (last.place.0 as usize, last.place.1 as usize);
+        let number = usize::from(self.ues[ue].number);
+        let power = shared.dbm_per_block(self.index, number, count, false, last.subframe);
+        let mut row = [0.0; ROW];
+        shared.air.add_uplink(self.index, number, last.subframe, power, first, count, &mut row);
+        self.divide_by_heard(last.subframe, shared, on_air, &mut row);
+        decibels(row[first..first + count].iter().map(|s| f64::from(*s)).sum::<f64>() / count as f64)
+    }
+}

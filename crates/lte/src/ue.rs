@@ -1,0 +1,167 @@
+//! A UE as the eNB and it itself see it: bearers, HARQ processes, what was reported when; and what is counted.
+
+use crate::radio::errors::Combining;
+use crate::rlc::{Bearer, Pdu};
+use crate::scheduler::{Groups, MOST_GROUPS};
+use fullpipe_units::Instant;
+
+/// HARQ processes of either direction (36.213 section 7 and 8, FDD).
+pub(crate) const PROCESSES: usize = 8;
+/// Layers that a UE can have.
+pub(crate) const LAYERS: usize = 2;
+
+/// What is counted of one direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WayCounters {
+    /// Transport blocks sent for the first time.
+    pub blocks: u64,
+    /// Their bytes.
+    pub block_bytes: u64,
+    /// Transport blocks sent again.
+    pub retransmissions: u64,
+    /// Receptions of transport blocks that could not be decoded.
+    pub errors: u64,
+    /// Transport blocks that were given up.
+    pub lost_blocks: u64,
+    /// Subframes in which a UE did not understand what was granted.
+    pub control_errors: u64,
+    /// Transport blocks sent for the first time, by MCS.
+    pub blocks_by_mcs: [u64; 29],
+    /// Bytes of RLC PDUs that arrived.
+    pub pdu_bytes: u64,
+    /// Packets that came to the buffer.
+    pub packets: u64,
+    /// Packets for which the buffer had no room.
+    pub buffer_drops: u64,
+    /// Packets lost on the air.
+    pub lost_packets: u64,
+    /// Packets that arrived.
+    pub delivered_packets: u64,
+    /// Bytes of those.
+    pub delivered_bytes: u64,
+}
+
+/// What a UE's last transmission or report was like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WayStatus {
+    /// Mean SINR over the resource blocks of the last transport block, dB; not a number before the first.
+    pub sinr_db: f64,
+    /// CQI by which the last transport block was made.
+    pub cqi: u8,
+    /// MCS of the last transport block.
+    pub mcs: u8,
+    /// Bytes in the RLC buffers.
+    pub buffer_bytes: u64,
+}
+
+/// What the eNB's scheduler believes that a bearer's queues hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Belief {
+    pub(crate) status: u32,
+    pub(crate) retransmission: u32,
+    pub(crate) new_data: u32,
+}
+
+impl Belief {
+    pub(crate) fn total(&self) -> u32 {
+        self.status.saturating_add(self.retransmission).saturating_add(self.new_data)
+    }
+
+    /// So many bytes were granted: exactly one queue is taken down (the reference's rule).
+    pub(crate) fn grant(&mut self, bytes: u32) {
+        if self.status > 0 && bytes >= self.status {
+            self.status = 0;
+        } else if self.retransmission > 0 && bytes >= self.retransmission {
+            self.retransmission = 0;
+        } else {
+            // Two bytes of RLC header are not data.
+            self.new_data = self.new_data.saturating_sub(bytes.saturating_sub(2));
+        }
+    }
+}
+
+/// A transport block on its way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    pub(crate) mcs: u8,
+    pub(crate) bytes: u32,
+    /// Number of the bearer, and the PDU.
+    pub(crate) pdus: Vec<(u8, Pdu)>,
+    pub(crate) combining: Combining,
+    /// Whether it is still to be decoded.
+    pub(crate) open: bool,
+}
+
+/// A HARQ process of the downlink: blocks of all layers in the same groups.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    pub(crate) groups: Groups,
+    pub(crate) redundancy: u8,
+    pub(crate) blocks: [Block; LAYERS],
+    /// Which use of the process this is, so that what comes late does not meet the next one.
+    pub(crate) generation: u32,
+}
+
+/// A transport block of the uplink.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UplinkBlock {
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+    pub(crate) redundancy: u8,
+    pub(crate) block: Block,
+}
+
+/// What the UE has reported, as far as somebody has asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first.
+    pub(crate) measured: [u64; 2],
+    pub(crate) subbands: [u8; MOST_GROUPS],
+    pub(crate) wideband: u8,
+    pub(crate) ceiling: u8,
+}
+
+/// The last transport block of a direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Last {
+    pub(crate) subframe: u64,
+    /// Groups; or first resource block and count.
+    pub(crate) place: (u32, u32),
+    pub(crate) cqi: u8,
+    pub(crate) mcs: u8,
+}
+
+/// A UE in its cell.
+#[derive(Debug)]
+pub(crate) struct Ue {
+    /// Its number in the whole network.
+    pub(crate) number: u16,
+    /// Key of its random draws.
+    pub(crate) key: u64,
+    pub(crate) bearers: Vec<Bearer>,
+    /// Logical channel group of each bearer.
+    pub(crate) groups: Vec<u8>,
+    pub(crate) layers: u8,
+    /// Gain of the transmission mode, linear.
+    pub(crate) mode_gain: f32,
+    /// P_A, linear.
+    pub(crate) data_power: f32,
+    pub(crate) beliefs: Vec<Belief>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) retransmissions: Vec<u8>,
+    /// When blocks were last sent again, in either direction.
+    pub(crate) retransmitted: u64,
+    pub(crate) repeated: u64,
+    /// When the buffer status report that is under way reaches the scheduler, and its place in that subframe's list.
+    pub(crate) status_due: Option<(u64, usize)>,
+    /// What the scheduler believes to wait at the UE.
+    pub(crate) uplink_belief: u32,
+    pub(crate) uplink_blocks: Vec<UplinkBlock>,
+    /// Sounding: subframe, and its SINR by resource block.
+    pub(crate) sounded: Option<(u64, Box<crate::air::Row>)>,
+    pub(crate) sounding_offset: u32,
+    /// The next timer of its bearers.
+    pub(crate) timer: Instant,
+    pub(crate) counters: [WayCounters; 2],
+    pub(crate) last: [Last; 2],
+}

@@ -1,0 +1,135 @@
+//! A small world around an access network: sources that send packets of one size, and what arrives of them.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use fullpipe_lte::config::{Config, Position, UeConfig};
+use fullpipe_lte::rlc::Way;
+use fullpipe_lte::{AccessNetwork, Fate, Offered};
+use fullpipe_units::{Duration, Instant};
+
+/// Packets of one size, evenly spaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    pub way: Way,
+    pub ue: u16,
+    pub bearer: u8,
+    pub bytes: u32,
+    pub first: Instant,
+    pub interval: Duration,
+    pub until: Instant,
+}
+
+/// A packet that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub way: Way,
+    pub ue: u16,
+    pub bytes: u32,
+    pub sent: Instant,
+    pub at: Instant,
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Story {
+    pub arrivals: Vec<Arrival>,
+    pub offered: [u64; 2],
+    pub dropped: [u64; 2],
+    pub lost: [u64; 2],
+}
+
+/// A place at this distance from the origin.
+pub fn at(distance: f64) -> Position {
+    Position { x: distance, y: 0.0, z: 0.0 }
+}
+
+/// A UE at this distance with a large buffer.
+pub fn ue(number: usize, distance: f64) -> UeConfig {
+    UeConfig::reference(&format!("ue{number}"), at(distance), 1_000_000)
+}
+
+/// Runs a network with these sources until `end`, which is checked for conservation.
+pub fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
+    let story = run_on(network, sources, end);
+    let inside = network.inside();
+    for way in Way::BOTH {
+        let index = way as usize;
+        let arrived = story.arrivals.iter().filter(|arrival| arrival.way == way).count() as u64;
+        let accounted = arrived + story.dropped[index] + story.lost[index] + inside[index];
+        assert_eq!(story.offered[index], accounted, "packets are conserved: {way:?}");
+    }
+    story
+}
+
+/// Runs a network on which something has run before.
+pub fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
+    let mut story = Story::default();
+    let mut next: Vec<Instant> = sources.iter().map(|source| source.first).collect();
+    let mut sent: Vec<(Instant, u32)> = Vec::new();
+    loop {
+        let due = next.iter().copied().enumerate().min_by_key(|(index, at)| (*at, *index));
+        let wake = network.next();
+        let (at, index) = due.map_or((Instant::NEVER, 0), |(index, at)| (at, index));
+        // The beginning of a subframe comes before the packets that arrive then.
+        if wake <= at {
+            if wake > end {
+                break;
+            }
+            network.advance(wake);
+        } else {
+            if at > end {
+                break;
+            }
+            let source = sources[index];
+            let packet = Offered { bytes: source.bytes, token: sent.len() as u64 };
+            sent.push((at, source.bytes));
+            story.offered[source.way as usize] += 1;
+            match source.way {
+                Way::Downlink => network.downlink(at, source.ue, source.bearer, packet),
+                Way::Uplink => network.uplink(at, source.ue, source.bearer, packet),
+            }
+            let then = at + source.interval;
+            next[index] = if then < source.until { then } else { Instant::NEVER };
+        }
+        while let Some(output) = network.output() {
+            let way = output.way;
+            match output.fate {
+                Fate::Delivered => {
+                    // What was offered before these sources began is not theirs.
+                    let Some(&(sent, bytes)) = sent.get(output.token as usize) else { continue };
+                    story.arrivals.push(Arrival { way, ue: output.ue, bytes, sent, at: output.at });
+                }
+                Fate::BufferFull => story.dropped[way as usize] += 1,
+                Fate::Lost => story.lost[way as usize] += 1,
+            }
+        }
+    }
+    story
+}
+
+/// A saturating source: this many payload bytes in UDP over IPv4 at `rate_mbps`, from 0 on.
+pub fn saturating(way: Way, ue: u16, payload: u32, rate_mbps: f64, until: Instant) -> Source {
+    let interval = Duration::from_secs_f64(f64::from(payload + 28) * 8.0 / (rate_mbps * 1e6));
+    Source { way, ue, bearer: 0, bytes: payload + 28, first: Instant::ZERO, interval, until }
+}
+
+/// UDP payload per second that a UE got in a window, Mbit/s.
+pub fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: Instant) -> f64 {
+    let bytes: u64 = story
+        .arrivals
+        .iter()
+        .filter(|a| a.way == way && a.ue == ue && a.at >= from && a.at < to)
+        .map(|a| u64::from(a.bytes - 28))
+        .sum();
+    bytes as f64 * 8.0 / (to - from).as_secs_f64() / 1e6
+}
+
+/// A network, or the reason why there is none.
+pub fn network(config: Config) -> AccessNetwork {
+    AccessNetwork::new(config).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// So many milliseconds after the start.
+pub fn ms(milliseconds: f64) -> Instant {
+    Instant::ZERO + Duration::from_secs_f64(milliseconds * 1e-3)
+}

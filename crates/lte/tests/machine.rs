@@ -1,0 +1,540 @@
+//! The whole machine against the vectors of the reference: one world for each row, run, and looked at from outside.
+
+mod common;
+
+use common::*;
+use fullpipe_lte::config::{CellConfig, Config, Course, CqiSource, Position, UeConfig};
+use fullpipe_lte::radio::amc::Amc;
+use fullpipe_lte::radio::antenna::TransmissionMode;
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::radio::path_loss::PathLoss;
+use fullpipe_lte::rlc::{Mode, Way};
+use fullpipe_lte::{AccessNetwork, Offered};
+use fullpipe_units::{Duration, Rate};
+use std::collections::BTreeMap;
+
+type Fields = BTreeMap<String, String>;
+
+/// A row of the table.
+struct Row {
+    id: String,
+    group: String,
+    inputs: Fields,
+    expected: Fields,
+    tolerance: String,
+}
+
+impl Row {
+    fn number(&self, key: &str) -> f64 {
+        self.inputs[key].parse().unwrap_or_else(|_| panic!("{}: {key} is {:?}", self.id, self.inputs[key]))
+    }
+
+    fn number_or(&self, key: &str, otherwise: f64) -> f64 {
+        if self.inputs.contains_key(key) { self.number(key) } else { otherwise }
+    }
+
+    fn expects(&self, key: &str) -> Option<f64> {
+        self.expected.get(key).map(|value| value.parse().unwrap_or_else(|_| panic!("{}: {key} is {value:?}", self.id)))
+    }
+
+    fn list(fields: &Fields, key: &str) -> Vec<f64> {
+        fields[key].split(' ').map(|value| value.parse().unwrap()).collect()
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let text = include_str!("data/vectors.csv");
+    let fields = |line: &str| {
+        let mut fields = vec![String::new()];
+        let mut quoted = false;
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                letter => fields.last_mut().unwrap().push(letter),
+            }
+        }
+        fields
+    };
+    let map = |text: &str| -> Fields {
+        text.split("; ").filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect()
+    };
+    text.lines()
+        .skip(1)
+        .map(fields)
+        .map(|f| Row {
+            id: f[0].clone(),
+            group: f[1].clone(),
+            inputs: map(&f[2]),
+            expected: map(&f[3]),
+            tolerance: f[4].clone(),
+        })
+        .collect()
+}
+
+/// Wherever a row of throughput or delay says nothing, the UE's noise figure is the paper's 7 dB: row throughput-007 gives the
+/// SINR 51.58 dB at 99 m, which is 30 - 10 log10(25) - 78.887 + 121.447 - 7.
+const MEASURED_NOISE_FIGURE_DB: f64 = 7.0;
+
+fn band(row: &Row, key: &str) -> Bandwidth {
+    Bandwidth::new(row.number_or(key, 25.0) as u32).unwrap()
+}
+
+/// A network like that of the measurements.
+fn measured(row: &Row) -> Config {
+    let cell = CellConfig::reference("cell", band(row, "bw_rb"));
+    let mut phone = ue(0, row.number_or("distance_m", 99.0));
+    phone.noise_figure_db = MEASURED_NOISE_FIGURE_DB;
+    Config::reference(1, cell, vec![phone])
+}
+
+/// Whether `found` is within the tolerance of the row, or of its own unit where that is not a share.
+fn near(row: &Row, found: f64, expected: f64) -> bool {
+    // Shares differ by so many hundredths of the whole: the reference's test of shares has an absolute tolerance.
+    if row.tolerance == "share 10 %" {
+        return (found - expected).abs() <= 0.1;
+    }
+    // Counted, or a verdict of the row's own.
+    let tolerance = match row.tolerance.as_str() {
+        "exact" => "0 of it",
+        "SINR 0.01 dB; MCS exact" => "0.01 dB",
+        counted if counted.starts_with("received") => "0 of it",
+        tolerance => tolerance,
+    };
+    match tolerance.strip_suffix(" %") {
+        Some(per_cent) => (found - expected).abs() <= expected.abs() * per_cent.parse::<f64>().unwrap() / 100.0,
+        None => {
+            let bound: f64 = tolerance.split(' ').next().unwrap().parse().unwrap();
+            (found - expected).abs() <= bound
+        }
+    }
+}
+
+/// The MCS that a UE's blocks have, if all have the same.
+fn only_mcs(counters: &[u64; 29]) -> f64 {
+    let used: Vec<usize> = (0..29).filter(|&mcs| counters[mcs] > 0).collect();
+    assert_eq!(used.len(), 1, "several MCS: {counters:?}");
+    used[0] as f64
+}
+
+/// A delay found, in ms.
+fn single(story: &Story, way: Way) -> f64 {
+    let arrivals: Vec<_> = story.arrivals.iter().filter(|arrival| arrival.way == way).collect();
+    assert_eq!(arrivals.len(), 1);
+    (arrivals[0].at - arrivals[0].sent).as_secs_f64() * 1e3
+}
+
+fn once(way: Way, bytes: u32, at: f64) -> Source {
+    let first = ms(at);
+    Source {
+        way,
+        ue: 0,
+        bearer: 0,
+        bytes,
+        first,
+        interval: Duration::from_secs(1),
+        until: first + Duration::from_nanos(1),
+    }
+}
+
+type Check = Vec<(&'static str, f64, f64)>;
+
+fn one_way(row: &Row) -> Check {
+    let payload = row.number_or("payload", row.number_or("udp_payload", 0.0)) as u32;
+    let at = 300.0 + row.number("offset_in_subframe_ms");
+    let mut network = network(measured(row));
+    let story =
+        run(&mut network, &[once(Way::Downlink, payload + 28, at), once(Way::Uplink, payload + 28, at)], ms(400.0));
+    let counters = network.ue(0).counters;
+    let mut check = vec![
+        ("dl_ms", single(&story, Way::Downlink), row.expects("dl_ms").unwrap()),
+        ("ul_ms", single(&story, Way::Uplink), row.expects("ul_ms").unwrap()),
+    ];
+    for (way, key) in [(0, "dl_mcs"), (1, "ul_mcs")] {
+        if let Some(mcs) = row.expects(key) {
+            check.push((key, only_mcs(&counters[way].blocks_by_mcs), mcs));
+        }
+    }
+    check
+}
+
+/// An echo request of 56 bytes (84 with its headers) from the UE, and the answer of a host beyond the core's link: the time that
+/// both take, ms.
+fn ping(config: &Config, offset: f64, core_delay: f64) -> f64 {
+    let mut net = network(config.clone());
+    let begin = ms(300.0 + offset);
+    while net.next() <= begin {
+        net.advance(net.next());
+    }
+    net.uplink(begin, 0, 0, Offered { bytes: 84, token: 0 });
+    loop {
+        net.advance(net.next());
+        if let Some(output) = net.output() {
+            if output.way == Way::Downlink {
+                return (output.at - begin).as_secs_f64() * 1e3;
+            }
+            let back = output.at + Duration::from_secs_f64(2e-3 * core_delay);
+            while net.next() <= back {
+                net.advance(net.next());
+            }
+            net.downlink(back, 0, 0, Offered { bytes: 84, token: 1 });
+        }
+    }
+}
+
+fn pings(row: &Row) -> Check {
+    let mut config = measured(row);
+    if row.inputs.get("rlc").is_some_and(|mode| mode == "AM") {
+        config.ues[0].bearers[0] = fullpipe_lte::config::BearerConfig::best_effort(Mode::Acknowledged, 1_000_000);
+    }
+    let delay = row.number("core_delay_ms");
+    if let Some(expected) = row.expects("rtt_ms") {
+        return vec![("rtt_ms", ping(&config, row.number("offset_in_subframe_ms"), delay), expected)];
+    }
+    // Offsets in tenths of a millisecond: the range from 35.0 to 35.9 of the row shows that there were so many.
+    let found: Vec<f64> = (0..10).map(|tenths| ping(&config, f64::from(tenths) / 10.0, delay)).collect();
+    let expects = |key| row.expects(key).unwrap();
+    vec![
+        ("rtt_ms_min", found.iter().copied().fold(f64::MAX, f64::min), expects("rtt_ms_min")),
+        ("rtt_ms_mean", found.iter().sum::<f64>() / 10.0, expects("rtt_ms_mean")),
+        ("rtt_ms_max", found.iter().copied().fold(0.0, f64::max), expects("rtt_ms_max")),
+    ]
+}
+
+/// Saturated for 3 s in the directions that are expected, the first second left out.
+fn saturated(row: &Row, config: Config) -> Check {
+    let seconds = 3_000.0;
+    let peak = f64::from(row.number_or("bw_rb", 25.0) as u32);
+    let mut network = network(config);
+    let ways = [(Way::Downlink, "dl_mbps", "dl_mcs"), (Way::Uplink, "ul_mbps", "ul_mcs")];
+    let wanted: Vec<_> = ways.into_iter().filter(|(_, key, _)| row.expects(key).is_some()).collect();
+    let sources: Vec<Source> = wanted.iter().map(|(way, ..)| saturating(*way, 0, 1400, peak, ms(seconds))).collect();
+    let story = run(&mut network, &sources, ms(seconds));
+    let mut check = Vec::new();
+    for (way, key, mcs) in wanted {
+        check.push((key, goodput_mbps(&story, way, 0, ms(1_000.0), ms(seconds)), row.expects(key).unwrap()));
+        if let Some(expected) = row.expects(mcs) {
+            check.push((mcs, only_mcs(&network.ue(0).counters[way as usize].blocks_by_mcs), expected));
+        }
+    }
+    if let Some(expected) = row.expects("dl_sinr_db") {
+        check.push(("dl_sinr_db", network.ue(0).last[0].sinr_db, expected));
+    }
+    check
+}
+
+fn uplink_throughput(row: &Row) -> Check {
+    let mut config = measured(row);
+    config.ues[0].power_dbm = row.number("ue_tx_dbm");
+    if row.inputs["ul_power_control"] == "off" {
+        config.ues[0].power_control = None;
+    }
+    saturated(row, config)
+}
+
+/// A scheduler's name in the catalogue.
+fn scheduler(name: &str) -> String {
+    match name {
+        "FDMT" | "TDMT" | "FDBET" | "TDBET" | "FDTBFQ" | "TDTBFQ" => {
+            format!("{}-{}", &name[..2], &name[2..]).to_lowercase()
+        }
+        name => name.to_lowercase(),
+    }
+}
+
+/// The reference's tests of schedulers: rates over RLC between 0.3 and 0.7 s, downlink and uplink, bytes/s.
+fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
+    let mut cell = CellConfig::reference("cell", Bandwidth::new(25).unwrap());
+    cell.scheduler = scheduler(name);
+    let ues = distances.iter().enumerate().map(|(number, &distance)| {
+        let mut phone = UeConfig::reference(&format!("ue{number}"), at(distance), 10_240);
+        phone.power_dbm = 23.0;
+        if name == "RR" {
+            phone.power_control = None;
+        }
+        match payloads.get(number) {
+            None => phone.bearers[0].mode = Mode::Saturated,
+            Some(payload) => {
+                // The rate that the reference's tests promise: of the packets with 32 bytes of headers, one a millisecond.
+                let rate = Rate::from_bits_per_second((payload + 32.0) as u64 * 8_000);
+                phone.bearers[0].maximum = rate;
+                if ["PSS", "CQA"].contains(&name) {
+                    phone.bearers[0].qci = fullpipe_lte::bearer::Qci::new(1).unwrap();
+                    phone.bearers[0].guaranteed = rate;
+                }
+            }
+        }
+        phone
+    });
+    let mut network = network(Config::reference(1, cell, ues.collect()));
+    let sources: Vec<Source> = payloads
+        .iter()
+        .enumerate()
+        .flat_map(|(number, payload)| {
+            Way::BOTH.map(|way| Source {
+                way,
+                ue: number as u16,
+                bearer: 0,
+                bytes: *payload as u32 + 28,
+                first: ms(0.25),
+                interval: Duration::from_millis(1),
+                until: ms(10_000.0),
+            })
+        })
+        .collect();
+    let bytes = |network: &fullpipe_lte::AccessNetwork| -> Vec<[u64; 2]> {
+        (0..distances.len()).map(|number| network.ue(number as u16).counters.each_ref().map(|c| c.pdu_bytes)).collect()
+    };
+    // The sources of the second stretch go on where those of the first stopped.
+    run(&mut network, &sources, ms(300.0));
+    let before = bytes(&network);
+    let mut later = sources;
+    for source in &mut later {
+        source.first = ms(300.25);
+    }
+    run_on(&mut network, &later, ms(700.0));
+    let after = bytes(&network);
+    after.iter().zip(&before).map(|(a, b)| [0, 1].map(|way| (a[way] - b[way]) as f64 / 0.4)).collect()
+}
+
+fn schedulers(row: &Row) -> Check {
+    let count = row.number("n_ue") as usize;
+    let payloads = match row.inputs.get("udp_payload_bytes") {
+        Some(payload) => vec![payload.parse().unwrap(); count],
+        None => Vec::new(),
+    };
+    let found = rates(&row.inputs["scheduler"], &vec![row.number("distance_m"); count], &payloads);
+    let mut check = Vec::new();
+    for (number, [down, up]) in found.into_iter().enumerate() {
+        let first = if number == 0 { "dl_bytes_per_s_first_ue" } else { "dl_bytes_per_s_other_ues" };
+        let key = if row.expected.contains_key(first) { first } else { "dl_bytes_per_s_per_ue" };
+        check.push((key, down, row.expects(key).unwrap()));
+        check.push(("ul_bytes_per_s_per_ue", up, row.expects("ul_bytes_per_s_per_ue").unwrap()));
+    }
+    check
+}
+
+fn mixed(row: &Row) -> Check {
+    let distances = Row::list(&row.inputs, "distances_m");
+    let payloads = row.inputs.get("udp_payload_bytes").map(|_| Row::list(&row.inputs, "udp_payload_bytes"));
+    let found = rates(&row.inputs["scheduler"], &distances, &payloads.unwrap_or_default());
+    let downlink: Vec<f64> = found.iter().map(|rates| rates[0]).collect();
+    if row.expected.contains_key("dl_reference_bytes_per_s") {
+        // Shares of the downlink go by the rate that each would have alone.
+        let reference = Row::list(&row.expected, "dl_reference_bytes_per_s");
+        let (sum, all) = (downlink.iter().sum::<f64>(), reference.iter().sum::<f64>());
+        return downlink.iter().zip(reference).map(|(found, of)| ("share", found / sum, of / all)).collect();
+    }
+    if let Some(each) = row.expects("dl_bytes_per_s_per_ue") {
+        return downlink.into_iter().map(|found| ("dl_bytes_per_s_per_ue", found, each)).collect();
+    }
+    let expected = Row::list(&row.expected, "dl_bytes_per_s");
+    downlink.into_iter().zip(expected).map(|(found, expected)| ("dl_bytes_per_s", found, expected)).collect()
+}
+
+/// A cell of the reference's tests of errors: 43 dBm and a tall antenna over hybrid buildings, an optimistic CQI.
+fn tall(row: &Row, bit_error_rate: f64, distances: &[f64]) -> Config {
+    let mut cell = CellConfig::reference("cell", Bandwidth::new(25).unwrap());
+    cell.position.z = 30.0;
+    cell.power_dbm = row.number_or("enb_tx_dbm", 43.0);
+    cell.amc = Amc::Piro { bit_error_rate };
+    cell.scheduler = "rr".into();
+    let ues = distances.iter().enumerate().map(|(number, &distance)| {
+        let mut phone = UeConfig::reference(&format!("ue{number}"), at(distance), 10_240);
+        phone.course = Course::at(Position { x: distance, y: 0.0, z: 1.0 });
+        phone.bearers[0].mode = Mode::Saturated;
+        phone
+    });
+    let mut config = Config::reference(1, cell, ues.collect());
+    config.path_loss = PathLoss::buildings();
+    config
+}
+
+/// Runs without sources.
+fn alone(config: Config, until: f64) -> AccessNetwork {
+    let mut network = network(config);
+    run_on(&mut network, &[], ms(until));
+    network
+}
+
+/// Blocks of the downlink that a UE got, and how many of them were in error, among the first 1000.
+fn block_errors(row: &Row) -> Check {
+    let count = row.number("n_ue") as usize;
+    let mut config = tall(row, 0.03, &vec![row.number("distance_m"); count]);
+    config.cells[0].harq = false;
+    config.errors.control = false;
+    let counters = alone(config, 1_010.0).ue(0).counters[0].clone();
+    assert!(counters.blocks >= 1_000, "{}", counters.blocks);
+    let received = 1_000.0 * (1.0 - counters.errors as f64 / counters.blocks as f64);
+    let within: f64 = row.tolerance.split(' ').nth(3).unwrap().parse().unwrap();
+    let expected = 1_000.0 * (1.0 - row.expects("bler").unwrap());
+    // The bound is the row's, in packets of 1000; stretched to one that `near` knows.
+    vec![
+        ("mcs", only_mcs(&counters.blocks_by_mcs), row.number("mcs")),
+        ("bytes", (counters.block_bytes / counters.blocks) as f64, row.number("tb_bits") / 8.0),
+        ("within", f64::from((received - expected).abs() <= within), 1.0),
+        ("sinr_db within 0.01", f64::from((row.number("sinr_db") - found_sinr(row)).abs() < 0.01), 1.0),
+    ]
+}
+
+/// SINR at the distance of a row of [`tall`].
+fn found_sinr(row: &Row) -> f64 {
+    alone(tall(row, 0.03, &[row.number("distance_m")]), 20.0).ue(0).last[0].sinr_db
+}
+
+/// Control errors: a UE at the same distance from several eNBs.
+fn control_errors(row: &Row) -> Check {
+    let mut config = tall(row, 0.03, &[row.number("distance_m")]);
+    config.errors.data = false;
+    let others = row.number("n_enb") as usize - 1;
+    for number in 0..others {
+        let mut other = config.cells[0].clone();
+        other.name = format!("other{number}");
+        config.cells.push(other);
+    }
+    // Without a CQI of 0, at which nothing would be sent.
+    config.cells[0].amc = Amc::Piro { bit_error_rate: 0.199_999 };
+    let counters = alone(config, 1_010.0).ue(0).counters[0].clone();
+    let received = 1_000.0 * (1.0 - counters.control_errors as f64 / counters.blocks as f64);
+    let within: f64 = row.tolerance.split(' ').nth(3).unwrap().parse().unwrap();
+    let expected = 1_000.0 * (1.0 - row.expects("bler").unwrap());
+    vec![("within", f64::from((received - expected).abs() <= within), 1.0)]
+}
+
+fn harq_throughput(row: &Row) -> Check {
+    let count = row.number("n_ue") as usize;
+    let config = tall(row, row.number("amc_ber"), &vec![row.number("distance_m"); count]);
+    let network = alone(config, 10_000.0);
+    (0..count)
+        .map(|ue| {
+            let bytes = network.ue(ue as u16).counters[0].pdu_bytes as f64 / 10.0;
+            ("bytes_per_s", bytes, row.expects("bytes_per_s").unwrap())
+        })
+        .collect()
+}
+
+fn antennas(row: &Row) -> Check {
+    let mode = TransmissionMode::ALL[row.number("tx_mode") as usize];
+    let (config, window) = if row.group == "mimo" {
+        let mut config = tall(row, 0.000_05, &[row.number("distance_m")]);
+        config.cells[0].power_dbm = 46.0;
+        (config, 100.0)
+    } else {
+        return {
+            let mut config = measured(row);
+            config.ues[0].transmission_mode = mode;
+            saturated(row, config)
+        };
+    };
+    let mut check = Vec::new();
+    for scheduler in ["rr", "pf"] {
+        let mut config = config.clone();
+        config.ues[0].transmission_mode = mode;
+        config.cells[0].scheduler = scheduler.into();
+        let mut network = network(config);
+        run_on(&mut network, &[], ms(300.0));
+        let before = network.ue(0).counters[0].pdu_bytes;
+        run_on(&mut network, &[], ms(300.0 + window));
+        let counters = network.ue(0).counters[0].clone();
+        let bytes = (counters.pdu_bytes - before) as f64;
+        check.push(("bytes_in_window", bytes, row.expects("bytes_in_window").unwrap()));
+        check.push(("mcs", only_mcs(&counters.blocks_by_mcs), row.expects("mcs").unwrap()));
+    }
+    check
+}
+
+/// Two cells with a UE each; full buffers both ways.
+fn two_cells(cells: [(f64, f64); 2], ues: [(f64, f64); 2]) -> Config {
+    let place = |(x, y): (f64, f64)| Position { x, y, z: 0.0 };
+    let mut config = Config::reference(1, CellConfig::reference("a", Bandwidth::new(25).unwrap()), Vec::new());
+    config.cells.push(CellConfig::reference("b", Bandwidth::new(25).unwrap()));
+    for (number, cell) in cells.into_iter().enumerate() {
+        config.cells[number].position = place(cell);
+    }
+    for (number, spot) in ues.into_iter().enumerate() {
+        let mut phone = UeConfig::reference(&format!("ue{number}"), place(spot), 10_240);
+        phone.cell = number;
+        phone.bearers[0].mode = Mode::Saturated;
+        config.ues.push(phone);
+    }
+    config
+}
+
+fn interference(row: &Row) -> Check {
+    let (near, far) = (row.number("d1_m"), row.number("d2_m"));
+    let mut config = two_cells([(0.0, 0.0), (far, near)], [(0.0, near), (far, 0.0)]);
+    for cell in &mut config.cells {
+        cell.amc = Amc::Piro { bit_error_rate: 0.000_05 };
+    }
+    for phone in &mut config.ues {
+        phone.power_control = None;
+    }
+    let status = alone(config, 100.0).ue(0);
+    let sinr = |way: usize, key| (key, status.last[way].sinr_db, 10.0 * row.expects(key).unwrap().log10());
+    vec![
+        sinr(0, "dl_sinr"),
+        sinr(1, "ul_sinr"),
+        ("dl_mcs", f64::from(status.last[0].mcs), row.expects("dl_mcs").unwrap()),
+        ("ul_mcs", f64::from(status.last[1].mcs), row.expects("ul_mcs").unwrap()),
+    ]
+}
+
+fn cqi_generation(row: &Row) -> Check {
+    let mut config = two_cells([(0.0, 0.0), (1_000.0, 0.0)], [(500.0, 0.0), (500.0, 0.0)]);
+    if let Some(shared) = row.inputs.get("use_pdsch_for_cqi") {
+        let source = if shared == "true" { CqiSource::Mixed } else { CqiSource::Control };
+        for (cell, first) in config.cells.iter_mut().zip([0, 6]) {
+            cell.cqi_source = source;
+            // Twelve resource blocks each.
+            cell.downlink_groups = Some((first, 6));
+        }
+    } else {
+        config.ues[0].data_power_offset_db = row.number("serving_pa_db");
+        config.ues[1].data_power_offset_db = row.number("neighbour_pa_db");
+    }
+    let status = alone(config, 500.0).ue(0);
+    vec![
+        ("dl_mcs", f64::from(status.last[0].mcs), row.expects("dl_mcs").unwrap()),
+        ("ul_mcs", f64::from(status.last[1].mcs), row.expects("ul_mcs").unwrap()),
+    ]
+}
+
+/// What each group's rows are held against; `None` for groups that other tests have.
+fn check(row: &Row) -> Option<Check> {
+    Some(match row.group.as_str() {
+        "latency_oneway" => one_way(row),
+        "latency_ping" => pings(row),
+        "throughput" => saturated(row, measured(row)),
+        "throughput_ul" => uplink_throughput(row),
+        "scheduler" if ["RR", "PF"].contains(&row.inputs["scheduler"].as_str()) => schedulers(row),
+        "tbler_ns3" => block_errors(row),
+        "pdcch_ns3" => control_errors(row),
+        "harq_throughput" => harq_throughput(row),
+        "mimo" | "throughput_mimo" => antennas(row),
+        "interference" => interference(row),
+        "cqi_generation" => cqi_generation(row),
+        "scheduler_mixed" if row.inputs["scheduler"] == "PF" => mixed(row),
+        _ => return None,
+    })
+}
+
+#[test]
+fn the_machine_meets_the_reference() {
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for row in rows() {
+        let Some(check) = check(&row) else { continue };
+        let count = counts.entry(row.group.clone()).or_default();
+        count.1 += 1;
+        let wrong: Vec<_> = check.iter().filter(|(_, found, expected)| !near(&row, *found, *expected)).collect();
+        if wrong.is_empty() {
+            count.0 += 1;
+        } else {
+            failures.push(format!("{} ({}; {:?}): {wrong:?}", row.id, row.tolerance, row.inputs));
+        }
+    }
+    for (group, (passed, all)) in &counts {
+        println!("{group}: {passed}/{all}");
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
