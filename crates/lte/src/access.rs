@@ -134,7 +134,8 @@ impl AccessNetwork {
         let mut places = vec![(0, 0); config.ues.len()];
         let mut cells = Vec::new();
         for (index, cell) in config.cells.iter().enumerate() {
-            let mut scheduler = catalogue::make(&cell.scheduler)?;
+            let mut scheduler = catalogue::make(&cell.scheduler, &cell.scheduler_parameters)
+                .map_err(|unknown| Invalid::new(unknown.to_string()))?;
             let mut ues = Vec::new();
             for (number, ue) in config.ues.iter().enumerate().filter(|(_, ue)| ue.cell == index) {
                 places[number] = (index, ues.len());
@@ -145,10 +146,14 @@ impl AccessNetwork {
                 let offset = ues.len() as u32 % period;
                 shared.sounders.push((index, number as u16, offset));
                 let sum = |rate: fn(&BearerConfig) -> u64| ue.bearers.iter().map(rate).sum();
-                scheduler.attach(Promise {
+                let promise = Promise {
                     guaranteed_bits_per_second: sum(|bearer| bearer.guaranteed.bits_per_second()),
                     maximum_bits_per_second: sum(|bearer| bearer.maximum.bits_per_second()),
-                });
+                };
+                let refused =
+                    |refusal| Invalid::new(format!("UE {} and scheduler {}: {refusal}", ue.name, cell.scheduler));
+                scheduler.admit(&promise).map_err(refused)?;
+                scheduler.attach(promise);
                 ues.push(attach(config.seed, number as u16, ue, offset));
             }
             let mut cell = Cell::new(index, cell, &shared, scheduler, ues)?;
@@ -367,14 +372,14 @@ fn check(config: &Config) -> Result<(), Invalid> {
         if ue.bearers.is_empty() || ue.bearers.len() > most {
             return refuse(format!("UE {} has {} bearers; expected 1 to {most}", ue.name, ue.bearers.len()));
         }
-        let scheduler = &config.cells[ue.cell].scheduler;
-        let guaranteed = ue.bearers.iter().any(|b| b.guaranteed.bits_per_second() > 0 || b.qci.class().guaranteed);
-        if guaranteed && !catalogue::supports_guaranteed_bit_rate(scheduler) {
-            return refuse(format!(
-                "UE {} has a bearer with a guaranteed bit rate, which scheduler {scheduler} does not know; expected {}",
-                ue.name,
-                catalogue::guaranteeing().join(" or ")
-            ));
+        for bearer in ue.bearers.iter().filter(|bearer| bearer.qci.class().guaranteed) {
+            if bearer.guaranteed.bits_per_second() == 0 {
+                return refuse(format!(
+                    "UE {} has a bearer of QCI {}, which guarantees a bit rate, without one; expected a guaranteed rate",
+                    ue.name,
+                    bearer.qci.number()
+                ));
+            }
         }
     }
     Ok(())

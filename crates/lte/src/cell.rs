@@ -307,14 +307,10 @@ impl Cell {
         let bandwidth = config.downlink.bandwidth;
         let cqi = CqiTables::new(config.amc, bandwidth, &shared.errors);
         let rates = [1u32, 2].map(|layers| {
-            let bytes = |cqi: usize, blocks: usize| match cqi {
-                0 => 0,
-                cqi => tables::downlink_bytes(tables::mcs_of_cqi(cqi as u8), blocks) * layers,
-            };
-            Rates {
-                group: std::array::from_fn(|cqi| bytes(cqi, bandwidth.group_size())),
-                band: std::array::from_fn(|cqi| bytes(cqi, bandwidth.group_size() * bandwidth.groups())),
-            }
+            Rates::new(bandwidth.groups(), |cqi, groups| {
+                let mcs = tables::mcs_of_cqi(cqi as u8);
+                tables::downlink_bytes(mcs, groups * bandwidth.group_size()) * layers
+            })
         });
         let best = (0..=bandwidth.groups())
             .map(|groups| {

@@ -13,6 +13,7 @@ use crate::radio::fading::Fading;
 use crate::radio::path_loss::PathLoss;
 use crate::radio::power::PowerControl;
 use crate::rlc::{Limits, Mode};
+use crate::scheduler::catalogue;
 use fullpipe_units::{Duration, Rate};
 
 /// Position in metres.
@@ -85,6 +86,8 @@ pub struct CellConfig {
     pub noise_figure_db: f64,
     /// Scheduler's name ([`crate::scheduler::catalogue`]).
     pub scheduler: String,
+    /// What schedulers can be set to.
+    pub scheduler_parameters: catalogue::Parameters,
     /// Resource blocks of the downlink that may be used, as whole groups from `first` on: hard frequency reuse.
     pub downlink_groups: Option<(usize, usize)>,
     /// How CQI follow from SINR.
@@ -256,6 +259,7 @@ impl CellConfig {
             power_dbm: 30.0,
             noise_figure_db: 5.0,
             scheduler: "pf".into(),
+            scheduler_parameters: catalogue::Parameters::default(),
             downlink_groups: None,
             amc: Amc::ErrorModel,
             cqi_source: CqiSource::Mixed,

@@ -83,6 +83,8 @@ impl Belief {
 /// A transport block on its way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
+    /// CQI that the MCS follows from.
+    pub(crate) cqi: u8,
     pub(crate) mcs: u8,
     pub(crate) bytes: u32,
     /// Number of the bearer, and the PDU.
@@ -121,7 +123,7 @@ pub(crate) struct Report {
     pub(crate) ceiling: u8,
 }
 
-/// The last transport block of a direction.
+/// The last transport block of a direction that was on the air.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     pub(crate) subframe: u64,

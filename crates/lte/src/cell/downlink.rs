@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scheduler::{Channel, NOBODY, Queues, Subframe, Waiting};
-use crate::ue::{LAYERS, Last};
+use crate::ue::{Block, LAYERS, Last, Process};
 
 /// Subframes from a scheduler's decision to the air.
 pub(super) const TO_AIR: u64 = 2;
@@ -172,7 +172,8 @@ impl Cell {
     ) -> u8 {
         let number = usize::from(self.ues[ue].number);
         let gain = self.ues[ue].data_power * self.ues[ue].mode_gain;
-        let groups = self.ues[ue].processes[usize::from(process)].groups;
+        let Process { groups, blocks: [Block { cqi, mcs, .. }, _], .. } = self.ues[ue].processes[usize::from(process)];
+        self.ues[ue].last[0] = Last { subframe: n, place: (groups, 0), cqi, mcs };
         let quick = !shared.eager && shared.air.cells() == 1;
         let best = quick && self.cqi.is_certain_best(shared.air.least_downlink_signal(self.index, number, n) * gain);
         // The SINR in the block's resource blocks, side by side.
@@ -435,6 +436,7 @@ impl Cell {
         let layers = usize::from(owner.layers);
         for block in &mut process.blocks[..layers] {
             let active = owner.beliefs.iter().filter(|belief| belief.total() > 0).count() as u32;
+            block.cqi = cqi;
             block.mcs = mcs;
             block.bytes = bytes;
             block.combining = Default::default();
@@ -461,7 +463,6 @@ impl Cell {
         counters.blocks += layers as u64;
         counters.block_bytes += u64::from(bytes) * layers as u64;
         counters.blocks_by_mcs[usize::from(mcs)] += layers as u64;
-        owner.last[0] = Last { subframe: n + TO_AIR, place: (groups, 0), cqi, mcs };
         self.waiting.set(index, owner.beliefs.iter().any(|belief| belief.total() > 0));
         self.air_downlink.at(n + TO_AIR).push((ue, number));
         self.scheduler.served(ue, bytes * layers as u32);

@@ -149,11 +149,11 @@ impl Cell {
         block.first = first;
         block.count = count;
         block.redundancy = 0;
+        block.block.cqi = cqi;
         block.block.mcs = mcs;
         block.block.bytes = bytes;
         block.block.combining = Default::default();
         block.block.pdus.clear();
-        owner.last[1] = Last { subframe: sent, place: (first as u32, count as u32), cqi, mcs };
         owner.uplink_belief = owner.uplink_belief.saturating_sub(bytes.saturating_sub(2));
         self.uplink_waiting.set(ue, owner.uplink_belief > 0);
         self.grants.at(n + TO_AIR).push(Grant { ue: ue as u16, slot });
@@ -228,6 +228,8 @@ impl Cell {
             }
             let owner = &mut self.ues[index];
             let state = &mut owner.uplink_blocks[usize::from(slot)].block;
+            let place = (first as u32, count as u32);
+            owner.last[1] = Last { subframe: n, place, cqi: state.cqi, mcs: state.mcs };
             let mut decoded = true;
             if shared.data_errors {
                 let modulation = tables::modulation(state.mcs);
@@ -243,7 +245,6 @@ impl Cell {
             }
             if let Some(records) = &mut self.records {
                 let (mcs, bytes) = (state.mcs, state.bytes);
-                let place = (first as u32, count as u32);
                 let ue = owner.number;
                 let record =
                     BlockRecord { subframe: n, ue, uplink: true, place, layer: 0, mcs, bytes, redundancy, decoded };

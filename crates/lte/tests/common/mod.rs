@@ -9,47 +9,47 @@ use fullpipe_units::{Duration, Instant};
 
 /// Packets of one size, evenly spaced.
 #[derive(Clone, Copy, Debug)]
-pub struct Source {
-    pub way: Way,
-    pub ue: u16,
-    pub bearer: u8,
-    pub bytes: u32,
-    pub first: Instant,
-    pub interval: Duration,
-    pub until: Instant,
+pub(crate) struct Source {
+    pub(crate) way: Way,
+    pub(crate) ue: u16,
+    pub(crate) bearer: u8,
+    pub(crate) bytes: u32,
+    pub(crate) first: Instant,
+    pub(crate) interval: Duration,
+    pub(crate) until: Instant,
 }
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    pub way: Way,
-    pub ue: u16,
-    pub bytes: u32,
-    pub sent: Instant,
-    pub at: Instant,
+pub(crate) struct Arrival {
+    pub(crate) way: Way,
+    pub(crate) ue: u16,
+    pub(crate) bytes: u32,
+    pub(crate) sent: Instant,
+    pub(crate) at: Instant,
 }
 
 /// What happened.
 #[derive(Debug, Default)]
-pub struct Story {
-    pub arrivals: Vec<Arrival>,
-    pub offered: [u64; 2],
-    pub dropped: [u64; 2],
-    pub lost: [u64; 2],
+pub(crate) struct Story {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) offered: [u64; 2],
+    pub(crate) dropped: [u64; 2],
+    pub(crate) lost: [u64; 2],
 }
 
 /// A place at this distance from the origin.
-pub fn at(distance: f64) -> Position {
+pub(crate) fn at(distance: f64) -> Position {
     Position { x: distance, y: 0.0, z: 0.0 }
 }
 
 /// A UE at this distance with a large buffer.
-pub fn ue(number: usize, distance: f64) -> UeConfig {
+pub(crate) fn ue(number: usize, distance: f64) -> UeConfig {
     UeConfig::reference(&format!("ue{number}"), at(distance), 1_000_000)
 }
 
 /// Runs a network with these sources until `end`, which is checked for conservation.
-pub fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
+pub(crate) fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
     let story = run_on(network, sources, end);
     let inside = network.inside();
     for way in Way::BOTH {
@@ -62,7 +62,7 @@ pub fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Sto
 }
 
 /// Runs a network on which something has run before.
-pub fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
+pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
     let mut story = Story::default();
     let mut next: Vec<Instant> = sources.iter().map(|source| source.first).collect();
     let mut sent: Vec<(Instant, u32)> = Vec::new();
@@ -108,13 +108,13 @@ pub fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> 
 }
 
 /// A saturating source: this many payload bytes in UDP over IPv4 at `rate_mbps`, from 0 on.
-pub fn saturating(way: Way, ue: u16, payload: u32, rate_mbps: f64, until: Instant) -> Source {
+pub(crate) fn saturating(way: Way, ue: u16, payload: u32, rate_mbps: f64, until: Instant) -> Source {
     let interval = Duration::from_secs_f64(f64::from(payload + 28) * 8.0 / (rate_mbps * 1e6));
     Source { way, ue, bearer: 0, bytes: payload + 28, first: Instant::ZERO, interval, until }
 }
 
 /// UDP payload per second that a UE got in a window, Mbit/s.
-pub fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: Instant) -> f64 {
+pub(crate) fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: Instant) -> f64 {
     let bytes: u64 = story
         .arrivals
         .iter()
@@ -125,11 +125,11 @@ pub fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: Instant
 }
 
 /// A network, or the reason why there is none.
-pub fn network(config: Config) -> AccessNetwork {
+pub(crate) fn network(config: Config) -> AccessNetwork {
     AccessNetwork::new(config).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// So many milliseconds after the start.
-pub fn ms(milliseconds: f64) -> Instant {
+pub(crate) fn ms(milliseconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(milliseconds * 1e-3)
 }
