@@ -10,16 +10,59 @@ use super::{Groups, MOST_GROUPS, NOBODY, Subframe, indices};
 /// Bids of a UE for one group, by the CQI there. That of CQI 0 does not count.
 pub(super) type Bids = [f32; 16];
 
+/// Candidates that share a maximum.
+const BLOCK: usize = 16;
+
 /// The room for an auction, kept from one to the next.
+///
+/// Numbers are kept as their bits: those of positive ones order as the numbers do, and integers are compared faster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Auction {
-    /// The most that each candidate could bid, as the bits of a positive number (which order as the numbers do, and
-    /// integers are compared faster); 0: has been called, or cannot bid.
-    bounds: Vec<i32>,
+    /// The most that each candidate could bid; 0: has been called, or cannot bid.
+    bounds: Vec<[i32; BLOCK]>,
+    /// The highest of each block of them.
+    highest: Vec<i32>,
 }
 
 impl Auction {
-    /// Gives each free group to the candidate with the highest bid above 0.
+    fn open(&mut self, bounds: impl Iterator<Item = f32>) {
+        self.bounds.clear();
+        self.highest.clear();
+        for (index, bound) in bounds.enumerate() {
+            let bound = bound.to_bits() as i32;
+            if index % BLOCK == 0 {
+                self.bounds.push([0; BLOCK]);
+                self.highest.push(0);
+            }
+            self.bounds[index / BLOCK][index % BLOCK] = bound;
+            self.highest[index / BLOCK] = self.highest[index / BLOCK].max(bound);
+        }
+    }
+
+    /// The highest bound of those that have not been called; 0 if there is none.
+    fn highest(&self) -> i32 {
+        maximum(&self.highest)
+    }
+
+    /// Calls the first candidate with this bound, which is the highest. Returns its index.
+    fn call(&mut self, bound: i32) -> usize {
+        let first = |bounds: &[i32]| bounds.iter().position(|&one| one == bound).expect("it was found there");
+        let block = first(&self.highest);
+        let index = first(&self.bounds[block]);
+        // Before it is struck out: what was just written to memory cannot be read at once as a part of a vector.
+        let others = self.bounds[block].iter().enumerate().map(|(one, &bound)| if one == index { 0 } else { bound });
+        self.highest[block] = others.fold(0, i32::max);
+        self.bounds[block][index] = 0;
+        block * BLOCK + index
+    }
+}
+
+fn maximum(bounds: &[i32]) -> i32 {
+    bounds.iter().fold(0, |most, &bound| bound.max(most))
+}
+
+impl Auction {
+    /// Gives each free group to the candidate with the highest bid above 0. Candidates are in the order of RNTI.
     ///
     /// `bound` is the most that a UE may bid for any group; `bids` works out what it does, of the UEs that may win.
     pub(super) fn hold(
@@ -30,42 +73,36 @@ impl Auction {
         mut bids: impl FnMut(&mut Subframe<'_>, u16) -> Bids,
         owners: &mut [u16; MOST_GROUPS],
     ) {
-        self.bounds.clear();
-        self.bounds.extend(candidates.iter().map(|&ue| bound(subframe, ue).to_bits() as i32));
+        self.open(candidates.iter().map(|&ue| bound(subframe, ue)));
         let free = subframe.free;
-        // Groups that are not free have a bid that nobody reaches.
-        let mut best = [f32::INFINITY; MOST_GROUPS];
-        let mut winner = [u32::MAX; MOST_GROUPS];
+        // Nobody reaches the bid for a group that is not free; 0 for a free one is not beaten by a bid of 0.
+        let mut best = [i32::MAX; MOST_GROUPS];
+        let mut winner = [0; MOST_GROUPS];
         for k in indices(free) {
-            best[k] = 0.0;
+            best[k] = 0;
         }
+        // The lowest of the best bids: what has to be reached.
+        let mut weakest = if free == 0 { i32::MAX } else { 0 };
         loop {
-            let highest = self.bounds.iter().fold(0, |most, &bound| bound.max(most));
-            let weakest = best.iter().fold(i32::MAX, |least, bid| (bid.to_bits() as i32).min(least));
+            let highest = self.highest();
             if highest == 0 || highest < weakest {
                 break;
             }
-            let index = self.bounds.iter().position(|&bound| bound == highest).expect("it was found there");
-            self.bounds[index] = 0;
-            let ue = u32::from(candidates[index]);
-            // At best a tie, which the lower RNTI wins.
+            let index = self.call(highest);
+            let ue = i32::from(candidates[index]);
+            // At best a tie, which the lower RNTI wins; of others with this bound the RNTI is higher still.
             if highest == weakest && !may_win_tie(&best, &winner, weakest, ue) {
-                continue;
+                break;
             }
             let mut bids = bids(subframe, candidates[index]);
             bids[0] = 0.0;
-            let cqis = subframe.channel.subbands(candidates[index]);
-            let mut row = [0.0; MOST_GROUPS];
-            for (bid, &cqi) in row.iter_mut().zip(cqis) {
-                *bid = bids[usize::from(cqi & 15)];
-            }
-            for k in 0..MOST_GROUPS {
-                let wins = (row[k] > best[k]) | ((row[k] == best[k]) & (ue < winner[k]) & (row[k] > 0.0));
-                best[k] = if wins { row[k] } else { best[k] };
-                winner[k] = if wins { ue } else { winner[k] };
-            }
+            let row = row(&bids, subframe.channel.subbands(candidates[index]));
+            weakest = outbid(&row, ue, &mut best, &mut winner);
         }
-        write(free, &winner, owners);
+        owners.fill(NOBODY);
+        for k in indices(free).filter(|&k| best[k] > 0) {
+            owners[k] = winner[k] as u16;
+        }
     }
 }
 
@@ -79,20 +116,17 @@ impl Auction {
         mut bound: impl FnMut(&Subframe<'_>, u16) -> f32,
         mut bid: impl FnMut(&mut Subframe<'_>, u16) -> f32,
     ) -> Option<u16> {
-        self.bounds.clear();
-        self.bounds.extend(subframe.active.iter().map(|&ue| bound(subframe, ue).to_bits() as i32));
+        self.open(subframe.active.iter().map(|&ue| bound(subframe, ue)));
         let mut best = (0, None);
         loop {
-            let highest = self.bounds.iter().fold(0, |most, &bound| bound.max(most));
+            let highest = self.highest();
             if highest == 0 || highest < best.0 {
                 return best.1;
             }
-            let index = self.bounds.iter().position(|&bound| bound == highest).expect("it was found there");
-            self.bounds[index] = 0;
-            let ue = subframe.active[index];
-            // At best a tie, which the lower RNTI wins.
+            let ue = subframe.active[self.call(highest)];
+            // At best a tie, which the lower RNTI wins; of others with this bound the RNTI is higher still.
             if highest == best.0 && best.1.is_some_and(|winner| winner < ue) {
-                continue;
+                return best.1;
             }
             let bid = bid(subframe, ue).to_bits() as i32;
             if bid > best.0 || (bid == best.0 && bid > 0 && best.1.is_some_and(|winner| ue < winner)) {
@@ -110,16 +144,32 @@ pub(super) fn give_all(groups: Groups, winner: Option<u16>, owners: &mut [u16; M
     }
 }
 
-fn may_win_tie(best: &[f32; MOST_GROUPS], winner: &[u32; MOST_GROUPS], weakest: i32, ue: u32) -> bool {
-    best.iter().zip(winner).any(|(bid, &winner)| bid.to_bits() as i32 == weakest && ue < winner)
+/// A UE's bids by group.
+#[inline(never)]
+fn row(bids: &Bids, cqis: &[u8; MOST_GROUPS]) -> [i32; MOST_GROUPS] {
+    let mut row = [0; MOST_GROUPS];
+    for (bid, &cqi) in row.iter_mut().zip(cqis) {
+        *bid = bids[usize::from(cqi & 15)].to_bits() as i32;
+    }
+    row
 }
 
-fn write(free: Groups, winner: &[u32; MOST_GROUPS], owners: &mut [u16; MOST_GROUPS]) {
-    owners.fill(NOBODY);
-    for k in indices(free) {
-        // Nobody of `winner` is nobody of `owners`.
-        owners[k] = winner[k] as u16;
+/// The groups in which a UE bids more than the best, or as much with a lower RNTI, are its own. Returns the lowest of the best
+/// bids then. Without branches and in a function of its own, so that groups are compared side by side.
+#[inline(never)]
+fn outbid(row: &[i32; MOST_GROUPS], ue: i32, best: &mut [i32; MOST_GROUPS], winner: &mut [i32; MOST_GROUPS]) -> i32 {
+    let mut weakest = i32::MAX;
+    for ((&bid, best), winner) in row.iter().zip(best).zip(winner) {
+        let wins = -i32::from((bid > *best) | ((bid == *best) & (ue < *winner)));
+        *best = (bid & wins) | (*best & !wins);
+        *winner = (ue & wins) | (*winner & !wins);
+        weakest = weakest.min(*best);
     }
+    weakest
+}
+
+fn may_win_tie(best: &[i32; MOST_GROUPS], winner: &[i32; MOST_GROUPS], weakest: i32, ue: i32) -> bool {
+    best.iter().zip(winner).any(|(&bid, &winner)| bid == weakest && ue < winner)
 }
 
 /// The most that a UE may bid with CQIs up to this one.

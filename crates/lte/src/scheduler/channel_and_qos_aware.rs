@@ -39,6 +39,7 @@ struct Candidate {
     /// What multiplies the CQI or the rate of a group.
     weight: f64,
     waiting: u32,
+    cqis: [u8; MOST_GROUPS],
     /// Groups that it has, and the lowest CQI in them.
     groups: usize,
     lowest: u8,
@@ -73,10 +74,11 @@ impl ChannelAndQosAware {
         let average = self.averages.bytes_per_second(ue);
         let guaranteed = self.guaranteed[usize::from(ue)];
         let weight = f64::from(waiting.head_of_line_ms.max(1)) * (guaranteed / average).max(1.0);
+        let cqis = *subframe.channel.subbands(ue);
         let worth = match self.awareness {
             ChannelAwareness::ProportionalFair => average,
             ChannelAwareness::FrequencySelective => {
-                f64::from(subframe.channel.subbands(ue).iter().map(|&cqi| u32::from(cqi)).sum::<u32>().max(1))
+                f64::from(cqis.iter().map(|&cqi| u32::from(cqi)).sum::<u32>().max(1))
             }
         };
         Candidate {
@@ -85,6 +87,7 @@ impl ChannelAndQosAware {
             units: waiting.head_of_line_ms / self.unit_ms,
             weight: weight / worth,
             waiting: waiting.bytes,
+            cqis,
             groups: 0,
             lowest: 15,
         }
@@ -115,7 +118,7 @@ impl Scheduler for ChannelAndQosAware {
             for k in indices(free) {
                 let mut best = None;
                 for candidate in class.iter_mut().filter(|candidate| candidate.waiting > 0) {
-                    let cqi = subframe.channel.subbands(candidate.ue)[k];
+                    let cqi = candidate.cqis[k];
                     let value = match self.awareness {
                         ChannelAwareness::FrequencySelective => u32::from(cqi),
                         ChannelAwareness::ProportionalFair => subframe.rates(candidate.ue).group[usize::from(cqi)],

@@ -52,7 +52,7 @@ pub struct PrioritySet {
     /// Bytes/s.
     targets: Vec<f64>,
     candidates: Vec<Candidate>,
-    /// UEs that passed the time domain in this subframe.
+    /// UEs that passed the time domain in this subframe, in order of RNTI.
     chosen: Vec<u16>,
     auction: Auction,
 }
@@ -93,6 +93,7 @@ impl PrioritySet {
             .sort_by(|one, other| other.below_target.cmp(&one.below_target).then(other.metric.total_cmp(&one.metric)));
         self.chosen.clear();
         self.chosen.extend(self.candidates.iter().take(pass).map(|candidate| candidate.ue));
+        self.chosen.sort_unstable();
     }
 }
 
@@ -285,11 +286,15 @@ mod tests {
         };
         scheduler.passed(1);
         // Six can be reached; 3 and 4 are below their target; of the others UE 0 has the highest 185 / T, UE 1 47 / 2T.
-        assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), [3, 4, 0]);
+        assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), [0, 3, 4]);
         assert_eq!(chosen(&mut scheduler, &[1, 2, 6]), [2]);
         assert_eq!(chosen(&mut scheduler, &[5]), []);
-        scheduler.multiplexed = 9;
-        assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), [3, 4, 0, 2, 6, 1]);
+        for (pass, expected) in
+            [(1, &[3][..]), (2, &[3, 4]), (4, &[0, 2, 3, 4]), (5, &[0, 2, 3, 4, 6]), (9, &[0, 1, 2, 3, 4, 6])]
+        {
+            scheduler.multiplexed = pass;
+            assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), expected);
+        }
         // Tsch is that of UEs which passed, T that of all: 0 bytes, and 980 then.
         scheduler.multiplexed = 1;
         chosen(&mut scheduler, &[0, 1]);

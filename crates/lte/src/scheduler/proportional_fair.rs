@@ -223,8 +223,9 @@ mod tests {
         ///
         /// Against the plain rule with the same averages and products, group by group and without exception. And
         /// against the rule in double precision with averages by the formula as it stands: there the winner may differ
-        /// only where the two metrics are closer than three roundings to single precision (inverse, product, each up
-        /// to 2^-24, of both UEs: 2.4e-7), or where both UEs were idle so long that their averages are at the floor.
+        /// only where the two metrics are closer than four roundings to single precision (inverse, product, each up
+        /// to 2^-24, of both UEs: 2.4e-7), or where one was idle so long that its average is at the floor, 10^-30, and the other's is below
+        /// 10^-28: rates, of 4 to 370 bytes, make up for less than a factor of 100.
         #[test]
         fn pruning_changes_nothing(steps in prop::collection::vec(step(), 1..200), dip in any::<bool>()) {
             let mut scheduler = ProportionalFair::new();
@@ -281,7 +282,7 @@ mod tests {
                 };
                 let other = plain(step.free, &active, by_formula);
                 for k in (0..MOST_GROUPS).filter(|&k| owners[k] != other[k]) {
-                    let idle = [owners[k], other[k]].iter().all(|&ue| exact[usize::from(ue)] < 1e-29);
+                    let idle = [owners[k], other[k]].iter().all(|&ue| exact[usize::from(ue)] < 1e-28);
                     let ratio = by_formula(owners[k], k) / by_formula(other[k], k);
                     prop_assert!(idle || (ratio - 1.0).abs() < 2.4e-7, "{ratio}");
                 }
