@@ -15,6 +15,7 @@
 //! * every PDU polls (pollPDU 1; [`Acknowledgement`] can say otherwise);
 //! * a PDU is sent again whole or not at all: nothing is sent until an opportunity is large enough. There is no
 //!   re-segmentation, though the header has the room for it;
+//! * an opportunity is for one PDU, so data waits for the next behind a STATUS report;
 //! * that a PDU was sent again too often has no consequence unless asked for;
 //! * PDUs that are not acknowledged count as data to be sent again in what the MAC is told, so it allocates too much.
 //!
@@ -628,6 +629,19 @@ mod tests {
         assert_eq!(polls(3, 1000), [n, n, y, n, n, y, n, y]);
         assert_eq!(polls(1000, 17), [n, n, y, n, n, y, n, y]);
         assert_eq!(polls(1000, 1000), [n, n, n, n, n, n, n, y]);
+    }
+
+    #[test]
+    fn a_poll_that_was_held_up_is_answered_by_what_fills_the_gap() {
+        let mut limits = unlimited(Mode::Acknowledged);
+        (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (100, 100_000);
+        let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+        (0..3).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
+        let pdus: Vec<Pdu> = (0..3).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap()).collect();
+        let mut out = vec![];
+        // Only the last polls.
+        let told: Vec<Due> = [2, 1, 0].map(|k| bearer.receive(Downlink, at(4), pdus[k], &mut out)).to_vec();
+        assert_eq!(told, [NOTHING, NOTHING, UP]);
     }
 
     #[test]

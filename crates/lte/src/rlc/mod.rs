@@ -76,7 +76,7 @@ pub enum Mode {
     Unacknowledged,
     /// AM: what is lost is sent again.
     Acknowledged,
-    /// SM: always has data to send, and none that anybody wants.
+    /// SM: always has data to send, and none that anybody wants. It is reported after each opportunity.
     Saturated,
     /// TM: nothing is done.
     Transparent,
@@ -409,7 +409,7 @@ impl Bearer {
         due
     }
 
-    /// What the MAC is to be told of one way's buffers.
+    /// What the MAC is to be told of one way's buffers. Of AM the reference model does not tell when nothing is left.
     #[inline]
     pub fn report(&self, way: Way) -> Report {
         let queue = &self.queues[way as usize];

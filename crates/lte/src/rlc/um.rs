@@ -282,6 +282,27 @@ mod tests {
         assert_eq!(told(&mut out), [3]);
     }
 
+    #[test]
+    fn the_timer_starts_anew_when_what_it_waited_for_fell_out_of_the_window() {
+        let (mut bearer, pdus) = sent(601);
+        let mut out = vec![];
+        let _ = bearer.receive(Way::Downlink, at(600), pdus[1], &mut out);
+        assert_eq!(bearer.next_timer(), at(700));
+        // VR(UX) = 2. VR(UH) = 513: the window is 1 to 512, and VR(UR) = 2.
+        let _ = bearer.receive(Way::Downlink, at(610), pdus[512], &mut out);
+        assert_eq!(bearer.next_timer(), at(710));
+        // VR(UX) = 513. VR(UH) = 601: the window is 89 to 600, in which VR(UX) is.
+        let _ = bearer.receive(Way::Downlink, at(620), pdus[600], &mut out);
+        assert_eq!(bearer.next_timer(), at(710));
+        let (mut bearer, pdus) = sent(601);
+        let _ = bearer.receive(Way::Downlink, at(600), pdus[1], &mut out);
+        // VR(UX) = 2 is before the window of 89 to 600.
+        let _ = bearer.receive(Way::Downlink, at(610), pdus[600 - 89], &mut out);
+        assert_eq!(bearer.next_timer(), at(700));
+        let _ = bearer.receive(Way::Downlink, at(620), pdus[600], &mut out);
+        assert_eq!(bearer.next_timer(), at(720));
+    }
+
     /// After 512 to 1023 lost in a row what comes looks old, and is thrown away until numbers have come round.
     #[test]
     fn a_long_silence_costs_more_than_itself() {
