@@ -95,6 +95,39 @@ pub(crate) struct Air {
     pairs: Vec<Vec<Pair>>,
 }
 
+/// Rows of the last subframes of a UE's own cell: what a UE hears of the control region and of its data in one subframe, and
+/// reports as CQI five later, is one row, which a generator of fading makes in a quarter of a microsecond.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    of: [u64; KEPT],
+    least: [f32; KEPT],
+    rows: Vec<Row>,
+}
+
+/// Rows that are kept: more than from a measurement to its use.
+const KEPT: usize = 8;
+
+impl Rows {
+    pub(crate) fn new() -> Self {
+        Rows { of: [u64::MAX; KEPT], least: [0.0; KEPT], rows: Vec::new() }
+    }
+
+    /// The signal of a cell at a UE, and the least of it in the band.
+    #[inline]
+    pub(crate) fn signal(&mut self, air: &Air, cell: usize, ue: usize, subframe: u64) -> (&Row, f32) {
+        let place = subframe as usize % KEPT;
+        if self.of[place] != subframe {
+            self.rows.resize(KEPT, [0.0; ROW]);
+            let row = &mut self.rows[place];
+            air.downlink_signal(cell, ue, subframe, row);
+            let band = &row[..air.sites[cell].bandwidth.resource_blocks()];
+            self.least[place] = band.iter().copied().fold(f32::INFINITY, f32::min);
+            self.of[place] = subframe;
+        }
+        (&self.rows[place], self.least[place])
+    }
+}
+
 impl Air {
     pub(crate) fn new(config: &Config) -> Self {
         let sites: Vec<Site> = config

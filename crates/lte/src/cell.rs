@@ -12,7 +12,7 @@
 mod downlink;
 mod uplink;
 
-use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, draw, mix};
+use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, draw, mix};
 use crate::config::{CellConfig, CqiSource, UplinkReports};
 use crate::radio::Invalid;
 use crate::radio::ROW;
@@ -214,6 +214,7 @@ pub(crate) struct Cell {
     layers: Vec<u8>,
     pub(crate) ues: Vec<Ue>,
     reports: Vec<Report>,
+    rows: Vec<Rows>,
     /// Free HARQ processes of the downlink, by UE.
     free: Vec<u8>,
     /// Error rate of a block whose mutual information is 1, by MCS and number of groups.
@@ -358,6 +359,7 @@ impl Cell {
             rates,
             layers: ues.iter().map(|ue| ue.layers).collect(),
             reports,
+            rows: vec![Rows::new(); ues.len()],
             free: vec![0xFF; ues.len()],
             best,
             waiting: Bits::new(ues.len()),
@@ -549,33 +551,31 @@ impl Cell {
         self.ues[ue].timer = next;
     }
 
-    /// The SINR of the control region at a UE, in which all cells send in all blocks.
-    fn control_row(&self, ue: usize, subframe: u64, shared: &Shared) -> Row {
-        let number = usize::from(self.ues[ue].number);
-        let mut row = [0.0; ROW];
-        shared.air.downlink_signal(self.index, number, subframe, &mut row);
-        if shared.air.cells() > 1 {
-            let mut noise = NO_INTERFERENCE;
-            shared.air.add_downlink_interference(self.index, number, subframe, |_| None, &mut noise);
-            divide(&mut row, &noise);
-        }
-        row
-    }
-
-    /// Whether the UE understands the control region of a subframe.
-    fn hears_control(&self, ue: usize, subframe: u64, shared: &Shared) -> bool {
+    /// Whether the UE understands the control region of a subframe, in which all cells send in all blocks.
+    fn hears_control(&mut self, ue: usize, subframe: u64, shared: &Shared) -> bool {
         if !shared.control_errors {
             return true;
         }
         let owner = &self.ues[ue];
-        if shared.air.cells() == 1 && !shared.eager {
-            let least = shared.air.least_downlink_signal(self.index, usize::from(owner.number), subframe);
-            if shared.errors.control_is_sure(least) {
-                return true;
-            }
+        let number = usize::from(owner.number);
+        let alone = shared.air.cells() == 1;
+        let quick = alone && !shared.eager;
+        if quick && shared.errors.control_is_sure(shared.air.least_downlink_signal(self.index, number, subframe)) {
+            return true;
         }
-        let row = self.control_row(ue, subframe, shared);
-        let rate = shared.errors.control_error_rate(&row[..self.downlink.resource_blocks()]);
+        let (signal, least) = self.rows[ue].signal(&shared.air, self.index, number, subframe);
+        if quick && shared.errors.control_is_sure(least) {
+            return true;
+        }
+        let blocks = self.downlink.resource_blocks();
+        let rate = if alone {
+            shared.errors.control_error_rate(&signal[..blocks])
+        } else {
+            let (mut row, mut noise) = (*signal, NO_INTERFERENCE);
+            shared.air.add_downlink_interference(self.index, number, subframe, |_| None, &mut noise);
+            divide(&mut row, &noise);
+            shared.errors.control_error_rate(&row[..blocks])
+        };
         rate == 0.0 || draw(owner.key, subframe, Chance::DownlinkControl) > rate
     }
 }

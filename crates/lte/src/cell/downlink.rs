@@ -24,6 +24,7 @@ struct Reports<'a> {
     last_data: &'a [(u64, Vec<Powers>)],
     ues: &'a [Ue],
     reports: &'a mut [Report],
+    rows: &'a mut [Rows],
     /// When the channel was measured.
     measured: u64,
     /// Whether there are short cuts.
@@ -31,20 +32,25 @@ struct Reports<'a> {
 }
 
 impl Reports<'_> {
-    /// The SINR that the CQI are made from.
-    fn row(&self, ue: usize, row: &mut Row) {
+    /// What the SINR of the control region is multiplied by.
+    fn gain(&self, ue: usize) -> f32 {
         let owner = &self.ues[ue];
-        let number = usize::from(owner.number);
-        self.air.downlink_signal(self.cell, number, self.measured, row);
-        let gain = match self.source {
+        match self.source {
             CqiSource::Control => owner.mode_gain,
             CqiSource::Mixed => owner.mode_gain * owner.data_power,
-        };
+        }
+    }
+
+    /// The SINR that the CQI are made from.
+    fn row(&mut self, ue: usize) -> Row {
+        let number = usize::from(self.ues[ue].number);
+        let gain = self.gain(ue);
+        let mut row = *self.rows[ue].signal(self.air, self.cell, number, self.measured).0;
         if gain != 1.0 {
             row.iter_mut().for_each(|value| *value *= gain);
         }
         if self.air.cells() == 1 {
-            return;
+            return row;
         }
         let mut noise = NO_INTERFERENCE;
         match self.source {
@@ -58,20 +64,22 @@ impl Reports<'_> {
                 }
             }
         }
-        divide(row, &noise);
+        divide(&mut row, &noise);
+        row
     }
 
     /// Whether even the deepest fade leaves the best of all CQI, which most reports near a cell say.
-    fn is_best(&self, ue: usize) -> bool {
+    fn is_best(&mut self, ue: usize) -> bool {
         if !self.quick || self.air.cells() > 1 {
             return false;
         }
-        let owner = &self.ues[ue];
-        let gain = match self.source {
-            CqiSource::Control => owner.mode_gain,
-            CqiSource::Mixed => owner.mode_gain * owner.data_power,
-        };
-        let least = self.air.least_downlink_signal(self.cell, usize::from(owner.number), self.measured);
+        let gain = self.gain(ue);
+        let number = usize::from(self.ues[ue].number);
+        let cheap = self.air.least_downlink_signal(self.cell, number, self.measured);
+        if self.cqi.is_certain_best(cheap * gain) {
+            return true;
+        }
+        let (_, least) = self.rows[ue].signal(self.air, self.cell, number, self.measured);
         self.cqi.is_certain_best(least * gain)
     }
 }
@@ -80,14 +88,7 @@ impl Channel for Reports<'_> {
     fn wideband(&mut self, ue: u16) -> u8 {
         let ue = usize::from(ue);
         if self.reports[ue].measured[1] != self.measured {
-            let best = self.is_best(ue);
-            let mut row = [0.0; ROW];
-            let cqi = if best {
-                15
-            } else {
-                self.row(ue, &mut row);
-                self.cqi.wideband(&row[..self.blocks])
-            };
+            let cqi = if self.is_best(ue) { 15 } else { self.cqi.wideband(&self.row(ue)[..self.blocks]) };
             self.reports[ue].measured[1] = self.measured;
             self.reports[ue].wideband = cqi;
         }
@@ -101,8 +102,7 @@ impl Channel for Reports<'_> {
                 let groups = self.groups;
                 self.reports[ue].subbands = std::array::from_fn(|group| if group < groups { 15 } else { 0 });
             } else {
-                let mut row = [0.0; ROW];
-                self.row(ue, &mut row);
+                let row = self.row(ue);
                 self.cqi.subbands(&row[..self.blocks], &mut self.reports[ue].subbands);
             }
             self.reports[ue].measured[0] = self.measured;
@@ -174,13 +174,18 @@ impl Cell {
         let gain = self.ues[ue].data_power * self.ues[ue].mode_gain;
         let Process { groups, blocks: [Block { cqi, mcs, .. }, _], .. } = self.ues[ue].processes[usize::from(process)];
         self.ues[ue].last[0] = Last { subframe: n, place: (groups, 0), cqi, mcs };
-        let quick = !shared.eager && shared.air.cells() == 1;
-        let best = quick && self.cqi.is_certain_best(shared.air.least_downlink_signal(self.index, number, n) * gain);
+        let mut best = false;
+        if !shared.eager && shared.air.cells() == 1 {
+            let cheap = shared.air.least_downlink_signal(self.index, number, n);
+            best = self.cqi.is_certain_best(cheap * gain)
+                || self.cqi.is_certain_best(self.rows[ue].signal(&shared.air, self.index, number, n).1 * gain);
+        }
         // The SINR in the block's resource blocks, side by side.
         let mut sinr = [0.0; ROW];
         let mut count = 0;
         if !best {
-            let row = self.data_row(ue, n, shared, on_air);
+            let mut row = *self.rows[ue].signal(&shared.air, self.index, number, n).0;
+            self.disturb(ue, n, shared, on_air, &mut row);
             let size = self.downlink.group_size();
             let mut rest = groups;
             while rest != 0 {
@@ -244,22 +249,19 @@ impl Cell {
         refused
     }
 
-    /// SINR of the data region at a UE.
-    pub(super) fn data_row(&self, ue: usize, n: u64, shared: &Shared, on_air: &OnAir) -> Row {
+    /// SINR of the data region at a UE, from the signal at full power.
+    fn disturb(&self, ue: usize, n: u64, shared: &Shared, on_air: &OnAir, row: &mut Row) {
         let owner = &self.ues[ue];
-        let number = usize::from(owner.number);
-        let mut row = [0.0; ROW];
-        shared.air.downlink_signal(self.index, number, n, &mut row);
         let gain = owner.data_power * owner.mode_gain;
         if gain != 1.0 {
             row.iter_mut().for_each(|value| *value *= gain);
         }
         if shared.air.cells() > 1 {
+            let number = usize::from(owner.number);
             let mut noise = NO_INTERFERENCE;
             shared.air.add_downlink_interference(self.index, number, n, |c| Some(on_air.powers(c, n)), &mut noise);
-            divide(&mut row, &noise);
+            divide(row, &noise);
         }
-        row
     }
 
     /// Feedback has come: processes are free, or have something to be sent again.
@@ -348,6 +350,7 @@ impl Cell {
             last_data: &self.last_data,
             ues: &self.ues,
             reports: &mut self.reports,
+            rows: &mut self.rows,
             measured,
             quick: !shared.eager,
         };
@@ -409,6 +412,7 @@ impl Cell {
             last_data: &self.last_data,
             ues: &self.ues,
             reports: &mut self.reports,
+            rows: &mut self.rows,
             measured,
             quick: !shared.eager,
         };
@@ -472,7 +476,10 @@ impl Cell {
     pub(crate) fn last_downlink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
         let last = &self.ues[ue].last[0];
         let size = self.downlink.group_size();
-        let row = self.data_row(ue, last.subframe, shared, on_air);
+        let mut row = [0.0; ROW];
+        let number = usize::from(self.ues[ue].number);
+        shared.air.downlink_signal(self.index, number, last.subframe, &mut row);
+        self.disturb(ue, last.subframe, shared, on_air, &mut row);
         let blocks = (0..self.downlink.groups()).filter(|group| last.place.0 >> group & 1 == 1);
         let of: Vec<f32> = blocks.flat_map(|group| row[group * size..(group + 1) * size].to_vec()).collect();
         decibels(of.iter().map(|sinr| f64::from(*sinr)).sum::<f64>() / of.len() as f64)

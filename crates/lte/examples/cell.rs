@@ -1,0 +1,54 @@
+//! What a saturated cell costs: `cell [UES [METRES|spread [none|epa [SECONDS]]]]`, by default one UE at 99 m with EPA fading at
+//! 3 km/h for 2 s. 90 Mbit/s in packets of 1400 bytes of UDP payload are offered over all UEs; 100 resource blocks.
+//!
+//! `cargo run --release -p fullpipe-lte --example cell -- 50`
+
+use fullpipe_lte::config::{CellConfig, Config, Position, UeConfig};
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::radio::fading::{Fading, Profile, Recipe};
+use fullpipe_lte::{AccessNetwork, Fate, Offered};
+use fullpipe_units::{Duration, Instant, Stream};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |index: usize, otherwise: &str| arguments.get(index).cloned().unwrap_or(otherwise.into());
+    let ues: usize = argument(0, "1").parse()?;
+    let place = argument(1, "99");
+    let seconds: u64 = argument(3, "2").parse()?;
+    let bandwidth = Bandwidth::new(100)?;
+    let phones = (0..ues).map(|number| {
+        let name = format!("ue{number}");
+        // Evenly over the area between 50 m and 3 km.
+        let metres = match place.parse() {
+            Ok(metres) => metres,
+            Err(_) => 50.0 + 2_950.0 * Stream::new(1, &name, "place").uniform().sqrt(),
+        };
+        UeConfig::reference(&name, Position { x: metres, y: 0.0, z: 0.0 }, 1_000_000)
+    });
+    let mut config = Config::reference(1, CellConfig::reference("cell", bandwidth), phones.collect());
+    if argument(2, "epa") == "epa" {
+        let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 3.0);
+        config.downlink_fading = Fading::generator(recipe, 1, bandwidth)?;
+        config.uplink_fading = Fading::generator(recipe, 2, bandwidth)?;
+    }
+    let mut network = AccessNetwork::new(config)?;
+    let end = Instant::ZERO + Duration::from_secs(seconds);
+    // One packet after another, to one UE after another.
+    let interval = Duration::from_nanos(1_428 * 8 * 1_000 / 90);
+    let (mut at, mut ue, mut delivered) = (Instant::ZERO, 0, 0u64);
+    while at < end {
+        if network.next() <= at {
+            network.advance(network.next());
+        } else {
+            network.downlink(at, ue, 0, Offered { bytes: 1_428, token: 0 });
+            ue = (ue + 1) % ues as u16;
+            at = at + interval;
+        }
+        while let Some(output) = network.output() {
+            delivered += u64::from(output.fate == Fate::Delivered);
+        }
+    }
+    let goodput = delivered as f64 * 1_400.0 * 8.0 / seconds as f64 / 1e6;
+    println!("{ues} UEs: {goodput:.2} Mbit/s, {delivered} packets in {seconds} s");
+    Ok(())
+}
