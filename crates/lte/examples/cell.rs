@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         } else {
             network.downlink(at, ue, 0, Offered { bytes: 1_428, token: 0 });
             ue = (ue + 1) % ues as u16;
-            at = at + interval;
+            at += interval;
         }
         while let Some(output) = network.output() {
             delivered += u64::from(output.fate == Fate::Delivered);

@@ -20,7 +20,7 @@ pub(crate) struct Source {
 }
 
 /// A packet that arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Arrival {
     pub(crate) way: Way,
     pub(crate) ue: u16,

@@ -1,0 +1,115 @@
+//! What saves time changes nothing: a network that evaluates all reports, rows and control regions in every subframe, and one
+//! that does so where somebody asks, send the same transport blocks and deliver the same packets at the same times.
+
+mod common;
+
+use common::*;
+use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, CqiSource, Position};
+use fullpipe_lte::radio::antenna::TransmissionMode;
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
+use fullpipe_lte::rlc::{Mode, Way};
+use fullpipe_units::{Duration, Stream};
+use std::sync::Arc;
+
+/// A world that has something of everything: two cells or one, UEs near, far and moving, UM and AM, sparse and saturating
+/// traffic both ways.
+fn world(seed: u64, scheduler: &str, cells: usize, traced: bool) -> (Config, Vec<Source>) {
+    let mut stream = Stream::new(seed, scheduler, "world");
+    let band = Bandwidth::new([25, 50, 100][stream.below(3) as usize]).unwrap();
+    let mut cell = CellConfig::reference("a", band);
+    cell.scheduler = scheduler.into();
+    cell.cqi_source = if stream.chance(0.5) { CqiSource::Control } else { CqiSource::Mixed };
+    let ues = (0..8).map(|number| {
+        let mut phone = ue(number, stream.uniform_between(50.0, 9_000.0));
+        phone.cell = number % cells;
+        if number == 3 {
+            let far = Position { x: 12_000.0, y: 100.0, z: 0.0 };
+            phone.course = Course { points: vec![(0.2, at(40.0)), (1.4, far)] };
+        }
+        if number == 5 {
+            phone.transmission_mode = TransmissionMode::OpenLoopMultiplexing;
+        }
+        let mode = if number % 2 == 0 { Mode::Unacknowledged } else { Mode::Acknowledged };
+        phone.bearers = vec![BearerConfig::best_effort(mode, 100_000)];
+        phone
+    });
+    let mut config = Config::reference(seed, cell.clone(), ues.collect());
+    if cells == 2 {
+        let other = CellConfig { name: "b".into(), position: Position { x: 6_000.0, y: 0.0, z: 0.0 }, ..cell };
+        config.cells.push(other);
+    }
+    let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 3.0);
+    config.downlink_fading = if traced {
+        let trace = Generator::new(recipe, 9, band.resource_blocks()).unwrap().to_trace(2);
+        Fading::trace(Arc::new(trace), Places::Windows { milliseconds: 500 }, seed, band).unwrap()
+    } else {
+        Fading::generator(recipe, seed, band).unwrap()
+    };
+    config.uplink_fading = Fading::generator(recipe, seed + 1, band).unwrap();
+    let sources = (0..8u16).flat_map(|ue| Way::BOTH.map(|way| (ue, way))).map(|(ue, way)| {
+        // From one packet in 300 ms to eight in a millisecond.
+        let nanoseconds = [300_000_000, 20_000_000, 1_000_000, 125_000][stream.below(4) as usize];
+        Source {
+            way,
+            ue,
+            bearer: 0,
+            bytes: 40 + stream.below(1_460) as u32,
+            first: ms(stream.uniform_between(0.0, 400.0)),
+            interval: Duration::from_nanos(nanoseconds + stream.below(1_000)),
+            until: ms(stream.uniform_between(500.0, 1_500.0)),
+        }
+    });
+    (config, sources.collect())
+}
+
+#[test]
+fn lazy_and_eager_networks_send_the_same_blocks() {
+    let mut total = 0;
+    for (seed, scheduler) in
+        [(1, "pf"), (2, "rr"), (3, "fd-mt"), (4, "tta"), (5, "td-bet"), (6, "fd-bet"), (7, "pf"), (8, "td-mt")]
+    {
+        for (cells, traced) in [(1, false), (1, true), (2, false)] {
+            let (config, sources) = world(seed, scheduler, cells, traced);
+            let stories = [false, true].map(|eager| {
+                let mut network = network(Config { eager, ..config.clone() });
+                network.record_blocks();
+                let story = run(&mut network, &sources, ms(1_600.0));
+                let counters: Vec<_> = (0..8).map(|ue| network.ue(ue).counters).collect();
+                (network.blocks(), story.arrivals, counters)
+            });
+            let [lazy, eager] = stories;
+            let difference = lazy.0.iter().zip(&eager.0).find(|(a, b)| a != b);
+            assert_eq!(difference, None, "{seed} {scheduler} {cells} {traced}");
+            assert_eq!(lazy.0.len(), eager.0.len());
+            assert_eq!(lazy.1, eager.1);
+            assert_eq!(lazy.2, eager.2);
+            // Not for want of anything to differ in.
+            assert!(lazy.0.iter().any(|block| !block.decoded), "{seed} {scheduler}: no errors");
+            total += lazy.0.len();
+        }
+    }
+    assert!(total > 50_000, "{total} blocks");
+}
+
+#[test]
+fn a_network_with_nothing_to_do_is_not_woken() {
+    let (config, _) = world(1, "pf", 1, false);
+    let mut network = network(config);
+    network.advance(ms(0.0));
+    assert!(network.next().is_never());
+    // One small packet: from its subframe to its acknowledgement of HARQ, which the eNB hears five subframes after it was on the
+    // air.
+    let once = Source {
+        way: Way::Downlink,
+        ue: 0,
+        bearer: 0,
+        bytes: 100,
+        first: ms(1_000.5),
+        interval: Duration::from_secs(1),
+        until: ms(1_000.6),
+    };
+    let story = run(&mut network, &[once], ms(2_000.0));
+    assert_eq!(story.arrivals.len(), 1);
+    assert!(network.next().is_never());
+}
