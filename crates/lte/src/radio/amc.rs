@@ -406,6 +406,26 @@ mod tests {
         }
     }
 
+    /// Every step of the search, in a flat channel and with one block a little better.
+    #[test]
+    fn thresholds_give_what_the_search_gives_from_step_to_step() {
+        for (amc, bandwidth, model, tables) in TABLES.iter() {
+            for step in 0..2000 {
+                let mut row = [math::pow(10.0, (f64::from(step) * 0.02 - 12.0) / 10.0) as f32; ROW];
+                row[0] *= 1.003;
+                let (group, band) = (&row[..bandwidth.group_size()], &row[..bandwidth.resource_blocks()]);
+                let mut cqi = [0; MOST_GROUPS];
+                tables.subbands(&row, &mut cqi);
+                assert_eq!(cqi[0], reference_cqi(*amc, model, group), "{amc:?} {bandwidth:?} step {step}");
+                assert_eq!(
+                    tables.wideband(&row),
+                    reference_cqi(*amc, model, band),
+                    "{amc:?} {bandwidth:?} step {step}"
+                );
+            }
+        }
+    }
+
     /// Where a naive comparison of each MCS with its own threshold would go wrong.
     #[test]
     fn thresholds_of_information_do_not_grow_with_the_mcs_everywhere() {
