@@ -97,7 +97,7 @@ impl Trace {
         Ok(Trace { rows, resource_blocks })
     }
 
-    /// Writes it in the same format, six significant digits.
+    /// Writes it in the same format, with six significant digits, as far as the gain has them: about 3e-7 dB.
     ///
     /// # Errors
     /// Of the writer.
