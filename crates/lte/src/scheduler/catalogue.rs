@@ -379,6 +379,13 @@ mod tests {
             assert_eq!(cell.subframe(), [NOBODY; MOST_GROUPS], "{name}");
             cell.add(15, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
             cell.add(0, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
+            // Out of range, though it might have been otherwise.
+            let mut far = Cell::new(make(name, &Parameters::default()).expect("a known name"));
+            for _ in 0..3 {
+                far.add(0, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
+            }
+            far.reports.slack = vec![3; 3];
+            assert!((0..20).all(|_| far.subframe() == [NOBODY; MOST_GROUPS]), "{name}");
             cell.free = 0;
             assert_eq!(cell.subframe(), [NOBODY; MOST_GROUPS], "{name}");
         }

@@ -145,4 +145,18 @@ mod tests {
             assert_eq!(cell.reports.asked, [1, 2]);
         }
     }
+
+    /// The lower RNTI wins a tie though it was called later.
+    #[test]
+    fn ties_go_to_the_lowest_rnti() {
+        for whole in [false, true] {
+            let scheduler: Box<dyn Scheduler> =
+                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) };
+            let mut cell = Cell::saturated(scheduler, &[3, 12, 12, 12]);
+            cell.reports.slack[2] = 3;
+            let owners = cell.subframe();
+            assert_eq!(owners[..GROUPS], [1; GROUPS]);
+            assert_eq!(cell.reports.asked, [2, 1]);
+        }
+    }
 }

@@ -207,11 +207,12 @@ mod tests {
         (mean, row, (bits >> 60) as u8 & 3)
     }
 
-    /// A table of transport block sizes with a dip, as there is one in TS 36.213.
+    /// A table of transport block sizes with a dip, as there is one in TS 36.213, and a size for CQI 0, which nobody is to use.
     fn dipped() -> [Rates; 2] {
         let mut rates = rates();
         for rates in &mut rates {
             rates.group[4] = rates.group[9];
+            rates.group[0] = 7;
         }
         rates
     }
