@@ -429,7 +429,7 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{at, loaded, sdu, told, unlimited};
-    use super::super::{Bearer, Due, Limits, Mode, Pdu, Report, Way};
+    use super::super::{Bearer, Due, Limits, Mode, Pdu, Report, Sdu, Way};
     use super::*;
     use Way::{Downlink, Uplink};
 
@@ -642,6 +642,49 @@ mod tests {
         // Only the last polls.
         let told: Vec<Due> = [2, 1, 0].map(|k| bearer.receive(Downlink, at(4), pdus[k], &mut out)).to_vec();
         assert_eq!(told, [NOTHING, NOTHING, UP]);
+    }
+
+    #[test]
+    fn a_second_gap_is_reported_10_ms_after_the_first() {
+        let (mut bearer, pdus) = sent(4);
+        let mut out = vec![];
+        // 0 is missing from 4 ms on: VR(X) = 2. 2 is missing too: VR(H) = 4.
+        let _ = bearer.receive(Downlink, at(4), pdus[1], &mut out);
+        let _ = bearer.receive(Downlink, at(6), pdus[3], &mut out);
+        assert!(bearer.expire(at(14), &mut out).report[1]);
+        // VR(MS) = 2: one is missing.
+        assert_eq!(waiting(&bearer).2, 4);
+        assert!(bearer.expire(at(24), &mut out).report[1]);
+        assert_eq!(waiting(&bearer).2, 5);
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_sent_again_if_nothing_else_can_be_sent() {
+        let mut limits = unlimited(Mode::Acknowledged);
+        (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (10_000, 100_000);
+        let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+        let mut out = vec![];
+        (0..600).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
+        let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(0), 12)).collect();
+        // Only the last polls: the window is full.
+        assert_eq!(pdus.iter().map(|pdu| pdu.is(Pdu::POLL)).position(|poll| poll), Some(511));
+        let _ = bearer.expire(at(20), &mut out);
+        let again: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(20), 12)).collect();
+        assert_eq!((again.len(), again[0].sn, again[511].sn), (512, 0, 511));
+
+        // Room in the window and something new: that polls.
+        let (mut bearer, _) = sent(2);
+        bearer.offer(Downlink, Sdu { bytes: 8, token: 2, arrived: at(20) });
+        let _ = bearer.expire(at(21), &mut out);
+        let next = bearer.opportunity(Downlink, at(21), 12).unwrap();
+        assert_eq!((next.sn, next.is(Pdu::POLL)), (2, true));
+        assert_eq!(bearer.opportunity(Downlink, at(22), 12), None);
+
+        // The first of what is sent again polls as the timer has passed, the last as nothing is left.
+        let (mut bearer, _) = sent(3);
+        let _ = bearer.expire(at(22), &mut out);
+        let polls = [22, 23, 24].map(|ms| bearer.opportunity(Downlink, at(ms), 12).unwrap().is(Pdu::POLL));
+        assert_eq!(polls, [true, false, true]);
     }
 
     #[test]
