@@ -350,6 +350,17 @@ mod tests {
     }
 
     #[test]
+    fn the_bound_of_a_sure_control_channel_holds_where_it_lies() {
+        for grid in [Grid::Reference, Grid::Smooth] {
+            let model = ErrorModel::new(grid);
+            let flat = [model.sure_control_sinr; 100];
+            for resource_blocks in [6, 15, 25, 50, 75, 100] {
+                assert_eq!(model.control_error_rate(&flat[..resource_blocks]), 0.0);
+            }
+        }
+    }
+
+    #[test]
     fn a_perfect_channel_loses_nothing() {
         let model = ErrorModel::new(Grid::Reference);
         for mcs in 0..SCHEMES as u8 {

@@ -458,6 +458,15 @@ mod tests {
         assert_eq!(PathLoss::default().loss_db(&Geometry::flat(0.0), 2e9), 0.0);
     }
 
+    /// With the field settled: 32.4 + 20 log d_km + 20 log F, from roof to street -8.2 - 10 log 20 + 10 log F + 20 log 19 +
+    /// 3.25, and the screens -18 log 11 + 71.4 + 18 log d_km - 8 log F - 9 log 50, with F = 2114 and d = 152.8 m.
+    #[test]
+    fn near_by_over_rooftops() {
+        let geometry = Geometry { horizontal_m: 150.0, height_m: 30.0, other_height_m: 1.0 };
+        let loss = PathLoss::OverRooftops(Street::default()).loss_db(&geometry, 2.114e9);
+        assert!((loss - 119.525553).abs() < 1e-4, "{loss}");
+    }
+
     #[test]
     fn walls_cost_and_floors_help() {
         let at = |wall, floor| {
