@@ -154,7 +154,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "128",
         value_parser = snap_bytes)]
     pub(crate) pcap: Option<u32>,
-    /// Write qlog (not in this version)
+    /// Write what happens at connections and queues to run.sqlog, as qlog
     #[arg(long)]
     pub(crate) qlog: bool,
     /// Run in real time: hosts with programs become namespaces of this machine

@@ -46,8 +46,10 @@ pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBu
 
 /// `fullpipe run`.
 pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
-    if arguments.qlog {
-        return Err(Failure::usage("--qlog is not in this version"));
+    if arguments.qlog && (arguments.real_time || arguments.replay.is_some()) {
+        return Err(Failure::usage(
+            "--qlog goes with virtual time: what real hosts' stacks do inside is not seen there (--pcap shows their packets)",
+        ));
     }
     let common = &arguments.common;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
@@ -71,8 +73,14 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let study = study::single(&stem.replace('/', "-"), &title, source, seed);
     let resume = common.resume;
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
-    let options =
-        study::Options { audit: common.audit, pcap: arguments.pcap, record, resume, ..study::Options::default() };
+    let options = study::Options {
+        audit: common.audit,
+        pcap: arguments.pcap,
+        qlog: arguments.qlog,
+        record,
+        resume,
+        ..study::Options::default()
+    };
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
         if !faults.is_empty() {

@@ -5,11 +5,12 @@ use crate::capture::Captures;
 use crate::disciplines::discipline;
 use crate::plugins::Plugins;
 use crate::probes::Sampler;
+use crate::qlog::Recorder;
 use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, QuicMaker, TcpMaker, TunnelMaker, World, ends};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network};
+use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network, Tap};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
@@ -78,14 +79,17 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         network.declare_conversation(from, to);
     }
     declare_real(scenario, &mut network);
-    if let Some(capture) = &options.capture {
-        network.tap = Some(Box::new(Captures::new(capture, scenario)));
-    }
+    let recorder = options.qlog.as_ref().map(|settings| Box::new(Recorder::new(settings, &shared)));
+    let captures = options.capture.as_ref().map(|capture| Box::new(Captures::new(capture, scenario)) as Box<dyn Tap>);
+    network.tap = match (captures, recorder.as_ref().map(|recorder| recorder.tap())) {
+        (Some(captures), Some(recorder)) => Some(Box::new((captures, recorder))),
+        (captures, recorder) => captures.or(recorder),
+    };
     for nat in &scenario.nats {
         network.add_nat(settings::nat(nat, scenario));
     }
     // Only who reads addresses needs them.
-    if real_time || options.capture.is_some() || !scenario.nats.is_empty() {
+    if real_time || network.tap.is_some() || !scenario.nats.is_empty() {
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
@@ -112,13 +116,19 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         let (from, to) = ends(scenario, flow);
         [links_between(&network, from, to), links_between(&network, to, from)]
     });
-    for (direction, path) in paths.collect::<Vec<_>>().into_iter().enumerate() {
+    let paths = paths.collect::<Vec<_>>();
+    let mut observers = plugins.observers;
+    observers.extend(recorder.iter().map(|recorder| recorder.ears(paths.iter().map(Vec::as_slice))));
+    for (direction, path) in paths.into_iter().enumerate() {
         network.observer.add_flow(scenario.flows[direction / 2].ip, path);
     }
-    network.observer.watch(plugins.observers);
+    network.observer.watch(observers);
     let mut world = World::new(flows, applications, shared.clone(), lie_from);
     world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
-    Ok(Prepared { world, network, probes, scenario: shared })
+    if recorder.is_some() {
+        world.keep_journals();
+    }
+    Ok(Prepared { world, network, probes, scenario: shared, recorder })
 }
 
 /// Real hosts may talk to whomever they like.

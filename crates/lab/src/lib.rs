@@ -32,6 +32,7 @@ mod plugins;
 mod probes;
 mod processing;
 mod promise;
+mod qlog;
 pub mod real_time;
 mod settings;
 mod witness;
@@ -45,6 +46,7 @@ pub use capture::{Append, Capture};
 pub use fullpipe_workload::FIGURE_NAMES;
 pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, SeriesRow, Totals};
 pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
+pub use qlog::Qlog;
 
 use fullpipe_network::Fault;
 use fullpipe_scenario::Scenario;
@@ -63,11 +65,13 @@ pub struct Options {
     pub faults: Vec<Sabotage>,
     /// Capture packets at every host.
     pub capture: Option<Capture>,
+    /// Write what happens at connections and queues as qlog; in virtual time.
+    pub qlog: Option<Qlog>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None }
+        Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None, qlog: None }
     }
 }
 
@@ -162,6 +166,7 @@ pub struct Prepared {
     network: fullpipe_network::Network<witness::Witness>,
     probes: probes::Sampler,
     scenario: Arc<Scenario>,
+    recorder: Option<Box<qlog::Recorder>>,
 }
 
 /// Builds the world of a scenario.
@@ -196,23 +201,30 @@ impl Prepared {
 
     /// Runs it to its end, or until `stop` says so, which is asked about a thousand times in a run; `None` if stopped.
     pub fn run_unless(self, stop: impl Fn() -> bool) -> Option<Outcome> {
-        let Prepared { mut world, mut network, mut probes, scenario } = self;
+        let Prepared { mut world, mut network, mut probes, scenario, mut recorder } = self;
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
         let mut slice_end = Instant::ZERO;
         world.start(&mut network);
+        // The hosts of a run that is logged are others, so that those of all others have nothing to ask.
+        let mut run = |world: &mut world::World, network: &mut fullpipe_network::Network<_>, until| match &mut recorder
+        {
+            None => network.run(world, until, end),
+            Some(recorder) => network.run(&mut qlog::Logged { world, recorder }, until, end),
+        };
         loop {
             if stop() {
                 return None;
             }
             slice_end = slice_end.saturating_add(slice).min(end);
             while let Some(sample_at) = probes.next_at().filter(|at| *at <= slice_end) {
-                network.run(&mut world, sample_at, end);
+                run(&mut world, &mut network, sample_at);
                 probes.sample(sample_at, &world, &mut network);
             }
-            let left = network.run(&mut world, slice_end, end);
+            let left = run(&mut world, &mut network, slice_end);
             if !left || slice_end == end {
-                return Some(Outcome::new(scenario, world, network, probes, !left));
+                let logged = recorder.map_or(Ok(()), |recorder| recorder.finish(&mut world, &network));
+                return Some(Outcome::new(scenario, world, network, probes, !left).logged(logged));
             }
         }
     }

@@ -238,7 +238,15 @@ impl Outcome {
         self.ended
     }
 
-    /// Whether all packet captures that were asked for are written.
+    /// What has come of writing the log.
+    pub(crate) fn logged(mut self, written: io::Result<()>) -> Self {
+        if self.captured.is_ok() {
+            self.captured = written;
+        }
+        self
+    }
+
+    /// Whether all packet captures and the log that were asked for are written.
     ///
     /// # Errors
     /// The first that writing them met.
@@ -597,7 +605,7 @@ impl Outcome {
 }
 
 /// The name of one direction of a flow's n-th conversation (from 1) in `flows.csv`.
-fn direction_name(flow: &str, number: u32, end: usize) -> Cow<'_, str> {
+pub(crate) fn direction_name(flow: &str, number: u32, end: usize) -> Cow<'_, str> {
     match (number, end) {
         (1, 0) => Cow::Borrowed(flow),
         (1, _) => Cow::Owned(format!("{flow}.reverse")),

@@ -8,10 +8,12 @@ mod at_host;
 mod model;
 mod quic;
 mod tunnels;
+mod watch;
 
 use self::at_host::AtHost;
 pub(crate) use quic::QuicMaker;
 pub(crate) use tunnels::{TunnelMaker, ends};
+pub(crate) use watch::End;
 
 use crate::plugins::ControlMaker;
 use crate::real_time::{Delivery, RealHosts};

@@ -802,6 +802,11 @@ impl<O: Observer> Network<O> {
     /// are shown as they are cut, or nothing left the host.
     #[cold]
     fn capture_sent(&mut self, from: NodeId, handle: Handle) {
+        let Some(mut tap) = self.tap.take() else { return };
+        if let Some(captured) = self.captured(from, handle) {
+            tap.handed_over(self.now, from, &captured);
+        }
+        self.tap = Some(tap);
         let packet = self.arena.get(handle);
         let mtu_bytes = match self.toward(from, packet.destination) {
             Attachment::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
@@ -837,6 +842,7 @@ impl<O: Observer> Network<O> {
             whole: self.arena.get(whole),
             options: self.arena.options(self.arena.get(whole).options),
             payload: self.arena.payload(packet.payload).or_else(|| self.arena.payload(self.arena.get(whole).payload)),
+            datagram: self.arena.datagram(self.arena.get(whole).payload),
             envelope: self.envelope(node, packet, ends, whole),
         })
     }

@@ -5,6 +5,7 @@
 
 use crate::address::Ends;
 use crate::packet::{Packet, SegmentOptions};
+use crate::quic::QuicDatagram;
 use bytes::Bytes;
 use fullpipe_units::{Instant, NodeId};
 use std::io;
@@ -24,12 +25,34 @@ pub trait Tap: std::fmt::Debug + Send {
     /// A packet passed the interface of `node`.
     fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>);
 
+    /// A host's transport has handed a packet to the network at `node`: whole, before it is cut, and whatever becomes of
+    /// it.
+    fn handed_over(&mut self, _now: Instant, _node: NodeId, _captured: &Captured<'_>) {}
+
     /// The run is over.
     ///
     /// # Errors
     /// The first that it met since its beginning.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Two taps, one after the other.
+impl Tap for (Box<dyn Tap>, Box<dyn Tap>) {
+    fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
+        self.0.packet(now, node, direction, captured);
+        self.1.packet(now, node, direction, captured);
+    }
+
+    fn handed_over(&mut self, now: Instant, node: NodeId, captured: &Captured<'_>) {
+        self.0.handed_over(now, node, captured);
+        self.1.handed_over(now, node, captured);
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let first = self.0.finish();
+        self.1.finish().and(first)
     }
 }
 
@@ -44,6 +67,8 @@ pub struct Captured<'a> {
     pub options: Option<&'a SegmentOptions>,
     /// Payload bytes of the whole packet where there are any; else a payload is a mere length.
     pub payload: Option<&'a Bytes>,
+    /// The packets of a datagram of the QUIC model that has them beside it.
+    pub datagram: Option<&'a QuicDatagram>,
     /// What its headers say beside that.
     pub envelope: Envelope,
 }

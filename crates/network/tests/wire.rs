@@ -31,7 +31,7 @@ fn packet(content: Content, version: IpVersion) -> Packet {
 }
 
 fn captured<'a>(packet: &'a Packet, side: Option<&'a SegmentOptions>, payload: Option<&'a Bytes>) -> Captured<'a> {
-    Captured { packet, whole: packet, options: side, payload, envelope: envelope(packet.version) }
+    Captured { packet, whole: packet, options: side, payload, datagram: None, envelope: envelope(packet.version) }
 }
 
 fn bytes_of(captured: &Captured<'_>) -> Vec<u8> {

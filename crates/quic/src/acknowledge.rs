@@ -7,8 +7,9 @@ use crate::Connection;
 use crate::congestion::Batch;
 use crate::connection::{Violation, unusual};
 use crate::space::{Id, Note, Sent, Stretch, Thresholds, flag};
-use crate::status::State;
+use crate::status::{LostPacket, State};
 use crate::stream::Ask;
+use fullpipe_network::QuicPacketType;
 use fullpipe_network::quic::{AckRange, EcnCounts};
 use fullpipe_units::{Duration, Instant};
 
@@ -219,7 +220,30 @@ impl Connection {
         if lost.is_empty() {
             return;
         }
+        if self.rare.losses_noted.is_some() {
+            self.note_lost(id, &lost);
+        }
         self.on_lost(now, id, batch, &lost, &stretch);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_lost(&mut self, id: Id, lost: &[Sent]) {
+        let packet_type = match id {
+            Id::Initial => QuicPacketType::Initial,
+            Id::Handshake => QuicPacketType::Handshake,
+            Id::Data => QuicPacketType::OneRtt,
+        };
+        let largest = self.layer(id).and_then(|layer| layer.space.largest_acknowledged).unwrap_or(0);
+        let threshold = self.packet_threshold;
+        let noted = lost.iter().map(|sent| LostPacket {
+            packet_type,
+            number: sent.number,
+            bytes: sent.bytes,
+            by_reordering: largest.saturating_sub(sent.number) >= threshold,
+            mtu_probe: sent.has(flag::MTU_PROBE),
+        });
+        self.rare.losses_noted.get_or_insert_default().extend(noted);
     }
 
     #[cold]

@@ -10,7 +10,7 @@ use crate::mtu::PathMtu;
 use crate::opening::{Layer, Opening};
 use crate::received::Policy;
 use crate::space::{Id, Note, Sent};
-use crate::status::{Inspect, State, Statistics};
+use crate::status::{Inspect, LostPacket, State, Statistics};
 use crate::stream::{Ask, is_unidirectional};
 use crate::streams::{Streams, Windows};
 use crate::{AckFrequency, Config};
@@ -86,6 +86,8 @@ pub(crate) struct Rare {
     pub(crate) probe_waits_since: Instant,
     /// When the search for the path's MTU begins anew.
     pub(crate) search_at: Instant,
+    /// Packets found lost since they were taken last, for whoever wants to hear of them.
+    pub(crate) losses_noted: Option<Vec<LostPacket>>,
 }
 
 /// What a client remembers of a server for 0-RTT (RFC 9000 section 7.4.1).
@@ -222,6 +224,7 @@ impl Connection {
                 close_when_done: false,
                 probe_waits_since: Instant::NEVER,
                 search_at: Instant::NEVER,
+                losses_noted: None,
             }),
             statistics: Statistics::default(),
             config,
@@ -576,11 +579,23 @@ impl Connection {
             min_rtt: rtt.min(),
             latest_rtt: rtt.latest(),
             pto: rtt.pto(),
+            pto_count: self.pto_count,
             pacing_bps: self.path.pacing_bps(),
             delivery_rate_bps: self.path.delivery_rate_bps,
             in_recovery: self.path.in_recovery(),
             mtu_bytes: u64::from(self.mtu.current()),
         }
+    }
+
+    /// Keeps from now on what [`Connection::take_losses`] tells, for an observer.
+    pub fn note_losses(&mut self) {
+        self.rare.losses_noted.get_or_insert_default();
+    }
+
+    /// Packets found lost since the last call, in the order in which they were found; none without
+    /// [`Connection::note_losses`].
+    pub fn take_losses(&mut self) -> Vec<LostPacket> {
+        self.rare.losses_noted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The control's own named values.

@@ -742,6 +742,12 @@ fn short_ranges(
     are_descending(&ranges[..count]).then_some((ranges, count))
 }
 
+/// Ranges of packet numbers that a datagram of one packet with an ACK frame acknowledges, the largest first; `None` if they are
+/// none.
+pub fn acknowledged_ranges(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<Vec<AckRange>> {
+    short_ranges(header, further).map(|(ranges, count)| ranges[..count].to_vec())
+}
+
 /// The ACK frame of a short form.
 fn short_ack(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<QuicFrame> {
     let (ranges, count) = short_ranges(header, further)?;

@@ -29,5 +29,6 @@ mod streams;
 
 pub use config::{AckFrequency, Config, HandshakeSizes};
 pub use connection::{Connection, Entry};
+pub use input::acknowledged_ranges;
 pub use output::{Beside, Transmit};
-pub use status::{Inspect, State, Statistics};
+pub use status::{Inspect, LostPacket, State, Statistics};

@@ -1,5 +1,6 @@
 //! What a connection tells about itself: its state, counts, and a snapshot of the sender.
 
+use fullpipe_network::QuicPacketType;
 use fullpipe_units::Duration;
 
 /// States of a connection (RFC 9000 sections 7 and 10).
@@ -70,6 +71,21 @@ pub struct Statistics {
     pub rtt_count: u64,
 }
 
+/// A packet that was found lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its type, as far as packet number spaces tell: 0-RTT counts as 1-RTT.
+    pub packet_type: QuicPacketType,
+    /// Its number.
+    pub number: u64,
+    /// Its bytes.
+    pub bytes: u16,
+    /// By what it was found (RFC 9002 section 6.1): a packet so much newer was acknowledged, or it took too long.
+    pub by_reordering: bool,
+    /// Whether it probed the path's MTU.
+    pub mtu_probe: bool,
+}
+
 /// What a probe of a flow can see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inspect {
@@ -87,6 +103,8 @@ pub struct Inspect {
     pub latest_rtt: Duration,
     /// Probe time-out without back-off.
     pub pto: Duration,
+    /// Probe time-outs since the last acknowledgement.
+    pub pto_count: u32,
     /// Pacing rate in bits per second; 0 if not paced.
     pub pacing_bps: u64,
     /// Newest delivery-rate sample in bits per second; 0 before the first.

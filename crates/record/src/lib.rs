@@ -7,6 +7,7 @@ pub mod flow;
 pub mod link;
 pub mod observer;
 pub mod pcapng;
+pub mod qlog;
 
 pub use flow::{FlowCounters, FlowMonitor};
 pub use link::{Amount, LinkMonitor, LinkSummary};

@@ -19,6 +19,7 @@
 use crate::clock::{from_std, to_std};
 use crate::control::{Adapter, Inspection, Maker, RoundTrips};
 use crate::entropy::Entropy;
+use crate::journal::{Entry, Journal};
 use crate::settings::Settings;
 use bytes::{Bytes, BytesMut};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
@@ -70,6 +71,21 @@ pub struct Statistics {
     pub mean_rtt: Option<Duration>,
 }
 
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Nobody has asked for it yet.
+    Waiting,
+    /// The handshake is not complete.
+    Opening,
+    /// It is.
+    Open,
+    /// One of its ends has closed, or given up.
+    Closing,
+    /// Nothing will ever happen here again.
+    Drained,
+}
+
 /// The stack's part of a connection.
 struct Inner {
     handle: ConnectionHandle,
@@ -95,6 +111,7 @@ pub struct Connection {
     now: Instant,
     /// When the stack's timers were served last.
     served: Option<Instant>,
+    journal: Option<Journal>,
 }
 
 /// The sending direction.
@@ -198,6 +215,7 @@ impl Connection {
             ending: Ending::No,
             now: Instant::ZERO,
             served: None,
+            journal: settings.journal.clone(),
         }
     }
 
@@ -206,6 +224,7 @@ impl Connection {
     /// A datagram has come from the peer.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.now = now;
+        self.note(|| Entry::DatagramReceived { bytes: datagram.payload.len(), codepoint: datagram.codepoint });
         let data = datagram.payload.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let mut answer = Vec::new();
         let ecn = EcnCodepoint::from_bits(datagram.codepoint.bits());
@@ -246,6 +265,20 @@ impl Connection {
 
     /// The next datagram to send to the peer.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        let next = self.next_datagram(now);
+        if let Some(Datagram { payload, codepoint }) = &next {
+            self.note(|| Entry::DatagramSent { bytes: payload.len(), codepoint: *codepoint });
+        }
+        next
+    }
+
+    fn note(&self, entry: impl FnOnce() -> Entry) {
+        if let Some(journal) = &self.journal {
+            journal.note(entry());
+        }
+    }
+
+    fn next_datagram(&mut self, now: Instant) -> Option<Datagram> {
         self.now = now;
         if let Some(response) = self.responses.pop_front() {
             return Some(response);
@@ -294,6 +327,23 @@ impl Connection {
     pub fn inspect(&self) -> Option<Inspection> {
         let control = self.inner.as_ref()?.connection.congestion_state(PathId::ZERO)?;
         control.clone_box().into_any().downcast::<Adapter>().ok().map(|adapter| adapter.inspect())
+    }
+
+    /// Probes of the path's MTU that were found lost.
+    pub fn lost_mtu_probes(&mut self) -> u64 {
+        let path = self.inner.as_mut().and_then(|inner| inner.connection.path_stats(PathId::ZERO));
+        path.map_or(0, |path| path.lost_plpmtud_probes)
+    }
+
+    /// How far it is.
+    pub fn state(&self) -> State {
+        match &self.inner {
+            None => State::Waiting,
+            Some(inner) if inner.connection.is_drained() => State::Drained,
+            Some(inner) if inner.connection.is_closed() => State::Closing,
+            Some(inner) if inner.connection.is_handshaking() => State::Opening,
+            Some(_) => State::Open,
+        }
     }
 
     /// Smoothed round-trip time; `None` before there is one.

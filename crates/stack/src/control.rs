@@ -27,6 +27,7 @@
 //! Bytes are those of whole QUIC packets; the segment size that a control hears of is the largest UDP payload of the path.
 
 use crate::clock::{duration, from_std};
+use crate::journal::{Entry, Journal};
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::recovery::{Answer, Recovery};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals};
@@ -67,6 +68,14 @@ pub struct Inspection {
     pub pacing_bps: u64,
     /// The last delivery-rate sample; 0 before the first.
     pub delivery_rate_bps: u64,
+    /// Smallest round-trip time that it was told; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Newest round-trip sample; zero before the first.
+    pub latest_rtt: Duration,
+    /// Whether a recovery is going on.
+    pub in_recovery: bool,
+    /// Probe time-outs in a row, where the transport tells.
+    pub pto_count: Option<u32>,
     /// The control's own named values.
     pub named: Vec<(&'static str, f64)>,
 }
@@ -95,11 +104,16 @@ pub(crate) struct Factory {
     pub(crate) initial_window: u64,
     /// Where they note round-trip times.
     pub(crate) round_trips: RoundTrips,
+    /// Where they note losses, if they do.
+    pub(crate) journal: Option<Journal>,
 }
 
 impl congestion::ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: std::time::Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        Box::new(Adapter::new((self.maker)(), u64::from(current_mtu), self.initial_window, self.round_trips.clone()))
+        let mtu_bytes = u64::from(current_mtu);
+        let adapter = Adapter::new((self.maker)(), mtu_bytes, self.initial_window, self.round_trips.clone());
+        adapter.driver().journal = self.journal.clone();
+        Box::new(adapter)
     }
 }
 
@@ -161,6 +175,9 @@ struct Driver {
     delivery_rate_bps: u64,
     /// When anything was told last.
     now: Instant,
+    /// The newest round-trip sample; zero before the first.
+    latest_rtt: Duration,
+    journal: Option<Journal>,
 }
 
 impl Adapter {
@@ -189,6 +206,8 @@ impl Adapter {
             min_rtt: None,
             delivery_rate_bps: 0,
             now: Instant::ZERO,
+            latest_rtt: Duration::ZERO,
+            journal: None,
         })))
     }
 
@@ -209,6 +228,10 @@ impl Adapter {
             in_flight_bytes: driver.in_flight_bytes,
             pacing_bps: driver.control.pacing_bps,
             delivery_rate_bps: driver.delivery_rate_bps,
+            min_rtt: driver.min_rtt.unwrap_or_default(),
+            latest_rtt: driver.latest_rtt,
+            in_recovery: driver.recovery.is_on(),
+            pto_count: None,
             named,
         }
     }
@@ -284,6 +307,9 @@ impl Driver {
     }
 
     fn on_packet_lost(&mut self, now: Instant, bytes: u64, number: u64) {
+        if let Some(journal) = &self.journal {
+            journal.note(Entry::Lost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });
+        }
         let Some(state) = self.take(number, bytes) else { return };
         self.rate.on_lost(bytes);
         if let Some(batch) = &mut self.batch {
@@ -363,6 +389,7 @@ impl Driver {
     /// The stack's estimates are those from before this batch: its first one has none yet.
     fn note_rtt(&mut self, batch: &Batch) {
         let Some(sample) = batch.rtt else { return };
+        self.latest_rtt = sample;
         match self.min_rtt {
             None => {
                 (self.min_rtt, self.smoothed_rtt) = (Some(sample), sample);

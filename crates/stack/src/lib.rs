@@ -20,12 +20,13 @@ mod entropy;
 mod environment;
 mod executor;
 mod host;
+pub mod journal;
 mod null;
 mod settings;
 mod tls;
 pub mod tunnel;
 
-pub use connection::{Connection, Datagram, Statistics};
+pub use connection::{Connection, Datagram, State, Statistics};
 pub use control::{Inspection, Maker, RoundTrips, refusal};
 pub use entropy::Entropy;
 pub use environment::VirtualEnvironment;

@@ -3,6 +3,7 @@
 use crate::clock::std_duration;
 use crate::control::{Factory, Maker, RoundTrips};
 use crate::entropy::{Entropy, FixedDate};
+use crate::journal::{Journal, Watched};
 use crate::null::Null;
 use crate::tls;
 use fullpipe_units::Duration;
@@ -54,6 +55,8 @@ pub struct Settings {
     pub certificate_bytes: u64,
     /// What protects packets; both ends need the same.
     pub cryptography: Cryptography,
+    /// Where packets and losses are noted for an observer, if they are.
+    pub journal: Option<Journal>,
 }
 
 impl Default for Settings {
@@ -69,6 +72,7 @@ impl Default for Settings {
             idle_timeout: Duration::from_secs(30),
             certificate_bytes: 3000,
             cryptography: Cryptography::Null,
+            journal: None,
         }
     }
 }
@@ -77,7 +81,8 @@ impl Settings {
     fn transport(&self, control: Maker, round_trips: &RoundTrips) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
         let round_trips = round_trips.clone();
-        let factory = Factory { maker: control, initial_window: self.initial_window_packets, round_trips };
+        let journal = self.journal.clone();
+        let factory = Factory { maker: control, initial_window: self.initial_window_packets, round_trips, journal };
         config
             .initial_mtu(self.initial_mtu_bytes)
             .mtu_discovery_config(self.largest_mtu_bytes.map(|bytes| {
@@ -108,6 +113,7 @@ impl Settings {
             largest_payload_bytes: largest,
             certificate_bytes: self.certificate_bytes,
             cryptography: self.cryptography,
+            journal: self.journal.clone(),
         }
     }
 }
@@ -125,6 +131,8 @@ pub struct EndpointSettings {
     pub certificate_bytes: u64,
     /// What protects packets; both ends need the same.
     pub cryptography: Cryptography,
+    /// Where packets are noted for an observer, if they are.
+    pub journal: Option<Journal>,
 }
 
 impl EndpointSettings {
@@ -141,9 +149,13 @@ impl EndpointSettings {
     }
 
     pub(crate) fn client(&self, entropy: &Entropy) -> ClientConfig {
-        let mut config = ClientConfig::new(match self.cryptography {
+        let cryptography: Arc<dyn noq_proto::crypto::ClientConfig> = match self.cryptography {
             Cryptography::Null => self.null(),
             Cryptography::Tls => Arc::new(tls::Client::new(entropy)),
+        };
+        let mut config = ClientConfig::new(match self.journal.clone() {
+            None => cryptography,
+            Some(journal) => Arc::new(Watched { journal, inner: cryptography }),
         });
         config.transport_config(Arc::clone(&self.transport)).initial_dst_cid_provider(entropy.first_identifiers());
         config
@@ -153,6 +165,10 @@ impl EndpointSettings {
         let cryptography: Arc<dyn noq_proto::crypto::ServerConfig> = match self.cryptography {
             Cryptography::Null => self.null(),
             Cryptography::Tls => Arc::new(tls::Server::new(entropy, self.certificate_bytes)),
+        };
+        let cryptography = match self.journal.clone() {
+            None => cryptography,
+            Some(journal) => Arc::new(Watched { journal, inner: cryptography }),
         };
         let mut config = ServerConfig::new(cryptography, entropy.token_key());
         config.transport_config(Arc::clone(&self.transport)).time_source(Arc::new(FixedDate));

@@ -94,6 +94,7 @@ impl TunnelSettings {
                 maker: Arc::clone(maker),
                 initial_window: self.initial_window_packets,
                 round_trips: round_trips.clone(),
+                journal: None,
             }),
             None => Arc::new(Uncontrolled),
         }
@@ -133,6 +134,7 @@ impl TunnelSettings {
             largest_payload_bytes: largest,
             certificate_bytes: self.certificate_bytes,
             cryptography: self.cryptography,
+            journal: None,
         }
     }
 }

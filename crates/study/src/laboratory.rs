@@ -4,7 +4,7 @@ use crate::archive::{FIGURES, LINKS};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{
-    Append, Capture, Options, Outcome, Sabotage, write_completions, write_figures, write_flows, write_links,
+    Append, Capture, Options, Outcome, Qlog, Sabotage, write_completions, write_figures, write_flows, write_links,
     write_series,
 };
 use fullpipe_scenario::{Override, Scenario};
@@ -94,9 +94,6 @@ impl Laboratory for VirtualLaboratory {
 
 /// The scenario of a run, as it is to be built.
 pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<Scenario, RunError> {
-    if options.qlog {
-        return Err(RunError::Failed("qlog is not in this version".to_owned()));
-    }
     if options.stop.load(Ordering::Relaxed) {
         return Err(RunError::Interrupted);
     }
@@ -113,7 +110,8 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
 /// The laboratory's options that a run's options ask for.
 pub(crate) fn lab_options(options: &RunOptions) -> Options {
     let capture = options.pcap.map(|snap_bytes| Capture { snap_bytes, append: append(options) });
-    Options { audit_packets: options.audit, capture, ..Options::default() }
+    let qlog = options.qlog.then(|| Qlog { append: append(options) });
+    Options { audit_packets: options.audit, capture, qlog, ..Options::default() }
 }
 
 /// Where a run's further files go.

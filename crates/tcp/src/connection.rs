@@ -22,7 +22,7 @@ use crate::ecn::{Wish, option_of};
 use crate::receiver::{Answer, Receiver};
 use crate::sender::Sender;
 use crate::sequence::{Numbering, timestamp_before};
-use crate::status::{Inspect, State, Statistics};
+use crate::status::{Inspect, LostSegment, State, Statistics};
 use bytes::Bytes;
 use fullpipe_congestion::Controller;
 use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TcpHeader, flags, options};
@@ -739,6 +739,19 @@ impl Connection {
     /// A snapshot of the sender.
     pub fn inspect(&self) -> Inspect {
         Inspect::of(&self.sender)
+    }
+
+    /// Keeps from now on what [`Connection::take_losses`] tells, for an observer.
+    pub fn note_losses(&mut self) {
+        self.sender.board.loss_mut().noted.get_or_insert_default();
+    }
+
+    /// Segments marked lost since the last call, in the order in which they were found; none without
+    /// [`Connection::note_losses`].
+    pub fn take_losses(&mut self) -> Vec<LostSegment> {
+        let noted = self.sender.board.loss.as_mut().and_then(|loss| loss.noted.as_mut());
+        let noted = noted.map(std::mem::take).unwrap_or_default().into_iter();
+        noted.map(|(offset, length)| LostSegment { sequence: self.numbering.to_wire(offset), offset, length }).collect()
     }
 
     /// The congestion control, for its named internal values.

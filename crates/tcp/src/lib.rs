@@ -27,4 +27,4 @@ mod undo;
 
 pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 pub use connection::{Beside, Connection, Cookie, FastOpenEntry, Segment, Transmit};
-pub use status::{Inspect, State, Statistics};
+pub use status::{Inspect, LostSegment, State, Statistics};

@@ -143,6 +143,8 @@ pub(crate) struct LossRecord {
     pub(crate) prr: Prr,
     /// The last reduction that losses called for, while it may prove to have been for nothing.
     pub(crate) episode: Option<Episode>,
+    /// Segments marked lost since they were taken last, for whoever wants to hear of them: first offset and length.
+    pub(crate) noted: Option<Vec<(u64, u16)>>,
 }
 
 /// The segments outstanding.
@@ -356,6 +358,9 @@ impl Scoreboard {
         self.in_flight_bytes -= copy.bytes();
         let loss = self.loss_mut();
         loss.lost_bytes += copy.bytes();
+        if let Some(noted) = &mut loss.noted {
+            noted.push((copy.start, copy.length));
+        }
         // In order of the stream: what is missing first is sent again first.
         if loss.lost.back().is_none_or(|last| *last < copy.start) {
             loss.lost.push_back(copy.start);

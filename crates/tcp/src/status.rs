@@ -63,6 +63,17 @@ pub struct Statistics {
     pub syn_payload_bytes: u64,
 }
 
+/// A segment that was found lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// Sequence number of its first byte, as on the wire.
+    pub sequence: u32,
+    /// Offset of its first byte in the stream.
+    pub offset: u64,
+    /// Sequence numbers that it takes: payload bytes, and one for a FIN.
+    pub length: u16,
+}
+
 /// What a probe of a flow can see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inspect {
@@ -80,6 +91,8 @@ pub struct Inspect {
     pub latest_rtt: Duration,
     /// Retransmission time-out, back-off included.
     pub rto: Duration,
+    /// How often the retransmission time-out was doubled since the last round-trip sample.
+    pub backoff: u32,
     /// Pacing rate in bits per second; 0 if not paced.
     pub pacing_bps: u64,
     /// Newest delivery-rate sample in bits per second; 0 before the first.
@@ -109,6 +122,7 @@ impl Inspect {
             min_rtt: sender.rtt.min().unwrap_or_default(),
             latest_rtt: sender.rtt.latest(),
             rto: sender.rtt.rto(),
+            backoff: u32::from(sender.rtt.backoff()),
             pacing_bps: sender.pacer.as_ref().map_or(0, |pacer| pacer.rate_bps()),
             delivery_rate_bps: rate.bits_per_second(),
             peer_window_bytes: sender.window_end.saturating_sub(sender.una),

@@ -138,7 +138,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let kernel = ends.finish(&scenario);
     let ended = driven.map_err(machine_refuses)?;
     let unrecorded = recorder.map_or(Ok(0), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
-    let Prepared { world, network, mut probes, scenario } = prepared;
+    let Prepared { world, network, mut probes, scenario, .. } = prepared;
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
     let unwritable = world.real().map_or(0, |real| real.unwritable);

@@ -168,7 +168,7 @@ fn run_hosts(scenario: &str, hosts: u32, machine: MadeUp, after_stall: AfterStal
     };
     driver.run().expect("a machine without faults");
     let refused = gateway.refused;
-    let Prepared { world, network, probes, scenario } = prepared;
+    let Prepared { world, network, probes, scenario, .. } = prepared;
     let answered = world.real().expect("real hosts").answers.said;
     let outcome = Outcome::new(scenario, world, network, probes, false);
     Ran { machine, lateness, outcome, journal, refused, answered }

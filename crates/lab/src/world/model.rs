@@ -131,8 +131,8 @@ fn accept(control: &dyn Controller, ecn: bool) -> Result<(), String> {
 
 /// One end of a connection at a host.
 #[derive(Debug)]
-struct ModelEnd {
-    connection: Connection,
+pub(super) struct ModelEnd {
+    pub(super) connection: Connection,
     /// Flow of the packets it sends.
     flow: FlowId,
     application: u32,
@@ -172,8 +172,13 @@ impl ModelEnds {
     }
 
     #[inline]
-    fn get_mut(&mut self, end: u32) -> Option<&mut ModelEnd> {
+    pub(super) fn get_mut(&mut self, end: u32) -> Option<&mut ModelEnd> {
         self.ends.get_mut(end as usize)?.as_deref_mut()
+    }
+
+    /// Conversation, and which end of it (0: initiator), of an end.
+    pub(super) fn place(&self, end: u32) -> Option<(usize, usize)> {
+        self.get(end).map(|end| (end.flow.index() / 2, end.place().1))
     }
 
     /// The end that a conversation's entry names, if it is one of these.
@@ -280,6 +285,10 @@ impl World {
             in_flight_bytes: seen.in_flight_bytes,
             pacing_bps: seen.pacing_bps,
             delivery_rate_bps: seen.delivery_rate_bps,
+            min_rtt: seen.min_rtt,
+            latest_rtt: seen.latest_rtt,
+            in_recovery: seen.in_recovery,
+            pto_count: Some(seen.pto_count),
             named,
         };
         Some((inspection, seen.smoothed_rtt.as_secs_f64()))

@@ -13,6 +13,7 @@ use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES};
 use fullpipe_network::{Content, Handle, Network, Packet};
 use fullpipe_scenario::description;
+use fullpipe_stack::journal::Journal;
 use fullpipe_stack::{Connection, Cryptography, Datagram, Entropy, Inspection, Settings, Statistics};
 use fullpipe_transport::Stream;
 use fullpipe_units::{FlowId, Instant, NodeId};
@@ -104,6 +105,7 @@ impl StackMaker {
             idle_timeout: described.idle_timeout,
             certificate_bytes: described.certificate_bytes,
             cryptography,
+            journal: None,
         };
         Ok(StackMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
     }
@@ -144,8 +146,8 @@ fn accept(control: &dyn Controller) -> Result<(), String> {
 
 /// One end of a connection at a host.
 #[derive(Debug)]
-struct QuicEnd {
-    connection: Connection,
+pub(super) struct QuicEnd {
+    pub(super) connection: Connection,
     /// Flow of the packets it sends.
     flow: FlowId,
     application: u32,
@@ -173,6 +175,8 @@ pub(super) struct QuicEnds {
     gone: BTreeMap<(u32, usize), Statistics>,
     /// The same by flow and end, in the order in which the connections were opened; after the run.
     of_flows: BTreeMap<(u32, usize), Vec<Statistics>>,
+    /// What ends note for an observer, by conversation and end, if they do.
+    pub(super) journals: Option<BTreeMap<(usize, usize), Journal>>,
 }
 
 impl QuicEnds {
@@ -180,8 +184,19 @@ impl QuicEnds {
         self.ends.get(number.checked_sub(FIRST)? as usize)?.as_deref()
     }
 
-    fn get_mut(&mut self, number: u32) -> Option<&mut QuicEnd> {
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut QuicEnd> {
         self.ends.get_mut(number.checked_sub(FIRST)? as usize)?.as_deref_mut()
+    }
+
+    /// Conversation, and which end of it (0: initiator), of an end.
+    pub(super) fn place(&self, number: u32) -> Option<(usize, usize)> {
+        self.get(number).map(|end| (end.flow.index() / 2, end.place().1))
+    }
+
+    /// A journal for one end of a conversation, if journals are kept.
+    fn open_journal(&mut self, place: (usize, usize)) -> Option<Journal> {
+        let journals = self.journals.as_mut()?;
+        Some(journals.entry(place).or_default().clone())
     }
 
     /// A stream of an application that is none of TCP's.
@@ -403,7 +418,8 @@ impl Core {
         let entropy = self.entropy(conversation, "initiator");
         let described = &self.flows[flow as usize];
         let Some(quic) = described.quic.as_deref().and_then(QuicMaker::stack) else { return NONE };
-        let (settings, control) = (quic.settings(options, 0), quic.controls(seed, number, true));
+        let (mut settings, control) = (quic.settings(options, 0), quic.controls(seed, number, true));
+        settings.journal = self.quic.open_journal((conversation, 0));
         let Ok(connection) = Connection::client(&settings, control, &entropy, network.now(), [initiator, acceptor])
         else {
             return NONE;
@@ -439,7 +455,8 @@ impl Core {
         let entropy = self.entropy(conversation, "acceptor");
         let of_flow = self.flows.get(described as usize)?;
         let quic = of_flow.quic.as_deref()?.stack()?;
-        let (settings, control) = (quic.settings(&options, 1), quic.controls(seed, number, false));
+        let (mut settings, control) = (quic.settings(&options, 1), quic.controls(seed, number, false));
+        settings.journal = self.quic.open_journal((conversation, 1));
         let end = QuicEnd {
             connection: Connection::server(&settings, control, &entropy, [acceptor, initiator]),
             flow: flow.reverse(),

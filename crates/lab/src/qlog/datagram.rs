@@ -1,0 +1,259 @@
+//! QUIC packets: what the model's datagrams hold, which are values, and what the real stack's journal tells, which is bytes.
+
+use super::frames::{self, Meaning};
+use super::word_of;
+use fullpipe_network::packet::SegmentOptions;
+use fullpipe_network::quic::stream_header_bytes;
+use fullpipe_network::{
+    QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, TransportParameters,
+};
+use fullpipe_record::qlog::{Array, Object, QlogWriter, hexadecimal};
+use fullpipe_stack::journal::Packet;
+use fullpipe_units::{Codepoint, Instant};
+
+/// The default of RFC 9000 section 18.2, with which noq sends.
+pub(super) const ACK_DELAY_EXPONENT: u8 = 3;
+
+/// Whose doing something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransportSide {
+    Local,
+    Remote,
+}
+
+impl TransportSide {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            TransportSide::Local => "local",
+            TransportSide::Remote => "remote",
+        }
+    }
+
+    fn event(self) -> &'static str {
+        match self {
+            TransportSide::Local => "quic:packet_sent",
+            TransportSide::Remote => "quic:packet_received",
+        }
+    }
+}
+
+/// A datagram that was sent (by this side) or received (from the remote one).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried<'a> {
+    pub(super) at: Instant,
+    pub(super) group: &'a str,
+    pub(super) side: TransportSide,
+    pub(super) id: u64,
+    pub(super) codepoint: Codepoint,
+    /// Bytes of its UDP payload.
+    pub(super) bytes: u64,
+}
+
+impl Carried<'_> {
+    fn packet(
+        &self,
+        writer: &mut QlogWriter,
+        header: impl FnOnce(&mut Object<'_>),
+        [length, payload_length]: [u64; 2],
+        frames: impl FnOnce(&mut Array<'_>),
+    ) {
+        writer.event(self.at, self.group, self.side.event(), |data| {
+            data.object("header", header);
+            data.object("raw", |raw| {
+                raw.unsigned("length", length);
+                raw.unsigned("payload_length", payload_length);
+            });
+            data.unsigned("datagram_id", self.id & u64::from(u32::MAX));
+            data.text("ecn", word_of(self.codepoint));
+            data.array("frames", frames);
+        });
+    }
+}
+
+pub(super) fn type_word(packet_type: QuicPacketType) -> &'static str {
+    match packet_type {
+        QuicPacketType::VersionNegotiation => "version_negotiation",
+        QuicPacketType::Initial => "initial",
+        QuicPacketType::ZeroRtt => "0RTT",
+        QuicPacketType::Handshake => "handshake",
+        QuicPacketType::Retry => "retry",
+        QuicPacketType::OneRtt => "1RTT",
+    }
+}
+
+/// Largest packet numbers seen in each space, from which truncated ones are made whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbers([Option<u64>; 3]);
+
+impl Numbers {
+    /// RFC 9000 appendix A.3.
+    fn whole(&mut self, packet_type: QuicPacketType, truncated: u32, bytes: u8) -> Option<u64> {
+        let space = match packet_type {
+            QuicPacketType::Initial => 0,
+            QuicPacketType::Handshake => 1,
+            QuicPacketType::ZeroRtt | QuicPacketType::OneRtt => 2,
+            QuicPacketType::Retry | QuicPacketType::VersionNegotiation => return None,
+        };
+        let window = 1_u64 << (8 * u32::from(bytes.clamp(1, 4)));
+        let expected = self.0[space].map_or(0, |largest| largest + 1);
+        let candidate = expected & !(window - 1) | u64::from(truncated) & (window - 1);
+        let whole = if candidate + window / 2 <= expected {
+            candidate + window
+        } else if candidate > expected + window / 2 && candidate >= window {
+            candidate - window
+        } else {
+            candidate
+        };
+        self.0[space] = self.0[space].max(Some(whole));
+        Some(whole)
+    }
+}
+
+/// What a datagram of the model tells of its connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) handshake: bool,
+    pub(super) closes: bool,
+    pub(super) parameters: Option<TransportParameters>,
+}
+
+/// Writes the packets of a datagram of the model. `exponent` is the sender's `ack_delay_exponent`.
+pub(super) fn of_model(
+    writer: &mut QlogWriter,
+    carried: &Carried<'_>,
+    header: &QuicHeader,
+    beside: Option<&SegmentOptions>,
+    datagram: Option<&QuicDatagram>,
+    numbers: &mut Numbers,
+    exponent: u8,
+) -> Told {
+    let mut told = Told::default();
+    if header.form == QuicForm::Packets {
+        for packet in datagram.iter().flat_map(|datagram| &datagram.packets) {
+            model_packet(writer, carried, packet, numbers, exponent, &mut told);
+        }
+        return told;
+    }
+    let number = numbers.whole(QuicPacketType::OneRtt, header.number, header.number_bytes);
+    let fill_header = |out: &mut Object<'_>| {
+        out.text("packet_type", "1RTT");
+        number.iter().for_each(|number| out.unsigned("packet_number", *number));
+    };
+    if header.form == QuicForm::Stream {
+        // The frame reaches to the end of its packet.
+        let (stream, offset, data) = (u64::from(header.stream), header.place(), u64::from(header.length));
+        let length = u64::from(stream_header_bytes(stream, offset)) + data;
+        carried.packet(writer, fill_header, [carried.bytes, length], |out| {
+            frames::stream(out, stream, offset, header.fin, length, data);
+        });
+    } else {
+        let ranges = fullpipe_quic::acknowledged_ranges(header, beside).unwrap_or_default();
+        let length = u64::from(fullpipe_network::quic::ack_bytes(u64::from(header.stream), &ranges));
+        carried.packet(writer, fill_header, [carried.bytes, length], |out| {
+            frames::ack(out, u64::from(header.stream), exponent, &ranges, None);
+        });
+    }
+    told
+}
+
+fn model_packet(
+    writer: &mut QlogWriter,
+    carried: &Carried<'_>,
+    packet: &QuicPacket,
+    numbers: &mut Numbers,
+    exponent: u8,
+    told: &mut Told,
+) {
+    told.handshake |= packet.packet_type == QuicPacketType::Handshake;
+    for frame in &packet.frames {
+        match frame {
+            QuicFrame::Crypto { parameters: Some(parameters), .. } => told.parameters = Some(**parameters),
+            QuicFrame::ConnectionClose { .. } => told.closes = true,
+            _ => {}
+        }
+    }
+    let number = match packet.number_bytes {
+        0 => None,
+        bytes => numbers.whole(packet.packet_type, packet.number, bytes),
+    };
+    let payload: u64 = packet.frames.iter().map(|frame| u64::from(frame.bytes())).sum();
+    carried.packet(
+        writer,
+        |out| {
+            out.text("packet_type", type_word(packet.packet_type));
+            number.iter().for_each(|number| out.unsigned("packet_number", *number));
+        },
+        [u64::from(packet.bytes), payload],
+        |out| packet.frames.iter().for_each(|frame| frames::of_model(out, frame, exponent)),
+    );
+}
+
+/// The type of a packet of the real stack, by its header in the clear (RFC 9000 section 17).
+pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
+    match header.first() {
+        Some(first) if first & 0x80 == 0 => QuicPacketType::OneRtt,
+        Some(first) => match first >> 4 & 3 {
+            0 => QuicPacketType::Initial,
+            1 => QuicPacketType::ZeroRtt,
+            2 => QuicPacketType::Handshake,
+            _ => QuicPacketType::Retry,
+        },
+        None => QuicPacketType::OneRtt,
+    }
+}
+
+/// Destination and source connection identifiers of a long header.
+fn identifiers(header: &[u8]) -> Option<[&[u8]; 2]> {
+    header.first().filter(|first| **first & 0x80 != 0)?;
+    let (length, rest) = header.get(5..)?.split_first()?;
+    let (destination, rest) = rest.split_at_checked(usize::from(*length))?;
+    let (length, rest) = rest.split_first()?;
+    Some([destination, rest.get(..usize::from(*length))?])
+}
+
+/// Writes a packet of the real stack.
+pub(super) fn of_stack(writer: &mut QlogWriter, carried: &Carried<'_>, packet: &Packet) -> Meaning {
+    let mut meaning = Meaning::default();
+    carried.packet(
+        writer,
+        |out| {
+            out.text("packet_type", type_word(type_of(&packet.header)));
+            out.unsigned("packet_number", packet.number);
+            if let Some([destination, source]) = identifiers(&packet.header) {
+                out.text("scid", &hexadecimal(source));
+                out.text("dcid", &hexadecimal(destination));
+            }
+        },
+        [packet.bytes as u64, packet.payload.len() as u64],
+        |out| meaning = frames::of_bytes(out, &packet.payload, ACK_DELAY_EXPONENT),
+    );
+    meaning
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_made_whole_as_the_rfc_does() {
+        // RFC 9000 appendix A.3: after 0xa82f30ea, 0x9b32 in two bytes is 0xa82f9b32.
+        let mut numbers = Numbers([None, None, Some(0xa82f_30ea)]);
+        assert_eq!(numbers.whole(QuicPacketType::OneRtt, 0x9b32, 2), Some(0xa82f_9b32));
+        // One that was overtaken, and the first beyond a window.
+        let mut numbers = Numbers([None, None, Some(0x100)]);
+        assert_eq!(numbers.whole(QuicPacketType::OneRtt, 0xfe, 1), Some(0xfe));
+        assert_eq!(numbers.whole(QuicPacketType::ZeroRtt, 0x01, 1), Some(0x101));
+        assert_eq!(numbers.whole(QuicPacketType::Initial, 0, 1), Some(0));
+        assert_eq!(numbers.whole(QuicPacketType::Retry, 0, 1), None);
+    }
+
+    #[test]
+    fn long_headers_have_types_and_identifiers() {
+        // RFC 9001 appendix A.3: a server's Initial packet, without protection.
+        let header = [0xc1, 0, 0, 0, 1, 0, 8, 0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5, 0, 0x40, 0x75, 0, 1];
+        assert_eq!(type_of(&header), QuicPacketType::Initial);
+        assert_eq!(identifiers(&header), Some([&[][..], &header[7..15]]));
+        assert_eq!((type_of(&[0xe0]), type_of(&[0x40])), (QuicPacketType::Handshake, QuicPacketType::OneRtt));
+        assert_eq!(identifiers(&header[..9]), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a sender's congestion control and loss recovery show: the same fields for every transport.
+
+use fullpipe_record::qlog::Object;
+use fullpipe_units::Duration;
+
+/// A snapshot; what a transport does not tell is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Metrics {
+    pub(super) congestion_window: Option<u64>,
+    pub(super) bytes_in_flight: Option<u64>,
+    /// None before the first reduction.
+    pub(super) ssthresh: Option<u64>,
+    pub(super) smoothed_rtt: Option<Duration>,
+    pub(super) latest_rtt: Option<Duration>,
+    pub(super) min_rtt: Option<Duration>,
+    pub(super) pto_count: Option<u64>,
+    /// Bits per second; none if the transport does not pace.
+    pub(super) pacing_rate: Option<u64>,
+    /// Bits per second.
+    pub(super) delivery_rate: Option<u64>,
+}
+
+/// Nothing if it is zero, which stands for "not yet".
+pub(super) fn sampled(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
+}
+
+pub(super) fn positive(value: u64) -> Option<u64> {
+    (value > 0).then_some(value)
+}
+
+/// A threshold that was set.
+pub(super) fn threshold(bytes: u64) -> Option<u64> {
+    (bytes < u64::MAX).then_some(bytes)
+}
+
+impl Metrics {
+    /// Writes what is not as in `before`.
+    pub(super) fn write_changes(&self, before: &Metrics, data: &mut Object<'_>) {
+        let mut unsigned = |key, now: Option<u64>, then| {
+            if let Some(value) = now.filter(|_| now != then) {
+                data.unsigned(key, value);
+            }
+        };
+        unsigned("congestion_window", self.congestion_window, before.congestion_window);
+        unsigned("bytes_in_flight", self.bytes_in_flight, before.bytes_in_flight);
+        unsigned("ssthresh", self.ssthresh, before.ssthresh);
+        unsigned("pto_count", self.pto_count, before.pto_count);
+        unsigned("pacing_rate", self.pacing_rate, before.pacing_rate);
+        unsigned("delivery_rate", self.delivery_rate, before.delivery_rate);
+        let mut time = |key, now: Option<Duration>, then| {
+            if let Some(value) = now.filter(|_| now != then) {
+                data.exact(key, value.into());
+            }
+        };
+        time("smoothed_rtt", self.smoothed_rtt, before.smoothed_rtt);
+        time("latest_rtt", self.latest_rtt, before.latest_rtt);
+        time("min_rtt", self.min_rtt, before.min_rtt);
+    }
+
+    /// What the window says of the control: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002
+    /// section 7.3). BBR has no threshold, but states of its own.
+    pub(super) fn state(&self, in_recovery: bool, control: &str, named: &[(&'static str, f64)]) -> &'static str {
+        let own = named.iter().find(|(name, _)| *name == "state").map_or(usize::MAX, |(_, state)| *state as usize);
+        let own = match control {
+            "bbr1" => ["startup", "drain", "probe_bw", "probe_rtt"].get(own),
+            "bbr3" => {
+                let states = [
+                    "startup",
+                    "drain",
+                    "probe_bw_down",
+                    "probe_bw_cruise",
+                    "probe_bw_refill",
+                    "probe_bw_up",
+                    "probe_rtt",
+                ];
+                return states.get(own).copied().unwrap_or("unknown");
+            }
+            _ => None,
+        };
+        match own {
+            Some(state) => state,
+            None if in_recovery => "recovery",
+            None if self.congestion_window.unwrap_or(0) < self.ssthresh.unwrap_or(u64::MAX) => "slow_start",
+            None => "congestion_avoidance",
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Events of TCP connections. No draft defines them: they have the names and, where there is one, the fields of QUIC's.
+
+use super::metrics::{Metrics, positive, sampled, threshold};
+use super::word_of;
+use fullpipe_network::TcpHeader;
+use fullpipe_network::packet::{SegmentOptions, flags, options};
+use fullpipe_record::qlog::Object;
+use fullpipe_tcp::{Config, Inspect, LostSegment, State};
+use fullpipe_units::Codepoint;
+
+/// The schema of these events.
+pub(super) const SCHEMA: &str = "urn:fullpipe:qlog:events:tcp-1";
+
+const FLAGS: [(u16, &str); 9] = [
+    (flags::SYN, "syn"),
+    (flags::FIN, "fin"),
+    (flags::RST, "rst"),
+    (flags::PSH, "psh"),
+    (flags::ACK, "ack"),
+    (flags::URG, "urg"),
+    (flags::ECE, "ece"),
+    (flags::CWR, "cwr"),
+    (flags::AE, "ae"),
+];
+
+/// A segment that was sent or received.
+pub(super) fn segment(
+    data: &mut Object<'_>,
+    header: &TcpHeader,
+    beside: Option<&SegmentOptions>,
+    codepoint: Codepoint,
+    datagram_id: u64,
+) {
+    let has = |option: u8| header.options & option != 0;
+    data.object("header", |out| {
+        out.unsigned("sequence_number", u64::from(header.sequence));
+        if header.has(flags::ACK) {
+            out.unsigned("acknowledgement_number", u64::from(header.acknowledgement));
+        }
+        out.array("flags", |set| {
+            FLAGS.iter().filter(|(flag, _)| header.has(*flag)).for_each(|(_, name)| set.text(name));
+        });
+        out.unsigned("window", u64::from(header.window));
+        if has(options::MSS) {
+            out.unsigned("maximum_segment_size", u64::from(header.mss));
+        }
+        if has(options::WINDOW_SCALE) {
+            out.unsigned("window_scale", u64::from(header.window_scale));
+        }
+        if has(options::SACK_PERMITTED) {
+            out.boolean("sack_permitted", true);
+        }
+        if has(options::TIMESTAMPS) {
+            out.unsigned("timestamp_value", u64::from(header.timestamp));
+            out.unsigned("timestamp_echo_reply", u64::from(header.timestamp_echo));
+        }
+        if let Some(beside) = beside.filter(|_| header.sack_count > 0) {
+            out.array("sack", |blocks| {
+                for block in beside.sacks.iter().take(usize::from(header.sack_count)) {
+                    blocks.array(|ends| {
+                        ends.unsigned(u64::from(block.start));
+                        ends.unsigned(u64::from(block.end));
+                    });
+                }
+            });
+        }
+    });
+    data.object("raw", |raw| {
+        raw.unsigned("length", u64::from(header.header_bytes() + u32::from(header.payload_bytes)));
+        raw.unsigned("payload_length", u64::from(header.payload_bytes));
+    });
+    data.text("ecn", word_of(codepoint));
+    data.unsigned("packet_id", datagram_id);
+}
+
+/// A segment that was found lost; by a timer of its own, if `timeout`.
+pub(super) fn lost(data: &mut Object<'_>, segment: &LostSegment, timeout: bool) {
+    data.object("header", |header| header.unsigned("sequence_number", u64::from(segment.sequence)));
+    data.unsigned("stream_offset", segment.offset);
+    data.object("raw", |raw| raw.unsigned("payload_length", u64::from(segment.length)));
+    if timeout {
+        data.text("trigger", "rto_expired");
+    }
+}
+
+pub(super) fn metrics(seen: &Inspect) -> Metrics {
+    Metrics {
+        congestion_window: Some(seen.cwnd_bytes),
+        bytes_in_flight: Some(seen.in_flight_bytes),
+        ssthresh: threshold(seen.ssthresh_bytes),
+        smoothed_rtt: sampled(seen.smoothed_rtt),
+        latest_rtt: sampled(seen.latest_rtt),
+        min_rtt: sampled(seen.min_rtt),
+        pto_count: Some(u64::from(seen.backoff)),
+        pacing_rate: positive(seen.pacing_bps),
+        delivery_rate: positive(seen.delivery_rate_bps),
+    }
+}
+
+/// Settings of one end: what it offers.
+pub(super) fn parameters(data: &mut Object<'_>, config: &Config, control: &str) {
+    data.text("initiator", "local");
+    data.text("congestion_control", control);
+    data.unsigned("maximum_segment_size", u64::from(config.mss_bytes));
+    data.unsigned("initial_congestion_window", u64::from(config.mss_bytes) * u64::from(config.initial_window_segments));
+    data.unsigned("receive_buffer", config.receive_buffer_bytes);
+    data.unsigned("send_buffer", config.send_buffer_bytes);
+    data.boolean("sack_permitted", config.sack);
+    data.boolean("timestamps", config.timestamps);
+    data.boolean("window_scaling", config.window_scaling);
+}
+
+pub(super) fn state(state: State) -> &'static str {
+    match state {
+        State::Listen => "listen",
+        State::SynSent => "syn_sent",
+        State::SynReceived => "syn_received",
+        State::Established => "established",
+        State::FinWait1 => "fin_wait_1",
+        State::FinWait2 => "fin_wait_2",
+        State::CloseWait => "close_wait",
+        State::Closing => "closing",
+        State::LastAck => "last_ack",
+        State::TimeWait => "time_wait",
+        State::Closed => "closed",
+    }
+}

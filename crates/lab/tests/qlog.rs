@@ -1,0 +1,355 @@
+//! The log of a run: that the public reader takes every event for what it is meant to be, that it says what the run's tables
+//! say, and that nobody notices it being written.
+
+mod common;
+
+use common::flows_csv;
+use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run, write_series};
+use fullpipe_scenario::Scenario;
+use qlog::events::EventData;
+use qlog::reader::{Event, QlogSeqReader};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// TCP, the QUIC model and the real stack in one bottleneck that drops and marks, with flows that end.
+const THREE: &str = r#"
+    duration = "4s"
+    seed = 3
+    [topology]
+    kind = "dumbbell"
+    pairs = 3
+    access = { rate = "100Mbit/s", delay = "1ms" }
+    bottleneck = { rate = "10Mbit/s", delay = "10ms", queue = "40kB" }
+    [[flow]]
+    name = "tcp"
+    from = "left1"
+    to = "right1"
+    workload = "bulk"
+    [[flow]]
+    name = "model"
+    from = "left2"
+    to = "right2"
+    protocol = "quic"
+    quic = { stack = "model" }
+    workload = "bulk"
+    size = "800kB"
+    start = "500ms"
+    [[flow]]
+    name = "noq"
+    from = "left3"
+    to = "right3"
+    protocol = "quic"
+    workload = "bulk"
+    size = "600kB"
+    start = "700ms"
+    [[probe]]
+    flow = "*"
+    metrics = ["cwnd_bytes", "ssthresh_bytes", "inflight_bytes"]
+    interval = "7ms"
+    [[probe]]
+    link = "bottleneck"
+    metrics = ["queue_bytes"]
+    interval = "3ms"
+"#;
+
+/// Many short connections, random loss, a discipline that drops and marks at the head, and TLS in the real stack.
+const SHORT: &str = r#"
+    duration = "3s"
+    seed = 8
+    [topology]
+    kind = "chain"
+    link = [{ rate = "50Mbit/s", delay = "2ms", loss = { kind = "bernoulli", probability = 0.01 } },
+            { rate = "8Mbit/s", delay = "5ms", queue = "60packets", discipline = { kind = "fq-codel" } }]
+    [[flow]]
+    name = "requests"
+    from = "source"
+    to = "sink"
+    workload = "transfers"
+    transfers = [{ at = "0s", size = "90kB" }, { at = "300ms", size = "50kB" }, { at = "1s", size = "700kB" }]
+    tcp = { ecn = "active" }
+    [[flow]]
+    name = "bbr"
+    from = "source"
+    to = "sink"
+    protocol = "quic"
+    congestion = "bbr3"
+    quic = { stack = "model", ecn = true }
+    workload = "bulk"
+    [[flow]]
+    name = "tls"
+    from = "sink"
+    to = "source"
+    protocol = "quic"
+    quic = { cryptography = "tls" }
+    workload = "bulk"
+    size = "300kB"
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).scenario
+}
+
+/// Runs a scenario with a log; both.
+fn logged(text: &str) -> (Outcome, Vec<u8>) {
+    let (log, append) = memory();
+    let options = Options { qlog: Some(Qlog { append }), ..Options::default() };
+    let outcome = run(&scenario(text), &options).expect("it runs");
+    assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+    outcome.captured().expect("memory takes it");
+    let mut files = std::mem::take(&mut *log.lock().expect("whole"));
+    let log = files.remove("run.sqlog").expect("the file");
+    assert!(files.is_empty());
+    (outcome, log)
+}
+
+type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+
+fn memory() -> (Files, Append) {
+    let files = Files::default();
+    let kept = files.clone();
+    let append = move |name: &str, bytes: &[u8]| {
+        kept.lock().expect("whole").entry(name.to_string()).or_default().extend(bytes);
+        Ok(())
+    };
+    (files, Arc::new(append))
+}
+
+/// The records after the first, as JSON.
+fn records(log: &[u8]) -> Vec<Value> {
+    let records = log.split(|byte| *byte == 0x1e).skip(2);
+    records.map(|record| serde_json::from_slice(record).expect("JSON")).collect()
+}
+
+fn name(record: &Value) -> &str {
+    record["name"].as_str().expect("a name")
+}
+
+fn time_ms(record: &Value) -> f64 {
+    record["time"].as_f64().expect("a time")
+}
+
+fn series_csv(outcome: &Outcome) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_series(outcome, &mut bytes).expect("memory takes it");
+    bytes
+}
+
+#[test]
+fn the_public_reader_takes_every_event_and_time_never_goes_back() {
+    for text in [THREE, SHORT] {
+        let (_, log) = logged(text);
+        let (mut quic, mut own, mut last) = (0, 0, 0.0);
+        let mut reader = QlogSeqReader::new(Box::new(&log[..])).expect("a preamble");
+        let schemas = ["urn:ietf:params:qlog:events:quic-12", "urn:fullpipe:qlog:events:tcp-1"];
+        assert_eq!(reader.qlog.trace.event_schemas[..2], schemas);
+        for event in &mut reader {
+            let time = match event {
+                Event::Qlog(event) => {
+                    quic += 1;
+                    event.time
+                }
+                Event::Json(event) => {
+                    own += 1;
+                    assert!(event.name.starts_with("tcp:") || event.name.starts_with("link:"), "{event:?}");
+                    event.time
+                }
+            };
+            assert!(time >= last, "{time} after {last}");
+            last = time;
+        }
+        let records = records(&log);
+        assert_eq!(quic + own, records.len());
+        assert_eq!(quic, records.iter().filter(|record| name(record).starts_with("quic:")).count());
+        assert!(quic > 1000 && own > 1000, "{quic} and {own}");
+        let frames_unknown = String::from_utf8_lossy(&log).matches("\"frame_type\":\"unknown\"").count();
+        assert_eq!(frames_unknown, 0);
+    }
+}
+
+#[test]
+fn a_log_changes_nothing() {
+    for text in [THREE, SHORT] {
+        let plain = run(&scenario(text), &Options::default()).expect("it runs");
+        let (outcome, log) = logged(text);
+        assert_eq!(flows_csv(&outcome), flows_csv(&plain));
+        assert_eq!(series_csv(&outcome), series_csv(&plain));
+        assert_eq!(outcome.totals(), plain.totals());
+        // Nor does it matter what else is watched: captures beside it are those without it.
+        let (alone, append) = memory();
+        let capture = Some(Capture { snap_bytes: 128, append });
+        run(&scenario(text), &Options { capture, ..Options::default() }).expect("it runs");
+        let (both, append) = memory();
+        let capture = Some(Capture { snap_bytes: 128, append: append.clone() });
+        let options = Options { capture, qlog: Some(Qlog { append }), audit_packets: true, ..Options::default() };
+        run(&scenario(text), &options).expect("it runs");
+        assert_eq!(both.lock().expect("whole").remove("run.sqlog"), Some(log));
+        assert_eq!(*alone.lock().expect("whole"), *both.lock().expect("whole"));
+    }
+}
+
+/// Events of a name in a group.
+fn events<'a>(records: &'a [Value], group: &'a str, event: &'a str) -> impl Iterator<Item = &'a Value> + 'a {
+    records.iter().filter(move |record| record["group_id"] == group && name(record) == event)
+}
+
+/// UDP datagrams that QUIC's events of these names in a group are of.
+fn datagrams(records: &[Value], group: &str, names: &[&str]) -> usize {
+    let ids: BTreeSet<u64> = names
+        .iter()
+        .flat_map(|name| events(records, group, name))
+        .map(|record| record["data"]["datagram_id"].as_u64().expect("a number"))
+        .collect();
+    ids.len()
+}
+
+#[test]
+fn packets_are_those_of_the_tables() {
+    for (text, flows) in [
+        (THREE, vec![("tcp", "tcp"), ("model", "quic"), ("noq", "quic")]),
+        (SHORT, vec![("requests", "tcp"), ("bbr", "quic"), ("tls", "quic")]),
+    ] {
+        let (outcome, log) = logged(text);
+        let records = records(&log);
+        for (flow, protocol) in flows {
+            for (end, [sends, receives]) in [("client", ["", ".reverse"]), ("server", [".reverse", ""])] {
+                let group = format!("{flow}/{end}");
+                let sent = outcome.flow(&format!("{flow}{sends}")).expect("a row");
+                let received = outcome.flow(&format!("{flow}{receives}")).expect("a row");
+                let counted = if protocol == "tcp" {
+                    ["tcp:packet_sent", "tcp:packet_received"].map(|name| events(&records, &group, name).count())
+                } else {
+                    let come = ["quic:packet_received", "quic:packet_dropped"];
+                    [datagrams(&records, &group, &["quic:packet_sent"]), datagrams(&records, &group, &come)]
+                };
+                let expected = [sent.counters.tx_packets, received.counters.rx_packets];
+                assert_eq!(counted.map(|count| count as u64), expected, "{group}");
+                // Every packet has a number of its own: twice the same number was never sent.
+                let numbers: Vec<String> = events(&records, &group, "quic:packet_sent")
+                    .map(|record| record["data"]["header"].clone())
+                    .map(|header| format!("{} {}", header["packet_type"], header["packet_number"]))
+                    .collect();
+                assert_eq!(numbers.len(), numbers.iter().collect::<BTreeSet<_>>().len(), "{group}");
+                // QUIC: what flows.csv calls sent again are packets found lost.
+                let lost = events(&records, &group, &format!("{protocol}:packet_lost"));
+                // noq counts probes of the path's MTU among them, the model does not.
+                let probes_count = flow == "noq" || flow == "tls";
+                let counted = |record: &&Value| probes_count || record["data"]["is_mtu_probe_packet"] != true;
+                let lost = lost.filter(counted).count() as u64;
+                let again = sent.retransmitted_packets.unwrap_or(0);
+                if protocol == "quic" {
+                    assert_eq!(lost, again, "{group}");
+                } else {
+                    // TCP may send again what was not lost (tail loss probes), never lose what it does not send again,
+                    // but for what is acknowledged after all.
+                    assert!(lost <= again && lost + 5 >= again, "{group}: {lost} lost, {again} sent again");
+                }
+                assert_eq!(events(&records, &group, &format!("{protocol}:connection_started")).count(), 1);
+                assert!(events(&records, &group, &format!("{protocol}:parameters_set")).count() >= 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn queues_are_those_of_the_links() {
+    for text in [THREE, SHORT] {
+        let (outcome, log) = logged(text);
+        let records = records(&log);
+        let of_link = |event: &str, link: &str| {
+            let of = |record: &&Value| name(record) == event && record["data"]["link"] == link;
+            records.iter().filter(of).count() as u64
+        };
+        let mut drops = 0;
+        for row in outcome.link_rows() {
+            let counters = row.counters;
+            assert_eq!(of_link("link:packet_dropped", &row.link), counters.queue_drops + counters.losses, "{}", row.link);
+            assert_eq!(of_link("link:packet_marked", &row.link), counters.marks, "{}", row.link);
+            drops += counters.queue_drops + counters.losses;
+        }
+        assert!(drops > 10, "{drops}");
+        for row in outcome.flow_rows() {
+            let of = |record: &&Value| name(record) == "link:packet_dropped" && record["data"]["flow"] == *row.flow;
+            assert_eq!(records.iter().filter(of).count() as u64, row.counters.lost_packets, "{}", row.flow);
+        }
+    }
+}
+
+#[test]
+fn metrics_and_queues_are_those_of_the_probes() {
+    let (outcome, log) = logged(THREE);
+    let records = records(&log);
+    let mut compared = BTreeMap::new();
+    for (metric, field) in [
+        ("cwnd_bytes", "congestion_window"),
+        ("ssthresh_bytes", "ssthresh"),
+        ("inflight_bytes", "bytes_in_flight"),
+        ("queue_bytes", "bytes"),
+    ] {
+        for subject in ["tcp", "model", "noq", "bottleneck"] {
+            let samples: Vec<(f64, f64)> = outcome
+                .series_rows()
+                .filter(|row| row.subject == subject && row.metric == metric)
+                .map(|row| (row.time.as_nanos() as f64 / 1e6, row.value))
+                .collect();
+            let (group, suffix) = match subject {
+                "bottleneck" => ("link bottleneck".to_string(), ":queue_updated"),
+                flow => (format!("{flow}/client"), ":recovery_metrics_updated"),
+            };
+            let mut told = records
+                .iter()
+                .filter(|record| record["group_id"] == *group && name(record).ends_with(suffix))
+                .filter_map(|record| Some((time_ms(record), record["data"][field].as_f64()?)))
+                .peekable();
+            let mut now = None;
+            for (at, value) in samples {
+                while let Some((_, newer)) = told.next_if(|(time, _)| *time <= at) {
+                    now = Some(newer);
+                }
+                // Before anything has waited the queue is empty.
+                assert_eq!(now.unwrap_or(0.0), value, "{metric} of {subject} at {at} ms");
+                *compared.entry((metric, subject)).or_insert(0) += 1;
+            }
+        }
+    }
+    for (metric, subject, least) in [
+        ("cwnd_bytes", "tcp", 500),
+        ("cwnd_bytes", "model", 200),
+        ("cwnd_bytes", "noq", 200),
+        ("ssthresh_bytes", "tcp", 300),
+        ("inflight_bytes", "noq", 200),
+        ("queue_bytes", "bottleneck", 1000),
+    ] {
+        assert!(compared[&(metric, subject)] >= least, "{metric} of {subject}: {compared:?}");
+    }
+}
+
+#[test]
+fn a_connection_begins_goes_through_its_states_and_ends() {
+    let (_, log) = logged(THREE);
+    let records = records(&log);
+    let states = |group: &str, event: &str| -> Vec<String> {
+        events(&records, group, event).map(|record| record["data"]["new"].as_str().expect("one").to_string()).collect()
+    };
+    let state = "quic:connection_state_updated";
+    for group in ["model/client", "noq/client", "model/server", "noq/server"] {
+        let states = states(group, state);
+        assert_eq!(states[..3], ["attempted", "handshake_started", "handshake_confirmed"], "{group}: {states:?}");
+        assert_eq!(states.last().map(String::as_str), Some("closed"), "{group}: {states:?}");
+        assert_eq!(events(&records, group, "quic:connection_closed").count(), 1, "{group}");
+    }
+    assert_eq!(states("tcp/client", "tcp:connection_state_updated"), ["syn_sent", "established"]);
+    let windows = states("tcp/client", "tcp:congestion_state_updated");
+    assert!(windows.len() > 2 && windows[..2] == ["slow_start", "recovery"], "{windows:?}");
+    // Every event of QUIC is read as its type; a few of its fields are as they must be.
+    let mut reader = QlogSeqReader::new(Box::new(&log[..])).expect("a preamble");
+    let started = reader.find_map(|event| match event {
+        Event::Qlog(event) => match event.data {
+            EventData::QuicConnectionStarted(started) => Some(started),
+            _ => None,
+        },
+        Event::Json(_) => None,
+    });
+    let started = started.expect("a connection begins");
+    assert_eq!((started.local.ip_v4.is_some(), started.remote.port_v4), (true, Some(443)));
+}

@@ -1,0 +1,205 @@
+//! JSON (RFC 8259), written as it comes.
+
+use super::Milliseconds;
+use std::fmt::Write as _;
+
+/// Writes an object.
+pub(super) fn object(text: &mut String, fill: impl FnOnce(&mut Object<'_>)) {
+    text.push('{');
+    fill(&mut Object { text, empty: true });
+    text.push('}');
+}
+
+fn array(text: &mut String, fill: impl FnOnce(&mut Array<'_>)) {
+    text.push('[');
+    fill(&mut Array { text, empty: true });
+    text.push(']');
+}
+
+/// A text with its quotes. What would end it, what begins an escape and the control characters are escaped (section 7).
+fn quoted(text: &mut String, value: &str) {
+    text.push('"');
+    for letter in value.chars() {
+        match letter {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\u{0}'..='\u{1f}' | '\u{7f}' => display(text, format_args!("\\u{:04x}", u32::from(letter))),
+            letter => text.push(letter),
+        }
+    }
+    text.push('"');
+}
+
+fn display(text: &mut String, value: impl std::fmt::Display) {
+    // A text takes all that is written to it.
+    let _ = write!(text, "{value}");
+}
+
+/// An object that is being written.
+#[derive(Debug)]
+pub struct Object<'a> {
+    text: &'a mut String,
+    empty: bool,
+}
+
+impl Object<'_> {
+    fn key(&mut self, key: &str) {
+        if !std::mem::replace(&mut self.empty, false) {
+            self.text.push(',');
+        }
+        quoted(self.text, key);
+        self.text.push(':');
+    }
+
+    /// A text.
+    pub fn text(&mut self, key: &str, value: &str) {
+        self.key(key);
+        quoted(self.text, value);
+    }
+
+    /// A whole number.
+    pub fn unsigned(&mut self, key: &str, value: u64) {
+        self.key(key);
+        display(self.text, value);
+    }
+
+    /// A number; nothing if it is none.
+    pub fn number(&mut self, key: &str, value: f64) {
+        if value.is_finite() {
+            self.key(key);
+            display(self.text, value);
+        }
+    }
+
+    /// A time in milliseconds.
+    pub fn exact(&mut self, key: &str, value: Milliseconds) {
+        self.key(key);
+        display(self.text, value);
+    }
+
+    /// A truth value.
+    pub fn boolean(&mut self, key: &str, value: bool) {
+        self.key(key);
+        display(self.text, value);
+    }
+
+    /// An object.
+    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) {
+        self.key(key);
+        object(self.text, fill);
+    }
+
+    /// An array.
+    pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut Array<'_>)) {
+        self.key(key);
+        array(self.text, fill);
+    }
+}
+
+/// An array that is being written.
+#[derive(Debug)]
+pub struct Array<'a> {
+    text: &'a mut String,
+    empty: bool,
+}
+
+impl Array<'_> {
+    fn next(&mut self) {
+        if !std::mem::replace(&mut self.empty, false) {
+            self.text.push(',');
+        }
+    }
+
+    /// A text.
+    pub fn text(&mut self, value: &str) {
+        self.next();
+        quoted(self.text, value);
+    }
+
+    /// A whole number.
+    pub fn unsigned(&mut self, value: u64) {
+        self.next();
+        display(self.text, value);
+    }
+
+    /// An object.
+    pub fn object(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+        self.next();
+        object(self.text, fill);
+    }
+
+    /// An array.
+    pub fn array(&mut self, fill: impl FnOnce(&mut Array<'_>)) {
+        self.next();
+        array(self.text, fill);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn written(fill: impl FnOnce(&mut Object<'_>)) -> String {
+        let mut text = String::new();
+        object(&mut text, fill);
+        text
+    }
+
+    #[test]
+    fn values_read_back() {
+        let text = written(|o| {
+            o.text("quote\"", "back\\slash\n\t\u{1e}\u{0}\u{7f}é𝄞");
+            o.unsigned("most", u64::MAX);
+            o.number("tenth", 0.1);
+            o.number("large", 1e300);
+            o.number("none", f64::NAN);
+            o.number("endless", f64::INFINITY);
+            o.boolean("true", true);
+            o.object("object", |_| {});
+            o.array("array", |a| {
+                a.unsigned(1);
+                a.text("two");
+                a.array(|inner| inner.unsigned(3));
+                a.object(|inner| inner.boolean("four", false));
+            });
+        });
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        let expected = json!({
+            "quote\"": "back\\slash\n\t\u{1e}\u{0}\u{7f}é𝄞",
+            "most": u64::MAX,
+            "tenth": 0.1,
+            "large": 1e300,
+            "true": true,
+            "object": {},
+            "array": [1, "two", [3], { "four": false }],
+        });
+        assert_eq!(read, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back_and_has_no_separator(value in any::<String>(), key in any::<String>()) {
+            let text = written(|o| o.text(&key, &value));
+            prop_assert!(!text.contains(['\u{1e}', '\n']));
+            let read: Value = serde_json::from_str(&text).expect("JSON");
+            prop_assert_eq!(&read[&key], &Value::from(value));
+        }
+
+        #[test]
+        fn any_number_reads_back(value in any::<f64>().prop_filter("finite", |value| value.is_finite())) {
+            let read: Value = serde_json::from_str(&written(|o| o.number("n", value))).expect("JSON");
+            prop_assert_eq!(read["n"].as_f64(), Some(value));
+        }
+
+        #[test]
+        fn any_time_reads_back(nanoseconds in 0..1_u64 << 52) {
+            // 2^52 ns are 52 days: there a double tells nanoseconds apart.
+            let read: Value = serde_json::from_str(&written(|o| o.exact("t", Milliseconds(nanoseconds)))).expect("JSON");
+            let milliseconds = read["t"].as_f64().expect("a number");
+            prop_assert_eq!((milliseconds * 1e6).round() as u64, nanoseconds);
+        }
+    }
+}

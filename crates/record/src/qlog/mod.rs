@@ -1,0 +1,202 @@
+//! qlog: what happened in a run, event by event, as a sequence of JSON texts.
+//!
+//! **Format.** A file begins with a record that says what it is, then comes one record for each event, in order of time
+//! (draft-ietf-quic-qlog-main-schema-13, "sequential"). A record is the byte 0x1E, one JSON text and a line feed (RFC 7464): a
+//! reader that finds a record cut off goes on with the next. Names and fields of QUIC's events are those of
+//! draft-ietf-quic-qlog-quic-events-12; what these drafts do not define has a namespace and a schema of its own.
+//!
+//! **Time** is in milliseconds since the beginning of the run, written as exact decimals: no two instants become one.
+//!
+//! JSON is written, not built: a run has millions of events. Numbers have the shortest form that reads back the same; what is
+//! no number (JSON has neither infinity nor NaN) is left out with its key.
+
+mod json;
+
+pub use json::{Array, Object};
+
+use fullpipe_units::{Duration, Instant};
+use std::fmt::Write as _;
+
+/// Number of the draft of the main schema.
+pub const MAIN_SCHEMA_DRAFT: u32 = 13;
+/// Schema of QUIC's events, with the number of its draft.
+pub const QUIC_EVENTS: &str = "urn:ietf:params:qlog:events:quic-12";
+
+/// What begins each record (RFC 7464 section 2.2).
+const RECORD_SEPARATOR: char = '\u{1e}';
+
+/// Writes records into memory, for whoever takes them from there.
+#[derive(Clone, Debug, Default)]
+pub struct QlogWriter {
+    text: String,
+}
+
+/// What a file says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Preamble<'a> {
+    /// Title of the run.
+    pub title: &'a str,
+    /// What it holds, in words.
+    pub description: &'a str,
+    /// Who wrote it.
+    pub software: &'a str,
+    /// Schemas of its events.
+    pub event_schemas: &'a [&'a str],
+}
+
+impl QlogWriter {
+    /// Begins a file.
+    pub fn begin(&mut self, preamble: &Preamble<'_>) {
+        self.record(|file| {
+            file.text("file_schema", "urn:ietf:params:qlog:file:sequential");
+            file.text("serialization_format", "application/qlog+json-seq");
+            file.text("title", preamble.title);
+            file.text("description", preamble.description);
+            file.object("trace", |trace| {
+                trace.text("title", preamble.title);
+                trace.object("vantage_point", |point| {
+                    point.text("name", preamble.software);
+                    // Both ends of all connections, and what is between them.
+                    point.text("type", "unknown");
+                });
+                trace.array("event_schemas", |schemas| preamble.event_schemas.iter().for_each(|uri| schemas.text(uri)));
+                trace.object("common_fields", |common| {
+                    common.text("time_format", "relative_to_epoch");
+                    common.object("reference_time", |time| {
+                        time.text("clock_type", "monotonic");
+                        time.text("epoch", "unknown");
+                    });
+                });
+            });
+        });
+    }
+
+    /// Writes an event of `group`; `data` fills in what it is about.
+    pub fn event(&mut self, at: Instant, group: &str, name: &str, data: impl FnOnce(&mut Object<'_>)) {
+        self.record(|event| {
+            event.exact("time", Milliseconds(at.as_nanos()));
+            event.text("name", name);
+            event.text("group_id", group);
+            event.object("data", data);
+        });
+    }
+
+    /// Bytes that were written and not taken.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// What was written.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    /// Forgets what was written, which has been taken.
+    pub fn clear(&mut self) {
+        self.text.clear();
+    }
+
+    fn record(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+        self.text.push(RECORD_SEPARATOR);
+        json::object(&mut self.text, fill);
+        self.text.push('\n');
+    }
+}
+
+/// Nanoseconds as exact decimal milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Milliseconds(pub u64);
+
+impl From<Duration> for Milliseconds {
+    fn from(duration: Duration) -> Self {
+        Milliseconds(duration.as_nanos())
+    }
+}
+
+impl std::fmt::Display for Milliseconds {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}", self.0 / 1_000_000)?;
+        let mut fraction = self.0 % 1_000_000;
+        let mut digits = 6;
+        if fraction == 0 {
+            return Ok(());
+        }
+        while fraction.is_multiple_of(10) {
+            fraction /= 10;
+            digits -= 1;
+        }
+        write!(formatter, ".{fraction:0digits$}")
+    }
+}
+
+/// Bytes as hexadecimal digits, as qlog writes them.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // A text takes all that is written to it.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use qlog::events::EventData;
+    use qlog::reader::{Event, QlogSeqReader};
+
+    #[test]
+    fn milliseconds_are_exact() {
+        for (nanoseconds, text) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (1_000_000, "1"),
+            (1_500_000, "1.5"),
+            (7_009_616, "7.009616"),
+            (20_000_010, "20.00001"),
+            (u64::MAX, "18446744073709.551615"),
+        ] {
+            assert_eq!(Milliseconds(nanoseconds).to_string(), text);
+        }
+        assert_eq!(hexadecimal(&[0, 0xab, 0x0c]), "00ab0c");
+    }
+
+    #[test]
+    fn a_file_is_what_the_public_reader_takes_it_for() {
+        let mut writer = QlogWriter::default();
+        let schemas = [QUIC_EVENTS, "urn:example"];
+        writer.begin(&Preamble {
+            title: "a \"run\"",
+            description: "d\u{1e}\n",
+            software: "s",
+            event_schemas: &schemas,
+        });
+        writer.event(Instant::from_nanos(1_500_001), "a/client", "quic:recovery_metrics_updated", |data| {
+            data.unsigned("congestion_window", 12_000);
+            data.exact("smoothed_rtt", Milliseconds(40_500_000));
+        });
+        writer.event(Instant::from_nanos(2_000_000), "link", "link:queue_updated", |data| data.unsigned("bytes", 1));
+        let bytes = writer.as_bytes();
+        assert_eq!(bytes.iter().filter(|byte| **byte == 0x1e).count(), 3, "a separator in a text is escaped");
+        let mut reader = QlogSeqReader::new(Box::new(bytes)).expect("a preamble");
+        assert_eq!(reader.qlog.file_schema, qlog::QLOGFILESEQ_URI);
+        assert_eq!(reader.qlog.serialization_format, "application/qlog+json-seq");
+        assert_eq!(reader.qlog.title.as_deref(), Some("a \"run\""));
+        assert_eq!(reader.qlog.description.as_deref(), Some("d\u{1e}\n"));
+        assert_eq!(QUIC_EVENTS, qlog::events::QUIC_URI);
+        assert_eq!(reader.qlog.trace.event_schemas, schemas);
+        let Some(Event::Qlog(event)) = reader.next() else { panic!("an event of QUIC") };
+        assert_eq!((event.time, event.group_id.as_deref().map(String::as_str)), (1.500_001, Some("a/client")));
+        let EventData::QuicMetricsUpdated(metrics) = event.data else { panic!("metrics") };
+        assert_eq!((metrics.congestion_window, metrics.smoothed_rtt), (Some(12_000), Some(40.5)));
+        let Some(Event::Json(event)) = reader.next() else { panic!("an event of our own") };
+        assert_eq!((event.time, event.name.as_str(), &event.data["bytes"]), (2.0, "link:queue_updated", &1.into()));
+        assert!(reader.next().is_none());
+        writer.clear();
+        assert!(writer.is_empty() && writer.len() == 0);
+    }
+}
