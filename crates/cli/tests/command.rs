@@ -73,6 +73,25 @@ fn quiet_is_quiet() {
 }
 
 #[test]
+fn a_log_is_written_beside_records_that_are_those_without_it() {
+    let (with, without) = (folder("with-qlog"), folder("without-qlog"));
+    for (out, more) in [(&with, &["--qlog"][..]), (&without, &[])] {
+        let arguments = [&["run", "quick-start", "--quiet", "--out", out.to_str().expect("text")], more].concat();
+        let output = fullpipe(&arguments);
+        assert_eq!(status(&output), 0, "{}", errors(&output));
+    }
+    let (mut with, without) = (records(&with), records(&without));
+    let log = with.keys().find(|name| name.ends_with("run.sqlog")).expect("the file").clone();
+    let log = with.remove(&log).expect("the file");
+    assert!(log.starts_with(b"\x1e{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\""));
+    assert!(log.iter().filter(|byte| **byte == 0x1e).count() > 1000);
+    assert_eq!(with.len(), without.len());
+    let tables = with.keys().filter(|name| name.ends_with("flows.csv") || name.ends_with("series.csv"));
+    assert!(tables.clone().count() >= 1);
+    tables.for_each(|name| assert_eq!(with[name], without[name], "{name}"));
+}
+
+#[test]
 fn bad_usage_and_bad_files_are_2_with_a_sentence() {
     for (arguments, said) in [
         (vec!["run", "quik-start"], "did you mean \"quick-start\""),

@@ -126,7 +126,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     let mut world = World::new(flows, applications, shared.clone(), lie_from);
     world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
     if recorder.is_some() {
-        world.keep_journals();
+        world.begin_watching();
     }
     Ok(Prepared { world, network, probes, scenario: shared, recorder })
 }

@@ -193,6 +193,8 @@ struct Core {
     wakes: Vec<Wake>,
     /// Endpoints that an application has called and that must be asked for output.
     touched: Vec<u32>,
+    /// Ends of conversations that applications have called, if anybody watches.
+    called: Option<Vec<(usize, usize)>>,
     beside: Beside,
     /// Seed and names: random streams are named after flows, not after their place in the file.
     scenario: Arc<Scenario>,
@@ -244,6 +246,7 @@ impl World {
                 opened,
                 wakes,
                 touched: Vec::new(),
+                called: None,
                 beside: Beside::default(),
                 scenario,
                 options: BTreeMap::new(),
@@ -389,6 +392,9 @@ impl World {
     #[inline]
     fn service_touched(&mut self, network: &mut Network<Witness>) {
         while let Some(other) = self.core.touched.pop() {
+            if self.core.called.is_some() {
+                self.note_called(other);
+            }
             if other >= model::FIRST {
                 self.service_model_stream(network, other);
             } else if other >= quic::FIRST {

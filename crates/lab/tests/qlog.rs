@@ -4,7 +4,7 @@
 mod common;
 
 use common::flows_csv;
-use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run, write_series};
+use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Totals, run, write_series};
 use fullpipe_scenario::Scenario;
 use qlog::events::EventData;
 use qlog::reader::{Event, QlogSeqReader};
@@ -162,8 +162,12 @@ fn the_public_reader_takes_every_event_and_time_never_goes_back() {
         assert_eq!(quic + own, records.len());
         assert_eq!(quic, records.iter().filter(|record| name(record).starts_with("quic:")).count());
         assert!(quic > 1000 && own > 1000, "{quic} and {own}");
-        let frames_unknown = String::from_utf8_lossy(&log).matches("\"frame_type\":\"unknown\"").count();
-        assert_eq!(frames_unknown, 0);
+        // Frames that the draft has no name for are said to be unknown: noq's IMMEDIATE_ACK, and no other.
+        for record in &records {
+            for frame in record["data"]["frames"].as_array().into_iter().flatten() {
+                assert!(frame["frame_type"] != "unknown" || frame["frame_type_bytes"] == 0x1f, "{record}");
+            }
+        }
     }
 }
 
@@ -174,7 +178,9 @@ fn a_log_changes_nothing() {
         let (outcome, log) = logged(text);
         assert_eq!(flows_csv(&outcome), flows_csv(&plain));
         assert_eq!(series_csv(&outcome), series_csv(&plain));
-        assert_eq!(outcome.totals(), plain.totals());
+        // A host that takes its time is computed ahead only where nobody looks: that makes other events of the same run.
+        let totals = |outcome: &Outcome| Totals { events: 0, ..outcome.totals() };
+        assert_eq!(totals(&outcome), totals(&plain));
         // Nor does it matter what else is watched: captures beside it are those without it.
         let (alone, append) = memory();
         let capture = Some(Capture { snap_bytes: 128, append });
@@ -231,7 +237,10 @@ fn packets_are_those_of_the_tables() {
                     .collect();
                 assert_eq!(numbers.len(), numbers.iter().collect::<BTreeSet<_>>().len(), "{group}");
                 // QUIC: what flows.csv calls sent again are packets found lost.
-                let lost = events(&records, &group, &format!("{protocol}:packet_lost"));
+                let (lost, begun, set) = ["packet_lost", "connection_started", "parameters_set"]
+                    .map(|event| format!("{protocol}:{event}"))
+                    .into();
+                let lost = events(&records, &group, &lost);
                 // noq counts probes of the path's MTU among them, the model does not.
                 let probes_count = flow == "noq" || flow == "tls";
                 let counted = |record: &&Value| probes_count || record["data"]["is_mtu_probe_packet"] != true;
@@ -244,8 +253,8 @@ fn packets_are_those_of_the_tables() {
                     // but for what is acknowledged after all.
                     assert!(lost <= again && lost + 5 >= again, "{group}: {lost} lost, {again} sent again");
                 }
-                assert_eq!(events(&records, &group, &format!("{protocol}:connection_started")).count(), 1);
-                assert!(events(&records, &group, &format!("{protocol}:parameters_set")).count() >= 1);
+                assert_eq!(events(&records, &group, &begun).count(), 1);
+                assert!(events(&records, &group, &set).count() >= 1);
             }
         }
     }
@@ -263,7 +272,12 @@ fn queues_are_those_of_the_links() {
         let mut drops = 0;
         for row in outcome.link_rows() {
             let counters = row.counters;
-            assert_eq!(of_link("link:packet_dropped", &row.link), counters.queue_drops + counters.losses, "{}", row.link);
+            assert_eq!(
+                of_link("link:packet_dropped", &row.link),
+                counters.queue_drops + counters.losses,
+                "{}",
+                row.link
+            );
             assert_eq!(of_link("link:packet_marked", &row.link), counters.marks, "{}", row.link);
             drops += counters.queue_drops + counters.losses;
         }
@@ -334,7 +348,10 @@ fn a_connection_begins_goes_through_its_states_and_ends() {
     let state = "quic:connection_state_updated";
     for group in ["model/client", "noq/client", "model/server", "noq/server"] {
         let states = states(group, state);
-        assert_eq!(states[..3], ["attempted", "handshake_started", "handshake_confirmed"], "{group}: {states:?}");
+        // A server answers with a Handshake packet at once.
+        let before = usize::from(group.ends_with("/client"));
+        let opening = ["attempted", "handshake_started", "handshake_confirmed"];
+        assert_eq!(states[..2 + before], opening[1 - before..], "{group}: {states:?}");
         assert_eq!(states.last().map(String::as_str), Some("closed"), "{group}: {states:?}");
         assert_eq!(events(&records, group, "quic:connection_closed").count(), 1, "{group}");
     }
@@ -351,5 +368,5 @@ fn a_connection_begins_goes_through_its_states_and_ends() {
         Event::Json(_) => None,
     });
     let started = started.expect("a connection begins");
-    assert_eq!((started.local.ip_v4.is_some(), started.remote.port_v4), (true, Some(443)));
+    assert_eq!((started.local.ip_v4.is_some(), started.remote.port_v4), (true, Some(9)));
 }

@@ -4,6 +4,10 @@ use super::datagram::TransportSide;
 use fullpipe_network::quic::{AckRange, EcnCounts, QuicFrame, TransportParameters};
 use fullpipe_record::qlog::{Array, Milliseconds, Object, hexadecimal};
 
+/// Types of frames (draft-ietf-quic-ack-frequency-11) that the events' draft does not know.
+const IMMEDIATE_ACK: u64 = 0x1f;
+const ACK_FREQUENCY: u64 = 0xaf;
+
 /// Writes a frame of the model. `ack_delay_exponent` is that of its sender.
 pub(super) fn of_model(frames: &mut Array<'_>, frame: &QuicFrame, ack_delay_exponent: u8) {
     let length = u64::from(frame.bytes());
@@ -56,8 +60,8 @@ pub(super) fn of_model(frames: &mut Array<'_>, frame: &QuicFrame, ack_delay_expo
         QuicFrame::PathChallenge(data) => path(frames, "path_challenge", &data.to_be_bytes(), length),
         QuicFrame::PathResponse(data) => path(frames, "path_response", &data.to_be_bytes(), length),
         QuicFrame::ConnectionClose { application, error } => close(frames, *application, *error, ""),
-        QuicFrame::AckFrequency { .. } => unknown(frames, 0xaf, length),
-        QuicFrame::ImmediateAck => unknown(frames, 0x1f, length),
+        QuicFrame::AckFrequency { .. } => unknown(frames, ACK_FREQUENCY, length),
+        QuicFrame::ImmediateAck => unknown(frames, IMMEDIATE_ACK, length),
     }
 }
 
@@ -235,7 +239,8 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
         return Some(());
     }
     let kind = reader.varint()?;
-    meaning.probes &= kind == 0x01;
+    // noq asks with a probe for an acknowledgement at once.
+    meaning.probes &= matches!(kind, 0x01 | IMMEDIATE_ACK);
     let length = |reader: &Reader<'_>| (begin.bytes.len() - reader.bytes.len()) as u64;
     match kind {
         0x01 => simple(frames, "ping", 1, None),
@@ -340,6 +345,13 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
             simple(frames, "handshake_done", 1, None);
             meaning.confirms = true;
         }
+        IMMEDIATE_ACK => unknown(frames, IMMEDIATE_ACK, 1),
+        ACK_FREQUENCY => {
+            for _ in 0..4 {
+                reader.varint()?;
+            }
+            unknown(frames, ACK_FREQUENCY, length(reader));
+        }
         0x30 | 0x31 => {
             let data = if kind == 0x31 { reader.varint()? } else { reader.bytes.len() as u64 };
             reader.take(data)?;
@@ -413,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_probe_is_told_from_other_packets() {
-        assert!(read(&[1, 0, 0, 0]).1.probes);
+        assert!(read(&[1, 0x1f, 0, 0]).1.probes);
         assert!(!read(&[1, 0, 0x10, 5]).1.probes);
         assert!(read(&[0x1c, 1, 6, 0]).1.closes);
     }
@@ -421,7 +433,7 @@ mod tests {
     #[test]
     fn what_is_cut_off_or_unknown_is_said_to_be() {
         // A STREAM frame that claims nine bytes and has one; an ACK below zero; an unknown type before anything else.
-        for payload in [&[0x0a, 4, 9, 1][..], &[2, 3, 0, 0, 9], &[0x40, 0xaf, 1, 1]] {
+        for payload in [&[0x0a, 4, 9, 1][..], &[2, 3, 0, 0, 9], &[0x40, 0xbf, 1, 1]] {
             let (frames, _) = read(payload);
             assert_eq!(frames[0]["frame_type"], "unknown", "{frames}");
         }

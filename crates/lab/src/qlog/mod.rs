@@ -67,6 +67,8 @@ type Place = (usize, usize);
 /// A packet that a host's transport has handed to the network.
 #[derive(Clone, Debug)]
 struct Handed {
+    /// When: a host may take its time between making a packet and sending it.
+    at: Instant,
     packet: Packet,
     options: Option<SegmentOptions>,
     datagram: Option<QuicDatagram>,
@@ -82,8 +84,9 @@ struct Departures(HandedOver);
 impl Tap for Departures {
     fn packet(&mut self, _now: Instant, _node: NodeId, _direction: Direction, _captured: &Captured<'_>) {}
 
-    fn handed_over(&mut self, _now: Instant, _node: NodeId, captured: &Captured<'_>) {
+    fn handed_over(&mut self, now: Instant, _node: NodeId, captured: &Captured<'_>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Handed {
+            at: now,
             packet: *captured.packet,
             options: captured.options.copied(),
             datagram: captured.datagram.cloned(),
@@ -176,6 +179,7 @@ impl Recorder {
     /// The first that writing met.
     pub(crate) fn finish(mut self, world: &mut World, network: &Network<Witness>) -> io::Result<()> {
         let now = network.now();
+        self.advance(world, network);
         self.settle(world, network, None);
         let Recorder { links, writer, scenario, .. } = &mut self;
         links.finish(now, writer, |flow| name_of(world, scenario, flow));
@@ -190,17 +194,30 @@ impl Recorder {
         self.writer.clear();
     }
 
-    /// The clock has come to `now`: links are written up to it.
-    fn advance(&mut self, world: &World, now: Instant) {
-        let Recorder { links, writer, scenario, .. } = self;
-        links.write(now, writer, |flow| name_of(world, scenario, flow));
+    /// The clock has come to the time of an event: what has happened since the last one is written.
+    fn advance(&mut self, world: &World, network: &Network<Witness>) {
+        for handed in self.take_handed() {
+            self.write_links(world, handed.at);
+            self.carried(world, network, sender(&handed), &handed, TransportSide::Local);
+        }
+        self.write_links(world, network.now());
         if self.writer.len() >= PIECE_BYTES {
             self.flush();
         }
     }
 
+    /// Links are written up to an instant.
+    fn write_links(&mut self, world: &World, until: Instant) {
+        let Recorder { links, writer, scenario, .. } = self;
+        links.write(until, writer, |flow| name_of(world, scenario, flow));
+    }
+
+    fn take_handed(&self) -> Vec<Handed> {
+        std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What is known of an end; at first sight its connection begins. `None` if it is none of TCP or QUIC.
-    fn known(&mut self, world: &World, network: &Network<Witness>, place: Place) -> Option<&mut Known> {
+    fn known(&mut self, world: &World, network: &Network<Witness>, place: Place, at: Instant) -> Option<&mut Known> {
         let (conversation, end) = place;
         if !self.known.contains_key(&place) {
             if conversation >= world.conversations() {
@@ -218,7 +235,7 @@ impl Recorder {
             let event = if tcp { "tcp:connection_started" } else { "quic:connection_started" };
             let ends = network.directory.ends(FlowId(2 * conversation as u32));
             let ends = ends.map(|ends| if end == 0 { ends } else { ends.reverse() });
-            self.writer.event(network.now(), &group, event, |data| {
+            self.writer.event(at, &group, event, |data| {
                 let mut side = |key, endpoint: Option<Endpoint>| {
                     data.object(key, |out| endpoint.iter().for_each(|e| socket(out, network, *e, described.ip)));
                 };
@@ -237,6 +254,7 @@ impl Recorder {
         // The receiver of a forward packet is the acceptor.
         let place = (packet.flow.index() / 2, usize::from(packet.flow.is_forward()));
         let handed = Handed {
+            at: network.now(),
             packet: *packet,
             options: network.arena.options(packet.options).copied().filter(|_| has_options(packet)),
             datagram: network.arena.datagram(packet.payload).cloned(),
@@ -254,12 +272,12 @@ impl Recorder {
         handed: &Handed,
         side: TransportSide,
     ) {
-        let Handed { packet, options, datagram } = handed;
+        let Handed { at, packet, options, datagram } = handed;
+        let at = *at;
         if !matches!(packet.content, Content::Tcp(_) | Content::Quic(_)) {
             return;
         }
-        let at = network.now();
-        if self.known(world, network, place).is_none() {
+        if self.known(world, network, place, at).is_none() {
             return;
         }
         let Recorder { writer, known, .. } = self;
@@ -298,10 +316,11 @@ impl Recorder {
 
     /// An event is over: writes what has come of it. `place`: the end that it was for.
     fn settle(&mut self, world: &mut World, network: &Network<Witness>, place: Option<Place>) {
-        let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
-        let sender = |handed: &Handed| (handed.packet.flow.index() / 2, usize::from(!handed.packet.flow.is_forward()));
+        let handed = self.take_handed();
         let mut concerned: Vec<Place> = Vec::new();
-        for place in place.into_iter().chain(handed.iter().map(sender)).chain(world.tunnelled()) {
+        let called = world.take_called();
+        let candidates = place.into_iter().chain(called).chain(handed.iter().map(sender));
+        for place in candidates.chain(world.tunnelled()) {
             if !concerned.contains(&place) {
                 concerned.push(place);
             }
@@ -323,10 +342,10 @@ impl Recorder {
         if !self.known.contains_key(&place) && world.end_mut(place.0, place.1).is_none() {
             return;
         }
-        if self.known(world, network, place).is_none() {
+        let at = network.now();
+        if self.known(world, network, place, at).is_none() {
             return;
         }
-        let at = network.now();
         let journal = world.journal(place.0, place.1).map(|journal| journal.take()).unwrap_or_default();
         let flow = world.flow_of(place.0);
         let Recorder { writer, known, scenario, .. } = self;
@@ -626,6 +645,11 @@ fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, 
     }
 }
 
+/// Who has sent a packet.
+fn sender(handed: &Handed) -> Place {
+    (handed.packet.flow.index() / 2, usize::from(!handed.packet.flow.is_forward()))
+}
+
 /// Whether a packet's side data of that kind are its own.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
@@ -663,14 +687,14 @@ pub(crate) struct Logged<'a> {
 
 impl Hosts<Witness> for Logged<'_> {
     fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, packet: Handle) {
-        self.recorder.advance(self.world, network.now());
+        self.recorder.advance(self.world, network);
         let place = self.recorder.received(self.world, network, packet);
         self.world.receive(network, node, packet);
         self.recorder.settle(self.world, network, place);
     }
 
     fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {
-        self.recorder.advance(self.world, network.now());
+        self.recorder.advance(self.world, network);
         let place = self.world.place_of_timer(event);
         self.world.timer(network, event);
         self.recorder.settle(self.world, network, place);
@@ -681,7 +705,7 @@ impl Hosts<Witness> for Logged<'_> {
     }
 
     fn notice(&mut self, network: &mut Network<Witness>, notice: Notice) {
-        self.recorder.advance(self.world, network.now());
+        self.recorder.advance(self.world, network);
         self.world.notice(network, notice);
         self.recorder.settle(self.world, network, None);
     }

@@ -187,7 +187,7 @@ impl ModelEnds {
     }
 
     /// End and number of a stream of an application.
-    fn locate(&self, stream: u32) -> Option<(u32, u32)> {
+    pub(super) fn locate(&self, stream: u32) -> Option<(u32, u32)> {
         let place = *self.handles.get(stream.checked_sub(FIRST)? as usize)?;
         (place.0 != NONE).then_some(place)
     }

@@ -37,8 +37,7 @@ impl World {
             if let Some(timer) = index.checked_sub(model::FIRST_TIMER) {
                 return self.core.model.place(timer / 2);
             }
-            let endpoint = self.core.endpoints.get(index as usize / 2)?.as_ref()?;
-            return Some((endpoint.flow.index() / 2, usize::from(!endpoint.flow.is_forward())));
+            return self.place_of_endpoint(index / 2);
         }
         if index >= tunnels::FIRST_TIMER {
             return None;
@@ -46,9 +45,37 @@ impl World {
         self.core.quic.place(quic::FIRST + index.checked_sub(quic::FIRST_TIMER)?)
     }
 
-    /// Lets ends of the real stack that are opened from now on keep journals.
-    pub(crate) fn keep_journals(&mut self) {
+    /// Lets the world be watched from now on: ends of the real stack that are opened keep journals, and which ends
+    /// applications call is noted.
+    pub(crate) fn begin_watching(&mut self) {
         self.core.quic.journals.get_or_insert_default();
+        self.core.called.get_or_insert_default();
+    }
+
+    /// Ends that applications have called since the last call, beside those that they were called by.
+    pub(crate) fn take_called(&mut self) -> Vec<(usize, usize)> {
+        self.core.called.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes that an application has called a stream.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_called(&mut self, stream: u32) {
+        let place = match stream {
+            stream if stream >= model::FIRST => {
+                self.core.model.locate(stream).and_then(|(end, _)| self.core.model.place(end))
+            }
+            stream if stream >= quic::FIRST => self.core.quic.place(stream),
+            stream => self.place_of_endpoint(stream),
+        };
+        if let Some(called) = &mut self.core.called {
+            called.extend(place);
+        }
+    }
+
+    fn place_of_endpoint(&self, endpoint: u32) -> Option<(usize, usize)> {
+        let endpoint = self.core.endpoints.get(endpoint as usize)?.as_ref()?;
+        Some((endpoint.flow.index() / 2, usize::from(!endpoint.flow.is_forward())))
     }
 
     /// The journal of one end of a conversation that the real stack plays.
