@@ -226,6 +226,7 @@ fn word(reason: DropReason) -> &'static str {
         DropReason::Collision => "collision",
         DropReason::TooBig => "too_big",
         DropReason::Reassembly => "reassembly",
+        DropReason::Radio => "radio",
         DropReason::Nat => "address_translation",
         DropReason::Unreachable => "unreachable",
     }

@@ -26,8 +26,7 @@ use crate::plugins::Plugged;
 use crate::witness::Witness;
 use crate::world::{End, World};
 use fullpipe_engine::EventId;
-use fullpipe_network::packet::SegmentOptions;
-use fullpipe_network::packet::UDP_HEADER_BYTES;
+use fullpipe_network::packet::{SegmentOptions, UDP_HEADER_BYTES};
 use fullpipe_network::{
     Captured, Content, Direction, Endpoint, Handle, Hosts, IpVersion, Network, Notice, Packet, QuicDatagram,
     QuicPacketType, Tap,
@@ -379,12 +378,12 @@ impl Recorder {
                 }
             }
             Some(End::Stack(connection)) => {
-                if first {
-                    if let Some(Transport::Quic(settings)) = flow.map(|flow| &scenario.flows[flow].transport) {
-                        let (mtu, packets) = (settings.initial_mtu_bytes, settings.initial_window_packets);
-                        known.recovery_parameters(writer, at, u64::from(mtu), packets);
-                        known.stack_parameters(writer, at, settings);
-                    }
+                if let Some(Transport::Quic(settings)) = flow.map(|flow| &scenario.flows[flow].transport)
+                    && first
+                {
+                    let (mtu, packets) = (settings.initial_mtu_bytes, settings.initial_window_packets);
+                    known.recovery_parameters(writer, at, u64::from(mtu), packets);
+                    known.stack_parameters(writer, at, settings);
                 }
                 known.write_journal(writer, at, journal);
                 let probes = connection.lost_mtu_probes();
