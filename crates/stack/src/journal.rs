@@ -1,8 +1,8 @@
 //! What one end of a connection of the stack does, packet by packet, for an observer.
 //!
 //! Whatever protects the packets is asked for each that leaves, with its number and its content in the clear, and for each
-//! that comes; so whoever stands in its place and hands everything on ([`Watched`]) sees them all, with TLS too, and the stack
-//! is as it was. Losses are told to the congestion control, which notes them ([`crate::control`]).
+//! that comes; so whoever stands in its place and hands everything on (`Watched`) sees them all, with TLS too, and the stack
+//! is as it was. Losses are told to the congestion control, which notes them (`control.rs`).
 
 use bytes::BytesMut;
 use fullpipe_units::Codepoint;
