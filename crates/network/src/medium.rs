@@ -313,7 +313,7 @@ impl<O: Observer> Network<O> {
         self.arm_medium(medium);
     }
 
-    fn arm_medium(&mut self, medium: u16) {
+    pub(crate) fn arm_medium(&mut self, medium: u16) {
         let star = &mut self.media[usize::from(medium)];
         let next = star.next();
         if !next.is_never() {

@@ -255,6 +255,10 @@ impl<O: Observer> Network<O> {
         if self.fuse {
             self.find_chains();
         }
+        // A machine may have something to do without ever being offered a frame.
+        for medium in 0..self.media.len() {
+            self.arm_medium(medium as u16);
+        }
     }
 
     /// A link is fed by whatever precedes it on the way of some conversation: another link, or a host's transport.
