@@ -19,6 +19,8 @@ use fullpipe_workload::{
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
+pub mod lte;
+
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -34,6 +36,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Shared Ethernet segments.
     pub ethernets: Vec<Ethernet>,
+    /// LTE access networks.
+    pub lte: Vec<lte::Lte>,
     /// Routers that translate addresses.
     pub nats: Vec<Nat>,
     /// Traffic, in the order of the file.
@@ -52,15 +56,17 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Files that are read while it runs, in the order of the flows: traces of connections.
+    /// Files that it names and whose content is not in the file with every default written out: traces of connections, in
+    /// the order of the flows, which are read while it runs; then traces of fading.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.flows.iter().filter_map(|flow| match &flow.workload {
+        let flows = self.flows.iter().filter_map(|flow| match &flow.workload {
             Workload::Tmix(tmix) => match &tmix.trace {
                 TmixTrace::File(path) => Some(path.as_path()),
                 TmixTrace::Synthetic { .. } => None,
             },
             _ => None,
-        })
+        });
+        flows.chain(self.lte.iter().flat_map(lte::Lte::files))
     }
 
     /// Whether real software stands at a node in real time, instead of our model: a program, a socket of the kernel, or
@@ -708,6 +714,15 @@ pub enum Subject {
     Link(usize),
     /// A shared segment: index into [`Scenario::ethernets`].
     Ethernet(usize),
+    /// One way to or from a UE.
+    Ue {
+        /// Index into [`Scenario::lte`].
+        lte: usize,
+        /// Index into [`lte::Lte::ues`].
+        ue: usize,
+        /// Whether it is the uplink.
+        uplink: bool,
+    },
 }
 
 /// How the wall clock is kept in real time, and what the run then records.

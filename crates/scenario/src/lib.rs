@@ -10,6 +10,6 @@ pub mod schema;
 pub mod simulator;
 
 pub use description::Scenario;
-pub use language::{Loaded, load, reference_markdown};
+pub use language::{Loaded, fading_kinds, load, path_loss_models, reference_markdown, stream_schedulers};
 pub use pattern::matches;
 pub use schema::{Error, Errors, Override};

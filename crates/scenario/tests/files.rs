@@ -1,6 +1,8 @@
 //! The scenario files of the repository, and what a few small files mean.
 
+use fullpipe_lte::radio::fading::{Places, Profile};
 use fullpipe_network::Limit;
+use fullpipe_scenario::description::lte::Fading;
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_tcp::{Config, Ecn, LossDetection};
@@ -112,6 +114,20 @@ fn the_bench_is_that_of_the_contract() {
     let interval = Duration::from_nanos(1_000_000_000 / 80_000);
     assert_eq!(udp.flows[0].workload, Workload::ConstantRate { payload_bytes: 1472, interval, count: None });
     assert_eq!(udp.flows[0].transport, Transport::Udp);
+
+    // lte-1, lte-50, lte-500: so many UEs at 99 m, the last spread over 50 m to 3 km; 100 RB, EPA 3 km/h, 90 Mbit/s in all.
+    for (count, nearest, farthest) in [(1, 99.0, 99.0), (50, 99.0, 99.0), (500, 50.0, 3000.0)] {
+        let scenario = file(&format!("bench/lte-{count}.toml"));
+        let lte = &scenario.lte[0];
+        let fading = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0 };
+        assert_eq!((lte.resource_blocks, &lte.fading[0], lte.ues.len()), ([100, 100], &fading, count));
+        let distance = |ue: usize| lte.ues[ue].course[0].1[0];
+        assert_eq!((distance(0), distance(count - 1)), (nearest, farthest));
+        assert_eq!((scenario.flows.len(), scenario.duration), (count, Duration::from_secs(10)));
+        // 1400 bytes of payload at 90 Mbit/s together: one every count x 124 444 ns.
+        let Workload::ConstantRate { payload_bytes: 1400, interval, .. } = scenario.flows[0].workload else { panic!() };
+        assert!((interval.as_secs_f64() / count as f64 - 1400.0 * 8.0 / 90e6).abs() < 1e-9);
+    }
 }
 
 #[test]
@@ -261,6 +277,55 @@ fn an_ethernet() {
 }
 
 const PAIR: &str = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n";
+
+#[test]
+fn an_lte_network() {
+    let base = "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\ncount = 5\n\
+                [[link]]\nname = 'sgi'\nfrom = 'server'\nto = 'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n\
+                [[lte]]\nname = 'access'\ngateway = 'pgw'\n[[lte.cell]]\n";
+    let text = format!(
+        "{base}[[lte.ue]]\nhost = 'phone*'\ndistance = 100\nfarthest = 500\n\
+                        [[flow]]\nfrom = 'server'\nto = 'phone*'\n[[probe]]\nue = 'phone2*'\nmetrics = ['cqi']"
+    );
+    let scenario = good(&text).scenario;
+    let lte = &scenario.lte[0];
+    assert_eq!(
+        (lte.resource_blocks, lte.earfcn, &lte.fading),
+        ([25, 25], [100, 18_100], &[Fading::None, Fading::None])
+    );
+    assert_eq!((lte.cells[0].name.as_str(), lte.cells[0].scheduler), ("cell1", "pf"));
+    // Evenly from 100 to 500 m.
+    let at: Vec<(f64, [f64; 3])> = lte.ues.iter().map(|ue| ue.course[0]).collect();
+    assert_eq!(at, [100.0, 200.0, 300.0, 400.0, 500.0].map(|x| (0.0, [x, 0.0, 1.5])));
+    assert_eq!(lte.ues.iter().map(|ue| ue.node.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    // 24 of 25 resource blocks are whole groups: 17 568 bits in a millisecond at most, 219 600 bytes in 100 ms.
+    assert_eq!(lte.ues[0].rlc.buffer_bytes, Some(219_600));
+    let subjects: Vec<Subject> = scenario.probes.iter().map(|probe| probe.subject).collect();
+    let of = |uplink| Subject::Ue { lte: 0, ue: 1, uplink };
+    assert_eq!(subjects, [of(false), of(true)]);
+    assert_eq!(scenario.flows.len(), 5);
+
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tone.fad");
+    let moving = format!(
+        "{base}fading = 1\n[[lte.ue]]\nhost = 'phone3'\ncourse = 'course.txt'\nrlc = {{ preset = 'reference-buffer' }}\n\
+         [[flow]]\nfrom = 'phone3'\nto = 'server'"
+    );
+    let moving = moving.replace(
+        "[[lte.cell]]\nfading = 1",
+        "fading = { kind = 'trace', file = 'tone.fad', window = '3ms' }\nuplink_fading = { kind = 'epa' }\n[[lte.cell]]",
+    );
+    let scenario = load(&moving, trace.with_file_name("file.toml").to_str().unwrap(), &[]).unwrap().scenario;
+    let lte = &scenario.lte[0];
+    let course: Vec<(f64, [f64; 3])> =
+        [(0.0, 50.0, 0.0), (10.0, 150.0, 20.0), (20.5, 150.0, 200.0)].map(|(at, x, y)| (at, [x, y, 1.5])).to_vec();
+    assert_eq!((&lte.ues[0].course, lte.ues[0].rlc.buffer_bytes), (&course, Some(10_240)));
+    let Fading::Trace { path, trace: read, places: Places::Windows { milliseconds: 3 } } = &lte.fading[0] else {
+        panic!("{:?}", lte.fading[0])
+    };
+    assert_eq!((path, read.resource_blocks(), read.milliseconds()), (&trace, 25, 12));
+    assert_eq!(scenario.files().collect::<Vec<_>>(), [trace.as_path()]);
+    assert_eq!(lte.fading[1], Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0 });
+}
 
 #[test]
 fn presets_and_where_a_setting_comes_from() {
@@ -546,7 +611,7 @@ fn patterns_pair_in_the_order_of_numbers() {
         .map(|probe| match probe.subject {
             Subject::Flow(flow) => scenario.flows[flow].name.clone(),
             Subject::Link(link) => scenario.links[link].name.clone(),
-            Subject::Ethernet(_) => String::new(),
+            Subject::Ethernet(_) | Subject::Ue { .. } => String::new(),
         })
         .collect();
     let expected =

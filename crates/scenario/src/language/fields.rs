@@ -3,7 +3,7 @@
 
 use super::links::{self, DELAY};
 use super::{
-    disciplines, identity, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic,
+    disciplines, identity, lte, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic,
 };
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_units::Duration;
@@ -47,6 +47,7 @@ pub(crate) static SCENARIO: Table = Table {
         Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
         Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
         Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
+        Field::optional("lte", Kind::Tables(&lte::LTE), "none", "LTE access networks, in any network."),
         Field::optional("nat", Kind::Tables(&nat::NAT), "none", "Routers that translate addresses, in any network."),
         Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
         Field::optional(
@@ -77,7 +78,7 @@ pub(crate) static SCENARIO: Table = Table {
         ),
         Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
     ]],
-    later: &["clock", "channel", "lte", "proxy", "background", "import"],
+    later: &["clock", "channel", "proxy", "background", "import"],
     ..Table::EMPTY
 };
 
@@ -85,7 +86,16 @@ static HOST: Table = Table {
     name: "host",
     text: "An end system: runs transports and applications, forwards nothing.",
     fields: &[
-        &[Field::required("name", Kind::Name, "Its name.")],
+        &[
+            Field::required("name", Kind::Name, "Its name."),
+            Field::optional(
+                "count",
+                Kind::Integer { min: 1, max: MOST as i64 },
+                "one host, of this name",
+                "So many hosts, called by the name and a number from 1: `phone1`, `phone2`, ...",
+            )
+            .unit("hosts"),
+        ],
         identity::ADDRESSES,
         &[Field::optional(
             "interface",

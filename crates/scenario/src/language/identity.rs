@@ -101,12 +101,15 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
     let name = |node: NodeId| network.nodes[node.index()].name.as_str();
     let tables = |kind| root.get(kind).map(Value::tables).unwrap_or_default().iter().enumerate();
     let trees = KINDS.into_iter().flat_map(|(kind, _)| tables(kind).map(move |(index, tree)| (kind, index, tree)));
-    if network.nodes.len() != tables("host").len() + tables("router").len() {
+    let counts = trees.clone().map(|(_, _, tree)| count(tree));
+    if network.nodes.len() != counts.sum::<usize>() {
         // A name is there twice, which is told already: numbers would mean nothing.
         return;
     }
-    for (number, (kind, index, tree)) in trees.enumerate() {
+    let mut number = 0;
+    for (kind, index, tree) in trees {
         let node = NodeId(number as u32);
+        number += count(tree);
         for key in ["ipv4", "ipv6"] {
             let Some(own) = tree.get(key).and_then(|value| value.text().parse::<IpAddr>().ok()) else { continue };
             let by_number = address::node(own).filter(|other| has_by_number(network, *other, own));
@@ -126,6 +129,11 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
             check.error(tree.place_of("interface"), &path, message, vec!["an interface of its own".into()]);
         }
     }
+}
+
+/// How many nodes a table is.
+pub(super) fn count(tree: &Tree) -> usize {
+    tree.get("count").map_or(1, |count| usize::try_from(count.integer()).unwrap_or(usize::MAX))
 }
 
 /// Whether a node is there and has no address of its own in this family.

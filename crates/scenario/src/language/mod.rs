@@ -29,6 +29,7 @@ mod distributions;
 mod fields;
 mod identity;
 mod links;
+mod lte;
 mod masque;
 mod measurement;
 mod nat;
@@ -48,9 +49,12 @@ mod web;
 mod workloads;
 
 pub use crate::pattern::matches;
+pub use lte::{fading_kinds, path_loss_models};
 pub use probes::{
     METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_TUNNELS, METRICS_OF_UDP_FLOWS,
+    METRICS_OF_UES,
 };
+pub use quic::stream_schedulers;
 pub use tcp::CONGESTION;
 
 use crate::description::Scenario;
@@ -160,6 +164,11 @@ impl Check<'_> {
         }
     }
 
+    /// How many errors there are.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.len()
+    }
+
     fn done(self) -> Result<(), Errors> {
         if self.errors.is_empty() { Ok(()) } else { Err(Errors::sorted(self.errors)) }
     }
@@ -168,6 +177,7 @@ impl Check<'_> {
 /// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
 fn fill(root: &mut Tree, check: &mut Check) {
     network::fill(root, check);
+    lte::fill(root);
     identity::fill(root, check);
     programs::fill(root);
     let mut settings = match root.remove("tcp") {
@@ -199,7 +209,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let measurement = measurement::measurement(root, &network, duration, check);
-    let network::Network { nodes, links, ethernets, .. } = network;
+    let network::Network { nodes, links, ethernets, lte, .. } = network;
     Some(Scenario {
         title,
         duration,
@@ -207,6 +217,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
         nodes,
         links,
         ethernets,
+        lte,
         nats,
         flows: flows.list,
         processing_jitter,

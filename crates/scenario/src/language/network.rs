@@ -1,8 +1,9 @@
-//! The network of a scenario file: topologies become hosts, routers, links and segments.
+//! The network of a scenario file: topologies become hosts, routers, links, segments and access networks.
 
 use super::disciplines::{Device, discipline};
 use super::fields::MOST;
-use super::{COMPARED, Check, identity, links, some_of, topology};
+use super::{COMPARED, Check, identity, links, lte, some_of, topology};
+use crate::description::lte::Lte;
 use crate::description::{Arp, Ethernet, Link, Node, QueueLimit};
 use crate::schema::{Data, Place, Tree, Value, nearest};
 use fullpipe_units::{Duration, NodeId};
@@ -14,6 +15,7 @@ pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
     pub(crate) ethernets: Vec<Ethernet>,
+    pub(crate) lte: Vec<Lte>,
     names: BTreeMap<String, NodeId>,
     link_names: BTreeSet<String>,
 }
@@ -74,13 +76,16 @@ pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
             root.place,
             "topology",
             "the file describes no network",
-            vec!["[topology]".into(), "[[host]] with [[link]] or [[ethernet]]".into()],
+            vec!["[topology]".into(), "[[host]] with [[link]], [[ethernet]] or [[lte]]".into()],
         ),
         (Some(_), Some((key, value))) => {
             let place = value.tables().first().map_or(value.place, |first| first.place);
             let message = format!("the file has a [topology] and a [[{key}]]");
             check.error(place, key, message, vec!["either [topology] or a network of your own".into()]);
         }
+    }
+    if check.errors.is_empty() {
+        lte::networks(root, &mut network, check);
     }
     if check.errors.is_empty() {
         routes_fit(root, &network, check);
@@ -105,8 +110,13 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
     for (key, router) in [("host", false), ("router", true)] {
         for (index, tree) in tables(key).iter().enumerate() {
             let path = format!("{key}.{index}");
+            let (name, place) = (tree.text("name"), tree.place_of("name"));
+            if tree.get("count").is_some() {
+                several(tree, &path, network, check);
+                continue;
+            }
             let declared = network.nodes.len();
-            declare(tree.text("name"), tree.place_of("name"), &format!("{path}.name"), router, network, check);
+            declare(name, place, &format!("{path}.name"), router, network, check);
             if let Some(node) = network.nodes.get_mut(declared) {
                 node.identity = identity::identity(tree, &path, check);
             }
@@ -123,7 +133,7 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
             return;
         }
         let path = format!("link.{index}");
-        unique_link(tree, &path, network, check);
+        network.name_medium(tree, &path, check);
         let mut end = |key: &str| known(tree.text(key), tree.place_of(key), &format!("{path}.{key}"), network, check);
         let (Some(from), Some(to)) = (end("from"), end("to")) else { continue };
         if from == to {
@@ -138,7 +148,7 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
             return;
         }
         let path = format!("ethernet.{index}");
-        unique_link(tree, &path, network, check);
+        network.name_medium(tree, &path, check);
         let mut hosts = Vec::new();
         for (n, name) in tree.list("hosts").iter().enumerate() {
             let path = format!("{path}.hosts.{n}");
@@ -156,11 +166,31 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
     }
 }
 
-fn unique_link(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
-    let name = tree.text("name");
-    if !network.link_names.insert(name.to_string()) {
-        let message = format!("there already is a link or segment {name}");
-        check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+/// Hosts of one table with `count`.
+fn several(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
+    for key in ["ipv4", "ipv6", "interface"] {
+        if tree.get(key).is_some() {
+            let message = format!("{path} is several hosts, which cannot share {key}");
+            check.error(tree.place_of(key), &format!("{path}.{key}"), message, vec!["a [[host]] of its own".into()]);
+        }
+    }
+    for number in 1..=identity::count(tree) {
+        if check.full() {
+            return;
+        }
+        let name = format!("{}{number}", tree.text("name"));
+        declare(&name, tree.place_of("name"), &format!("{path}.name"), false, network, check);
+    }
+}
+
+impl Network {
+    /// Takes a link's, segment's or access network's name.
+    pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Check) {
+        let name = tree.text("name");
+        if !self.link_names.insert(name.to_string()) {
+            let message = format!("there already is a link or segment {name}");
+            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+        }
     }
 }
 
@@ -300,6 +330,10 @@ fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
         for host in &segment.hosts {
             ways[host.index()] += segment.hosts.len();
         }
+    }
+    for lte in &network.lte {
+        ways[lte.gateway.index()] += lte.ues.len();
+        lte.ues.iter().for_each(|ue| ways[ue.node.index()] += 1);
     }
     let tables = ways.iter().filter(|ways| **ways > 1).count();
     if tables.saturating_mul(network.nodes.len()) > MOST_ROUTES {

@@ -39,6 +39,9 @@ pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "through
 /// Metrics that a shared segment has.
 pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
 
+/// Metrics that a way to or from a UE has.
+pub const METRICS_OF_UES: &[&str] = &["sinr_db", "cqi", "mcs", "tb_errors", "queue_bytes", "throughput_bps", "drops"];
+
 const METRIC: Kind = Kind::Choice(&[
     Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows)."),
     Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows)."),
@@ -47,13 +50,13 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("proxy_queue_bytes", "payload that waits at the proxy ahead of its QUIC stack (tunnels)."),
     Choice::new("pacing_bps", "pacing rate (TCP and QUIC flows)."),
     Choice::new("delivery_bps", "newest delivery-rate sample (TCP and QUIC flows)."),
-    Choice::new("queue_bytes", "bytes in the queue (links)."),
+    Choice::new("queue_bytes", "bytes in the queue (links), in the RLC buffers (UEs)."),
     Choice::new(
         "queue_delay_s",
         "how long a packet that comes now would wait if the rate stayed as it is (links); at a trace's mean rate; nothing during an outage.",
     ),
-    Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments)."),
-    Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments)."),
+    Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments, UEs)."),
+    Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments, UEs)."),
     Choice::new("marks", "packets marked by ECN since the start: received (flows), sent (links)."),
     Choice::new("control_state", "the congestion control's state, numbered as its documentation says (BBR)."),
     Choice::new("control_bw_bps", "its estimate of the bottleneck's rate (BBR)."),
@@ -61,31 +64,38 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("control_pacing_gain", "its pacing gain (BBR)."),
     Choice::new("control_cwnd_gain", "its window gain (BBR)."),
     Choice::new("control_alpha", "its estimate of the marked part (DCTCP)."),
-    Choice::later("sinr_db"),
-    Choice::later("cqi"),
-    Choice::later("mcs"),
-    Choice::later("tb_errors"),
+    Choice::new("sinr_db", "mean SINR over the last transport block (UEs)."),
+    Choice::new("cqi", "CQI by which the last transport block was made (UEs)."),
+    Choice::new("mcs", "MCS of the last transport block (UEs)."),
+    Choice::new("tb_errors", "transport blocks received and not decoded since the start (UEs)."),
+    Choice::later("rsrp_dbm"),
 ]);
 
 pub(crate) static PROBE: Table = Table {
     name: "probe",
-    text: "What to sample. It watches flows, links or segments: one of `flow`, `link` and `ethernet` is given. A pattern \
+    text: "What to sample. It watches flows, links, segments or UEs: one of `flow`, `link`, `ethernet` and `ue` is given. A pattern \
            watches all that it matches. Observing changes nothing of the run.",
     fields: &[&[
         Field::optional(
             "flow",
             Kind::Text,
-            "one of the three",
+            "one of the four",
             "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means flows of \
              both kinds, UDP flows are asked for what they have.",
         ),
         Field::optional(
             "link",
             Kind::Text,
-            "one of the three",
+            "one of the four",
             "Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.",
         ),
-        Field::optional("ethernet", Kind::Text, "one of the three", "Shared segments."),
+        Field::optional("ethernet", Kind::Text, "one of the four", "Shared segments."),
+        Field::optional(
+            "ue",
+            Kind::Text,
+            "one of the four",
+            "Ways to or from UEs, by the names of their hosts: `phone` is its downlink, `phone.uplink` its uplink.",
+        ),
         Field::required("metrics", Kind::List(&METRIC), "What to sample."),
         Field::default(
             "interval",
@@ -113,12 +123,13 @@ pub(crate) fn probes(
             break;
         }
         let path = format!("probe.{index}");
-        let given: Vec<&str> = ["flow", "link", "ethernet"].into_iter().filter(|key| tree.get(key).is_some()).collect();
+        let given: Vec<&str> =
+            ["flow", "link", "ethernet", "ue"].into_iter().filter(|key| tree.get(key).is_some()).collect();
         let [key] = given[..] else {
             let place = given.get(1).map_or(tree.place, |key| tree.place_of(key));
             let message =
                 format!("{path} watches {}", if given.is_empty() { "nothing" } else { "two kinds of things" });
-            check.error(place, &path, message, vec!["one of flow, link and ethernet".into()]);
+            check.error(place, &path, message, vec!["one of flow, link, ethernet and ue".into()]);
             continue;
         };
         let metrics = tree.list("metrics");
@@ -178,11 +189,27 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
                 flows.groups.iter().map(|group| group.0.as_str()).collect(),
             )
         }
+        "ue" => {
+            let nodes = |lte: usize| network.lte[lte].ues.iter().map(|ue| network.nodes[ue.node.index()].name.as_str());
+            let mut found = Vec::new();
+            for lte in 0..network.lte.len() {
+                for (ue, name) in nodes(lte).enumerate() {
+                    let ways = [(name.to_string(), false), (format!("{name}.uplink"), true)];
+                    let wanted = ways.iter().filter(|(name, _)| is(name));
+                    found.extend(wanted.map(|(_, uplink)| Subject::Ue { lte, ue, uplink: *uplink }));
+                }
+            }
+            (found, (0..network.lte.len()).flat_map(nodes).collect())
+        }
         "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, Subject::Link),
         _ => indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, Subject::Ethernet),
     };
     if found.is_empty() {
-        let what = if key == "ethernet" { "segment" } else { key };
+        let what = match key {
+            "ethernet" => "segment",
+            "ue" => "UE",
+            key => key,
+        };
         let token = check.sources.found(place);
         let message = format!("no {what} of this scenario is {token}");
         let mut error = check.sources.error(place, &format!("{path}.{key}"), message, some_of(names.iter().copied()));
@@ -223,6 +250,8 @@ fn fits(
         },
         Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
         Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
+        // A node is a UE once.
+        Subject::Ue { lte, ue, uplink } => (METRICS_OF_UES, "a UE", (3 + u8::from(*uplink), lte << 32 | ue)),
     };
     let mut good = true;
     for (index, metric) in metrics.iter().enumerate() {
@@ -247,5 +276,6 @@ fn of(subject: &Subject, flows: &Flows) -> String {
         Subject::Flow(flow) => format!("flow {}", flows.list[*flow].name),
         Subject::Link(_) => "the same link".to_string(),
         Subject::Ethernet(_) => "the same segment".to_string(),
+        Subject::Ue { .. } => "the same UE".to_string(),
     }
 }

@@ -25,6 +25,20 @@ pub(super) const CRYPTOGRAPHY: Field = field(
     "What protects packets. Sizes and instants are the same; with `tls` the same seed gives the same encrypted bytes.",
 );
 
+const SCHEDULERS: &[Choice] = &[
+    Choice::new("round-robin", "streams in turn."),
+    Choice::new("fifo", "in the order in which bytes were written."),
+    Choice::new("pfifo", "the stream with the smallest id first."),
+    Choice::new("edf", "the byte whose deadline comes first."),
+    Choice::new("weighted", "bytes in proportion to the weights of streams."),
+    Choice::new("priorities", "by urgency (RFC 9218)."),
+];
+
+/// The schedulers of streams that the model has, for lists: name and text.
+pub fn stream_schedulers() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SCHEDULERS.iter().map(|choice| (choice.name, choice.text))
+}
+
 pub(crate) static QUIC: Table = Table {
     name: "quic",
     text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` holds for all flows, `[flow.quic]` after a `[[flow]]` for that \
@@ -86,14 +100,7 @@ pub(crate) static QUIC: Table = Table {
         CRYPTOGRAPHY,
         field(
             "scheduler",
-            Kind::Choice(&[
-                Choice::new("round-robin", "streams in turn."),
-                Choice::new("fifo", "in the order in which bytes were written."),
-                Choice::new("pfifo", "the stream with the smallest id first."),
-                Choice::new("edf", "the byte whose deadline comes first."),
-                Choice::new("weighted", "bytes in proportion to the weights of streams."),
-                Choice::new("priorities", "by urgency (RFC 9218)."),
-            ]),
+            Kind::Choice(SCHEDULERS),
             "`\"round-robin\"`",
             "Which stream sends next. Of the model only, as all that follows.",
         ),

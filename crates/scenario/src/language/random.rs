@@ -18,6 +18,8 @@ struct Writer {
     steps: u32,
     /// Programs so far.
     programs: u32,
+    /// Cells so far; nothing without an access network.
+    cells: Option<u32>,
 }
 
 impl Writer {
@@ -48,7 +50,7 @@ impl Writer {
                 ("to", "chain" | "parking-lot") => "'s?nk'".to_string(),
                 ("from", _) => "'host1'".to_string(),
                 ("to", _) => "'host2'".to_string(),
-                ("flow" | "ethernet", _) => "'*'".to_string(),
+                ("flow" | "ethernet" | "ue", _) => "'*'".to_string(),
                 ("link" | "links", _) => self.pick(&["'*'", "'link1'", "'bottleneck*'"]).to_string(),
                 _ => self.pick(&["'plain'", "\"with \\\"quotes\\\" and \\\\\"", "'é ✓'", "''"]).to_string(),
             },
@@ -104,8 +106,8 @@ impl Writer {
             }
             Kind::Table(table) => self.table(table),
             Kind::Tables(table) => {
-                // A router translates once.
-                let count = if key == "nat" { 1 } else { 1 + self.random.below(3) };
+                // A router translates once, a host is a UE once.
+                let count = if ["nat", "lte", "ue"].contains(&key) { 1 } else { 1 + self.random.below(3) };
                 let mut list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
                 if key == "flow" && self.topology == "star" && self.random.chance(0.3) {
                     list.extend(self.tunnel());
@@ -146,9 +148,14 @@ impl Writer {
             }
             fields.extend(variant.fields());
         }
-        let subjects = ["flow", "link", "ethernet"];
-        let there_are = if self.topology == "ethernet" { ["flow", "ethernet"] } else { ["flow", "link"] };
+        let subjects = ["flow", "link", "ethernet", "ue"];
+        let medium = if self.topology == "ethernet" { "ethernet" } else { "link" };
+        let there_are = if self.cells.is_some() { ["flow", medium, "ue"] } else { ["flow", medium, medium] };
         let subject = *self.pick(&there_are);
+        let place = *self.pick(&["distance", "position", "waypoints", "course"]);
+        if table.name == "LTE network" {
+            self.cells = Some(0);
+        }
         let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.chance(0.5));
         // Programs alone, or flows.
         let programs = table.name.is_empty() && self.random.chance(0.2);
@@ -184,6 +191,12 @@ impl Writer {
             if table.name == "flow" && ["masque", "via"].contains(&field.key) {
                 continue;
             }
+            // One place, and the last one's only with distances.
+            let places = ["distance", "farthest", "position", "waypoints", "course"];
+            let farthest = field.key == "farthest" && place == "distance" && self.random.chance(0.5);
+            if table.name == "UE" && places.contains(&field.key) && field.key != place && !farthest {
+                continue;
+            }
             if table.name == "nat" && field.key.ends_with("_port") && self.random.chance(0.5) {
                 continue;
             }
@@ -194,11 +207,17 @@ impl Writer {
             if table.name == "probe" && subjects.contains(&field.key) && field.key != subject {
                 continue;
             }
-            let needed = matches!(field.default, Default::Required) || field.key == "flow" || field.key == subject;
+            let needed = matches!(field.default, Default::Required)
+                || field.key == "flow"
+                || table.name == "probe" && field.key == subject
+                || table.name == "UE" && field.key == place;
             // A network of one's own needs names that match; `patterns_pair` and others look at that.
             let own =
                 ["host", "router", "ethernet"].contains(&field.key) || field.key == "link" && table.name.is_empty();
             let wanted = needed
+                || field.key == "lte" && self.random.chance(0.3)
+                || ["path loss", "fading"].contains(&table.name)
+                || field.key == "path_loss"
                 || ["topology", "program", "stack"].contains(&field.key)
                 || self.random.below(self.sparsity) == 0;
             if wanted && !(own && table.name.is_empty()) {
@@ -218,6 +237,45 @@ impl Writer {
                 self.steps += 1;
                 Some(format!("at = '{}ms'", self.steps))
             }
+            ("LTE network", "gateway") => {
+                let gateway = match self.topology {
+                    "dumbbell" => "router1",
+                    "star" => "hub",
+                    "ethernet" => "host1",
+                    _ => "source",
+                };
+                Some(format!("gateway = '{gateway}'"))
+            }
+            ("UE", "host") => {
+                let host = match self.topology {
+                    "dumbbell" => "left*",
+                    "star" => "host*",
+                    "ethernet" => "host2",
+                    _ => "sink",
+                };
+                Some(format!("host = '{host}'"))
+            }
+            ("LTE network", "resource_blocks" | "uplink_resource_blocks") => Some(format!("{key} = 25")),
+            ("LTE network", "earfcn") => Some("earfcn = 300".to_string()),
+            ("LTE network", "uplink_earfcn") => Some("uplink_earfcn = 18300".to_string()),
+            ("cell", "name") => {
+                let number = self.cells.unwrap_or_default() + 1;
+                self.cells = Some(number);
+                Some(format!("name = 'c{number}'"))
+            }
+            ("cell", "sounding_period") => Some("sounding_period = 160".to_string()),
+            ("cell", "scheduler") if self.random.chance(0.5) => Some("scheduler = 'pss'".to_string()),
+            ("cell", "position") => Some("position = [-0.5, 2.5]".to_string()),
+            ("UE" | "waypoint", "position") => Some("position = [12.5, 1e3]".to_string()),
+            ("UE", "cell") => Some("cell = 'c1'".to_string()),
+            ("UE", "qci") if self.random.chance(0.8) => Some("qci = 7".to_string()),
+            ("UE", "course") => Some(format!("course = '{}/tests/data/course.txt'", env!("CARGO_MANIFEST_DIR"))),
+            ("waypoint", "at") => {
+                self.steps += 1;
+                Some(format!("at = '{}ms'", self.steps))
+            }
+            ("fading", "file") => Some(format!("file = '{}/tests/data/tone.fad'", env!("CARGO_MANIFEST_DIR"))),
+            ("fading", "window") => Some("window = '2ms'".to_string()),
             ("step", "outage") => Some("outage = false".to_string()),
             ("nat", "router") => {
                 let router = if self.topology == "star" { "hub" } else { "router1" };
@@ -309,6 +367,7 @@ fn what_is_written_out_says_the_same() {
             topology: "",
             steps: 0,
             programs: 0,
+            cells: None,
         };
         let text = writer.pairs(&SCENARIO).join("\n");
         // The schema alone.
@@ -341,6 +400,7 @@ fn what_is_written_out_says_the_same() {
         for line in ["topology.access_right.", "topology.access.", "topology.bottleneck."] {
             path = path.replace(line, "topology.link.");
         }
+        path = path.replace("uplink_fading.", "fading.");
         path.rsplitn(3, '.').take(2).map(str::to_string).collect::<Vec<_>>()
     };
     let seen: BTreeSet<Vec<String>> = seen.iter().map(end).collect();

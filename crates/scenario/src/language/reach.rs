@@ -1,4 +1,4 @@
-//! Which hosts have a way to each other: over one link or segment, or through routers (hosts forward nothing).
+//! Which hosts have a way to each other: over one link, segment or access network, or through routers (hosts forward nothing).
 
 use super::network::Network;
 use fullpipe_units::NodeId;
@@ -24,6 +24,15 @@ impl Reach {
             neighbours[link.from.index()].push(link.to.0);
             if router(&link.from) && router(&link.to) {
                 union.join(link.from.0, link.to.0);
+            }
+        }
+        for lte in &network.lte {
+            for ue in &lte.ues {
+                neighbours[lte.gateway.index()].push(ue.node.0);
+                neighbours[ue.node.index()].push(lte.gateway.0);
+                if router(&lte.gateway) && router(&ue.node) {
+                    union.join(lte.gateway.0, ue.node.0);
+                }
             }
         }
         let mut segments = vec![Vec::new(); count];

@@ -1,0 +1,566 @@
+//! The plain description of access networks, and what can only be checked with the radio's own rules.
+
+use crate::description::QueueLimit;
+use crate::description::lte::{Cell, Fading, Lte, Rlc, Ue};
+use crate::language::network::{Network, known};
+use crate::language::{COMPARED, Check, some_of};
+use crate::pattern::{is_pattern, matches, natural_order};
+use crate::schema::{Place, Tree, Value, nearest};
+use fullpipe_lte::bearer::{Qci, RlcChoice};
+use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE};
+use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::radio::errors::Grid;
+use fullpipe_lte::radio::fading::{self, Places, Profile, Recipe, Trace};
+use fullpipe_lte::radio::frequency::{self, Bands};
+use fullpipe_lte::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
+use fullpipe_lte::radio::power::{Loop, PowerControl};
+use fullpipe_lte::radio::tables::{self, Direction};
+use fullpipe_lte::scheduler::catalogue;
+use fullpipe_units::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// UEs have numbers of 16 bits.
+const MOST_UES: usize = 65_534;
+
+/// The access networks of a file.
+pub(in crate::language) fn networks(root: &Tree, network: &mut Network, check: &mut Check) {
+    let mut radio = BTreeSet::new();
+    let mut fading = Files::default();
+    for (index, tree) in root.get("lte").map(Value::tables).unwrap_or_default().iter().enumerate() {
+        if check.full() {
+            return;
+        }
+        let path = format!("lte.{index}");
+        network.name_medium(tree, &path, check);
+        if let Some(lte) = access_network(tree, &path, network, &mut radio, &mut fading, check) {
+            network.lte.push(lte);
+        }
+    }
+}
+
+/// Traces that were read: each file once.
+#[derive(Default)]
+struct Files(BTreeMap<PathBuf, Result<Arc<Trace>, String>>);
+
+impl Files {
+    fn read(&mut self, path: &Path) -> Result<Arc<Trace>, String> {
+        let read = || {
+            let file = File::open(path).map_err(|reason| format!("cannot read {}: {reason}", path.display()))?;
+            Trace::read(BufReader::new(file)).map(Arc::new).map_err(|reason| reason.to_string())
+        };
+        self.0.entry(path.to_owned()).or_insert_with(read).clone()
+    }
+}
+
+fn small(tree: &Tree, key: &str) -> u32 {
+    u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
+}
+
+fn access_network(
+    tree: &Tree,
+    path: &str,
+    network: &Network,
+    radio: &mut BTreeSet<NodeId>,
+    files: &mut Files,
+    check: &mut Check,
+) -> Option<Lte> {
+    let before = check.count();
+    let gateway = known(tree.text("gateway"), tree.place_of("gateway"), &format!("{path}.gateway"), network, check);
+    let keys = [("resource_blocks", "earfcn", "fading"), ("uplink_resource_blocks", "uplink_earfcn", "uplink_fading")];
+    let directions = [Direction::Downlink, Direction::Uplink];
+    let (mut fading, mut too_wide) = (Vec::new(), None);
+    for ((blocks, earfcn, of_fading), direction) in keys.into_iter().zip(directions) {
+        // What the uplink takes over from the downlink is told where it stands.
+        let told = |key: &'static str| if tree.is_given(key) { key } else { key.trim_start_matches("uplink_") };
+        let mut wrong = |key: &'static str, reason: String, expected: &str| {
+            let key = told(key);
+            check.error(tree.place_of(key), &format!("{path}.{key}"), reason, vec![expected.into()]);
+        };
+        let bandwidth = match Bandwidth::new(small(tree, blocks)) {
+            Ok(bandwidth) => bandwidth,
+            Err(reason) => {
+                wrong(blocks, reason.to_string(), "6, 15, 25, 50, 75 or 100");
+                continue;
+            }
+        };
+        let carrier = match frequency::carrier(direction, small(tree, earfcn), Bands::Standard) {
+            Ok(carrier) => carrier,
+            Err(reason) => {
+                wrong(earfcn, reason.to_string(), "the number of a channel of 3GPP TS 36.101");
+                continue;
+            }
+        };
+        if let Err(reason) = carrier.check(bandwidth, tree.boolean("allow_nonstandard_bandwidth"))
+            && too_wide.replace(told(blocks)) != Some(told(blocks))
+        {
+            let expected = "a bandwidth that the band has, or allow_nonstandard_bandwidth = true";
+            wrong(blocks, reason.to_string(), expected);
+        }
+        let of = tree.table(of_fading);
+        let path = format!("{path}.{}", told(of_fading));
+        fading.push(described_fading(of, &path, bandwidth, carrier.hz, files, check));
+    }
+    let path_loss = path_loss(tree.table("path_loss"));
+    let cells = cells(tree, path, check);
+    let ues = ues(tree, path, network, &cells, &path_loss, radio, check);
+    if let Some(gateway) = gateway
+        && ues.iter().any(|ue| ue.node == gateway)
+    {
+        let message = format!("{} is the gateway and a UE", tree.text("gateway"));
+        check.error(tree.place_of("gateway"), &format!("{path}.gateway"), message, vec!["a node of its own".into()]);
+    }
+    if check.count() > before {
+        return None;
+    }
+    let fading: [Option<Fading>; 2] = fading.try_into().ok()?;
+    let [Some(downlink), Some(uplink)] = fading else { return None };
+    Some(Lte {
+        name: tree.text("name").to_string(),
+        gateway: gateway?,
+        mtu_bytes: u32::try_from(tree.size("mtu")).unwrap_or(u32::MAX),
+        resource_blocks: [small(tree, "resource_blocks"), small(tree, "uplink_resource_blocks")],
+        earfcn: [small(tree, "earfcn"), small(tree, "uplink_earfcn")],
+        path_loss,
+        shadowing_db: tree.number("shadowing"),
+        fading: [downlink, uplink],
+        data_errors: tree.boolean("data_errors"),
+        control_errors: tree.boolean("control_errors"),
+        grid: if tree.choice("mutual_information") == "smooth" { Grid::Smooth } else { Grid::Reference },
+        core_rate: tree.rate("core_rate"),
+        s1_delay: tree.duration("s1_delay"),
+        s5_delay: tree.duration("s5_delay"),
+        cells,
+        ues,
+    })
+}
+
+fn described_fading(
+    tree: &Tree,
+    path: &str,
+    bandwidth: Bandwidth,
+    carrier_hz: f64,
+    files: &mut Files,
+    check: &mut Check,
+) -> Option<Fading> {
+    let profile = match tree.choice("kind") {
+        "none" => return Some(Fading::None),
+        "trace" => return traced(tree, path, bandwidth, files, check),
+        "eva" => Profile::ExtendedVehicularA,
+        "etu" => Profile::ExtendedTypicalUrban,
+        _ => Profile::ExtendedPedestrianA,
+    };
+    let speed_kmh = tree.number("speed");
+    let recipe = Recipe { profile, speed_kmh, carrier_hz, spacing_hz: frequency::RESOURCE_BLOCK_HZ };
+    match fading::Fading::generator(recipe, 0, bandwidth) {
+        Ok(_) => Some(Fading::Generated { profile, speed_kmh }),
+        Err(reason) => {
+            let expected = vec!["a speed that milliseconds can follow".into()];
+            check.error(tree.place_of("speed"), &format!("{path}.speed"), reason.to_string(), expected);
+            None
+        }
+    }
+}
+
+fn traced(tree: &Tree, path: &str, bandwidth: Bandwidth, files: &mut Files, check: &mut Check) -> Option<Fading> {
+    let file = here(check).join(tree.text("file"));
+    let window = tree.duration("window").as_nanos();
+    let milliseconds = u32::try_from(window / 1_000_000).unwrap_or(u32::MAX);
+    let places = if tree.boolean("continuous") { Places::Continuous } else { Places::Windows { milliseconds } };
+    if !window.is_multiple_of(1_000_000) {
+        let message = "a window of a fading trace is not whole milliseconds";
+        check.error(tree.place_of("window"), &format!("{path}.window"), message, vec!["whole milliseconds".into()]);
+        return None;
+    }
+    let trace = files.read(&file).and_then(|trace| {
+        // It finds out whether the trace is wide and long enough.
+        let fits = fading::Fading::trace(trace.clone(), places, 0, bandwidth);
+        fits.map(|_| trace).map_err(|reason| reason.to_string())
+    });
+    match trace {
+        Ok(trace) => Some(Fading::Trace { path: file, trace, places }),
+        Err(reason) => {
+            let message = format!("{}: {reason}", tree.text("file"));
+            let expected = vec!["a line for each resource block, with a gain in dB for each millisecond".into()];
+            check.error(tree.place_of("file"), &format!("{path}.file"), message, expected);
+            None
+        }
+    }
+}
+
+/// The file's folder.
+fn here(check: &Check) -> PathBuf {
+    Path::new(check.sources.file()).parent().unwrap_or(Path::new("")).to_owned()
+}
+
+fn path_loss(tree: &Tree) -> PathLoss {
+    let number = |key| tree.number(key);
+    let city = || if tree.choice("city") == "small" { City::Small } else { City::Large };
+    let environment = || match tree.choice("environment") {
+        "suburban" => Environment::Suburban,
+        "open" => Environment::Open,
+        _ => Environment::Urban,
+    };
+    let street = || Street {
+        rooftop_m: number("rooftop"),
+        width_m: number("street_width"),
+        buildings_m: number("built_up"),
+        separation_m: number("separation"),
+        orientation_degrees: number("orientation"),
+        city: city(),
+    };
+    match tree.choice("model") {
+        "friis-per-block" => PathLoss::FriisPerBlock,
+        "constant" => PathLoss::Constant { db: number("loss") },
+        "log-distance" => PathLoss::LogDistance {
+            exponent: number("exponent"),
+            reference_m: number("reference_distance"),
+            reference_db: number("reference_loss"),
+        },
+        "three-log-distance" => PathLoss::three_log_distance(),
+        "two-ray-ground" => PathLoss::TwoRayGround,
+        "okumura-hata" => PathLoss::OkumuraHata { environment: environment(), city: city() },
+        "cost231" => PathLoss::Cost231 {
+            base_m: number("base_height"),
+            mobile_m: number("mobile_height"),
+            constant_db: number("constant"),
+            smallest_m: number("smallest_distance"),
+        },
+        "itu-r-1411-los" => PathLoss::LineOfSight,
+        "itu-r-1411-nlos" => PathLoss::OverRooftops(street()),
+        "kun-2600" => PathLoss::Kun2600,
+        "buildings" => PathLoss::Buildings {
+            environment: environment(),
+            street: street(),
+            line_of_sight_m: number("line_of_sight"),
+            wall: match tree.choice("wall") {
+                "wood" => Some(Wall::Wood),
+                "concrete-with-windows" => Some(Wall::ConcreteWithWindows),
+                "concrete" => Some(Wall::Concrete),
+                "stone" => Some(Wall::Stone),
+                _ => None,
+            },
+            floor: small(tree, "floor"),
+        },
+        _ => PathLoss::Friis { smallest_db: number("smallest") },
+    }
+}
+
+fn cells(tree: &Tree, path: &str, check: &mut Check) -> Vec<Cell> {
+    let trees = tree.tables("cell");
+    if trees.is_empty() {
+        let message = format!("{path} has no cell");
+        check.error(tree.place_of("cell"), &format!("{path}.cell"), message, vec!["at least one [[lte.cell]]".into()]);
+    }
+    let mut names = BTreeSet::new();
+    let mut cells = Vec::new();
+    for (index, cell) in trees.iter().enumerate() {
+        let path = format!("{path}.cell.{index}");
+        let name = cell.text("name");
+        if !names.insert(name) {
+            let message = format!("there already is a cell {name}");
+            check.error(cell.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+        }
+        let [x, y] = position(cell, &path, check).unwrap_or_default();
+        let antenna = cell.table("antenna");
+        let sounding = small(cell, "sounding_period");
+        if ![2, 5, 10, 20, 40, 80, 160, 320].contains(&sounding) {
+            let message = format!("a UE cannot sound every {sounding} subframes");
+            let expected = vec!["2, 5, 10, 20, 40, 80, 160 or 320".into()];
+            check.error(cell.place_of("sounding_period"), &format!("{path}.sounding_period"), message, expected);
+        }
+        cells.push(Cell {
+            name: name.to_string(),
+            position: [x, y, cell.number("height")],
+            antenna: match antenna.choice("kind") {
+                "cosine" => Antenna::Cosine {
+                    orientation_degrees: antenna.number("orientation"),
+                    beam_width_degrees: antenna.number("beam_width"),
+                    largest_gain_db: antenna.number("gain"),
+                },
+                _ => Antenna::Isotropic,
+            },
+            power_dbm: cell.number("power"),
+            noise_figure_db: cell.number("noise_figure"),
+            scheduler: cell.choice("scheduler"),
+            amc: match cell.choice("amc") {
+                "piro" => Amc::Piro { bit_error_rate: BIT_ERROR_RATE },
+                _ => Amc::ErrorModel,
+            },
+            mixed_cqi: cell.choice("cqi") == "mixed",
+            cqi_period: small(cell, "cqi_period"),
+            sounding_period: (cell.choice("uplink_reports") == "sounding").then_some(sounding),
+            harq: cell.boolean("harq"),
+        });
+    }
+    cells
+}
+
+/// Two numbers, if the table has a position.
+fn position(tree: &Tree, path: &str, check: &mut Check) -> Option<[f64; 2]> {
+    let value = tree.get("position")?;
+    let numbers: Vec<f64> = value.list().iter().map(Value::number).collect();
+    let position = <[f64; 2]>::try_from(numbers);
+    if position.is_err() {
+        let message = "a position has two numbers";
+        check.error(value.place, &format!("{path}.position"), message, vec!["metres east and north, [99, 0]".into()]);
+    }
+    position.ok()
+}
+
+fn ues(
+    tree: &Tree,
+    path: &str,
+    network: &Network,
+    cells: &[Cell],
+    path_loss: &PathLoss,
+    radio: &mut BTreeSet<NodeId>,
+    check: &mut Check,
+) -> Vec<Ue> {
+    let trees = tree.tables("ue");
+    if trees.is_empty() {
+        let message = format!("{path} has no UE");
+        check.error(tree.place_of("ue"), &format!("{path}.ue"), message, vec!["at least one [[lte.ue]]".into()]);
+    }
+    // What the buffer's default counts in.
+    let blocks = Bandwidth::new(small(tree, "resource_blocks")).map_or(0, |b| b.groups() * b.group_size());
+    let mut ues = Vec::new();
+    for (index, ue) in trees.iter().enumerate() {
+        let path = format!("{path}.ue.{index}");
+        let nodes = nodes(ue, &path, network, check);
+        let cell = match ue.get("cell") {
+            None => 0,
+            Some(name) => match cells.iter().position(|cell| cell.name == name.text()) {
+                Some(cell) => cell,
+                None => {
+                    let names = || cells.iter().map(|cell| cell.name.as_str());
+                    let message = format!("there is no cell {}", name.text());
+                    let names_list = some_of(names().collect::<Vec<_>>().into_iter());
+                    let mut error = check.sources.error(name.place, &format!("{path}.cell"), message, names_list);
+                    error.suggestion = nearest(name.text(), names()).map(|name| format!("\"{name}\""));
+                    check.push(error);
+                    continue;
+                }
+            },
+        };
+        let Some(serving) = cells.get(cell) else { continue };
+        let guaranteed = ue.get("guaranteed_rate").map(Value::rate);
+        let qci = u8::try_from(ue.integer("qci")).unwrap_or(9);
+        let is_guaranteed = Qci::new(qci).is_ok_and(|qci| qci.class().guaranteed);
+        if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees(serving.scheduler) {
+            let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
+            let message = format!(
+                "{path} has a bearer with a guaranteed bit rate, and the scheduler {} of {} knows none",
+                serving.scheduler, serving.name
+            );
+            let with: Vec<String> = catalogue::ENTRIES
+                .iter()
+                .filter(|e| e.supports_guaranteed_bit_rate)
+                .map(|e| format!("scheduler = \"{}\"", e.name))
+                .collect();
+            check.error(ue.place_of(key), &format!("{path}.{key}"), message, with);
+        }
+        let mode = u8::try_from(ue.integer("transmission_mode")).unwrap_or(1);
+        let transmission_mode = TransmissionMode::ALL[usize::from(mode.clamp(1, 7)) - 1];
+        let peak_bytes_per_ms = tables::downlink_bytes(28, blocks) as usize * transmission_mode.layers();
+        let Some(rlc) = rlc(ue.table("rlc"), &path, peak_bytes_per_ms as u64, check) else { continue };
+        let count = nodes.len();
+        for (number, node) in nodes.into_iter().enumerate() {
+            let name = &network.nodes[node.index()].name;
+            if !radio.insert(node) {
+                let message = format!("{name} is a UE twice");
+                check.error(ue.place_of("host"), &format!("{path}.host"), message, vec!["each host once".into()]);
+                continue;
+            }
+            let Some(course) = course(ue, &path, serving, (number, count), check) else { break };
+            if !matches!(path_loss, PathLoss::Constant { .. }) {
+                far_enough(ue, &path, name, &course, cells, check);
+            }
+            ues.push(Ue {
+                node,
+                cell,
+                course,
+                power_dbm: ue.number("power"),
+                power_control: power_control(ue.table("power_control"), serving),
+                noise_figure_db: ue.number("noise_figure"),
+                transmission_mode,
+                data_power_offset_db: ue.number("data_power_offset"),
+                qci,
+                guaranteed,
+                maximum: ue.get("maximum_rate").map(Value::rate),
+                rlc: rlc.clone(),
+            });
+        }
+    }
+    if ues.len() > MOST_UES {
+        let message = format!("{path} has {} UEs", ues.len());
+        check.error(tree.place_of("ue"), &format!("{path}.ue"), message, vec![format!("at most {MOST_UES}")]);
+    }
+    ues
+}
+
+fn holds_guarantees(scheduler: &str) -> bool {
+    catalogue::entry(scheduler).is_some_and(|entry| entry.supports_guaranteed_bit_rate)
+}
+
+/// The nodes that a name or a pattern means; a pattern means hosts.
+fn nodes(ue: &Tree, path: &str, network: &Network, check: &mut Check) -> Vec<NodeId> {
+    let (text, place) = (ue.text("host"), ue.place_of("host"));
+    let path = format!("{path}.host");
+    if !is_pattern(text) {
+        return known(text, place, &path, network, check).into_iter().collect();
+    }
+    let hosts = || network.nodes.iter().enumerate().filter(|(_, node)| !node.router);
+    let mut found: Vec<NodeId> =
+        hosts().filter(|(_, node)| matches(text, &node.name)).map(|(number, _)| NodeId(number as u32)).collect();
+    if found.is_empty() {
+        let names: Vec<&str> = hosts().map(|(_, node)| node.name.as_str()).take(COMPARED).collect();
+        let message = format!("no host matches {}", check.sources.found(place));
+        check.error(place, &path, message, some_of(names.into_iter()));
+    }
+    found.sort_by(|a, b| natural_order(&network.nodes[a.index()].name, &network.nodes[b.index()].name));
+    found
+}
+
+/// Where a UE is when; it is the `number`-th of `count` that one table describes.
+fn course(
+    ue: &Tree,
+    path: &str,
+    cell: &Cell,
+    (number, count): (usize, usize),
+    check: &mut Check,
+) -> Option<Vec<(f64, [f64; 3])>> {
+    let height = ue.number("height");
+    let given: Vec<&str> =
+        ["distance", "position", "waypoints", "course"].into_iter().filter(|key| ue.get(key).is_some()).collect();
+    let [key] = given[..] else {
+        let place = given.get(1).map_or(ue.place, |key| ue.place_of(key));
+        let message = if given.is_empty() { "is nowhere".into() } else { format!("has {}", given.join(" and ")) };
+        let expected = vec!["one of distance, position, waypoints and course".into()];
+        check.error(place, path, format!("{path} {message}"), expected);
+        return None;
+    };
+    if ue.get("farthest").is_some() && key != "distance" {
+        let message = format!("{path} has farthest, which goes with distance");
+        check.error(ue.place_of("farthest"), &format!("{path}.farthest"), message, vec!["distance".into()]);
+        return None;
+    }
+    let points = match key {
+        "distance" => {
+            let nearest = ue.number("distance");
+            let farthest = ue.get("farthest").map_or(nearest, Value::number);
+            let share = if count > 1 { number as f64 / (count - 1) as f64 } else { 0.0 };
+            let distance = nearest + (farthest - nearest) * share;
+            vec![(0.0, [cell.position[0] + distance, cell.position[1]])]
+        }
+        "position" => vec![(0.0, position(ue, path, check)?)],
+        "waypoints" => {
+            let mut points = Vec::new();
+            for (index, point) in ue.tables("waypoints").iter().enumerate() {
+                let path = format!("{path}.waypoints.{index}");
+                points.push((point.duration("at").as_secs_f64(), position(point, &path, check)?));
+            }
+            points
+        }
+        _ => from_file(ue, path, check)?,
+    };
+    if points.is_empty() || points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+        let message = format!("{path} is not at one place after the other");
+        let expected = vec!["at least one place, and rising times".into()];
+        check.error(ue.place_of(key), &format!("{path}.{key}"), message, expected);
+        return None;
+    }
+    Some(points.into_iter().map(|(at, [x, y])| (at, [x, y, height])).collect())
+}
+
+/// A course's file: seconds and two coordinates on each line; `#` begins a remark.
+fn from_file(ue: &Tree, path: &str, check: &mut Check) -> Option<Vec<(f64, [f64; 2])>> {
+    let place = ue.place_of("course");
+    let file = here(check).join(ue.text("course"));
+    let read = std::fs::read_to_string(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
+    let points = read.and_then(|text| {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        let point = |(number, line): (usize, &str)| {
+            let numbers: Option<Vec<f64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+            let numbers = numbers.filter(|numbers| numbers.iter().all(|number: &f64| number.is_finite()));
+            match numbers.as_deref() {
+                Some(&[at, x, y]) => Ok((at, [x, y])),
+                _ => Err(format!("line {} of {} is {line:?}", number + 1, file.display())),
+            }
+        };
+        lines.map(point).collect::<Result<Vec<_>, String>>()
+    });
+    match points {
+        Ok(points) => Some(points),
+        Err(reason) => {
+            let expected = vec!["on each line seconds, metres east and metres north".into()];
+            check.error(place, &format!("{path}.course"), reason, expected);
+            None
+        }
+    }
+}
+
+/// No UE may be where an antenna is: there path loss is no physics.
+fn far_enough(ue: &Tree, path: &str, name: &str, course: &[(f64, [f64; 3])], cells: &[Cell], check: &mut Check) {
+    let place: Place = ["distance", "position", "waypoints", "course"]
+        .into_iter()
+        .find_map(|key| ue.get(key))
+        .map_or(ue.place, |value| value.place);
+    for cell in cells {
+        if course.iter().any(|(_, at)| *at == cell.position) {
+            let message = format!("{name} is at 0 m of the antenna of {}, where path loss has no meaning", cell.name);
+            check.error(place, path, message, vec!["a distance above 0 m, or another height".into()]);
+            return;
+        }
+    }
+}
+
+fn power_control(tree: &Tree, cell: &Cell) -> Option<PowerControl> {
+    tree.boolean("enabled").then(|| PowerControl {
+        largest_dbm: tree.number("largest"),
+        smallest_dbm: tree.number("smallest"),
+        target_dbm: tree.number("target"),
+        compensation: tree.number("compensation"),
+        commands: match tree.choice("commands") {
+            "absolute" => Loop::Absolute,
+            "open" => Loop::Open,
+            _ => Loop::Accumulated,
+        },
+        reference_dbm: cell.power_dbm,
+        ..PowerControl::default()
+    })
+}
+
+fn rlc(tree: &Tree, path: &str, peak_bytes_per_ms: u64, check: &mut Check) -> Option<Rlc> {
+    let buffer_bytes = match tree.queue_limit("buffer") {
+        QueueLimit::Bytes(bytes) => Some(u32::try_from(bytes).unwrap_or(u32::MAX)),
+        QueueLimit::Time(time) => {
+            let bytes = u128::from(time.as_nanos()) * u128::from(peak_bytes_per_ms) / 1_000_000;
+            Some(u32::try_from(bytes).unwrap_or(u32::MAX))
+        }
+        QueueLimit::Unlimited => None,
+        QueueLimit::Packets(_) => {
+            let message = "an RLC buffer does not count the packets that wait";
+            let expected = vec!["bytes".into(), "a time".into(), "\"unlimited\"".into()];
+            check.error(tree.place_of("buffer"), &format!("{path}.rlc.buffer"), message, expected);
+            return None;
+        }
+    };
+    Some(Rlc {
+        mode: match tree.choice("mode") {
+            "am" => RlcChoice::Acknowledged,
+            "by-loss-rate" => RlcChoice::ByLossRate,
+            "sm" => RlcChoice::Saturated,
+            _ => RlcChoice::Unacknowledged,
+        },
+        buffer_bytes,
+        discard_after: tree.get("discard").map(Value::duration),
+        reordering: tree.get("reordering").map(Value::duration),
+        poll_retransmit: tree.duration("poll_retransmit"),
+        status_prohibit: tree.duration("status_prohibit"),
+    })
+}
