@@ -3,6 +3,7 @@
 //! Times are printed as exact decimal seconds, other numbers in the shortest form that reads back the same, so equal
 //! runs give equal bytes.
 
+use crate::lte::UeRow;
 use crate::outcome::{MeasuredLink, Outcome};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_workload::Completion;
@@ -62,6 +63,27 @@ pub const LINK_COLUMNS: [&str; 21] = [
     "p99_queue_delay_s",
     "mean_queue_packets",
     "mean_queue_bytes",
+];
+
+/// Columns of `ues.csv`.
+pub const UE_COLUMNS: [&str; 17] = [
+    "network",
+    "ue",
+    "cell",
+    "direction",
+    "packets",
+    "delivered_packets",
+    "delivered_bytes",
+    "buffer_drops",
+    "lost_packets",
+    "blocks",
+    "block_bytes",
+    "retransmissions",
+    "tb_errors",
+    "lost_blocks",
+    "control_errors",
+    "mean_mcs",
+    "blocks_by_mcs",
 ];
 
 /// Nanoseconds as exact decimal seconds.
@@ -159,6 +181,40 @@ pub fn write_links(outcome: &Outcome, out: impl Write) -> io::Result<()> {
             &time(summary.delay_p99),
             &number(summary.mean_queue_packets()),
             &number(summary.mean_queue_bytes()),
+        ])?;
+    }
+    table.flush()
+}
+
+/// Writes `ues.csv`: what the radio has done for UEs.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_ues(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(UE_COLUMNS)?;
+    for UeRow { network, ue, cell, uplink, counters } in outcome.ue_rows() {
+        let by_mcs = counters.blocks_by_mcs.iter().map(u64::to_string).collect::<Vec<_>>().join(";");
+        let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
+        let mean_mcs = (counters.blocks > 0).then(|| sum as f64 / counters.blocks as f64);
+        table.write_record([
+            network.as_str(),
+            ue,
+            cell,
+            if *uplink { "uplink" } else { "downlink" },
+            &counters.packets.to_string(),
+            &counters.delivered_packets.to_string(),
+            &counters.delivered_bytes.to_string(),
+            &counters.buffer_drops.to_string(),
+            &counters.lost_packets.to_string(),
+            &counters.blocks.to_string(),
+            &counters.block_bytes.to_string(),
+            &counters.retransmissions.to_string(),
+            &counters.errors.to_string(),
+            &counters.lost_blocks.to_string(),
+            &counters.control_errors.to_string(),
+            &optional(mean_mcs, |value| value.to_string()),
+            &by_mcs,
         ])?;
     }
     table.flush()

@@ -74,6 +74,9 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             ethernet.discipline.as_ref().map(|described| discipline(described, scenario, &name))
         }));
     }
+    for lte in &scenario.lte {
+        network.add_medium(crate::lte::medium(lte, scenario)?);
+    }
     for flow in 0..scenario.flows.len() {
         let (from, to) = ends(scenario, flow);
         network.declare_conversation(from, to);

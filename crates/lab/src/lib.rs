@@ -27,6 +27,7 @@ mod archive;
 mod assemble;
 mod capture;
 mod disciplines;
+mod lte;
 mod outcome;
 mod plugins;
 mod probes;
@@ -39,11 +40,12 @@ mod witness;
 mod world;
 
 pub use archive::{
-    FLOW_COLUMNS, FLOW_TEXTS, LINK_COLUMNS, SERIES_COLUMNS, write_completions, write_figures, write_flows, write_links,
-    write_series,
+    FLOW_COLUMNS, FLOW_TEXTS, LINK_COLUMNS, SERIES_COLUMNS, UE_COLUMNS, write_completions, write_figures, write_flows,
+    write_links, write_series, write_ues,
 };
 pub use capture::{Append, Capture};
 pub use fullpipe_workload::FIGURE_NAMES;
+pub use lte::UeRow;
 pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, SeriesRow, Totals};
 pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
 pub use qlog::Qlog;
@@ -104,6 +106,13 @@ pub enum RunError {
         /// The rule that is broken.
         reason: String,
     },
+    /// An access network cannot be built.
+    Radio {
+        /// The network.
+        network: String,
+        /// What is wrong, as a sentence.
+        reason: String,
+    },
     /// Packets between two hosts that an address translator parts would not pass it.
     BypassedNat {
         /// The translating router.
@@ -138,6 +147,7 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            RunError::Radio { network, reason } => write!(formatter, "LTE network {network}: {reason}"),
             RunError::Control { flow, reason } | RunError::Workload { flow, reason } => {
                 write!(formatter, "flow {flow:?}: {reason}")
             }

@@ -1,6 +1,7 @@
 //! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
 //! 100 000 flows needs no table of them.
 
+use crate::lte::{self, UeRow};
 use crate::probes::Sampler;
 use crate::witness::Witness;
 use crate::world::{World, ends};
@@ -164,6 +165,7 @@ pub struct Outcome {
     witness: Witness,
     links: Vec<LinkCounters>,
     nats: Vec<NatCounters>,
+    ues: Vec<UeRow>,
     verdict: Verdict,
     ended: Instant,
     totals: Totals,
@@ -186,6 +188,8 @@ impl Outcome {
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
         let nats = scenario.nats.iter().filter_map(|nat| network.nat_counters(nat.router)).collect();
+        let media = scenario.lte.iter().enumerate();
+        let ues = media.flat_map(|(number, lte)| lte::rows(&scenario, lte, network.medium(number as u16))).collect();
         let mut witness = network.observer;
         let flows = 2 * world.conversations();
         let mut last = Instant::ZERO;
@@ -209,6 +213,7 @@ impl Outcome {
             witness,
             links,
             nats,
+            ues,
             verdict,
             ended,
             totals,
@@ -516,7 +521,7 @@ impl Outcome {
     }
 
     /// What each link has carried: links in order of the scenario, then shared media (half duplex) or the paths of their
-    /// stations (full duplex).
+    /// stations (full duplex), then the ways through access networks.
     pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
         let links = self.scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
         let media = self.scenario.ethernets.iter().flat_map(|ethernet| {
@@ -528,7 +533,9 @@ impl Outcome {
             };
             names
         });
-        links.chain(media).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
+        let radio = self.scenario.lte.iter();
+        let radio = radio.flat_map(|lte| [0, 1].map(|way| Cow::Owned(lte::way_name(&lte.name, way))));
+        links.chain(media).chain(radio).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
     /// The rows of `links.csv`: links that the scenario measures, in its order.
@@ -539,6 +546,11 @@ impl Outcome {
             let utilisation = summary.utilisation().filter(|_| !paced);
             MeasuredLink { link: &described.name, summary, utilisation }
         })
+    }
+
+    /// The rows of `ues.csv`: what the radio has done for each UE, downlink and uplink, in the order of the scenario.
+    pub fn ue_rows(&self) -> impl Iterator<Item = &UeRow> {
+        self.ues.iter()
     }
 
     /// What each address translator has done, with its router's name, in the order of the scenario.

@@ -2,10 +2,12 @@
 //!
 //! The world is stopped between two events, looked at, and goes on: a probe adds no event and draws no random number.
 
+use crate::lte;
 use crate::outcome::SeriesRow;
 use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_congestion::Controller;
+use fullpipe_lte::UeStatus;
 use fullpipe_network::{Course, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Subject;
@@ -14,7 +16,7 @@ use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 /// What the names of metrics begin with that a congestion control gives itself.
 const CONTROL: &str = "control_";
 
-/// A metric of a flow or link.
+/// A metric of a flow, a link or a UE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Metric {
     Cwnd,
@@ -29,6 +31,10 @@ enum Metric {
     Drops,
     Marks,
     ProxyQueue,
+    Sinr,
+    Cqi,
+    Mcs,
+    BlockErrors,
     /// A value that the congestion control itself names.
     Control,
 }
@@ -48,6 +54,10 @@ impl Metric {
             "drops" => Metric::Drops,
             "proxy_queue_bytes" => Metric::ProxyQueue,
             "marks" => Metric::Marks,
+            "sinr_db" => Metric::Sinr,
+            "cqi" => Metric::Cqi,
+            "mcs" => Metric::Mcs,
+            "tb_errors" => Metric::BlockErrors,
             control if control.starts_with(CONTROL) => Metric::Control,
             _ => return None,
         })
@@ -59,6 +69,7 @@ impl Metric {
 enum Target {
     Flow(usize),
     Link { link: LinkId, rate: Rate, course: Course },
+    Ue { medium: u16, ue: usize, way: usize },
 }
 
 #[derive(Debug)]
@@ -106,6 +117,12 @@ impl Sampler {
                         let link = ethernet_link(segment);
                         (described.name.clone(), Target::Link { link, rate: described.rate, course: Course::Constant })
                     }
+                    Subject::Ue { lte, ue, uplink } => {
+                        let node = scenario.lte[lte].ues[ue].node;
+                        let name = &scenario.nodes[node.index()].name;
+                        let subject = if uplink { format!("{name}.uplink") } else { name.clone() };
+                        (subject, Target::Ue { medium: lte as u16, ue, way: usize::from(uplink) })
+                    }
                 };
                 channels.push(Channel {
                     subject,
@@ -129,7 +146,7 @@ impl Sampler {
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.channels.iter().filter_map(|channel| match channel.target {
             Target::Link { link, .. } => Some(link),
-            Target::Flow(_) => None,
+            Target::Flow(_) | Target::Ue { .. } => None,
         })
     }
 
@@ -246,6 +263,10 @@ impl Channel {
                     _ => return None,
                 })
             }
+            &Target::Ue { medium, ue, way } => {
+                let status = lte::status(network.medium(medium), ue)?;
+                self.of_ue(&status, way)
+            }
             Target::Link { link, rate, course } => {
                 let (link, rate) = (*link, course.rate_at(now, *rate));
                 let counters = network.link_counters(link);
@@ -259,6 +280,22 @@ impl Channel {
                     _ => return None,
                 })
             }
+        }
+    }
+
+    /// A way to or from a UE; nothing before the first transport block, where it is about one.
+    fn of_ue(&mut self, status: &UeStatus, way: usize) -> Option<f64> {
+        let (counters, last) = (&status.counters[way], &status.last[way]);
+        let of_a_block = |value: f64| (counters.blocks > 0 && value.is_finite()).then_some(value);
+        match self.metric {
+            Metric::Sinr => of_a_block(last.sinr_db),
+            Metric::Cqi => of_a_block(last.cqi.into()),
+            Metric::Mcs => of_a_block(last.mcs.into()),
+            Metric::BlockErrors => Some(counters.errors as f64),
+            Metric::Queue => Some(last.buffer_bytes as f64),
+            Metric::Throughput => Some(self.throughput(counters.delivered_bytes)),
+            Metric::Drops => Some((counters.buffer_drops + counters.lost_packets) as f64),
+            _ => None,
         }
     }
 

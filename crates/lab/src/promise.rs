@@ -9,7 +9,7 @@ use fullpipe_scenario::description::{Discipline, Link, QueueLimit};
 use fullpipe_units::Rate;
 
 /// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
-/// duplex) in theirs: the order in which the network numbers them.
+/// duplex) in theirs, then the ways through access networks: the order in which the network numbers them.
 pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
     let mut declared: Vec<DeclaredLink> = scenario.links.iter().map(declared_link).collect();
     for ethernet in &scenario.ethernets {
@@ -36,6 +36,7 @@ pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             }));
         }
     }
+    declared.extend(scenario.lte.iter().flat_map(crate::lte::promises));
     declared
 }
 

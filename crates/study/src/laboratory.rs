@@ -5,7 +5,7 @@ use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords
 use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{
     Append, Capture, Options, Outcome, Qlog, Sabotage, write_completions, write_figures, write_flows, write_links,
-    write_series,
+    write_series, write_ues,
 };
 use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
@@ -140,6 +140,11 @@ pub(crate) fn records(
         let mut table = Vec::new();
         write_links(outcome, &mut table).map_err(memory)?;
         records.attachments.push((LINKS.to_owned(), table));
+    }
+    if outcome.ue_rows().next().is_some() {
+        let mut table = Vec::new();
+        write_ues(outcome, &mut table).map_err(memory)?;
+        records.attachments.push(("ues.csv".to_owned(), table));
     }
     if outcome.completion_rows().next().is_some() {
         let mut table = Vec::new();

@@ -19,6 +19,7 @@ use fullpipe_network::IpVersion;
 use fullpipe_network::wire::HardwareAddress;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
+use fullpipe_scenario::description::lte::Lte;
 use fullpipe_units::{Duration, Instant, NodeId};
 use std::io;
 use std::net::IpAddr;
@@ -235,5 +236,7 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
 fn mtu_bytes(scenario: &Scenario, node: NodeId) -> u32 {
     let links = scenario.links.iter().filter(|link| link.from == node).map(|link| link.mtu_bytes);
     let media = scenario.ethernets.iter().filter(|ethernet| ethernet.hosts.contains(&node));
-    links.chain(media.map(|ethernet| ethernet.mtu_bytes)).min().unwrap_or(1500)
+    let is_at = |lte: &&Lte| lte.gateway == node || lte.ues.iter().any(|ue| ue.node == node);
+    let radio = scenario.lte.iter().filter(is_at).map(|lte| lte.mtu_bytes);
+    links.chain(media.map(|ethernet| ethernet.mtu_bytes)).chain(radio).min().unwrap_or(1500)
 }

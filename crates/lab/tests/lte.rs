@@ -1,0 +1,198 @@
+//! LTE in scenarios: packets find their way, at the time that the reference's pipeline gives, and the auditors agree.
+
+#![allow(missing_docs, reason = "a test")]
+
+use fullpipe_lab::{Options, Outcome, Sabotage, UeRow, run};
+use fullpipe_network::Fault;
+use fullpipe_units::LinkId;
+use proptest::prelude::*;
+
+const BASE: &str = "
+[[host]]
+name = 'server'
+[[host]]
+name = 'phone'
+count = 3
+[[router]]
+name = 'pgw'
+[[link]]
+name = 'sgi'
+from = 'server'
+to = 'pgw'
+rate = '1Gbit/s'
+delay = '1ms'
+";
+
+fn played(text: &str, options: &Options) -> Outcome {
+    let loaded = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    run(&loaded.scenario, options).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn audited(text: &str) -> Outcome {
+    let outcome = played(text, &Options { audit_packets: true, ..Options::default() });
+    assert!(outcome.verdict().passed(), "{}\n{text}", outcome.verdict());
+    outcome
+}
+
+fn network(lte: &str, cell: &str, ue: &str) -> String {
+    format!(
+        "{BASE}[[lte]]\nname = 'access'\ngateway = 'pgw'\n{lte}\n[[lte.cell]]\n{cell}\n[[lte.ue]]\nhost = 'phone*'\n{ue}\n"
+    )
+}
+
+fn row(outcome: &Outcome, ue: &str, uplink: bool) -> UeRow {
+    outcome.ue_rows().find(|row| row.ue == ue && row.uplink == uplink).cloned().expect("a UE")
+}
+
+#[test]
+fn a_packet_takes_the_time_of_the_pipeline() {
+    // One datagram of 72 + 28 bytes. Down: 100 bytes + 2 of framing take 816 ns at 1 Gbit/s, so it is at the gateway at
+    // 1.000816 ms, and behind the core (2 x 140 bytes at 10 Gbit/s: 2 x 112 ns) in subframe 1: scheduled in 2, on the air in 4,
+    // decoded at its end, a nanosecond before 5 ms.
+    let flow = |from: &str, to: &str| {
+        format!(
+            "duration = '1s'\n{}[[flow]]\nname = 'one'\nfrom = '{from}'\nto = '{to}'\nprotocol = 'udp'\nworkload = \
+             'constant-rate'\npayload = 72\ninterval = '1ms'\npackets = 1\n",
+            network("", "", "distance = 99")
+        )
+    };
+    let arrival = |text: &str| {
+        let outcome = audited(text);
+        let flow = outcome.flow_rows().next().expect("the flow");
+        assert_eq!(flow.counters.rx_packets, 1);
+        flow.counters.first_rx.as_nanos()
+    };
+    assert_eq!(arrival(&flow("server", "phone1")), 4_999_999);
+    // Up: offered at 0, reported at once, granted in 5 for 11, decoded at 11.92857 ms; core and link as above.
+    assert_eq!(arrival(&flow("phone1", "server")), 11_928_570 + 2 * 112 + 816 + 1_000_000);
+    // From one UE to another by way of the gateway: there at 11.928794 ms, scheduled in 12, decoded by 15 ms.
+    assert_eq!(arrival(&flow("phone1", "phone2")), 14_999_999);
+}
+
+#[test]
+fn a_saturated_cell_carries_its_transport_blocks() {
+    // Without fading and near by every block is one of MCS 28 over 24 of 25 resource blocks: 2196 bytes a millisecond, with 2
+    // bytes of RLC header and as many as its segments need. 1428-byte packets are 1430-byte SDUs: 2 or 3 segments in a block,
+    // 1.5 (k - 1) bytes rounded up. So at least 2196 - 2 - 3 = 2191 bytes of SDUs a millisecond and at most 2192.
+    let text = format!(
+        "duration = '2s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone1'\nprotocol = 'udp'\nworkload = \
+         'constant-rate'\npayload = '1400B'\nrate = '30Mbit/s'\n[[probe]]\nue = 'phone1'\nmetrics = ['sinr_db', 'cqi', 'mcs', \
+         'tb_errors', 'queue_bytes', 'throughput_bps', 'drops']\n",
+        network("", "", "distance = 99")
+    );
+    let outcome = audited(&text);
+    let down = row(&outcome, "phone1", false).counters;
+    assert_eq!((down.errors, down.lost_packets, down.retransmissions), (0, 0, 0));
+    // The first reports come with the first subframes, so of 2000 a few carry less or nothing.
+    let (least, most) = (2191 * 1985 / 1430 * 1430, 2192 * 2000 / 1430 * 1430);
+    assert!((least..=most).contains(&down.delivered_bytes), "{} of {least} to {most}", down.delivered_bytes);
+    assert!(down.buffer_drops > 0);
+    // What remains is in the buffer, 153 packets at most, and in the blocks of three subframes, 2 or 3 packets each.
+    let remain = down.packets - down.delivered_packets - down.buffer_drops;
+    assert!((152..=162).contains(&remain), "{remain}");
+    let way = outcome.link("access.downlink").expect("the way").counters;
+    // Those of the last block are there a nanosecond before the run's end, or behind it.
+    assert!(way.frames <= down.delivered_packets && way.frames + 3 >= down.delivered_packets);
+    assert_eq!((way.bytes, way.queue_drops), (1428 * way.frames, down.buffer_drops));
+    let last = |metric: &str| outcome.series("phone1", metric).last().expect("samples").1;
+    assert_eq!((last("cqi"), last("mcs"), last("tb_errors")), (15.0, 28.0, 0.0));
+    // 30 dBm over 25 blocks, 78.88 dB of loss, 9 dB of noise figure: 30 - 13.98 - 78.88 + 121.447 - 9 = 49.58 dB.
+    assert!((last("sinr_db") - 49.58).abs() < 0.02, "{}", last("sinr_db"));
+    // The buffer is full: 100 ms at the peak rate, less a packet and what the last block took.
+    assert!((219_600.0 - 1430.0 - 2192.0..=219_600.0).contains(&last("queue_bytes")), "{}", last("queue_bytes"));
+    assert!((last("throughput_bps") / (2191.0 * 8000.0) - 1.0).abs() < 0.1);
+}
+
+#[test]
+fn tcp_goes_through_and_a_fade_loses_nothing_that_it_does_not_send_again() {
+    for mode in ["um", "am"] {
+        let text = format!(
+            "duration = '20s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone2'\nsize = '2MB'\n[[flow]]\nfrom = 'phone3'\nto = \
+             'server'\nsize = '500kB'\n[[flow]]\nfrom = 'phone1'\nto = 'phone3'\nsize = '300kB'\n",
+            network(
+                "path_loss = { model = 'log-distance' }\nfading = { kind = 'eva', speed = 60 }\nshadowing = 4",
+                "power = 20",
+                &format!("distance = 50\nfarthest = 100\nrlc = {{ mode = '{mode}' }}")
+            )
+        );
+        let outcome = audited(&text);
+        for flow in outcome.flow_rows().filter(|flow| !flow.flow.ends_with(".reverse")) {
+            assert!(flow.completion.is_some(), "{mode}: {}", flow.flow);
+        }
+        let errors: u64 = outcome.ue_rows().map(|row| row.counters.errors).sum();
+        assert!(errors > 0, "{mode}: it fades");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_again_and_probes_change_nothing() {
+    let text = format!(
+        "duration = '2s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone*'\n",
+        network(
+            "fading = { kind = 'epa' }\npath_loss = { model = 'log-distance' }",
+            "",
+            "distance = 100\nfarthest = 400"
+        )
+    );
+    let rows = |text: &str| audited(text).ue_rows().cloned().collect::<Vec<_>>();
+    let first = rows(&text);
+    assert_eq!(first, rows(&text));
+    let probed =
+        format!("{text}[[probe]]\nue = 'phone*'\nmetrics = ['sinr_db', 'cqi', 'queue_bytes']\ninterval = '700us'\n");
+    assert_eq!(first, rows(&probed));
+    assert_ne!(first, rows(&format!("seed = 2\n{text}")));
+}
+
+#[test]
+fn the_auditor_finds_what_is_broken_on_purpose() {
+    let text = format!(
+        "duration = '1s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone1'\n[[flow]]\nfrom = 'phone1'\nto = 'server'\n",
+        network("", "", "distance = 99")
+    );
+    // Two directions of a link, then the two ways.
+    for link in [LinkId(2), LinkId(3)] {
+        for fault in [Fault::FastLink(link), Fault::SilentDrop { link, every: 50 }] {
+            let options = Options { faults: vec![Sabotage::Network(fault)], ..Options::default() };
+            assert!(!played(&text, &options).verdict().passed(), "{fault:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the network: the auditors agree, and computing links ahead changes nothing.
+    #[test]
+    fn any_network_keeps_the_auditors_rules(
+        seed in 0..1_000_000u32,
+        blocks in prop::sample::select(vec![25u32, 50, 100]),
+        fading in prop::sample::select(vec!["none", "epa", "eva", "etu"]),
+        scheduler in prop::sample::select(vec!["pf", "rr", "fd-mt", "td-bet", "pss", "cqa"]),
+        mode in prop::sample::select(vec!["um", "am", "by-loss-rate"]),
+        transmission in 1..8u8,
+        buffer in prop::sample::select(vec!["10240B", "100ms", "unlimited"]),
+        harq in any::<bool>(),
+        farthest in 100..900u32,
+    ) {
+        let text = format!(
+            "seed = {seed}\nduration = '400ms'\n{}[[flow]]\nfrom = 'server'\nto = 'phone*'\n[[flow]]\nfrom = 'phone2'\nto = \
+             'server'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = '1200B'\nrate = '20Mbit/s'\n",
+            network(
+                &format!(
+                    "resource_blocks = {blocks}\nfading = {{ kind = '{fading}' }}\npath_loss = {{ model = 'log-distance' }}\n\
+                     s1_delay = '200us'"
+                ),
+                &format!("scheduler = '{scheduler}'\nharq = {harq}\npower = 40"),
+                &format!(
+                    "distance = 50\nfarthest = {farthest}\ntransmission_mode = {transmission}\n\
+                     rlc = {{ mode = '{mode}', buffer = '{buffer}' }}"
+                ),
+            )
+        );
+        let outcome = audited(&text);
+        let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).expect("good").scenario;
+        let plain = run(&loaded, &Options { fusion: false, ..Options::default() }).expect("a run");
+        prop_assert!(outcome.ue_rows().eq(plain.ue_rows()));
+        prop_assert!(outcome.flow_rows().map(|row| row.counters).eq(plain.flow_rows().map(|row| row.counters)));
+    }
+}
