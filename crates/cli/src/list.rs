@@ -1,10 +1,12 @@
 //! `fullpipe list`: what scenarios can name.
 
 use crate::exit::Failure;
-use fullpipe::{congestion, embedded, scenario, workload};
+use fullpipe::{congestion, embedded, lte, scenario, workload};
 use serde_json::{Value, json};
 
 struct Row {
+    /// Where a list has several kinds of things.
+    kind: &'static str,
     name: String,
     version: String,
     source: String,
@@ -12,7 +14,7 @@ struct Row {
 }
 
 fn row(name: &str, version: &str, source: &str, summary: &str) -> Row {
-    Row { name: name.into(), version: version.into(), source: source.into(), summary: summary.into() }
+    Row { kind: "", name: name.into(), version: version.into(), source: source.into(), summary: summary.into() }
 }
 
 /// Prints one list.
@@ -53,10 +55,18 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
                 row(name, version, "", &title)
             })
             .collect(),
-        "schedulers" | "channels" => {
-            return Err(Failure::usage(format!(
-                "this version has no {what}: they come with QUIC and with radio links"
-            )));
+        "schedulers" => {
+            let streams = scenario::stream_schedulers()
+                .map(|(name, text)| Row { kind: "quic", ..row(name, version, "", text.trim_end_matches('.')) });
+            let cells = lte::scheduler::catalogue::ENTRIES.iter();
+            let cells = cells.map(|e| Row { kind: "lte", ..row(e.name, version, e.source, e.summary) });
+            streams.chain(cells).collect()
+        }
+        "channels" => {
+            let of =
+                |kind, (name, text): (&str, &str)| Row { kind, ..row(name, version, "", text.trim_end_matches('.')) };
+            let path_loss = scenario::path_loss_models().map(|model| of("path-loss", model));
+            path_loss.chain(scenario::fading_kinds().map(|kind| of("fading", kind))).collect()
         }
         _ => {
             return Err(Failure::usage(format!(
@@ -67,14 +77,21 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     if json_wanted {
         let rows: Vec<Value> = rows
             .iter()
-            .map(|r| json!({"name": r.name, "version": r.version, "source": r.source, "summary": r.summary}))
+            .map(|r| {
+                let mut row = json!({"name": r.name, "version": r.version, "source": r.source, "summary": r.summary});
+                if !r.kind.is_empty() {
+                    row["kind"] = r.kind.into();
+                }
+                row
+            })
             .collect();
         println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
     } else {
         let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let kinds = rows.iter().map(|row| row.kind.len() + 2).filter(|width| *width > 2).max().unwrap_or(0);
         for row in rows {
             let source = if row.source.is_empty() { String::new() } else { format!("  [{}]", row.source) };
-            println!("{:width$}  {}{source}", row.name, row.summary);
+            println!("{:kinds$}{:width$}  {}{source}", row.kind, row.name, row.summary);
         }
     }
     Ok(())

@@ -8,13 +8,20 @@ use fullpipe::units::LinkId;
 
 const FORMS: &str = "fast-link:LINK, silent-drop:LINK:EVERY or premature-ack:FROM";
 
-/// The faults, with links found by their names in the scenario (shared segments count after the links).
+/// The faults, with links found by their names in the scenario (shared segments, then ways through access
+/// networks count after the links).
 pub(crate) fn faults(texts: &[String], scenario: &Scenario) -> Result<Vec<Sabotage>, Failure> {
     let link = |name: &str| {
         let links = scenario.links.iter().map(|link| link.name.as_str());
-        let names: Vec<&str> = links.chain(scenario.ethernets.iter().map(|ethernet| ethernet.name.as_str())).collect();
-        names.iter().position(|known| *known == name).map(|index| LinkId(index as u32)).ok_or_else(|| {
-            let some: Vec<&str> = names.iter().take(10).copied().collect();
+        // Where stations have paths of their own, the segment's name means the first's.
+        let segments = scenario.ethernets.iter().flat_map(|ethernet| {
+            let paths = if ethernet.half_duplex { 1 } else { ethernet.hosts.len() };
+            (0..paths).map(|path| if path == 0 { ethernet.name.as_str() } else { "" })
+        });
+        let radio = scenario.lte.iter().flat_map(|lte| ["downlink", "uplink"].map(|way| format!("{}.{way}", lte.name)));
+        let names: Vec<String> = links.chain(segments).map(str::to_owned).chain(radio).collect();
+        names.iter().position(|known| known == name).map(|index| LinkId(index as u32)).ok_or_else(|| {
+            let some: Vec<&str> = names.iter().filter(|name| !name.is_empty()).take(10).map(String::as_str).collect();
             Failure::usage(format!("--sabotage: there is no link {name:?}; there are: {}", some.join(", ")))
         })
     };

@@ -111,7 +111,7 @@ fn bad_usage_and_bad_files_are_2_with_a_sentence() {
         (vec!["study", "run", "tcp-vs-upd"], "did you mean \"tcp-vs-udp\""),
         (vec!["study", "run", "tcp-vs-udp", "--set", "runz=3"], "runz"),
         (vec!["bench", "tcp-2"], "did you mean \"tcp-1\""),
-        (vec!["bench", "lte-1"], "not in this version"),
+        (vec!["bench", "lte-real-time"], "not in this version"),
         (vec!["list", "things"], "expected one of"),
         (vec!["report", "/nowhere"], "not a folder"),
         (vec!["check", "/nowhere.toml"], "cannot be read"),
@@ -214,9 +214,16 @@ fn a_study_makes_what_is_missing_and_reuses_the_others() {
 
 #[test]
 fn lists_are_json_with_names() {
-    for (what, name) in
-        [("congestion", "cubic"), ("queues", "fq-codel"), ("workloads", "bulk"), ("scenarios", "bench/tcp-1")]
-    {
+    for (what, name) in [
+        ("congestion", "cubic"),
+        ("queues", "fq-codel"),
+        ("schedulers", "pf"),
+        ("schedulers", "edf"),
+        ("channels", "friis"),
+        ("channels", "epa"),
+        ("workloads", "bulk"),
+        ("scenarios", "bench/tcp-1"),
+    ] {
         let output = fullpipe(&["list", what, "--json"]);
         let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let rows = rows.as_array().expect("an array");

@@ -25,6 +25,7 @@
 pub use fullpipe_audit as audit;
 pub use fullpipe_congestion as congestion;
 pub use fullpipe_lab as lab;
+pub use fullpipe_lte as lte;
 pub use fullpipe_network as network;
 pub use fullpipe_record as record;
 pub use fullpipe_report as report;
