@@ -21,7 +21,7 @@ use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fmt;
 
 /// Medium events from this number on belong to media of this kind; shared Ethernet has those below and those of its stations
@@ -126,8 +126,7 @@ pub(crate) struct Star {
     inside: Vec<Inside>,
     free: Vec<u32>,
     /// Fates that are known and not yet met, in order.
-    fates: BTreeMap<(Instant, u64), (u32, Fate)>,
-    told: u64,
+    fates: VecDeque<(Instant, u32, Fate)>,
     slot: Slot,
     counters: [LinkCounters; 2],
     /// Frames and bytes inside.
@@ -156,8 +155,17 @@ impl Star {
     fn listen(&mut self, now: Instant) {
         while let Some(Fated { token, at, fate }) = self.machine.fated() {
             debug_assert!(at >= now, "a fate is told before it is met");
-            self.fates.insert((at, self.told), (token as u32, fate));
-            self.told += 1;
+            self.note_fate(at, token as u32, fate);
+        }
+    }
+
+    /// Behind all that are met by then; nearly always behind all.
+    fn note_fate(&mut self, at: Instant, token: u32, fate: Fate) {
+        if self.fates.back().is_none_or(|(last, ..)| *last <= at) {
+            self.fates.push_back((at, token, fate));
+        } else {
+            let place = self.fates.partition_point(|(other, ..)| *other <= at);
+            self.fates.insert(place, (at, token, fate));
         }
     }
 
@@ -170,7 +178,7 @@ impl Star {
     }
 
     fn next(&self) -> Instant {
-        let fate = self.fates.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at);
+        let fate = self.fates.front().map_or(Instant::NEVER, |(at, ..)| *at);
         fate.min(self.machine.next())
     }
 
@@ -228,8 +236,7 @@ impl<O: Observer> Network<O> {
             machine,
             inside: Vec::new(),
             free: Vec::new(),
-            fates: BTreeMap::new(),
-            told: 0,
+            fates: VecDeque::new(),
             slot: Slot::default(),
             counters: [LinkCounters::default(); 2],
             waiting: [(0, 0); 2],
@@ -304,8 +311,7 @@ impl<O: Observer> Network<O> {
         star.wake(now);
         let token = star.put(Inside { handle, offered: now, way, station, ip_bytes });
         if star.exceeds(way) {
-            star.fates.insert((now, star.told), (token, Fate::Delivered));
-            star.told += 1;
+            star.note_fate(now, token, Fate::Delivered);
         } else {
             star.machine.offer(now, Frame { token: u64::from(token), way, station, flow, ip_bytes });
             star.listen(now);
@@ -334,8 +340,8 @@ impl<O: Observer> Network<O> {
         // Whoever receives may send at once, and what is sent may be refused at once.
         loop {
             let star = &mut self.media[usize::from(medium)];
-            let Some(first) = star.fates.first_entry().filter(|first| first.key().0 <= now) else { break };
-            let (token, fate) = first.remove();
+            let Some(&(_, token, fate)) = star.fates.front().filter(|(at, ..)| *at <= now) else { break };
+            star.fates.pop_front();
             let frame = star.take(token);
             self.meet(hosts, medium, frame, fate);
         }
