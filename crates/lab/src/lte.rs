@@ -19,6 +19,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::lte::{Cell, Fading, Lte, Rlc, Ue};
 use fullpipe_units::{Duration, Instant, Rate, Stream};
 use std::any::Any;
+use std::sync::Arc;
 
 const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
@@ -192,9 +193,16 @@ fn config(described: &Lte, scenario: &Scenario) -> Result<Config, Invalid> {
 fn fading(described: &Fading, seed: u64, carrier_hz: f64, bandwidth: Bandwidth) -> Result<fading::Fading, Invalid> {
     match described {
         Fading::None => Ok(fading::Fading::None),
-        Fading::Generated { profile, speed_kmh } => {
+        Fading::Generated { profile, speed_kmh, repeat_s } => {
             let (profile, speed_kmh, spacing_hz) = (*profile, *speed_kmh, frequency::RESOURCE_BLOCK_HZ);
-            fading::Fading::generator(Recipe { profile, speed_kmh, carrier_hz, spacing_hz }, seed, bandwidth)
+            let recipe = Recipe { profile, speed_kmh, carrier_hz, spacing_hz };
+            match repeat_s {
+                None => fading::Fading::generator(recipe, seed, bandwidth),
+                Some(seconds) => {
+                    let trace = fading::Generator::new(recipe, seed, bandwidth.resource_blocks())?.to_trace(*seconds);
+                    fading::Fading::trace(Arc::new(trace), fading::Places::Continuous, seed, bandwidth)
+                }
+            }
         }
         Fading::Trace { trace, places, .. } => fading::Fading::trace(trace.clone(), *places, seed, bandwidth),
     }

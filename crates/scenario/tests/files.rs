@@ -119,7 +119,7 @@ fn the_bench_is_that_of_the_contract() {
     for (count, nearest, farthest) in [(1, 99.0, 99.0), (50, 99.0, 99.0), (500, 50.0, 3000.0)] {
         let scenario = file(&format!("bench/lte-{count}.toml"));
         let lte = &scenario.lte[0];
-        let fading = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0 };
+        let fading = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: Some(10) };
         assert_eq!((lte.resource_blocks, &lte.fading[0], lte.ues.len()), ([100, 100], &fading, count));
         let distance = |ue: usize| lte.ues[ue].course[0].1[0];
         assert_eq!((distance(0), distance(count - 1)), (nearest, farthest));
@@ -324,7 +324,10 @@ fn an_lte_network() {
     };
     assert_eq!((path, read.resource_blocks(), read.milliseconds()), (&trace, 25, 12));
     assert_eq!(scenario.files().collect::<Vec<_>>(), [trace.as_path()]);
-    assert_eq!(lte.fading[1], Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0 });
+    assert_eq!(
+        lte.fading[1],
+        Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None }
+    );
 }
 
 #[test]

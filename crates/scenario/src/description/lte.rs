@@ -59,6 +59,8 @@ pub enum Fading {
         profile: Profile,
         /// Speed, km/h.
         speed_kmh: f64,
+        /// Seconds that are generated once and repeated, if they are.
+        repeat_s: Option<u32>,
     },
     /// From a file.
     Trace {

@@ -276,6 +276,7 @@ impl Writer {
             }
             ("fading", "file") => Some(format!("file = '{}/tests/data/tone.fad'", env!("CARGO_MANIFEST_DIR"))),
             ("fading", "window") => Some("window = '2ms'".to_string()),
+            ("fading", "repeat") => Some("repeat = '2s'".to_string()),
             ("step", "outage") => Some("outage = false".to_string()),
             ("nat", "router") => {
                 let router = if self.topology == "star" { "hub" } else { "router1" };

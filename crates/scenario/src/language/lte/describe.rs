@@ -156,8 +156,15 @@ fn described_fading(
     };
     let speed_kmh = tree.number("speed");
     let recipe = Recipe { profile, speed_kmh, carrier_hz, spacing_hz: frequency::RESOURCE_BLOCK_HZ };
+    let repeat = tree.get("repeat").map(|repeat| repeat.duration().as_nanos());
+    if repeat.is_some_and(|repeat| !repeat.is_multiple_of(1_000_000_000)) {
+        let message = "what is repeated of generated fading is not whole seconds";
+        check.error(tree.place_of("repeat"), &format!("{path}.repeat"), message, vec!["whole seconds".into()]);
+        return None;
+    }
+    let repeat_s = repeat.map(|repeat| (repeat / 1_000_000_000) as u32);
     match fading::Fading::generator(recipe, 0, bandwidth) {
-        Ok(_) => Some(Fading::Generated { profile, speed_kmh }),
+        Ok(_) => Some(Fading::Generated { profile, speed_kmh, repeat_s }),
         Err(reason) => {
             let expected = vec!["a speed that milliseconds can follow".into()];
             check.error(tree.place_of("speed"), &format!("{path}.speed"), reason.to_string(), expected);

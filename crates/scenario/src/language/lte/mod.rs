@@ -220,13 +220,22 @@ static PATH_LOSS: Table = Table {
     ..Table::EMPTY
 };
 
-const SPEED: &[Field] = &[Field::default(
-    "speed",
-    Kind::Number { min: 0.0, max: 1000.0 },
-    "3.0",
-    "Speed of UEs, for the Doppler shift only: they move by their own keys.",
-)
-.unit("km/h")];
+const SPEED: &[Field] = &[
+    Field::default(
+        "speed",
+        Kind::Number { min: 0.0, max: 1000.0 },
+        "3.0",
+        "Speed of UEs, for the Doppler shift only: they move by their own keys.",
+    )
+    .unit("km/h"),
+    Field::optional(
+        "repeat",
+        Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(60) },
+        "never",
+        "Whole seconds that are generated once, for all pairs, of which each reads from a random place on, again and again; as from \
+         a trace, and as fast.",
+    ),
+];
 
 static FADING: Table = Table {
     name: "fading",
