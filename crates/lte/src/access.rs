@@ -6,7 +6,7 @@
 
 use crate::air::Air;
 use crate::bearer::{MOST_BEARERS, TUNNEL_BYTES};
-use crate::cell::{Arrived, BlockRecord, Cell, OnAir, Shared, start, subframe_from, ue_key};
+use crate::cell::{Arrived, BlockRecord, Cell, OnAir, Shared, start, subframe_from};
 use crate::config::{BearerConfig, Config, Core, UeConfig, UplinkReports};
 use crate::radio::Invalid;
 use crate::radio::errors::ErrorModel;
@@ -121,7 +121,7 @@ impl AccessNetwork {
     /// Puts a network together. Errors say what of the configuration cannot be.
     pub fn new(config: Config) -> Result<Self, Invalid> {
         check(&config)?;
-        let shared = Shared {
+        let mut shared = Shared {
             air: Air::new(&config),
             errors: ErrorModel::new(config.errors.grid),
             data_errors: config.errors.data,
@@ -130,7 +130,6 @@ impl AccessNetwork {
             powers: config.ues.iter().map(|ue| (ue.power_control, ue.power_dbm)).collect(),
             sounders: Vec::new(),
         };
-        let mut shared = shared;
         let mut places = vec![(0, 0); config.ues.len()];
         let mut cells = Vec::new();
         for (index, cell) in config.cells.iter().enumerate() {
@@ -190,9 +189,11 @@ impl AccessNetwork {
     pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
         let (cell, place) = self.places[usize::from(ue)];
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: now };
-        if self.cells[cell].offer(place, usize::from(bearer), Way::Uplink, sdu, now) {
+        let taken = self.cells[cell].offer(place, usize::from(bearer), Way::Uplink, sdu, now);
+        // What is reported has to be heard, of a packet that found no room, too.
+        self.wake(subframe_from(now));
+        if taken {
             self.inside[1] += 1;
-            self.wake(subframe_from(now));
         } else {
             self.output.push_back(Output {
                 at: now,
@@ -322,7 +323,7 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
     let mode = config.transmission_mode;
     Ue {
         number,
-        key: ue_key(&mut Stream::new(seed, &config.name, "radio errors")),
+        key: Stream::new(seed, &config.name, "radio errors").bits(),
         bearers: config.bearers.iter().map(|bearer| Bearer::new(bearer.mode, bearer.limits)).collect(),
         groups: config.bearers.iter().map(|bearer| bearer.qci.logical_channel_group()).collect(),
         layers: mode.layers() as u8,
@@ -334,6 +335,7 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         retransmitted: u64::MAX,
         repeated: u64::MAX,
         status_due: None,
+        remind_at: Instant::NEVER,
         uplink_belief: 0,
         uplink_blocks: vec![UplinkBlock::default(); 7],
         sounded: None,

@@ -193,7 +193,12 @@ impl Air {
         let geometry =
             Geometry { horizontal_m: (x * x + y * y).sqrt(), height_m: site.position.z, other_height_m: position.z };
         let gain_db = site.antenna.gain_db(x, y);
-        let loss = |hz: f64| self.path_loss.loss_db(&geometry, hz) + pair.shadowing_db - gain_db;
+        // Nearer than any model is meant for, some give a gain without end: free of loss is as near as it gets.
+        let path_loss_db = |hz| match self.path_loss {
+            PathLoss::Constant { db } => db,
+            model => model.loss_db(&geometry, hz).max(0.0),
+        };
+        let loss = |hz: f64| path_loss_db(hz) + pair.shadowing_db - gain_db;
         let (down, up) = (loss(site.downlink_hz), loss(site.uplink_hz));
         let per_block = site.power_dbm - decibels(site.bandwidth.resource_blocks() as f64);
         pair.downlink = ratio(per_block - down - NOISE_DBM - mobile.noise_figure_db) as f32;

@@ -12,7 +12,7 @@
 mod downlink;
 mod uplink;
 
-use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, draw, mix};
+use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, draw};
 use crate::config::{CellConfig, CqiSource, UplinkReports};
 use crate::radio::Invalid;
 use crate::radio::ROW;
@@ -22,12 +22,14 @@ use crate::radio::errors::ErrorModel;
 use crate::radio::power::{PowerControl, UplinkPowerControl, decibels};
 use crate::radio::tables;
 use crate::rlc::{Due, Outcome, Sdu, Way};
-use crate::scheduler::{Groups, MOST_GROUPS, Rates, Scheduler};
+use crate::scheduler::{Groups, MOST_GROUPS, Rates, Scheduler, indices};
 use crate::ue::{Belief, Report, Ue};
 use fullpipe_units::{Duration, Instant};
 
 /// Length of the rings: longer than the longest delay of 11 subframes.
 const RING: usize = 16;
+/// Subframes for which the eNB goes by a measurement of the uplink (the reference's CqiTimerThreshold).
+const MEASUREMENT_HOLDS: u64 = 1_000;
 
 /// Something for each of the next subframes.
 #[derive(Debug)]
@@ -128,7 +130,7 @@ impl OnAir {
         if entry.0 != subframe {
             *entry = (subframe, NOTHING);
         }
-        for group in crate::scheduler::indices(groups) {
+        for group in indices(groups) {
             entry.1[group] = power;
         }
     }
@@ -480,12 +482,10 @@ impl Cell {
         let counters = &mut owner.counters[way as usize];
         counters.packets += 1;
         let taken = owner.bearers[bearer].offer(way, sdu);
-        if taken {
-            self.note_timer(ue, bearer);
-            self.report(ue, bearer, way, at);
-        } else {
-            counters.buffer_drops += 1;
-        }
+        counters.buffer_drops += u64::from(!taken);
+        self.note_timer(ue, bearer);
+        // Of what was refused, too, as in the reference: the eNB may believe that nothing waits.
+        self.report(ue, bearer, way, at);
         taken
     }
 
@@ -528,7 +528,8 @@ impl Cell {
 
     /// Runs a UE's timers up to `now`.
     fn expire(&mut self, ue: usize, now: Instant, out: &mut Vec<Arrived>) {
-        let mut next = Instant::NEVER;
+        self.remind(ue, now);
+        let mut next = self.ues[ue].remind_at;
         for bearer in 0..self.ues[ue].bearers.len() {
             if self.ues[ue].bearers[bearer].next_timer() <= now {
                 let entity = &mut self.ues[ue].bearers[bearer];
@@ -548,7 +549,7 @@ impl Cell {
             }
             next = next.min(self.ues[ue].bearers[bearer].next_timer());
         }
-        self.ues[ue].timer = next;
+        self.ues[ue].timer = next.min(self.ues[ue].remind_at);
     }
 
     /// Whether the UE understands the control region of a subframe, in which all cells send in all blocks.
@@ -585,9 +586,4 @@ fn divide(row: &mut Row, noise: &Row) {
     for (signal, noise) in row.iter_mut().zip(noise) {
         *signal /= noise;
     }
-}
-
-/// Key of a UE's random draws.
-pub(crate) fn ue_key(stream: &mut fullpipe_units::Stream) -> u64 {
-    mix(stream.bits())
 }

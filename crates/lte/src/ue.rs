@@ -156,6 +156,8 @@ pub(crate) struct Ue {
     pub(crate) repeated: u64,
     /// When the buffer status report that is under way reaches the scheduler, and its place in that subframe's list.
     pub(crate) status_due: Option<(u64, usize)>,
+    /// When the UE reports again what still waits then.
+    pub(crate) remind_at: Instant,
     /// What the scheduler believes to wait at the UE.
     pub(crate) uplink_belief: u32,
     pub(crate) uplink_blocks: Vec<UplinkBlock>,

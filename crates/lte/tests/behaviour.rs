@@ -7,6 +7,7 @@ use fullpipe_lte::bearer::Qci;
 use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, Position, UeConfig, UplinkReports};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
 use fullpipe_lte::radio::fading::{Fading, Profile, Recipe};
+use fullpipe_lte::radio::path_loss::{City, Environment, PathLoss};
 use fullpipe_lte::rlc::{Mode, Way};
 use fullpipe_lte::{AccessNetwork, BlockRecord};
 use fullpipe_units::{Duration, Rate};
@@ -186,6 +187,87 @@ fn several_bearers_share_a_ues_blocks() {
     // Each has half of 2196 bytes less its own header of an RLC PDU: 8.7 Mbit/s of IP.
     for bytes in [1_428, 1_429] {
         assert!((8.5..8.8).contains(&rate(bytes)), "{bytes}: {}", rate(bytes));
+    }
+}
+
+#[test]
+fn a_full_buffer_gets_over_a_grant_that_was_lost() {
+    // A receiver so noisy that three in ten control regions are lost (30 - 13.98 - 108.5 + 121.45 - 36 = -7 dB, row pdcch-004),
+    // and a buffer for one packet. When its only grant is lost, the eNB believes that nothing waits any more; what comes later
+    // finds no room, but reminds it.
+    let mut phone = ue(0, 3_000.0);
+    phone.noise_figure_db = 36.0;
+    phone.bearers = vec![BearerConfig::best_effort(Mode::Unacknowledged, 1_500)];
+    let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
+    let story = run(&mut network, &[steady(Way::Uplink, 0, 1_400, 40_000, 20_000.0)], ms(20_000.0));
+    let counters = &network.ue(0).counters[1];
+    assert!(counters.control_errors > 50, "{counters:?}");
+    assert!(story.dropped[1] > 20, "{counters:?}");
+    // Up to the end, not only to the first that was lost.
+    let last = story.arrivals.iter().map(|arrival| arrival.at).max().unwrap();
+    assert!(last > ms(19_000.0), "{last:?}: {counters:?}");
+    assert!(story.arrivals.len() > 250, "{}", story.arrivals.len());
+}
+
+#[test]
+fn a_lone_packet_gets_over_a_grant_that_was_lost() {
+    // The same receiver, a packet a second: nobody comes after it who could remind the eNB. The UE does, after 320 ms.
+    let mut phone = ue(0, 3_000.0);
+    phone.noise_figure_db = 36.0;
+    let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
+    let story = run(&mut network, &[steady(Way::Uplink, 0, 200, 3_000_000, 600_000.0)], ms(610_000.0));
+    assert_eq!(story.arrivals.len() as u64, story.offered[1]);
+    let delays: Vec<f64> = story.arrivals.iter().map(|a| (a.at - a.sent).as_secs_f64() * 1e3).collect();
+    // 12 ms where the grant was heard (it came at the beginning of a subframe), 320 more for each that was not.
+    for delay in &delays {
+        let lost = ((delay - 11.9) / 320.0).round();
+        assert!((delay - 11.93 - 320.0 * lost).abs() < 1.1, "{delay}");
+    }
+    // Three in ten, of 200: 62 +- 4 standard deviations of 6.5.
+    let lost = delays.iter().filter(|delay| **delay > 100.0).count();
+    assert!((36..=88).contains(&lost), "{lost}");
+    assert!(network.next().is_never());
+}
+
+#[test]
+fn measurements_of_the_uplink_grow_old() {
+    // Measured by data only. What was measured out of range would forbid for ever the very grants that could measure anew.
+    let mut phone = ue(0, 0.0);
+    phone.course =
+        Course { points: vec![(0.9, at(100.0)), (1.0, at(300_000.0)), (2.0, at(300_000.0)), (2.1, at(100.0))] };
+    let cell = CellConfig { uplink_reports: UplinkReports::Data, ..CellConfig::reference("cell", band(25)) };
+    let mut config = Config::reference(1, cell, vec![phone]);
+    config.errors.control = false;
+    let mut network = network(config);
+    let story = run(&mut network, &[steady(Way::Uplink, 0, 500, 5_000, 4_000.0)], ms(4_000.0));
+    let arrived = |from: f64, to: f64| story.arrivals.iter().filter(|a| a.at > ms(from) && a.at < ms(to)).count();
+    assert!(arrived(0.0, 900.0) > 150);
+    assert_eq!(arrived(1_100.0, 2_050.0), 0);
+    // At the latest a second after the last measurement out there, and HARQ's 21 ms.
+    assert!(arrived(3_200.0, 4_000.0) > 150, "{}", arrived(3_200.0, 4_000.0));
+}
+
+#[test]
+fn a_ue_may_walk_through_an_antenna() {
+    let street = PathLoss::OverRooftops(Default::default());
+    let hata = PathLoss::OkumuraHata { environment: Environment::Urban, city: City::Large };
+    for path_loss in
+        [PathLoss::default(), PathLoss::log_distance(), PathLoss::TwoRayGround, PathLoss::LineOfSight, street, hata]
+    {
+        let mut walker = ue(0, 0.0);
+        let at = |x| Position { z: 1.5, ..at(x) };
+        walker.course = Course { points: vec![(0.0, at(-1.0)), (2.0, at(1.0))] };
+        let cell = |name, x| CellConfig { position: at(x), ..CellConfig::reference(name, band(25)) };
+        let mut config = Config::reference(1, cell("cell", 0.0), vec![walker]);
+        config.cells.push(cell("other", 30.0));
+        config.path_loss = path_loss;
+        let mut network = network(config);
+        let sources = Way::BOTH.map(|way| steady(way, 0, 1_000, 1_000, 2_000.0));
+        let story = run(&mut network, &sources, ms(2_100.0));
+        // It gets over it. What is on the air at the antenna itself has the largest signal that there is, not none.
+        let late = story.arrivals.iter().filter(|arrival| arrival.at > ms(1_900.0)).count();
+        assert!(late > 100, "{path_loss:?}: {late}");
+        assert!(network.ue(0).last.iter().all(|last| last.sinr_db.is_finite()), "{path_loss:?}");
     }
 }
 

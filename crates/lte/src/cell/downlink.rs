@@ -187,12 +187,9 @@ impl Cell {
             let mut row = *self.rows[ue].signal(&shared.air, self.index, number, n).0;
             self.disturb(ue, n, shared, on_air, &mut row);
             let size = self.downlink.group_size();
-            let mut rest = groups;
-            while rest != 0 {
-                let first = rest.trailing_zeros() as usize * size;
-                sinr[count..count + size].copy_from_slice(&row[first..first + size]);
+            for group in indices(groups) {
+                sinr[count..count + size].copy_from_slice(&row[group * size..(group + 1) * size]);
                 count += size;
-                rest &= rest - 1;
             }
         }
         let mut refused = 0;
@@ -375,23 +372,31 @@ impl Cell {
                 &mut owners,
             );
         }
-        self.active = active;
-        // The groups of each UE, in order of their first.
-        let mut shares: [(u16, Groups); MOST_GROUPS] = [(NOBODY, 0); MOST_GROUPS];
+        // The groups of each UE, in order of their first, and the CQI for its blocks.
+        let mut shares: [(u16, Groups, u8); MOST_GROUPS] = [(NOBODY, 0, 0); MOST_GROUPS];
         let mut count = 0;
         for (group, &owner) in owners.iter().enumerate().take(self.downlink.groups()) {
             if owner == NOBODY {
                 continue;
             }
-            let place = shares[..count].iter().position(|(ue, _)| *ue == owner).unwrap_or(count);
+            let place = shares[..count].iter().position(|(ue, ..)| *ue == owner).unwrap_or(count);
             if place == count {
                 count += 1;
             }
             shares[place].0 = owner;
             shares[place].1 |= 1 << group;
         }
-        for &(ue, groups) in &shares[..count] {
-            self.fill_downlink(n, ue, groups, measured, shared);
+        for (ue, groups, cqi) in &mut shares[..count] {
+            *cqi = if self.scheduler.wideband_mcs() {
+                reports.wideband(*ue)
+            } else {
+                let subbands = reports.subbands(*ue);
+                indices(*groups).map(|group| subbands[group]).min().unwrap_or(0)
+            };
+        }
+        self.active = active;
+        for &(ue, groups, cqi) in &shares[..count] {
+            self.fill_downlink(n, ue, groups, cqi);
             if shared.air.cells() > 1 {
                 let power = self.ues[usize::from(ue)].data_power;
                 on_air.add_groups(self.index, n + TO_AIR, groups, power);
@@ -400,34 +405,8 @@ impl Cell {
     }
 
     /// Fills blocks for a UE that was given groups.
-    fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, measured: u64, shared: &Shared) {
+    fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, cqi: u8) {
         let index = usize::from(ue);
-        let mut reports = Reports {
-            cell: self.index,
-            air: &shared.air,
-            cqi: &self.cqi,
-            blocks: self.downlink.resource_blocks(),
-            groups: self.downlink.groups(),
-            source: self.cqi_source,
-            last_data: &self.last_data,
-            ues: &self.ues,
-            reports: &mut self.reports,
-            rows: &mut self.rows,
-            measured,
-            quick: !shared.eager,
-        };
-        let cqi = if self.scheduler.wideband_mcs() {
-            reports.wideband(ue)
-        } else {
-            let subbands = reports.subbands(ue);
-            let mut lowest = 15;
-            let mut rest = groups;
-            while rest != 0 {
-                lowest = lowest.min(subbands[rest.trailing_zeros() as usize]);
-                rest &= rest - 1;
-            }
-            lowest
-        };
         let mcs = tables::mcs_of_cqi(cqi);
         let bytes = tables::downlink_bytes(mcs, groups.count_ones() as usize * self.downlink.group_size());
         let owner = &mut self.ues[index];
@@ -480,8 +459,7 @@ impl Cell {
         let number = usize::from(self.ues[ue].number);
         shared.air.downlink_signal(self.index, number, last.subframe, &mut row);
         self.disturb(ue, last.subframe, shared, on_air, &mut row);
-        let blocks = (0..self.downlink.groups()).filter(|group| last.place.0 >> group & 1 == 1);
-        let of: Vec<f32> = blocks.flat_map(|group| row[group * size..(group + 1) * size].to_vec()).collect();
-        decibels(of.iter().map(|sinr| f64::from(*sinr)).sum::<f64>() / of.len() as f64)
+        let of = || indices(last.place.0).flat_map(|group| &row[group * size..(group + 1) * size]);
+        decibels(of().map(|sinr| f64::from(*sinr)).sum::<f64>() / of().count() as f64)
     }
 }

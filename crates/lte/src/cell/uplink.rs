@@ -11,6 +11,9 @@ const GRANT_TO_AIR: u64 = 4;
 const REPEAT: u64 = 7;
 /// When a transmission is decoded: 13 of 14 symbols less a nanosecond.
 const DECODED_AFTER: Duration = Duration::from_nanos(928_570);
+/// A UE that has data and hears nothing reports again after so long: retxBSR-Timer at its least (36.331 section 6.3.2). The
+/// reference has none: a UE whose only grant was lost waits there until more comes.
+const REMIND_AFTER: Duration = Duration::from_millis(320);
 /// Fewest resource blocks of a grant.
 const FEWEST_BLOCKS: usize = 3;
 
@@ -20,18 +23,35 @@ impl Cell {
         let owner = &self.ues[ue];
         let mut groups = [0u32; 4];
         for (bearer, &group) in owner.bearers.iter().zip(&owner.groups) {
-            let report = bearer.report(Way::Uplink);
-            groups[usize::from(group)] += report.status_bytes + report.retransmission_bytes + report.new_data_bytes;
+            let group = &mut groups[usize::from(group)];
+            *group = group.saturating_add(bearer.report(Way::Uplink).total());
         }
+        // The table ends at 150 kB.
         let bytes = groups.iter().map(|&bytes| buffer_status_bytes(buffer_status_index(bytes))).sum();
         let due = boundary + TO_SCHEDULER;
-        match owner.status_due {
+        let remind_at = if bytes > 0 { start(boundary) + REMIND_AFTER } else { Instant::NEVER };
+        self.ues[ue].remind_at = remind_at;
+        self.ues[ue].timer = self.ues[ue].timer.min(remind_at);
+        self.timer = self.timer.min(remind_at);
+        match self.ues[ue].status_due {
             Some((same, place)) if same == due => self.statuses.at(due)[place].1 = bytes,
             _ => {
                 let list = self.statuses.at(due);
                 list.push((ue as u16, bytes));
                 self.ues[ue].status_due = Some((due, list.len() - 1));
             }
+        }
+    }
+
+    /// A UE that has waited for long reports again.
+    pub(super) fn remind(&mut self, ue: usize, now: Instant) {
+        let owner = &mut self.ues[ue];
+        if owner.remind_at > now {
+            return;
+        }
+        owner.remind_at = Instant::NEVER;
+        if owner.bearers.iter().any(|bearer| bearer.report(Way::Uplink).total() > 0) {
+            self.send_status(ue, subframe_from(now));
         }
     }
 
@@ -59,7 +79,8 @@ impl Cell {
     /// What the eNB knows of a UE's uplink in subframe `n`: SINR by resource block; `None` before it knows anything.
     fn uplink_channel(&mut self, ue: usize, n: u64, shared: &Shared) -> Option<&Row> {
         let UplinkReports::Sounding { period } = self.uplink_reports else {
-            return self.ues[ue].sounded.as_ref().map(|(_, row)| &**row);
+            let measured = self.ues[ue].sounded.as_ref();
+            return measured.filter(|(of, _)| of + MEASUREMENT_HOLDS > n).map(|(_, row)| &**row);
         };
         let sounded = self.sounded_before(ue, n, period);
         if self.ues[ue].sounded.as_ref().is_none_or(|(of, _)| *of != sounded) {
@@ -170,10 +191,7 @@ impl Cell {
             }
             let owner = &mut self.ues[index];
             let block = &mut owner.uplink_blocks[usize::from(slot)].block;
-            let waits = |bearer: &crate::rlc::Bearer| {
-                let report = bearer.report(Way::Uplink);
-                report.status_bytes + report.retransmission_bytes + report.new_data_bytes > 0
-            };
+            let waits = |bearer: &crate::rlc::Bearer| bearer.report(Way::Uplink).total() > 0;
             let active = owner.bearers.iter().filter(|bearer| waits(bearer)).count() as u32;
             let share = block.bytes / active.max(1);
             for (bearer, entity) in owner.bearers.iter_mut().enumerate().filter(|(_, bearer)| waits(bearer)) {
@@ -279,17 +297,12 @@ impl Cell {
         divide(row, &noise);
     }
 
-    /// What a transmission has shown of the channel; resource blocks never heard have the mean of the others.
+    /// What a transmission has shown of the channel. One measurement is kept, as in the reference; resource blocks that it has
+    /// not seen have the mean of those that it has.
     fn learn(&mut self, ue: usize, n: u64, first: usize, count: usize, row: &Row) {
-        let blocks = self.uplink.resource_blocks();
-        let mean = row[first..first + count].iter().sum::<f32>() / count as f32;
-        let (of, known) = self.ues[ue].sounded.get_or_insert_with(|| (n, Box::new([mean; ROW])));
-        *of = n;
+        let mut known = [row[first..first + count].iter().sum::<f32>() / count as f32; ROW];
         known[first..first + count].copy_from_slice(&row[first..first + count]);
-        for block in (0..blocks).filter(|block| !(first..first + count).contains(block)) {
-            // The reference keeps one measurement only.
-            known[block] = mean;
-        }
+        self.ues[ue].sounded = Some((n, Box::new(known)));
     }
 
     /// Mean SINR over the last block's resource blocks, as it was sent.

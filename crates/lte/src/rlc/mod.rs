@@ -216,6 +216,13 @@ pub struct Report {
     pub head_of_line: Instant,
 }
 
+impl Report {
+    /// All that waits, bytes.
+    pub fn total(&self) -> u32 {
+        self.new_data_bytes.saturating_add(self.retransmission_bytes).saturating_add(self.status_bytes)
+    }
+}
+
 /// What the MAC has to be told after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
@@ -445,7 +452,7 @@ impl Bearer {
         self.next_timer
     }
 
-    /// Does what timers up to now ask for. SDUs that the discard timer throws away are told of at once, before older ones
+    /// Does what timers up to now ask for; what is told of SDUs of the downlink comes before what is told of the uplink's. SDUs that the discard timer throws away are told of at once, before older ones
     /// that are on the air.
     pub fn expire(&mut self, now: Instant, out: &mut Vec<Outcome>) -> Due {
         let mut due = Due::default();
