@@ -98,6 +98,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
         timeout: LONGEST,
         background: false,
         exit_status: 0,
+        figures_of: None,
     });
     Ok(arguments.host.clone())
 }

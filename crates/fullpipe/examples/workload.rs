@@ -101,7 +101,7 @@ fn main() -> Result<(), Error> {
             .run()?;
         assert!(outcome.verdict().passed(), "{}", outcome.verdict());
 
-        let figure = |name: &str| outcome.figure_rows().find(|row| row.figure.name == name).map(|row| row.figure.value);
+        let figure = |name: &str| outcome.figure_rows().find(|row| row.name == name).map(|row| row.value);
         println!(
             "{highest_mbps:>4} Mbit/s   {:>5.2} Mbit/s   {:>9}   {:>8.1} ms   {:>7}",
             outcome.flow("saw").and_then(|row| row.goodput_bps).unwrap_or(0.0) / 1e6,

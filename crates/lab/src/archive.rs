@@ -248,8 +248,8 @@ pub fn write_figures(outcome: &Outcome, out: impl Write) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(out);
     table.write_record(["flow", "host", "figure", "value"])?;
     for row in outcome.figure_rows() {
-        let value = Some(row.figure.value).filter(|value| value.is_finite());
-        table.write_record([row.flow, row.host, row.figure.name, &optional(value, |value| value.to_string())])?;
+        let value = Some(row.value).filter(|value| value.is_finite());
+        table.write_record([row.flow, row.host, row.name, &optional(value, |value| value.to_string())])?;
     }
     table.flush()
 }

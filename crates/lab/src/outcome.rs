@@ -107,8 +107,20 @@ pub struct FigureRow<'a> {
     pub flow: &'a str,
     /// Host of the application.
     pub host: &'a str,
-    /// Name and value.
-    pub figure: Figure,
+    /// The figure's name, which ends with its unit.
+    pub name: &'a str,
+    /// Its value; not a number where there is none.
+    pub value: f64,
+}
+
+/// A figure that a real program has told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Told {
+    /// Number of the flow.
+    pub(crate) flow: usize,
+    pub(crate) host: NodeId,
+    pub(crate) name: String,
+    pub(crate) value: f64,
 }
 
 /// Sums over a run.
@@ -172,6 +184,8 @@ pub struct Outcome {
     captured: io::Result<()>,
     /// Ends of flows that were played by others than the model: the flow's index and which end (0: initiator).
     played: BTreeMap<(usize, usize), Played>,
+    /// In real time, the figures that programs have told: the model's applications have nothing to tell then.
+    told: Option<Vec<Told>>,
 }
 
 impl Outcome {
@@ -219,13 +233,19 @@ impl Outcome {
             totals,
             captured,
             played: BTreeMap::new(),
+            told: None,
         }
     }
 
     /// The same of a real-time run, which ended at an instant by the clock, with what others than the model did at ends of
-    /// flows.
-    pub(crate) fn of_real_time(self, ended: Instant, played: BTreeMap<(usize, usize), Played>) -> Self {
-        Outcome { ended, played, ..self }
+    /// flows and told of them.
+    pub(crate) fn of_real_time(
+        self,
+        ended: Instant,
+        played: BTreeMap<(usize, usize), Played>,
+        told: Vec<Told>,
+    ) -> Self {
+        Outcome { ended, played, told: Some(told), ..self }
     }
 
     /// The scenario that was run.
@@ -452,16 +472,29 @@ impl Outcome {
         })
     }
 
-    /// What applications have to say of their run, flow by flow.
+    /// What applications, or in real time programs, have to say of their run, flow by flow.
     pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
-        self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
-            [described.from, described.to].into_iter().enumerate().flat_map(move |(end, host)| {
-                let host = &self.scenario.nodes[host.index()].name;
+        let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
+        let flows = self.scenario.flows.iter().enumerate().filter(|_| self.told.is_none());
+        let modelled = flows.flat_map(move |(flow, described)| {
+            [described.from, described.to].into_iter().enumerate().flat_map(move |(end, node)| {
                 let mut figures = self.world.application(flow, end).figures(self.ended);
                 figures.extend(self.quic_figures(flow, end));
-                figures.into_iter().map(move |figure| FigureRow { flow: &described.name, host, figure })
+                figures.into_iter().map(move |Figure { name, value }| FigureRow {
+                    flow: &described.name,
+                    host: host(node),
+                    name,
+                    value,
+                })
             })
-        })
+        });
+        let told = self.told.iter().flatten().map(move |told| FigureRow {
+            flow: &self.scenario.flows[told.flow].name,
+            host: host(told.host),
+            name: &told.name,
+            value: told.value,
+        });
+        modelled.chain(told)
     }
 
     /// What the stack tells of one end (0: initiator) of a QUIC flow's connections, or of a tunnel.

@@ -40,7 +40,7 @@ fn outcome(name: &str, keys: &str) -> Outcome {
 }
 
 fn figure(outcome: &Outcome, name: &str) -> f64 {
-    outcome.figure_rows().find(|row| row.figure.name == name).expect("there is such a figure").figure.value
+    outcome.figure_rows().find(|row| row.name == name).expect("there is such a figure").value
 }
 
 #[test]

@@ -70,8 +70,8 @@ const VIA: &str = "via = \"tunnel\"\n";
 
 fn figure(outcome: &Outcome, flow: &str, host: &str, name: &str) -> f64 {
     let mut rows = outcome.figure_rows();
-    let row = rows.find(|row| row.flow == flow && row.host == host && row.figure.name == name);
-    row.unwrap_or_else(|| panic!("{flow} at {host} has no {name}")).figure.value
+    let row = rows.find(|row| row.flow == flow && row.host == host && row.name == name);
+    row.unwrap_or_else(|| panic!("{flow} at {host} has no {name}")).value
 }
 
 fn seconds(outcome: &Outcome) -> f64 {
@@ -230,9 +230,9 @@ fn a_tunnel_without_control_leaves_it_to_the_inner_connection() {
 fn figures_have_their_names() {
     let outcome = through(&[]);
     let mut text = String::new();
-    outcome.figure_rows().for_each(|row| writeln!(text, "{}", row.figure.name).expect("memory takes it"));
+    outcome.figure_rows().for_each(|row| writeln!(text, "{}", row.name).expect("memory takes it"));
     for row in outcome.figure_rows() {
-        assert!(fullpipe_lab::FIGURE_NAMES.contains(&row.figure.name), "{}", row.figure.name);
+        assert!(fullpipe_lab::FIGURE_NAMES.contains(&row.name), "{}", row.name);
     }
     assert!(text.contains("tunnel_mean_rtt_s") && text.contains("quic_mean_rtt_s"));
 }

@@ -37,7 +37,7 @@ fn took(outcome: &Outcome) -> Vec<u64> {
 }
 
 fn figure(outcome: &Outcome, name: &str) -> f64 {
-    outcome.figure_rows().find(|row| row.figure.name == name).map_or(f64::NAN, |row| row.figure.value)
+    outcome.figure_rows().find(|row| row.name == name).map_or(f64::NAN, |row| row.value)
 }
 
 #[test]

@@ -19,9 +19,9 @@ fn run(flow: &str) -> Outcome {
 }
 
 fn figure(outcome: &Outcome, name: &str) -> f64 {
-    let named = |row: &fullpipe_lab::FigureRow<'_>| row.figure.name == name;
-    let all = || outcome.figure_rows().map(|row| row.figure.name).collect::<Vec<_>>();
-    outcome.figure_rows().find(named).unwrap_or_else(|| panic!("no figure {name} in {:?}", all())).figure.value
+    let named = |row: &fullpipe_lab::FigureRow<'_>| row.name == name;
+    let all = || outcome.figure_rows().map(|row| row.name).collect::<Vec<_>>();
+    outcome.figure_rows().find(named).unwrap_or_else(|| panic!("no figure {name} in {:?}", all())).value
 }
 
 #[test]

@@ -798,6 +798,8 @@ pub struct Program {
     pub background: bool,
     /// What it must end with, 0 to 255; one in the background may end with anything.
     pub exit_status: i32,
+    /// Number of the flow whose figures it tells, in the last line of its standard output that is a JSON object.
+    pub figures_of: Option<usize>,
 }
 
 /// What a program executes.

@@ -108,6 +108,7 @@ exit_status = 4
         timeout: Duration::from_secs(7),
         background: true,
         exit_status: 0,
+        figures_of: None,
     };
     let client = Program {
         name: "client".into(),
@@ -122,6 +123,7 @@ exit_status = 4
         timeout: Duration::from_secs(3),
         background: false,
         exit_status: 4,
+        figures_of: None,
     };
     assert_eq!(scenario.programs, [server, client]);
     assert_eq!(scenario.programs[0].command.words(), ["/bin/sh", "-c", "serve | tee log"]);
@@ -197,4 +199,22 @@ fn whatever_is_beyond_an_interface_plays_a_programs_end() {
     assert_eq!(real(&scenario), ["a"]);
     let reason = scenario.needs_real_time();
     assert_eq!(reason.as_deref(), Some("a real program plays an end of the flow flow1"));
+}
+
+/// Client, proxy and server of a tunnelled transfer can all be programs, which tell figures of its flows.
+#[test]
+fn programs_play_tunnels_and_what_goes_through_them() {
+    let players = "from_by = 'program'\nto_by = 'program'\n";
+    let tunnel = format!("[[flow]]\nname = 'tunnel'\nfrom = 'left1'\nto = 'right1'\nworkload = 'tunnel'\n{players}");
+    let through =
+        format!("[[flow]]\nname = 'data'\nfrom = 'left1'\nto = 'right2'\nprotocol = 'quic'\nvia = 'tunnel'\n{players}");
+    let program =
+        |host: &str, of: &str| format!("[[program]]\nhost = '{host}'\ncommand = ['x']\nfigures_of = '{of}'\n");
+    let programs = [program("left1", "data"), program("right1", "tunnel"), program("right2", "data")].concat();
+    let loaded = good(&format!("{NETWORK}{tunnel}{through}{programs}"));
+    assert_eq!(
+        loaded.scenario.programs.iter().map(|program| program.figures_of).collect::<Vec<_>>(),
+        [Some(1), Some(0), Some(1)]
+    );
+    assert_eq!(loaded.scenario.flows[1].via, Some(0));
 }

@@ -35,9 +35,10 @@ pub fn link_column(name: &str) -> Option<&'static str> {
     LINK_COLUMNS.into_iter().skip(1).find(|known| *known == column)
 }
 
-/// The figure of `figures.csv` that a name means: `figure_rebuffer_s` is `rebuffer_s`.
+/// The figure of `figures.csv` that a name means: `figure_rebuffer_s` is `rebuffer_s`. What real programs tell beyond the
+/// figures of workloads begins with `program_`.
 pub fn figure_name(name: &str) -> Option<&str> {
-    name.strip_prefix("figure_").filter(|figure| FIGURE_NAMES.contains(figure))
+    name.strip_prefix("figure_").filter(|figure| FIGURE_NAMES.contains(figure) || figure.starts_with("program_"))
 }
 
 /// Statistics that `metric` can be asked for: over runs, the ends of the mean's 95 % interval, and the published value.

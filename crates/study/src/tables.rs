@@ -13,7 +13,8 @@ pub(crate) struct Tables {
     flows: Columns,
     links: Columns,
     /// Flow, name, value.
-    figures: Vec<(String, String, Option<f64>)>,
+    /// Flow, host, figure, value.
+    figures: Vec<([String; 3], Option<f64>)>,
     /// Subject, metric, time, value.
     series: Vec<(String, String, f64, f64)>,
 }
@@ -99,7 +100,8 @@ impl Tables {
         let mut tables = Tables { flows, links, figures: Vec::new(), series: Vec::new() };
         for record in figures.map(|figures| rows(FIGURES, &FIGURE_COLUMNS, figures)).into_iter().flatten() {
             let record = record?;
-            tables.figures.push((record[0].to_owned(), record[2].to_owned(), number(FIGURES, &record, 3)?));
+            let names = [0, 1, 2].map(|column| record[column].to_owned());
+            tables.figures.push((names, number(FIGURES, &record, 3)?));
         }
         for record in series.map(|series| rows("series.csv", &SERIES_COLUMNS, series)).into_iter().flatten() {
             let record = record?;
@@ -123,8 +125,12 @@ impl Environment for AtPoint<'_> {
         match (link_column(column), figure_name(column)) {
             (Some(column), _) => self.tables.links.matching(column, pattern),
             (None, Some(figure)) => {
-                let wanted = |row: &&(String, String, _)| row.1 == figure && flow_matches(pattern, &row.0);
-                self.tables.figures.iter().filter(wanted).map(|row| row.2).collect()
+                // `FLOW@HOST` asks for one end; no name has an @ in it.
+                let (flow, at) = pattern.split_once('@').unwrap_or((pattern, "*"));
+                let wanted = |(names, _): &&([String; 3], _)| {
+                    names[2] == figure && flow_matches(flow, &names[0]) && flow_matches(at, &names[1])
+                };
+                self.tables.figures.iter().filter(wanted).map(|(_, value)| *value).collect()
             }
             (None, None) => self.tables.flows.matching(column, pattern),
         }
@@ -186,6 +192,8 @@ mod tests {
         let tables = Tables::parse(b"flow\nr1\n", None, None, Some(figures)).expect("two tables");
         let value = |column, pattern| AtPoint { tables: &tables, numbers: &BTreeMap::new() }.column(column, pattern);
         assert_eq!(value("figure_responses_1kB", "r*"), [Some(3.0), Some(4.0)]);
+        assert_eq!(value("figure_responses_1kB", "r*@b"), [Some(4.0)]);
+        assert_eq!(value("figure_responses_1kB", "r1@b"), []);
         assert_eq!(value("figure_mean_response_1kB_s", "r*"), [Some(0.5)]);
         assert_eq!(value("figure_responses_1kB", "x"), []);
         assert!(Tables::parse(b"flow\n", None, None, Some(b"a,b\n1,2\n")).unwrap_err().contains("figures.csv"));

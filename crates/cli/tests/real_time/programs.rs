@@ -125,6 +125,26 @@ fn a_program_that_prints_for_ever_ends_with_the_run() {
     run(&bench, &shell("yes", "background = true")).ended_with(0);
 }
 
+/// Of two lines with figures the last counts, text is left out; and `fullpipe` is the very program that runs the scenario.
+#[test]
+fn a_program_tells_figures_of_a_flow() {
+    let bench = Bench::new("figures", User::Nobody);
+    let flow =
+        "[[flow]]\nname = \"data\"\nfrom = \"left\"\nto = \"right\"\nfrom_by = \"program\"\nto_by = \"program\"\n";
+    let lines =
+        r#"echo '{"goodput_bps": 1}'; fullpipe --version; echo '{"quic_mean_rtt_s": 0.25, "text": "x"}'; echo bye"#;
+    let told = shell(lines, "figures_of = \"data\"");
+    let silent = "[[program]]\nname = \"silent\"\nhost = \"right\"\ncommand = \"echo '{\\\"a\\\": 1}'\"\n";
+    run(&bench, &format!("{flow}{told}{silent}")).ended_with(0);
+    assert!(
+        bench.said("probe").contains(&format!("\nfullpipe {}", env!("CARGO_PKG_VERSION"))),
+        "{}",
+        bench.said("probe")
+    );
+    let figures = std::fs::read_to_string(bench.run_folder().join("figures.csv")).expect("there are figures");
+    assert_eq!(figures, "flow,host,figure,value\ndata,left,quic_mean_rtt_s,0.25\n");
+}
+
 /// The daemon is in a session of its own, closes what it inherited, and ignores what can be ignored.
 #[test]
 fn a_daemon_that_outlives_its_program_does_not_outlive_the_run() {

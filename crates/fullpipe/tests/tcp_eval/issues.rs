@@ -234,8 +234,8 @@ fn issue_7_repeatable_traffic() {
             .set("duration", "50s")
             .set("measurement", "{}");
         let outcome = run.set("probe", "[]").run().expect("it runs");
-        let begun = outcome.figure_rows().filter(|row| row.figure.name == "connections_begun");
-        let begun: Vec<f64> = begun.map(|row| row.figure.value).collect();
+        let begun = outcome.figure_rows().filter(|row| row.name == "connections_begun");
+        let begun: Vec<f64> = begun.map(|row| row.value).collect();
         let bytes: Vec<u64> = outcome.flow_rows().map(|row| row.counters.rx_bytes).collect();
         (begun, bytes)
     };

@@ -89,7 +89,9 @@ impl Gateway {
                 Transport::Tcp(_) => wire::TCP,
             };
             // Of several flows that look alike from outside, the first has all.
-            flows.entry((flow.from, flow.to, protocol, flow.port)).or_insert(number as u32);
+            // What went through a tunnel begins at its proxy.
+            let from = flow.via.map_or(flow.from, |tunnel| scenario.flows[tunnel].to);
+            flows.entry((from, flow.to, protocol, flow.port)).or_insert(number as u32);
         }
         Gateway {
             nodes,

@@ -1,9 +1,12 @@
-//! From the scenario's programs to those that the machine starts.
+//! From the scenario's programs to those that the machine starts, and from what they printed to figures.
 
-use fullpipe_emulate::{ProgramSettings, Readiness};
+use crate::outcome::Told;
+use fullpipe_emulate::{Ended, ProgramSettings, Readiness};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Program, Ready};
 use fullpipe_units::{Instant, NodeId};
+use serde_json::Value;
+use std::env;
 use std::path::Path;
 
 /// `real`: the nodes of the namespaces, in order. `folder`: what relative folders are relative to. `at_terminal`: the name of
@@ -29,7 +32,7 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
         name: program.name.clone(),
         host: real.iter().position(|node| *node == program.host).expect("a host with a program is real"),
         command: program.command.words(),
-        environment: program.environment.clone(),
+        environment: own_folder_first().into_iter().chain(program.environment.iter().cloned()).collect(),
         folder: folder.map(|folder| folder.join(&program.directory)),
         after: program.after.iter().filter_map(place).collect(),
         readiness: match &program.ready {
@@ -45,5 +48,50 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
         background: program.background,
         exit_status: program.exit_status,
         terminal: false,
+    }
+}
+
+/// A `PATH` by which programs that say `fullpipe` get this very program.
+fn own_folder_first() -> Option<(String, String)> {
+    let own = env::current_exe().ok()?;
+    let others = env::var_os("PATH").unwrap_or_default();
+    let folders = [own.parent()?.to_path_buf()].into_iter().chain(env::split_paths(&others));
+    Some(("PATH".to_owned(), env::join_paths(folders).ok()?.into_string().ok()?))
+}
+
+/// The figures that programs have told, in the order of the scenario.
+pub(crate) fn told(scenario: &Scenario, ended: &[Ended]) -> Vec<Told> {
+    let programs = scenario.programs.iter();
+    let told = programs.filter_map(|program| {
+        let flow = program.figures_of?;
+        let ended = ended.iter().find(|ended| ended.name == program.name)?;
+        let figures = figures(&ended.output).into_iter();
+        Some(figures.map(move |(name, value)| Told { flow, host: program.host, name, value }))
+    });
+    told.flatten().collect()
+}
+
+/// The numbers of the last line that is a JSON object.
+fn figures(output: &[u8]) -> Vec<(String, f64)> {
+    let lines = output.rsplit(|byte| *byte == b'\n');
+    let object = lines.filter_map(|line| match serde_json::from_slice(line) {
+        Ok(Value::Object(object)) => Some(object),
+        _ => None,
+    });
+    let numbers = object.take(1).flatten().filter_map(|(name, value)| Some((name, value.as_f64()?)));
+    numbers.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figures;
+
+    #[test]
+    fn the_last_object_tells_its_numbers() {
+        let output =
+            b"{\"a\": 1}\nready\n{\"b_s\": 0.5, \"text\": \"x\", \"c\": -2, \"n\": null}\n[3]\n7\nbye {\"d\": 4}\n";
+        assert_eq!(figures(output), [("b_s".to_owned(), 0.5), ("c".to_owned(), -2.0)]);
+        assert_eq!(figures(b""), []);
+        assert_eq!(figures(b"{\"a\": 1"), [], "a line that was cut off");
     }
 }

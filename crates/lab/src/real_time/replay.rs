@@ -67,7 +67,8 @@ pub fn replay(
     let Prepared { world, network, mut probes, scenario, .. } = prepared;
     probes.sort();
     let answered = world.real().map_or_else(Answered::default, |real| real.answers.said);
-    let outcome = Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new());
+    let outcome =
+        Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new(), Vec::new());
     Ok(Replayed { outcome, refused: gateway.refused, answered, arrivals })
 }
 

@@ -135,7 +135,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     };
     let driven = driver.run();
     let ran = clock.now().saturating_since(Instant::ZERO);
-    let programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
+    let ended_programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
     let kernel = ends.finish(&scenario);
     let ended = driven.map_err(machine_refuses)?;
     let unrecorded = recorder.map_or(Ok(0), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
@@ -147,7 +147,8 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let refused = Refused { unwritable, ..gateway.refused };
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
-    let outcome = outcome.of_real_time(ended, played);
+    let told = programs::told(outcome.scenario(), &ended_programs);
+    let outcome = outcome.of_real_time(ended, played, told);
     Ok(RealOutcome {
         outcome,
         lateness,
@@ -155,7 +156,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         answered,
         unrecorded,
         ran,
-        programs,
+        programs: ended_programs,
         kernel: kernel.into_values().collect(),
     })
 }

@@ -204,8 +204,9 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let mut network = network::build(root, check)?;
     let nats = nat::nats(root, &network, check);
     let reach = Reach::new(&network);
-    let programs = programs::programs(root, &network, check);
+    let mut programs = programs::programs(root, &network, check);
     let flows = traffic::flows(root, &network, &reach, check)?;
+    programs::figures(root, &mut programs, &flows.list, check);
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let measurement = measurement::measurement(root, &network, duration, check);

@@ -3,7 +3,7 @@
 use super::network::{Network, known};
 use super::real_time::{PORT, port};
 use super::{COMPARED, Check, some_of};
-use crate::description::{Command, Program, Ready};
+use crate::description::{Command, Flow, Program, Ready};
 use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,6 +49,13 @@ pub(super) static PROGRAM: Table = Table {
             Kind::Integer { min: 0, max: 255 },
             "`0`; in the background any",
             "What it must end with.",
+        ),
+        Field::optional(
+            "figures_of",
+            Kind::Name,
+            "it tells none",
+            "The flow whose figures it tells: of its standard output the last line that is a JSON object, such as \
+             `{\"quic_mean_rtt_s\": 0.041}`, has rows of `figures.csv` for its numbers.",
         ),
     ]],
     ..Table::EMPTY
@@ -174,7 +181,32 @@ fn program(
         timeout: tree.duration("timeout"),
         background: tree.boolean("background"),
         exit_status: tree.get("exit_status").and_then(|status| i32::try_from(status.integer()).ok()).unwrap_or(0),
+        // Filled in when there are flows.
+        figures_of: None,
     })
+}
+
+/// Finds the flows whose figures programs tell.
+pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], check: &mut Check) {
+    let trees = root.get("program").map(Value::tables).unwrap_or_default();
+    for (index, tree) in trees.iter().enumerate() {
+        if check.full() {
+            break;
+        }
+        let Some(named) = tree.get("figures_of") else { continue };
+        let found = flows.iter().position(|flow| flow.name == named.text());
+        if found.is_none() {
+            let names = || flows.iter().map(|flow| flow.name.as_str());
+            let message = format!("there is no flow {}", named.text());
+            let path = format!("program.{index}.figures_of");
+            let mut error = check.sources.error(named.place, &path, message, some_of(names()));
+            error.suggestion = nearest(named.text(), names().take(COMPARED)).map(|name| format!("\"{name}\""));
+            check.push(error);
+        }
+        // Programs in which something is wrong are missing in the list.
+        let program = programs.iter_mut().find(|program| program.name == tree.text("name"));
+        program.into_iter().for_each(|program| program.figures_of = found);
+    }
 }
 
 /// That a text can be handed to the operating system, where it ends with a NUL, and says something.

@@ -117,21 +117,19 @@ pub(super) fn player(tree: &Tree, key: &str) -> Player {
 pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
     const PLAYED: [&str; 2] = ["bulk", "constant-rate"];
     let by_program = |key: &str| player(flow, key) == Player::Program;
-    if flow.choice("protocol") == "quic" && by_program("from_by") != by_program("to_by") {
+    let protocol = flow.choice("protocol");
+    if ["quic", "masque"].contains(&protocol) && by_program("from_by") != by_program("to_by") {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
-        let message = "a program understands no QUIC packet of the model, which nothing protects".to_string();
+        let message = match protocol {
+            "masque" => "client and proxy of a tunnel are both programs, or both the model's",
+            _ => "a program understands no QUIC packet of the model, which nothing protects",
+        };
         check.error(
             flow.place_of(program),
             &format!("{path}.{program}"),
-            message,
+            message.to_string(),
             vec![format!("{other} = \"program\"")],
         );
-    }
-    let tunnelled = flow.choice("protocol") == "masque" || super::masque::tunnel_of(flow).is_some();
-    for key in ["from_by", "to_by"].into_iter().filter(|key| tunnelled && by_program(key)) {
-        let message = "tunnels and what goes through them are played by the model alone in this version".to_string();
-        let expected = vec!["\"model\"".to_string()];
-        check.error(flow.place_of(key), &format!("{path}.{key}"), message, expected);
     }
     let workload = flow.choice("workload");
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {
