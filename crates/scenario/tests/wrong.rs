@@ -149,7 +149,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "tunnel-stream-uncontrolled", line: 14, found: r#""none""#, expected: &[r#"mode = "datagram""#, "another congestion control"], suggestion: None, says: "a stream needs congestion control" },
     Wrong { file: "tunnel-over-tcp", line: 12, found: r#""tunnel""#, expected: &[r#""bulk""#, MORE], suggestion: None, says: r#"needs MASQUE, and flow.0 has protocol = "tcp""# },
     Wrong { file: "tunnel-by-a-program", line: 12, found: r#""program""#, expected: &[r#"from_by = "program""#], suggestion: None, says: "client and proxy of a tunnel are both programs" },
-    Wrong { file: "figures-of-no-flow", line: 12, found: r#""bulk""#, expected: &[r#""bulky""#], suggestion: Some(r#""bulky""#), says: "there is no flow bulk" },
+    Wrong { file: "figures-of-no-flow", line: 13, found: r#""bulk""#, expected: &[r#""bulky""#], suggestion: Some(r#""bulky""#), says: "there is no flow bulk" },
     Wrong { file: "quic-with-tcp", line: 10, found: r#"{ mss = "1400B" }"#, expected: &[r#"protocol = "tcp""#], suggestion: None, says: r#"belongs to TCP, and this flow has protocol = "quic""# },
     Wrong { file: "tcp-with-quic", line: 9, found: r#"{ hystart = false }"#, expected: &[r#"protocol = "quic""#], suggestion: None, says: r#"belongs to QUIC, and this flow has protocol = "tcp""# },
     Wrong { file: "quic-congestion-twice", line: 10, found: r#""cubic""#, expected: &["one of the two"], suggestion: None, says: "has congestion and quic.congestion" },
