@@ -283,6 +283,11 @@ pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
 
+/// The flow and, after an `@`, the host that a pattern asks for: one end of a flow. No name has an `@` in it.
+pub(crate) fn end_of(pattern: &str) -> (&str, Option<&str>) {
+    pattern.split_once('@').map_or((pattern, None), |(flow, host)| (flow, Some(host)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -73,7 +73,8 @@ impl Laboratory for VirtualLaboratory {
         if !self.faults.is_empty() {
             content.extend(format!("\nfaults: {:?}", self.faults).into_bytes());
         }
-        Ok(ResolvedScenario { text: loaded.resolved, content, flows, links, folder: scenario.folder.clone() })
+        let hosts = loaded.scenario.nodes.iter().map(|node| node.name.clone()).collect();
+        Ok(ResolvedScenario { text: loaded.resolved, content, flows, links, hosts, folder: scenario.folder.clone() })
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {

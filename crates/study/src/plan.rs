@@ -2,7 +2,7 @@
 //! key. Points that come to the same scenario share their runs.
 
 use crate::error::StudyError;
-use crate::evaluate::{self, Environment, flow_matches};
+use crate::evaluate::{self, Environment, end_of, flow_matches};
 use crate::expression::link_column;
 use crate::port::{Laboratory, ResolvedScenario};
 use crate::published::point_label;
@@ -203,19 +203,37 @@ fn resolve(
 struct Names<'a> {
     flows: &'a [String],
     links: &'a [String],
+    hosts: &'a [String],
     point: &'a Point,
-    /// Whether it should have been a link, and its name.
-    unmatched: std::cell::RefCell<Option<(bool, String)>>,
+    /// What it should have been, and its name.
+    unmatched: std::cell::RefCell<Option<(Subject, String)>>,
+}
+
+/// What columns are about.
+#[derive(Clone, Copy, Debug)]
+enum Subject {
+    Flow,
+    Link,
+    Host,
 }
 
 impl Environment for Names<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
         let of_links = link_column(column).is_some();
-        let names = if of_links { self.links } else { self.flows };
+        let (subject, names) = if of_links { (Subject::Link, self.links) } else { (Subject::Flow, self.flows) };
+        let (pattern, host) = if of_links { (pattern, None) } else { end_of(pattern) };
+        let unmatched = |subject, pattern: &str| {
+            if !pattern.contains(['*', '?', '#']) {
+                *self.unmatched.borrow_mut() = Some((subject, pattern.to_owned()));
+            }
+        };
         let found = names.iter().filter(|name| flow_matches(pattern, name)).count();
-        if found == 0 && !pattern.contains(['*', '?', '#']) && (of_links || !names.is_empty()) {
-            *self.unmatched.borrow_mut() = Some((of_links, pattern.to_owned()));
+        if found == 0 && (of_links || !names.is_empty()) {
+            unmatched(subject, pattern);
         }
+        let is_no_host =
+            |host: &&str| !self.hosts.is_empty() && !self.hosts.iter().any(|name| flow_matches(host, name));
+        host.filter(is_no_host).into_iter().for_each(|host| unmatched(Subject::Host, host));
         vec![Some(1.0); found]
     }
     fn name(&self, name: &str) -> Option<f64> {
@@ -225,23 +243,37 @@ impl Environment for Names<'_> {
 
 fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> Result<(), StudyError> {
     for metric in study.metrics.iter().filter(|metric| metric.applies_to(&point.experiment)) {
-        let names =
-            Names { flows: &scenario.flows, links: &scenario.links, point, unmatched: std::cell::RefCell::new(None) };
+        let names = Names {
+            flows: &scenario.flows,
+            links: &scenario.links,
+            hosts: &scenario.hosts,
+            point,
+            unmatched: std::cell::RefCell::new(None),
+        };
         let outcome = evaluate::number(&metric.expression, &names);
         let problem = match (names.unmatched.into_inner(), outcome) {
-            (Some((of_links, name)), _) => {
-                let names = if of_links { &scenario.links } else { &scenario.flows };
+            (Some((subject, name)), _) => {
+                let names = match subject {
+                    Subject::Flow => &scenario.flows,
+                    Subject::Link => &scenario.links,
+                    Subject::Host => &scenario.hosts,
+                };
                 let near = nearest(&name, names.iter().map(String::as_str));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
                 let known: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
-                match (of_links, known.is_empty()) {
-                    (true, true) => {
+                match (subject, known.is_empty()) {
+                    (Subject::Link, true) => {
                         format!("the scenario measures no link; expected [measurement] with {name:?} in `links`")
                     }
-                    (true, false) => {
+                    (Subject::Link, false) => {
                         format!("the scenario does not measure {name:?}; expected one of {}{near}", known.join(", "))
                     }
-                    (false, _) => format!("there is no flow {name:?}; expected one of {}{near}", known.join(", ")),
+                    (Subject::Flow, _) => {
+                        format!("there is no flow {name:?}; expected one of {}{near}", known.join(", "))
+                    }
+                    (Subject::Host, _) => {
+                        format!("there is no host {name:?}; expected one of {}{near}", known.join(", "))
+                    }
                 }
             }
             (None, Err(error)) => error.to_string(),

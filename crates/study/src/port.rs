@@ -34,6 +34,8 @@ pub struct ResolvedScenario {
     pub flows: Vec<String>,
     /// Names of the directions of links that it measures, as in `links.csv`.
     pub links: Vec<String>,
+    /// Names of its hosts and routers.
+    pub hosts: Vec<String>,
     /// Where the files that it names are.
     pub folder: Option<PathBuf>,
 }

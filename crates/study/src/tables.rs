@@ -2,7 +2,7 @@
 //! numbers as one that was just made. A cell that is neither empty nor a number is an error: then the run is made again.
 
 use crate::archive::{FIGURES, LINKS};
-use crate::evaluate::{Environment, flow_matches};
+use crate::evaluate::{Environment, end_of, flow_matches};
 use crate::expression::{FLOW_COLUMNS, figure_name, link_column};
 use fullpipe_lab::{LINK_COLUMNS, SERIES_COLUMNS};
 use std::collections::BTreeMap;
@@ -125,10 +125,11 @@ impl Environment for AtPoint<'_> {
         match (link_column(column), figure_name(column)) {
             (Some(column), _) => self.tables.links.matching(column, pattern),
             (None, Some(figure)) => {
-                // `FLOW@HOST` asks for one end; no name has an @ in it.
-                let (flow, at) = pattern.split_once('@').unwrap_or((pattern, "*"));
+                let (flow, host) = end_of(pattern);
                 let wanted = |(names, _): &&([String; 3], _)| {
-                    names[2] == figure && flow_matches(flow, &names[0]) && flow_matches(at, &names[1])
+                    names[2] == figure
+                        && flow_matches(flow, &names[0])
+                        && host.is_none_or(|host| flow_matches(host, &names[1]))
                 };
                 self.tables.figures.iter().filter(wanted).map(|(_, value)| *value).collect()
             }

@@ -294,6 +294,8 @@ fn a_metric_that_speaks_of_a_flow_that_is_not_there_is_refused_before_anything_i
             "link_drop_ratio[\"cores\"]",
             "the scenario does not measure \"cores\"; expected one of core; did you mean \"core\"?",
         ),
+        ("max(figure_rebuffer_s[\"bulk@far\"])", "there is no host \"far\"; expected one of near"),
+        ("max(figure_rebuffer_s[\"bulks@near\"])", "there is no flow \"bulks\"; expected one of bulk"),
         ("rx_packets[\"*\"]", "this gives 2 values, expected one"),
     ] {
         let text = common::STUDY.replace("'rx_packets[\"bulk\"]'", &format!("'{expression}'"));

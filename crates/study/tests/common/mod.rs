@@ -69,6 +69,7 @@ impl Laboratory for Fake {
             text,
             flows,
             links: vec!["core".to_owned()],
+            hosts: vec!["near".to_owned()],
             folder: None,
         })
     }
