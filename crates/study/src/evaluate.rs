@@ -250,6 +250,8 @@ fn call(
                 Some(difference.mean + sign * width)
             }))
         }
+        Function::RatioLow => one(statistics::ratio_of_medians_95(&first, &second).map(|(low, _)| low)),
+        Function::RatioHigh => one(statistics::ratio_of_medians_95(&first, &second).map(|(_, high)| high)),
         Function::Deviation => one(complete(&first).and_then(|values| statistics::deviation(&values))),
         Function::Part => {
             let place = |index: usize| single(lists.get(index).map_or(&[][..], Vec::as_slice), column, "one number");
@@ -445,6 +447,8 @@ mod tests {
         // Differences 0.5, 0.4, 0.6: mean 0.5, s = 0.1, t(2) = 4.302653: half width 0.2484138.
         assert_eq!(claim("0.2515 < paired_low(runs('e', 'runs1'), runs('e', 'runs2')) < 0.2516"), Some(true));
         assert_eq!(claim("0.7484 < paired_high(runs('e', 'runs1'), runs('e', 'runs2')) < 0.7485"), Some(true));
+        assert_eq!(claim("ratio_low(runs('e', 'runs1'), 2) <= median(runs('e', 'runs1')) / 2"), Some(true));
+        assert_eq!(claim("ratio_high(runs('e', 'runs1'), 2) >= median(runs('e', 'runs1')) / 2"), Some(true));
     }
 
     #[test]

@@ -266,12 +266,14 @@ pub(crate) enum Function {
     Any,
     PairedLow,
     PairedHigh,
+    RatioLow,
+    RatioHigh,
     Jain,
     Deviation,
     Part,
 }
 
-pub(crate) const FUNCTIONS: [(&str, Function); 20] = [
+pub(crate) const FUNCTIONS: [(&str, Function); 22] = [
     ("abs", Function::Abs),
     ("sqrt", Function::Sqrt),
     ("log10", Function::Log10),
@@ -289,6 +291,8 @@ pub(crate) const FUNCTIONS: [(&str, Function); 20] = [
     ("any", Function::Any),
     ("paired_low", Function::PairedLow),
     ("paired_high", Function::PairedHigh),
+    ("ratio_low", Function::RatioLow),
+    ("ratio_high", Function::RatioHigh),
     ("jain", Function::Jain),
     ("deviation", Function::Deviation),
     ("part", Function::Part),
@@ -305,7 +309,11 @@ impl Function {
             }
             Function::Count | Function::Present | Function::Jain | Function::Deviation => (Number, 1, 1, Number),
             Function::Part => (Number, 3, 3, Number),
-            Function::Quantile | Function::PairedLow | Function::PairedHigh => (Number, 2, 2, Number),
+            Function::Quantile
+            | Function::PairedLow
+            | Function::PairedHigh
+            | Function::RatioLow
+            | Function::RatioHigh => (Number, 2, 2, Number),
             Function::All | Function::Any => (Truth, 1, usize::MAX, Truth),
         }
     }

@@ -128,6 +128,31 @@ pub fn bootstrap_95(
     Some((quantile(&results, 0.025)?, quantile(&results, 0.975)?))
 }
 
+/// A 95 % percentile bootstrap interval of the median of `first` over the median of `second`, both drawn anew in each of
+/// 10 000 resamples; what is missing is left out. `None` if nothing is left of one of them.
+///
+/// ```
+/// use fullpipe_study::statistics::ratio_of_medians_95;
+///
+/// assert_eq!(ratio_of_medians_95(&[Some(3.0), None], &[Some(2.0), Some(2.0)]), Some((1.5, 1.5)));
+/// ```
+pub fn ratio_of_medians_95(first: &[Option<f64>], second: &[Option<f64>]) -> Option<(f64, f64)> {
+    const RESAMPLES: usize = 10_000;
+    let medians = |values: &[Option<f64>], purpose: &str| {
+        let values: Vec<f64> = values.iter().copied().flatten().collect();
+        let mut stream = Stream::new(0, "ratio of medians", purpose);
+        let mut median = || {
+            let sample: Vec<f64> = values.iter().map(|_| values[stream.below(values.len() as u64) as usize]).collect();
+            quantile(&sample, 0.5)
+        };
+        (0..RESAMPLES).map(|_| median()).collect::<Option<Vec<f64>>>()
+    };
+    let (first, second) = (medians(first, "first")?, medians(second, "second")?);
+    let ratios: Vec<f64> = first.iter().zip(&second).map(|(first, second)| first / second).collect();
+    let finite = ratios.iter().all(|ratio| ratio.is_finite());
+    finite.then(|| Some((quantile(&ratios, 0.025)?, quantile(&ratios, 0.975)?)))?
+}
+
 /// The t that encloses `confidence` (two-sided, between 0 and 1) of Student's distribution; zero degrees of freedom
 /// give infinity.
 pub fn student_t(degrees_of_freedom: usize, confidence: f64) -> f64 {
@@ -300,6 +325,17 @@ mod tests {
         assert!((low - 0.4704).abs() < 0.004 && (high - 0.5271).abs() < 0.004, "{low} {high}");
         assert_eq!(bootstrap_95(&values, |sample| sample[0], 50, 7), bootstrap_95(&values, |sample| sample[0], 50, 7));
         assert_eq!(bootstrap_95(&[], |_| 0.0, 10, 7), None);
+    }
+
+    /// Of seven values 1 to 7 the median of a resample is 1 with probability 0.010 (four of seven or more are 1, each with
+    /// 1/7) and at most 2 with 0.108: so 2 is the quantile at 0.025, and 6 that at 0.975.
+    #[test]
+    fn the_interval_of_a_ratio_of_medians_by_counting() {
+        let seven: Vec<Option<f64>> = (1..=7).map(|value| Some(f64::from(value))).collect();
+        assert_eq!(ratio_of_medians_95(&seven, &[Some(1.0)]), Some((2.0, 6.0)));
+        assert_eq!(ratio_of_medians_95(&[Some(1.0)], &seven), Some((1.0 / 6.0, 0.5)));
+        assert_eq!(ratio_of_medians_95(&[None], &seven), None);
+        assert_eq!(ratio_of_medians_95(&seven, &[Some(0.0)]), None);
     }
 
     proptest! {
