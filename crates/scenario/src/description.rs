@@ -77,7 +77,12 @@ impl Scenario {
 
     /// Why virtual time cannot play this scenario, in words; `None`: it can.
     pub fn needs_real_time(&self) -> Option<String> {
-        if let Some(program) = self.programs.first() {
+        // Where a program tells figures of a flow, the model can play that flow in its place; those in the background help.
+        let tells = |program: &Program| program.figures_of.is_some();
+        if self.programs.iter().any(tells) && self.programs.iter().all(|program| tells(program) || program.background) {
+            return None;
+        }
+        if let Some(program) = self.programs.iter().find(|program| !tells(program)) {
             return Some(format!("{} is a real program", program.name));
         }
         if self.flows.is_empty() {

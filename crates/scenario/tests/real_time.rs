@@ -217,4 +217,11 @@ fn programs_play_tunnels_and_what_goes_through_them() {
         [Some(1), Some(0), Some(1)]
     );
     assert_eq!(loaded.scenario.flows[1].via, Some(0));
+    // So the model can play them all.
+    assert_eq!(loaded.scenario.needs_real_time(), None);
+    let silent = "[[program]]\nname = 'silent'\nhost = 'left1'\ncommand = ['x']\n";
+    let loaded = good(&format!("{NETWORK}{tunnel}{through}{programs}{silent}"));
+    assert_eq!(loaded.scenario.needs_real_time().as_deref(), Some("silent is a real program"));
+    let loaded = good(&format!("{NETWORK}{tunnel}{through}{programs}{silent}background = true\n"));
+    assert_eq!(loaded.scenario.needs_real_time(), None);
 }

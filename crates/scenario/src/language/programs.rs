@@ -52,10 +52,11 @@ pub(super) static PROGRAM: Table = Table {
         ),
         Field::optional(
             "figures_of",
-            Kind::Name,
+            Kind::Text,
             "it tells none",
             "The flow whose figures it tells: of its standard output the last line that is a JSON object, such as \
-             `{\"quic_mean_rtt_s\": 0.041}`, has rows of `figures.csv` for its numbers.",
+             `{\"quic_mean_rtt_s\": 0.041}`, has rows of `figures.csv` for its numbers. If all programs that are not in the \
+             background do so, the file can be run in virtual time, too: the model plays these flows in their place.",
         ),
     ]],
     ..Table::EMPTY
