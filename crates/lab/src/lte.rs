@@ -261,6 +261,7 @@ fn ue(described: &Ue, scenario: &Scenario) -> Result<UeConfig, Invalid> {
 fn limits(described: &Rlc, reference: Limits) -> Limits {
     Limits {
         max_buffer_bytes: described.buffer_bytes,
+        max_buffer_sdus: described.buffer_packets,
         discard_after: described.discard_after,
         reordering: described.reordering.unwrap_or(reference.reordering),
         acknowledgement: Acknowledgement {

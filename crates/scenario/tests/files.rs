@@ -1,6 +1,9 @@
 //! The scenario files of the repository, and what a few small files mean.
 
+use fullpipe_lte::bearer::RlcChoice;
+use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::fading::{Places, Profile};
+use fullpipe_lte::radio::path_loss::PathLoss;
 use fullpipe_network::Limit;
 use fullpipe_scenario::description::lte::Fading;
 use fullpipe_scenario::description::*;
@@ -328,6 +331,69 @@ fn an_lte_network() {
         lte.fading[1],
         Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None }
     );
+}
+
+/// A network of `keys` with a cell and a UE of these.
+fn lte(keys: &str, cell: &str, ue: &str) -> Loaded {
+    good(&format!(
+        "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\n[[link]]\nname = 'sgi'\nfrom = 'server'\nto = \
+         'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n[[lte]]\nname = 'access'\ngateway = 'pgw'\n{keys}\n\
+         [[lte.cell]]\n{cell}\n[[lte.ue]]\nhost = 'phone'\n{ue}\n[[flow]]\nfrom = 'server'\nto = 'phone'\n"
+    ))
+}
+
+#[test]
+fn the_radio_of_table_i() {
+    // Scharnitzky et al., Table I, row by row; the text has the UE at 99 m.
+    let lte_of = |loaded: Loaded| loaded.scenario.lte[0].clone();
+    let table = lte("preset = 'table-i'", "", "");
+    assert!(table.resolved.contains("allow_nonstandard_bandwidth = true"));
+    let radio = lte_of(table);
+    let (cell, ue) = (&radio.cells[0], &radio.ues[0]);
+    // UE phy and eNB phy: TxPower, NoiseFigure.
+    assert_eq!((ue.power_dbm, ue.noise_figure_db), (10.0, 7.0));
+    assert_eq!((cell.power_dbm, cell.noise_figure_db), (30.0, 5.0));
+    // Spectrum phy: DataErrorModelEnabled and CtrlErrorModelEnabled are true.
+    assert!(radio.data_errors && radio.control_errors);
+    // Helper: PDSCH for CQI false.
+    assert!(!cell.mixed_cqi);
+    // eNB RRC: RLC_UM_ALWAYS, transmission mode 0, which is the first.
+    assert_eq!((ue.rlc.mode, ue.transmission_mode), (RlcChoice::Unacknowledged, TransmissionMode::SingleAntenna));
+    // Drop-tail queue: 16 packets.
+    assert_eq!((ue.rlc.buffer_bytes, ue.rlc.buffer_packets), (None, Some(16)));
+    // Scheduler, path loss, fading.
+    assert_eq!((cell.scheduler, radio.path_loss), ("pf", PathLoss::Friis { smallest_db: 0.0 }));
+    let epa = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None };
+    assert_eq!(radio.fading, [epa.clone(), epa]);
+    // eNB device: bandwidth and EARFCN of both directions.
+    assert_eq!((radio.resource_blocks, radio.earfcn), ([25, 25], [9895, 27_785]));
+    assert_eq!((&ue.course[..], cell.position), (&[(0.0, [99.0, 0.0, 1.5])][..], [0.0, 0.0, 1.5]));
+
+    // 100 resource blocks, which band 31 has not, in both directions.
+    assert_eq!(lte_of(lte("preset = 'table-i'\nresource_blocks = 100", "", "")).resource_blocks, [100, 100]);
+    // Every key wins over the preset.
+    let other = lte_of(lte(
+        "preset = 'table-i'\nresource_blocks = 50\nuplink_resource_blocks = 25\nearfcn = 300\nuplink_earfcn = 18300\n\
+         allow_nonstandard_bandwidth = false\npath_loss = { model = 'kun-2600' }\nfading = { kind = 'etu', speed = 30 }\n\
+         data_errors = false\ncontrol_errors = false",
+        "power = 43\nnoise_figure = 4\nscheduler = 'rr'\ncqi = 'mixed'",
+        "power = 23\nnoise_figure = 9\ntransmission_mode = 2\nposition = [5, 6]\nrlc = { mode = 'am', buffer = '1MB' }",
+    ));
+    let (cell, ue) = (&other.cells[0], &other.ues[0]);
+    assert_eq!((other.resource_blocks, other.earfcn, other.path_loss), ([50, 25], [300, 18_300], PathLoss::Kun2600));
+    let etu = Fading::Generated { profile: Profile::ExtendedTypicalUrban, speed_kmh: 30.0, repeat_s: None };
+    assert_eq!((&other.fading, other.data_errors, other.control_errors), (&[etu.clone(), etu], false, false));
+    assert_eq!((cell.power_dbm, cell.noise_figure_db, cell.scheduler, cell.mixed_cqi), (43.0, 4.0, "rr", true));
+    assert_eq!((ue.power_dbm, ue.noise_figure_db, ue.course[0].1), (23.0, 9.0, [5.0, 6.0, 1.5]));
+    assert_eq!(ue.transmission_mode, TransmissionMode::TransmitDiversity);
+    assert_eq!(
+        (ue.rlc.mode, ue.rlc.buffer_bytes, ue.rlc.buffer_packets),
+        (RlcChoice::Acknowledged, Some(1_000_000), None)
+    );
+    // So does another preset nearer by.
+    let smaller = lte_of(lte("preset = 'table-i'", "", "distance = 500\nrlc = { preset = 'reference-buffer' }"));
+    assert_eq!((smaller.ues[0].rlc.buffer_bytes, smaller.ues[0].rlc.buffer_packets), (Some(10_240), None));
+    assert_eq!(smaller.ues[0].course[0].1[0], 500.0);
 }
 
 #[test]

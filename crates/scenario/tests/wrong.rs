@@ -244,7 +244,6 @@ const FILES: &[Wrong] = &[
     Wrong { file: "lte-scheduler", line: 21, found: r#""pff""#, expected: &[r#""pf""#, r#""rr""#, r#""pss""#, MORE], suggestion: Some(r#""pf""#), says: "for lte.0.cell.0.scheduler" },
     Wrong { file: "lte-cell-unknown", line: 25, found: r#""nord""#, expected: &[r#""north""#], suggestion: Some(r#""north""#), says: "there is no cell nord" },
     Wrong { file: "lte-sounding", line: 21, found: "41", expected: &["2, 5, 10, 20, 40, 80, 160 or 320"], suggestion: None, says: "cannot sound every 41 subframes" },
-    Wrong { file: "lte-buffer-in-packets", line: 24, found: r#""10packets""#, expected: &["bytes", "a time", r#""unlimited""#], suggestion: None, says: "does not count the packets" },
     Wrong { file: "lte-waypoints-at-once", line: 23, found: r#"[{at="1s",position=[1,2]},{at="1s",position=[3,4]}]"#, expected: &["at least one place, and rising times"], suggestion: None, says: "not at one place after the other" },
     Wrong { file: "lte-name-of-a-link", line: 18, found: r#""sgi""#, expected: &["a name of its own"], suggestion: None, says: "there already is a link or segment sgi" },
     Wrong { file: "lte-without-a-cell", line: 17, found: "", expected: &["an array of tables (cell)"], suggestion: None, says: "lte.0.cell is missing" },

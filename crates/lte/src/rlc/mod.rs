@@ -149,6 +149,8 @@ impl Pdu {
 pub struct Limits {
     /// Most bytes of SDUs in a transmit buffer, or none. What would exceed it is dropped.
     pub max_buffer_bytes: Option<u32>,
+    /// Most SDUs in it of which something was not sent yet, or none.
+    pub max_buffer_sdus: Option<u32>,
     /// PDCP's discard timer: an SDU of which nothing was sent for so long is thrown away.
     pub discard_after: Option<Duration>,
     /// t-Reordering: for how long a receiver waits for a PDU that HARQ may still bring.
@@ -195,6 +197,7 @@ impl Limits {
         let acknowledged = matches!(mode, Mode::Acknowledged);
         Limits {
             max_buffer_bytes: Some(10_240),
+            max_buffer_sdus: None,
             discard_after: None,
             reordering: Duration::from_millis(if acknowledged { 10 } else { 100 }),
             report_again: Duration::from_millis(if acknowledged { 20 } else { 10 }),
@@ -324,8 +327,9 @@ impl Bearer {
         self.counters[index].sdus_offered += 1;
         let queue = &mut self.queues[index];
         let most = self.limits.max_buffer_bytes.map_or(u64::MAX, u64::from);
-        let fits =
-            queue.bytes() + u64::from(sdu.bytes) <= most && !matches!(self.machine, Machine::Saturated) && !self.failed;
+        let has_room = queue.bytes() + u64::from(sdu.bytes) <= most
+            && self.limits.max_buffer_sdus.is_none_or(|most| queue.len() < most as usize);
+        let fits = has_room && !matches!(self.machine, Machine::Saturated) && !self.failed;
         if fits {
             queue.push(sdu);
         } else {

@@ -110,6 +110,26 @@ fn the_buffer_takes_what_fits_whole() {
 }
 
 #[test]
+fn a_buffer_that_counts_packets_counts_the_one_that_is_half_sent() {
+    for mode in [Mode::Unacknowledged, Mode::Acknowledged] {
+        let mut bearer = Bearer::new(mode, Limits { max_buffer_sdus: Some(3), ..unlimited(mode) });
+        let taken: Vec<bool> = (0..4).map(|k| bearer.offer(Way::Uplink, sdu(100 + 10 * k, k.into()))).collect();
+        assert_eq!(taken, [true, true, true, false]);
+        // The other way has a buffer of its own.
+        assert!(bearer.offer(Way::Downlink, sdu(5000, 9)));
+        // 50 bytes of the first SDU at most: it is still there.
+        bearer.opportunity(Way::Uplink, at(0), 50).unwrap();
+        assert!(!bearer.offer(Way::Uplink, sdu(1, 5)));
+        // Its rest: there is room for one.
+        bearer.opportunity(Way::Uplink, at(1), 100).unwrap();
+        assert!(bearer.offer(Way::Uplink, sdu(1, 6)));
+        assert!(!bearer.offer(Way::Uplink, sdu(1, 7)));
+        assert_eq!(bearer.counters(Way::Uplink).sdus_dropped, 3);
+        account_is_closed(&bearer);
+    }
+}
+
+#[test]
 fn the_report_is_repeated_while_data_is_left_behind() {
     let mut bearer = loaded(Mode::Unacknowledged, &[100, 100]);
     let mut out = vec![];
@@ -370,6 +390,59 @@ impl Stream {
     }
 }
 
+/// UM with an SDU in two of three milliseconds, as long as these last.
+fn delivers_what_came_whole(
+    sizes: &[u32],
+    opportunities: &[u32],
+    fates: &[Fate],
+    milliseconds: u64,
+    limit: Option<u32>,
+) {
+    let limits = Limits { max_buffer_bytes: limit, ..Limits::of(Mode::Unacknowledged) };
+    let mut run = Run::new(Bearer::new(Mode::Unacknowledged, limits));
+    let mut streams = [Stream::default(), Stream::default()];
+    let (mut size, mut opportunity, mut fate) =
+        (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
+    // An SDU of more than 2047 bytes ends its PDU, so what waits in the end may need as many PDUs as it has SDUs.
+    for k in 0..2 * milliseconds + 500 {
+        for way in Way::BOTH {
+            if k < milliseconds && !(k / 37).is_multiple_of(3) {
+                run.offer(way, *size.next().unwrap());
+            }
+            let bytes = if k < milliseconds { *opportunity.next().unwrap() } else { 9000 };
+            // In the end everything comes, so that the receiver hears of all that is missing.
+            let quiet = run.bearer.waiting_bytes(way) < 4000;
+            let comes = Fate { comes: Some(3), again: None };
+            let fate = if k < milliseconds && !quiet { *fate.next().unwrap() } else { comes };
+            let waiting = run.bearer.waiting_bytes(way);
+            if let Some(pdu) = run.send(way, bytes, fate) {
+                let range = streams[way as usize].add(&pdu, fate.comes.is_some());
+                let segments = Stream::touched(&run.taken[way as usize], range);
+                assert_eq!(u64::from(pdu.bytes - pdu.payload_bytes), 2 + (3 * (segments - 1)).div_ceil(2));
+                let left = run.bearer.waiting_bytes(way);
+                assert_eq!(left + u64::from(pdu.payload_bytes), waiting);
+            } else {
+                assert!(waiting == 0 || bytes <= 2);
+            }
+        }
+        run.pass();
+    }
+    run.all_told_once();
+    for way in Way::BOTH {
+        assert_eq!(run.bearer.inside(way).count(), 0);
+        let whole = streams[way as usize].whole(&run.taken[way as usize]);
+        let delivered: Vec<bool> = run.told[way as usize].iter().map(|o| o.delivered).collect();
+        assert_eq!(delivered, whole);
+    }
+}
+
+#[test]
+fn large_packets_that_wait_for_long_are_all_delivered() {
+    // 499 SDUs of 2048 bytes wait when the first opportunity comes; each takes one.
+    let fate = Fate { comes: None, again: Some(3) };
+    delivers_what_came_whole(&[2048, 1, 2048, 1], &[0], &[fate], 758, None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -383,40 +456,7 @@ proptest! {
         milliseconds in 50_u64..1600,
         limit in prop::option::of(2000_u32..20_000),
     ) {
-        let limits = Limits { max_buffer_bytes: limit, ..Limits::of(Mode::Unacknowledged) };
-        let mut run = Run::new(Bearer::new(Mode::Unacknowledged, limits));
-        let mut streams = [Stream::default(), Stream::default()];
-        let (mut size, mut opportunity, mut fate) =
-            (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
-        for k in 0..milliseconds + 500 {
-            for way in Way::BOTH {
-                if k < milliseconds && !(k / 37).is_multiple_of(3) {
-                    run.offer(way, *size.next().unwrap());
-                }
-                let bytes = if k < milliseconds { *opportunity.next().unwrap() } else { 9000 };
-                // In the end everything comes, so that the receiver hears of all that is missing.
-                let quiet = run.bearer.waiting_bytes(way) < 4000;
-                let fate = if k < milliseconds && !quiet { *fate.next().unwrap() } else { Fate { comes: Some(3), again: None } };
-                let waiting = run.bearer.waiting_bytes(way);
-                if let Some(pdu) = run.send(way, bytes, fate) {
-                    let range = streams[way as usize].add(&pdu, fate.comes.is_some());
-                    let segments = Stream::touched(&run.taken[way as usize], range);
-                    prop_assert_eq!(u64::from(pdu.bytes - pdu.payload_bytes), 2 + (3 * (segments - 1)).div_ceil(2));
-                    let left = run.bearer.waiting_bytes(way);
-                    prop_assert_eq!(left + u64::from(pdu.payload_bytes), waiting);
-                } else {
-                    prop_assert!(waiting == 0 || bytes <= 2);
-                }
-            }
-            run.pass();
-        }
-        run.all_told_once();
-        for way in Way::BOTH {
-            prop_assert_eq!(run.bearer.inside(way).count(), 0);
-            let whole = streams[way as usize].whole(&run.taken[way as usize]);
-            let delivered: Vec<bool> = run.told[way as usize].iter().map(|o| o.delivered).collect();
-            prop_assert_eq!(delivered, whole);
-        }
+        delivers_what_came_whole(&sizes, &opportunities, &fates, milliseconds, limit);
     }
 
     /// UM over a channel that delays and loses without measure, sequence numbers and all: still everything is told once and

@@ -136,6 +136,8 @@ pub struct Rlc {
     pub mode: RlcChoice,
     /// Most bytes in the buffer of either direction; `None`: any number.
     pub buffer_bytes: Option<u32>,
+    /// Most packets in it; `None`: any number.
+    pub buffer_packets: Option<u32>,
     /// After this time a packet of which nothing was sent is thrown away.
     pub discard_after: Option<Duration>,
     /// t-Reordering; `None`: 100 ms, with AM 10 ms.

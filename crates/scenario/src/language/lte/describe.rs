@@ -1,5 +1,6 @@
 //! The plain description of access networks, and what can only be checked with the radio's own rules.
 
+use super::PLACES;
 use crate::description::QueueLimit;
 use crate::description::lte::{Cell, Fading, Lte, Rlc, Ue};
 use crate::language::network::{Network, known};
@@ -374,7 +375,7 @@ fn ues(
         let mode = u8::try_from(ue.integer("transmission_mode")).unwrap_or(1);
         let transmission_mode = TransmissionMode::ALL[usize::from(mode.clamp(1, 7)) - 1];
         let peak_bytes_per_ms = tables::downlink_bytes(28, blocks) as usize * transmission_mode.layers();
-        let Some(rlc) = rlc(ue.table("rlc"), &path, peak_bytes_per_ms as u64, check) else { continue };
+        let rlc = rlc(ue.table("rlc"), peak_bytes_per_ms as u64);
         let count = nodes.len();
         for (number, node) in nodes.into_iter().enumerate() {
             let name = &network.nodes[node.index()].name;
@@ -442,8 +443,7 @@ fn course(
     check: &mut Check,
 ) -> Option<Vec<(f64, [f64; 3])>> {
     let height = ue.number("height");
-    let given: Vec<&str> =
-        ["distance", "position", "waypoints", "course"].into_iter().filter(|key| ue.get(key).is_some()).collect();
+    let given: Vec<&str> = PLACES.into_iter().filter(|key| ue.get(key).is_some()).collect();
     let [key] = given[..] else {
         let place = given.get(1).map_or(ue.place, |key| ue.place_of(key));
         let message = if given.is_empty() { "is nowhere".into() } else { format!("has {}", given.join(" and ")) };
@@ -513,10 +513,7 @@ fn from_file(ue: &Tree, path: &str, check: &mut Check) -> Option<Vec<(f64, [f64;
 
 /// No UE may be where an antenna is: there path loss is no physics.
 fn far_enough(ue: &Tree, path: &str, name: &str, course: &[(f64, [f64; 3])], cells: &[Cell], check: &mut Check) {
-    let place: Place = ["distance", "position", "waypoints", "course"]
-        .into_iter()
-        .find_map(|key| ue.get(key))
-        .map_or(ue.place, |value| value.place);
+    let place: Place = PLACES.into_iter().find_map(|key| ue.get(key)).map_or(ue.place, |value| value.place);
     for cell in cells {
         if course.iter().any(|(_, at)| *at == cell.position) {
             let message = format!("{name} is at 0 m of the antenna of {}, where path loss has no meaning", cell.name);
@@ -542,22 +539,17 @@ fn power_control(tree: &Tree, cell: &Cell) -> Option<PowerControl> {
     })
 }
 
-fn rlc(tree: &Tree, path: &str, peak_bytes_per_ms: u64, check: &mut Check) -> Option<Rlc> {
-    let buffer_bytes = match tree.queue_limit("buffer") {
-        QueueLimit::Bytes(bytes) => Some(u32::try_from(bytes).unwrap_or(u32::MAX)),
+fn rlc(tree: &Tree, peak_bytes_per_ms: u64) -> Rlc {
+    let (buffer_bytes, buffer_packets) = match tree.queue_limit("buffer") {
+        QueueLimit::Bytes(bytes) => (Some(u32::try_from(bytes).unwrap_or(u32::MAX)), None),
         QueueLimit::Time(time) => {
             let bytes = u128::from(time.as_nanos()) * u128::from(peak_bytes_per_ms) / 1_000_000;
-            Some(u32::try_from(bytes).unwrap_or(u32::MAX))
+            (Some(u32::try_from(bytes).unwrap_or(u32::MAX)), None)
         }
-        QueueLimit::Unlimited => None,
-        QueueLimit::Packets(_) => {
-            let message = "an RLC buffer does not count the packets that wait";
-            let expected = vec!["bytes".into(), "a time".into(), "\"unlimited\"".into()];
-            check.error(tree.place_of("buffer"), &format!("{path}.rlc.buffer"), message, expected);
-            return None;
-        }
+        QueueLimit::Packets(packets) => (None, Some(packets)),
+        QueueLimit::Unlimited => (None, None),
     };
-    Some(Rlc {
+    Rlc {
         mode: match tree.choice("mode") {
             "am" => RlcChoice::Acknowledged,
             "by-loss-rate" => RlcChoice::ByLossRate,
@@ -565,9 +557,10 @@ fn rlc(tree: &Tree, path: &str, peak_bytes_per_ms: u64, check: &mut Check) -> Op
             _ => RlcChoice::Unacknowledged,
         },
         buffer_bytes,
+        buffer_packets,
         discard_after: tree.get("discard").map(Value::duration),
         reordering: tree.get("reordering").map(Value::duration),
         poll_retransmit: tree.duration("poll_retransmit"),
         status_prohibit: tree.duration("status_prohibit"),
-    })
+    }
 }

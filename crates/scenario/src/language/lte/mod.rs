@@ -2,7 +2,7 @@
 
 use super::links;
 use crate::description::QueueLimit;
-use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Variant, Variants};
+use crate::schema::{Choice, Data, Default, Field, Kind, Place, Table, Tree, Value, Variant, Variants, default_data};
 use fullpipe_units::Duration;
 
 mod describe;
@@ -17,6 +17,8 @@ const POWER: Kind = Kind::Number { min: -100.0, max: 100.0 };
 const CHANNEL: Kind = Kind::Integer { min: 0, max: 70_000 };
 const BLOCKS: Kind = Kind::Integer { min: 6, max: 100 };
 const TIMER: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };
+/// Keys that say where a UE is; it has one of them.
+const PLACES: [&str; 4] = ["distance", "position", "waypoints", "course"];
 /// The buffer that the reference model has.
 const REFERENCE_BUFFER_BYTES: u32 = 10_240;
 
@@ -42,6 +44,19 @@ pub(super) static LTE: Table = Table {
             "Its name; its two ways are links called `NAME.downlink` and `NAME.uplink`.",
         ),
         Field::required("gateway", Kind::Name, "The PGW: a router or a host."),
+        Field::default(
+            "preset",
+            Kind::Choice(&[
+                Choice::new("none", "the defaults of this page."),
+                Choice::new(
+                    "table-i",
+                    "those of Table I of Scharnitzky et al., Real-time Emulation of MASQUE-based QUIC Proxying in LTE networks \
+                     using ns-3: see docs/lte.md.",
+                ),
+            ]),
+            "none",
+            "Other defaults for keys of the network, its cells and its UEs.",
+        ),
         Field::default("resource_blocks", BLOCKS, "25", "Bandwidth of the downlink: 6, 15, 25, 50, 75 or 100.")
             .unit("RB"),
         Field::optional("uplink_resource_blocks", BLOCKS, "as `resource_blocks`", "Bandwidth of the uplink.")
@@ -527,8 +542,8 @@ static RLC: Table = Table {
             "buffer",
             Kind::QueueLimit,
             "`\"100ms\"`, or as `preset` says",
-            "How much may wait in either direction; what comes beyond is dropped. A time is what the peak rate of the downlink \
-             carries in it: 100 ms are 229 to 942 kB at 25 to 100 resource blocks.",
+            "How much may wait in either direction; what comes beyond is dropped. A packet waits until its last byte was sent. \
+             A time is what the peak rate of the downlink carries in it: 100 ms are 229 to 942 kB at 25 to 100 resource blocks.",
         ),
         Field::optional(
             "discard",
@@ -550,22 +565,113 @@ static RLC: Table = Table {
 
 // --- Defaults that depend on other keys.
 
+/// Defaults other than the schema's: keys and values of each table, in the words of a file; of a table with variants the
+/// variant's name.
+struct Preset {
+    network: &'static [(&'static str, &'static str)],
+    cell: &'static [(&'static str, &'static str)],
+    ue: &'static [(&'static str, &'static str)],
+    rlc: &'static [(&'static str, &'static str)],
+    /// Of a UE that is nowhere.
+    distance: &'static str,
+    /// Of an RLC that names no preset of its own.
+    buffer: &'static str,
+}
+
+/// Table I. `cqi`: PdschForCqi is false there. The table has the trace of EPA at 3 km/h; here it is generated.
+static TABLE_I: Preset = Preset {
+    network: &[
+        ("resource_blocks", "25"),
+        ("earfcn", "9895"),
+        ("uplink_earfcn", "27785"),
+        ("allow_nonstandard_bandwidth", "true"),
+        ("path_loss", "friis"),
+        ("fading", "epa"),
+        ("data_errors", "true"),
+        ("control_errors", "true"),
+    ],
+    cell: &[("power", "30.0"), ("noise_figure", "5.0"), ("scheduler", "pf"), ("cqi", "control")],
+    ue: &[("power", "10.0"), ("noise_figure", "7.0"), ("transmission_mode", "1")],
+    rlc: &[("mode", "um")],
+    distance: "99.0",
+    buffer: "16packets",
+};
+
+impl Preset {
+    fn fill(&self, network: &mut Tree) {
+        put(network, &LTE, self.network);
+        for cell in tables_mut(network, "cell") {
+            put(cell, &CELL, self.cell);
+        }
+        for ue in tables_mut(network, "ue") {
+            put(ue, &UE, self.ue);
+            if PLACES.iter().all(|key| ue.get(key).is_none()) {
+                put(ue, &UE, &[("distance", self.distance)]);
+            }
+            if let Some(Data::Table(rlc)) = ue.get_mut("rlc").map(|value| &mut value.data) {
+                put(rlc, &RLC, self.rlc);
+                if !rlc.is_given("preset") {
+                    put(rlc, &RLC, &[("buffer", self.buffer)]);
+                }
+            }
+        }
+    }
+}
+
+fn tables_mut<'a>(tree: &'a mut Tree, key: &str) -> &'a mut [Tree] {
+    match tree.get_mut(key).map(|value| &mut value.data) {
+        Some(Data::Tables(tables)) => tables,
+        _ => &mut [],
+    }
+}
+
+/// Puts values in place of those that the file does not give.
+fn put(tree: &mut Tree, schema: &'static Table, values: &[(&str, &str)]) {
+    for (key, text) in values {
+        let field = schema.common().find(|field| field.key == *key);
+        let Field { key, kind, .. } = field.expect("a preset names keys that there are");
+        if tree.is_given(key) {
+            continue;
+        }
+        let place = tree.place;
+        let data = match kind {
+            Kind::Table(table) => Data::Table(variant(table, text, place)),
+            kind => default_data(kind, text),
+        };
+        tree.set(key, Value { data, place, given: false });
+    }
+}
+
+/// A variant of a table, with its defaults.
+fn variant(table: &'static Table, name: &str, place: Place) -> Tree {
+    let variants = table.variants.expect("a preset names variants of tables that have some");
+    let variant = variants.find(name).expect("a preset names variants that there are");
+    let value = |data| Value { data, place, given: false };
+    let mut tree = Tree::at(place);
+    tree.set(variants.key, value(Data::Choice(variant.name)));
+    for field in variant.fields() {
+        if let Default::Value(text) = field.default {
+            tree.set(field.key, value(default_data(&field.kind, text)));
+        }
+    }
+    tree
+}
+
 /// Fills in what depends on other keys.
 pub(super) fn fill(root: &mut Tree) {
-    let Some(Data::Tables(networks)) = root.get_mut("lte").map(|value| &mut value.data) else { return };
-    for network in networks {
+    for network in tables_mut(root, "lte") {
+        if network.choice("preset") == "table-i" {
+            TABLE_I.fill(network);
+        }
         for (key, like) in [("uplink_resource_blocks", "resource_blocks"), ("uplink_fading", "fading")] {
             if let Some(data) = network.get(like).map(|value| value.data.clone()) {
                 network.fill(key, data);
             }
         }
-        if let Some(Data::Tables(cells)) = network.get_mut("cell").map(|value| &mut value.data) {
-            for (number, cell) in cells.iter_mut().enumerate() {
-                cell.fill("name", Data::Text(format!("cell{}", number + 1)));
-            }
+        for (number, cell) in tables_mut(network, "cell").iter_mut().enumerate() {
+            cell.fill("name", Data::Text(format!("cell{}", number + 1)));
         }
-        let Some(Data::Tables(ues)) = network.get_mut("ue").map(|value| &mut value.data) else { continue };
-        for ue in ues {
+        for ue in tables_mut(network, "ue") {
             if let Some(Data::Table(rlc)) = ue.get_mut("rlc").map(|value| &mut value.data) {
                 let buffer = match rlc.choice("preset") {
                     "reference-buffer" => QueueLimit::Bytes(REFERENCE_BUFFER_BYTES.into()),
