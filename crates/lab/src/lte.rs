@@ -184,6 +184,7 @@ fn config(described: &Lte, scenario: &Scenario) -> Result<Config, Invalid> {
         shadowing_db: described.shadowing_db,
         downlink_fading: fadings.pop().unwrap_or_default(),
         uplink_fading,
+        fading_begins: described.fading_begins,
         errors: Errors { data: described.data_errors, control: described.control_errors, grid: described.grid },
         core: Core { rate: described.core_rate, s1_delay: described.s1_delay, s5_delay: described.s5_delay },
         eager: false,

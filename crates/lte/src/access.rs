@@ -176,6 +176,7 @@ impl AccessNetwork {
 
     /// A packet arrives at the PGW and is to go to a UE on this bearer. `now` is never less than in the call before.
     pub fn downlink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
+        self.shared.air.packet(now, packet.bytes);
         let (cell, place) = self.places[usize::from(ue)];
         let at = self.links.pass(cell, Way::Downlink, packet.bytes, now);
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: at };
@@ -187,6 +188,7 @@ impl AccessNetwork {
 
     /// A packet arrives at a UE's stack and is to go to the PGW on this bearer. `now` is never less than in the call before.
     pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
+        self.shared.air.packet(now, packet.bytes);
         let (cell, place) = self.places[usize::from(ue)];
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: now };
         let taken = self.cells[cell].offer(place, usize::from(bearer), Way::Uplink, sdu, now);

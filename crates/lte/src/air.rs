@@ -4,7 +4,7 @@
 //! Ratios are to the receiver's noise in one resource block: a *row* holds, for each block, the signal or the interference
 //! in units of noise. SINR = signal / (1 + interference).
 
-use crate::config::{Config, Course, Position};
+use crate::config::{Config, Course, FadingBegins, Position};
 use crate::radio::ROW;
 use crate::radio::antenna::Antenna;
 use crate::radio::bandwidth::Bandwidth;
@@ -12,7 +12,7 @@ use crate::radio::fading::Fading;
 use crate::radio::path_loss::{Geometry, PathLoss, Shadowing};
 use crate::radio::power::{decibels, ratio};
 use crate::scheduler::MOST_GROUPS;
-use fullpipe_units::Stream;
+use fullpipe_units::{Instant, Stream};
 
 /// Power, or a ratio of powers, for each resource block.
 pub(crate) type Row = [f32; ROW];
@@ -87,8 +87,11 @@ struct Mobile {
 #[derive(Debug)]
 pub(crate) struct Air {
     path_loss: PathLoss,
-    pub(crate) downlink_fading: Fading,
-    pub(crate) uplink_fading: Fading,
+    downlink_fading: Fading,
+    uplink_fading: Fading,
+    fading_begins: FadingBegins,
+    /// The subframe in which the time of the fading begins; `u64::MAX` while nobody knows.
+    fading_start: u64,
     sites: Vec<Site>,
     mobiles: Vec<Mobile>,
     /// By cell, then by UE.
@@ -156,6 +159,11 @@ impl Air {
             path_loss: config.path_loss,
             downlink_fading: config.downlink_fading.clone(),
             uplink_fading: config.uplink_fading.clone(),
+            fading_begins: config.fading_begins,
+            fading_start: match config.fading_begins {
+                FadingBegins::Run => 0,
+                FadingBegins::Packet { .. } => u64::MAX,
+            },
             sites,
             mobiles,
             pairs: Vec::new(),
@@ -183,6 +191,23 @@ impl Air {
             air.pairs.push(pairs);
         }
         air
+    }
+
+    /// A packet has come, of which the time of the fading may begin. What was evaluated before, up to the subframe of `now`,
+    /// remains right: there the fading is that of time 0 in either case.
+    pub(crate) fn packet(&mut self, now: Instant, bytes: u32) {
+        if let FadingBegins::Packet { least_bytes } = self.fading_begins
+            && self.fading_start == u64::MAX
+            && bytes >= least_bytes
+        {
+            self.fading_start = now.as_nanos() / 1_000_000;
+        }
+    }
+
+    /// The subframe of the fading that is on the air in subframe `n`.
+    #[inline]
+    fn faded(&self, n: u64) -> u64 {
+        n.saturating_sub(self.fading_start)
     }
 
     /// Gains of a pair in a subframe, without fading.
@@ -238,14 +263,14 @@ impl Air {
     #[inline]
     pub(crate) fn downlink_signal(&self, cell: usize, ue: usize, subframe: u64, row: &mut Row) {
         let pair = self.pair(cell, ue, subframe);
-        self.downlink_fading.scaled(pair.fading, subframe, pair.downlink, row);
+        self.downlink_fading.scaled(pair.fading, self.faded(subframe), pair.downlink, row);
     }
 
     /// The smallest of [`Air::downlink_signal`]'s row, or less; cheap.
     #[inline]
     pub(crate) fn least_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
         let pair = self.pair(cell, ue, subframe);
-        self.downlink_fading.smallest(pair.fading, subframe) * pair.downlink
+        self.downlink_fading.smallest(pair.fading, self.faded(subframe)) * pair.downlink
     }
 
     /// The largest signal that a cell can ever have at a UE that does not move.
@@ -292,7 +317,7 @@ impl Air {
     ) {
         let pair = self.pair(cell, ue, subframe);
         let mut row = [0.0; ROW];
-        self.uplink_fading.gains(pair.fading | 1, subframe, &mut row);
+        self.uplink_fading.gains(pair.fading | 1, self.faded(subframe), &mut row);
         let mean = ratio(dbm_per_block + pair.uplink_gain_db) as f32;
         for (sum, gain) in sum[first..first + count].iter_mut().zip(&row[first..first + count]) {
             *sum += gain * mean;

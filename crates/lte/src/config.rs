@@ -174,6 +174,19 @@ impl Default for Errors {
     }
 }
 
+/// When the time of the fading begins to run; until then the channel stands still as it is at time 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FadingBegins {
+    /// With the run.
+    #[default]
+    Run,
+    /// With the subframe in which the first IP packet of at least so many bytes comes to the network, at the PGW or at a UE.
+    Packet {
+        /// Least size, bytes.
+        least_bytes: u32,
+    },
+}
+
 /// An access network.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -191,6 +204,8 @@ pub struct Config {
     pub downlink_fading: Fading,
     /// Fading of the uplink.
     pub uplink_fading: Fading,
+    /// When the time of both begins.
+    pub fading_begins: FadingBegins,
     /// Errors of the air.
     pub errors: Errors,
     /// The core.
@@ -312,6 +327,7 @@ impl Config {
             shadowing_db: 0.0,
             downlink_fading: Fading::None,
             uplink_fading: Fading::None,
+            fading_begins: FadingBegins::Run,
             errors: Errors::default(),
             core: Core::default(),
             eager: false,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, CqiSource, Position};
+use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, CqiSource, FadingBegins, Position};
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
 use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
@@ -47,6 +47,10 @@ fn world(seed: u64, scheduler: &str, cells: usize, traced: bool) -> (Config, Vec
         Fading::generator(recipe, seed, band).unwrap()
     };
     config.uplink_fading = Fading::generator(recipe, seed + 1, band).unwrap();
+    if seed.is_multiple_of(2) {
+        // Sources of packets as large begin somewhere in the first 400 ms.
+        config.fading_begins = FadingBegins::Packet { least_bytes: 800 };
+    }
     let sources = (0..8u16).flat_map(|ue| Way::BOTH.map(|way| (ue, way))).map(|(ue, way)| {
         // From one packet in 300 ms to eight in a millisecond.
         let nanoseconds = [300_000_000, 20_000_000, 1_000_000, 125_000][stream.below(4) as usize];

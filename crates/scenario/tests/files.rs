@@ -1,6 +1,7 @@
 //! The scenario files of the repository, and what a few small files mean.
 
 use fullpipe_lte::bearer::RlcChoice;
+use fullpipe_lte::config::FadingBegins;
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::fading::{Places, Profile};
 use fullpipe_lte::radio::path_loss::PathLoss;
@@ -394,6 +395,15 @@ fn the_radio_of_table_i() {
     let smaller = lte_of(lte("preset = 'table-i'", "", "distance = 500\nrlc = { preset = 'reference-buffer' }"));
     assert_eq!((smaller.ues[0].rlc.buffer_bytes, smaller.ues[0].rlc.buffer_packets), (Some(10_240), None));
     assert_eq!(smaller.ues[0].course[0].1[0], 500.0);
+}
+
+#[test]
+fn when_fading_begins() {
+    let begins = |keys: &str| lte(keys, "", "distance = 99").scenario.lte[0].fading_begins;
+    assert_eq!(begins(""), FadingBegins::Run);
+    assert_eq!(begins("fading_begins = 'first-packet'"), FadingBegins::Packet { least_bytes: 1 });
+    let large = begins("fading_begins = 'first-packet'\nfading_begins_with = '500B'");
+    assert_eq!(large, FadingBegins::Packet { least_bytes: 500 });
 }
 
 #[test]

@@ -238,6 +238,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "lte-trace-too-narrow", line: 21, found: r#""tests/data/tone.fad""#, expected: &["a line for each resource block, with a gain in dB for each millisecond"], suggestion: None, says: "25 lines for a band of 50 resource blocks" },
     Wrong { file: "lte-too-fast", line: 20, found: "900", expected: &["a speed that milliseconds can follow"], suggestion: None, says: "a Doppler shift of 1768 Hz" },
     Wrong { file: "lte-repeat-half-a-second", line: 20, found: r#""1500ms""#, expected: &["whole seconds"], suggestion: None, says: "not whole seconds" },
+    Wrong { file: "lte-fading-begins-with-the-run", line: 21, found: r#""500B""#, expected: &[r#"fading_begins = "first-packet""#], suggestion: None, says: "fading that begins with the run" },
     Wrong { file: "lte-host-unknown", line: 25, found: r#""fone2""#, expected: &[r#""server""#, r#""phone1""#, r#""phone2""#, r#""pgw""#], suggestion: Some(r#""phone2""#), says: "there is no host or router fone2" },
     Wrong { file: "lte-host-twice", line: 25, found: r#""phone*""#, expected: &["each host once"], suggestion: None, says: "phone1 is a UE twice" },
     Wrong { file: "lte-gateway-is-a-ue", line: 19, found: r#""pgw""#, expected: &["a node of its own"], suggestion: None, says: "pgw is the gateway and a UE" },

@@ -1,6 +1,7 @@
 //! LTE access networks: what a scenario file says of them.
 
 use fullpipe_lte::bearer::RlcChoice;
+use fullpipe_lte::config::FadingBegins;
 use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
 use fullpipe_lte::radio::errors::Grid;
@@ -30,6 +31,8 @@ pub struct Lte {
     pub shadowing_db: f64,
     /// Fading, downlink and uplink.
     pub fading: [Fading; 2],
+    /// When its time begins.
+    pub fading_begins: FadingBegins,
     /// Whether transport blocks are lost.
     pub data_errors: bool,
     /// Whether the control region is.

@@ -8,6 +8,7 @@ use crate::language::{COMPARED, Check, some_of};
 use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Place, Tree, Value, nearest};
 use fullpipe_lte::bearer::{Qci, RlcChoice};
+use fullpipe_lte::config::FadingBegins;
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE};
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
@@ -106,6 +107,7 @@ fn access_network(
         let path = format!("{path}.{}", told(of_fading));
         fading.push(described_fading(of, &path, bandwidth, carrier.hz, files, check));
     }
+    let fading_begins = fading_begins(tree, path, check);
     let path_loss = path_loss(tree.table("path_loss"));
     let cells = cells(tree, path, check);
     let ues = ues(tree, path, network, &cells, &path_loss, radio, check);
@@ -129,6 +131,7 @@ fn access_network(
         path_loss,
         shadowing_db: tree.number("shadowing"),
         fading: [downlink, uplink],
+        fading_begins,
         data_errors: tree.boolean("data_errors"),
         control_errors: tree.boolean("control_errors"),
         grid: if tree.choice("mutual_information") == "smooth" { Grid::Smooth } else { Grid::Reference },
@@ -138,6 +141,17 @@ fn access_network(
         cells,
         ues,
     })
+}
+
+fn fading_begins(tree: &Tree, path: &str, check: &mut Check) -> FadingBegins {
+    let (waits, least) = (tree.choice("fading_begins") == "first-packet", tree.get("fading_begins_with"));
+    if !waits && let Some(least) = least {
+        let message = format!("{path} has fading_begins_with, and fading that begins with the run");
+        let expected = vec!["fading_begins = \"first-packet\"".into()];
+        check.error(least.place, &format!("{path}.fading_begins_with"), message, expected);
+    }
+    let least_bytes = least.map_or(1, |least| u32::try_from(least.size()).unwrap_or(u32::MAX));
+    if waits { FadingBegins::Packet { least_bytes } } else { FadingBegins::Run }
 }
 
 fn described_fading(

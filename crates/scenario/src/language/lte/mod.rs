@@ -79,6 +79,26 @@ pub(super) static LTE: Table = Table {
         .unit("dB"),
         Field::empty("fading", Kind::Table(&FADING), "Fading of the downlink."),
         Field::optional("uplink_fading", Kind::Table(&FADING), "as `fading`", "Fading of the uplink."),
+        Field::default(
+            "fading_begins",
+            Kind::Choice(&[
+                Choice::new("run", "with the run."),
+                Choice::new(
+                    "first-packet",
+                    "with the subframe in which the first packet comes, to the gateway or to a UE; until then the channel stands \
+                     still as it is at time 0.",
+                ),
+            ]),
+            "run",
+            "When the time of the fading begins, of both directions.",
+        ),
+        Field::optional(
+            "fading_begins_with",
+            Kind::Size { min: 1, max: 65_535 },
+            "any packet",
+            "Least IP packet that is the first for `fading_begins`: `\"500B\"` leaves out pings, TCP's handshake and bare \
+             acknowledgements.",
+        ),
         Field::default("data_errors", Kind::Boolean, "true", "Whether transport blocks are lost."),
         Field::default("control_errors", Kind::Boolean, "true", "Whether the control region of a subframe is."),
         Field::default(

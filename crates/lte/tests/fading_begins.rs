@@ -1,0 +1,113 @@
+//! Fading whose time begins with a packet: what happens afterwards is what happens in a run that begins with that packet.
+
+mod common;
+
+use common::*;
+use fullpipe_lte::BlockRecord;
+use fullpipe_lte::config::{CellConfig, Config, Errors, FadingBegins, UplinkReports};
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
+use fullpipe_lte::rlc::Way;
+use fullpipe_units::Duration;
+use std::sync::Arc;
+
+/// Where UEs sound every 40 ms and report CQI every 2, a run that begins so many milliseconds later meets all of it in the same
+/// phase.
+const LATER_MS: u64 = 40 * 7;
+
+/// A UE at 2 km, at 30 km/h: its CQI change all the time. Random draws are of the subframe, not of the fading, so that nothing may be
+/// lost at random.
+fn world(fading: &Fading, begins: FadingBegins, reports: UplinkReports) -> Config {
+    let cell = CellConfig { uplink_reports: reports, ..CellConfig::reference("cell", Bandwidth::new(25).unwrap()) };
+    let mut config = Config::reference(1, cell, vec![ue(0, 2_000.0)]);
+    config.downlink_fading = fading.clone();
+    config.uplink_fading = fading.clone();
+    config.errors = Errors { data: false, control: false, ..Errors::default() };
+    config.fading_begins = begins;
+    config
+}
+
+fn fadings() -> [Fading; 3] {
+    let band = Bandwidth::new(25).unwrap();
+    let recipe = Recipe::like_the_traces(Profile::ExtendedVehicularA, 30.0);
+    let trace = Arc::new(Generator::new(recipe, 9, 25).unwrap().to_trace(2));
+    let traced = |places| Fading::trace(Arc::clone(&trace), places, 5, band).unwrap();
+    [
+        Fading::generator(recipe, 3, band).unwrap(),
+        traced(Places::Windows { milliseconds: 200 }),
+        traced(Places::Continuous),
+    ]
+}
+
+/// A packet of so many bytes every 3 ms each way, from 0.4 ms on and so many milliseconds later, for a second.
+fn sources(bytes: u32, later_ms: u64) -> Vec<Source> {
+    let source = |way| Source {
+        way,
+        ue: 0,
+        bearer: 0,
+        bytes,
+        first: ms(0.4) + Duration::from_millis(later_ms),
+        interval: Duration::from_millis(3),
+        until: ms(1_000.0) + Duration::from_millis(later_ms),
+    };
+    Way::BOTH.map(source).to_vec()
+}
+
+/// Transport blocks and arrivals, counted from so many milliseconds on.
+fn story(config: Config, sources: &[Source], later_ms: u64) -> (Vec<BlockRecord>, Vec<Arrival>) {
+    let mut network = network(config);
+    network.record_blocks();
+    let later = Duration::from_millis(later_ms);
+    let mut story = run(&mut network, sources, ms(1_200.0) + later);
+    let mut blocks = network.blocks();
+    blocks.retain(|block| block.subframe >= later_ms);
+    story.arrivals.retain(|arrival| arrival.sent >= ms(0.0) + later);
+    for block in &mut blocks {
+        block.subframe -= later_ms;
+    }
+    for arrival in &mut story.arrivals {
+        (arrival.sent, arrival.at) = (arrival.sent - later, arrival.at - later);
+    }
+    (blocks, story.arrivals)
+}
+
+#[test]
+fn a_run_whose_fading_begins_with_a_packet_is_the_one_that_begins_with_it() {
+    for reports in [UplinkReports::Sounding { period: 40 }, UplinkReports::Data] {
+        for fading in fadings() {
+            let first = FadingBegins::Packet { least_bytes: 1 };
+            let early = story(world(&fading, FadingBegins::Run, reports), &sources(700, 0), 0);
+            let schemes = |blocks: &[BlockRecord], uplink| {
+                let of = blocks.iter().filter(|block| block.uplink == uplink);
+                of.map(|block| block.mcs).collect::<std::collections::BTreeSet<_>>().len()
+            };
+            assert!(schemes(&early.0, false) > 5, "it fades");
+            assert!(early.1.len() > 400, "{} of 2 x 334 packets", early.1.len());
+            // The first packet at once: the same run.
+            assert_eq!(story(world(&fading, first, reports), &sources(700, 0), 0), early);
+            // Later: the same run, later.
+            assert_eq!(story(world(&fading, first, reports), &sources(700, LATER_MS), LATER_MS), early);
+            // Not if the fading does not wait.
+            assert_ne!(story(world(&fading, FadingBegins::Run, reports), &sources(700, LATER_MS), LATER_MS), early);
+        }
+    }
+}
+
+#[test]
+fn smaller_packets_do_not_begin_it() {
+    let [fading, ..] = fadings();
+    let reports = UplinkReports::Sounding { period: 40 };
+    let begins = |least_bytes| world(&fading, FadingBegins::Packet { least_bytes }, reports);
+    // Pings of 84 bytes in the first 200 ms, that nothing is left of when the large packets come.
+    let mut all = sources(84, 20);
+    all.iter_mut().for_each(|source| source.until = ms(200.0));
+    all.extend(sources(700, LATER_MS));
+    let early = story(begins(1), &sources(700, 0), 0);
+    assert_eq!(story(begins(500), &all, LATER_MS), early);
+    assert_eq!(story(begins(700), &all, LATER_MS), early);
+    assert_ne!(story(begins(84), &all, LATER_MS), early);
+    // Nobody as large: it never begins, and all blocks of the downlink after the first reports are alike.
+    let (blocks, _) = story(begins(701), &all, LATER_MS);
+    let schemes: Vec<u8> = blocks.iter().filter(|block| !block.uplink).map(|block| block.mcs).collect();
+    assert!(schemes.windows(2).all(|pair| pair[0] == pair[1]), "{schemes:?}");
+}
