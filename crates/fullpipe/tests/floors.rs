@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 22] = [
+const FLOORS: [(&str, u32); 23] = [
     ("fullpipe-cli", 8),
     ("fullpipe", 7),
     ("fullpipe-study", 6),
@@ -22,6 +22,7 @@ const FLOORS: [(&str, u32); 22] = [
     ("fullpipe-workload", 3),
     ("fullpipe-network", 2),
     ("fullpipe-transport", 2),
+    ("fullpipe-control", 2),
     ("fullpipe-engine", 1),
     ("fullpipe-congestion", 1),
     ("fullpipe-record", 1),

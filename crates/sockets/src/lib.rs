@@ -1,4 +1,4 @@
-//! Real sockets for the code of `fullpipe-masque`: its environment on tokio, certificates, endpoints and files.
+//! Real sockets for the code of `fullpipe-masque`: its environment on tokio, certificates, endpoints, files and other content.
 //!
 //! This is the only crate, beside the command, that knows tokio and reads the machine's clock.
 
@@ -6,6 +6,7 @@ mod connected;
 pub mod endpoint;
 mod environment;
 mod files;
+pub mod generated;
 pub mod programs;
 pub mod tls;
 

@@ -1,10 +1,10 @@
-//! Certificates: PEM files of servers, and whom clients trust.
+//! Certificates: those of servers, from PEM files or made on the spot, and whom clients trust.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::fmt;
@@ -38,6 +38,45 @@ fn wrong(path: &Path, error: impl fmt::Display) -> Error {
     Error(format!("{}: {error}", path.display()))
 }
 
+/// Who a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// The certificate chain and the key of these PEM files.
+    Files {
+        /// Certificate chain.
+        chain: PathBuf,
+        /// Private key.
+        key: PathBuf,
+    },
+    /// A certificate for these names and addresses that is made with its key, signs itself, and is kept in memory only.
+    SelfSigned(Vec<String>),
+}
+
+impl Identity {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+        match self {
+            Identity::Files { chain, key } => {
+                let certificates = certificates(chain)?;
+                Ok((certificates, PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error))?))
+            }
+            Identity::SelfSigned(names) => {
+                let made = rcgen::generate_simple_self_signed(names.as_slice())
+                    .map_err(|error| Error(format!("no certificate for {}: {error}", names.join(", "))))?;
+                let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+                Ok((vec![made.cert.der().clone()], key.into()))
+            }
+        }
+    }
+
+    /// What is wrong with its key, in its own words.
+    fn wrong(&self, error: impl fmt::Display) -> Error {
+        match self {
+            Identity::Files { key, .. } => wrong(key, error),
+            Identity::SelfSigned(_) => Error(error.to_string()),
+        }
+    }
+}
+
 /// Whom a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
@@ -59,19 +98,18 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     if certificates.is_empty() { Err(wrong(path, "no certificate in it")) } else { Ok(certificates) }
 }
 
-/// A server's cryptography, with the certificate chain and the key of these PEM files.
+/// A server's cryptography.
 ///
 /// # Errors
-/// If they cannot be read or do not belong together.
-pub fn server(chain: &Path, key: &Path) -> Result<noq::ServerConfig, Error> {
-    let certificates = certificates(chain)?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error))?;
+/// If its files cannot be read or do not belong together, or no certificate can have such names.
+pub fn server(identity: &Identity) -> Result<noq::ServerConfig, Error> {
+    let (certificates, private) = identity.read()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| Error(error.to_string()))?
         .with_no_client_auth()
         .with_single_cert(certificates, private)
-        .map_err(|error| wrong(key, error))?;
+        .map_err(|error| identity.wrong(error))?;
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicServerConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
     let mut server = noq::ServerConfig::with_crypto(Arc::new(tls));
@@ -241,6 +279,20 @@ mod tests {
         let verifier = AcceptKnown::new(vec![trusted.clone()], Path::new("trusted.pem")).unwrap();
         let name = ServerName::try_from(name.to_owned()).unwrap();
         verifier.verify_server_cert(given, &[], &name, &[], UnixTime::since_unix_epoch(time)).map(drop)
+    }
+
+    #[test]
+    fn a_certificate_made_on_the_spot_has_the_names_asked_for() {
+        let identity = Identity::SelfSigned(["a.example", "192.0.2.1", "::1"].map(String::from).to_vec());
+        let (certificates, _) = identity.read().unwrap();
+        let certificate = ParsedCertificate::try_from(&certificates[0]).unwrap();
+        let is_for =
+            |name: &'static str| verify_server_name(&certificate, &ServerName::try_from(name).unwrap()).is_ok();
+        assert!(is_for("a.example") && is_for("192.0.2.1") && is_for("::1"));
+        assert!(!is_for("b.example") && !is_for("192.0.2.2"));
+        assert!(server(&identity).is_ok());
+        let refused = server(&Identity::SelfSigned(vec!["\u{e4}.example".into()])).err().unwrap();
+        assert!(refused.to_string().starts_with("no certificate for \u{e4}.example: "), "{refused}");
     }
 
     /// As `openssl req -x509` makes them: marked as an authority's, and a server's all the same.

@@ -16,12 +16,12 @@
 //! may be due since before the acknowledgement that moved it) comes up at once. After it was served at that very instant,
 //! it comes up a nanosecond later, so that time goes on (its pacer rounds waiting times down).
 
-use crate::clock::{from_std, to_std};
-use crate::control::{Adapter, Inspection, Maker, RoundTrips};
 use crate::entropy::Entropy;
 use crate::journal::{Entry, Journal};
 use crate::settings::Settings;
 use bytes::{Bytes, BytesMut};
+use fullpipe_control::clock::{self, from_std, to_std};
+use fullpipe_control::{Adapter, Inspection, Maker, RoundTrips};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use noq_proto::{
@@ -318,7 +318,7 @@ impl Connection {
             congestion_events: path.congestion_events,
             spurious_congestion_events: path.spurious_congestion_events,
             mtu_bytes: path.current_mtu,
-            smoothed_rtt: crate::clock::duration(path.rtt),
+            smoothed_rtt: clock::duration(path.rtt),
             mean_rtt: self.round_trips.mean(),
         }
     }
@@ -352,7 +352,7 @@ impl Connection {
         if connection.is_handshaking() {
             return None;
         }
-        connection.rtt(PathId::ZERO).map(crate::clock::duration)
+        connection.rtt(PathId::ZERO).map(clock::duration)
     }
 
     // Inside ---------------------------------------------------------------------------------------------------------

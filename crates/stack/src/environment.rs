@@ -1,9 +1,9 @@
 //! The environment of CONNECT-UDP and HTTP/3 on a host of the simulated network.
 
-use crate::clock::from_std;
 use crate::connection::Datagram;
 use crate::host::{Addressed, Binding, VirtualRuntime};
 use bytes::Bytes;
+use fullpipe_control::clock::from_std;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, Sent};
 use fullpipe_units::{Codepoint, Instant};
 use noq::{AsyncUdpSocket, Runtime};

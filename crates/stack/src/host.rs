@@ -8,12 +8,12 @@
 //! takes it; what does not fit is dropped and counted. Sending never waits: the queue in front of the network is the first
 //! link's.
 
-use crate::clock::{from_std, to_std};
 use crate::connection::Datagram;
 use crate::entropy::Entropy;
 use crate::executor::{Executor, Timer, locked};
 use crate::settings::EndpointSettings;
 use bytes::Bytes;
+use fullpipe_control::clock::{from_std, to_std};
 use fullpipe_units::{Codepoint, Instant};
 use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
 use noq::{AsyncTimer, AsyncUdpSocket, Runtime, UdpSender};

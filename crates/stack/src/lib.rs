@@ -13,9 +13,7 @@
 //! No configuration without cryptography, or with keys that follow from a seed, is handed out: what is made here has no
 //! socket and can have none.
 
-mod clock;
 mod connection;
-mod control;
 mod entropy;
 mod environment;
 mod executor;
@@ -27,8 +25,8 @@ mod tls;
 pub mod tunnel;
 
 pub use connection::{Connection, Datagram, State, Statistics};
-pub use control::{Inspection, Maker, RoundTrips, refusal};
 pub use entropy::Entropy;
 pub use environment::VirtualEnvironment;
+pub use fullpipe_control::{Inspection, Maker, RoundTrips, refusal};
 pub use host::{Addressed, Host, HostSettings, HostStatistics, VirtualRuntime};
 pub use settings::{Cryptography, EndpointSettings, Settings};

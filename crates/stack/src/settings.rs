@@ -1,11 +1,11 @@
 //! How an endpoint is configured, and the stack's own forms of it.
 
-use crate::clock::std_duration;
-use crate::control::{Factory, Maker, RoundTrips};
 use crate::entropy::{Entropy, FixedDate};
-use crate::journal::{Journal, Watched};
+use crate::journal::{Entry, Journal, Watched};
 use crate::null::Null;
 use crate::tls;
+use fullpipe_control::clock::std_duration;
+use fullpipe_control::{Factory, LossListener, Maker, RoundTrips};
 use fullpipe_units::Duration;
 use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::sync::Arc;
@@ -80,9 +80,8 @@ impl Default for Settings {
 impl Settings {
     fn transport(&self, control: Maker, round_trips: &RoundTrips) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
-        let round_trips = round_trips.clone();
-        let journal = self.journal.clone();
-        let factory = Factory { maker: control, initial_window: self.initial_window_packets, round_trips, journal };
+        let factory = Factory::new(control, self.initial_window_packets, round_trips.clone())
+            .with_losses(self.journal.clone().map(listener));
         config
             .initial_mtu(self.initial_mtu_bytes)
             .mtu_discovery_config(self.largest_mtu_bytes.map(|bytes| {
@@ -177,6 +176,13 @@ impl EndpointSettings {
         config.validation_token.sent(0);
         config
     }
+}
+
+/// Losses are noted in a journal.
+fn listener(journal: Journal) -> LossListener {
+    Arc::new(move |number, bytes| {
+        journal.note(Entry::Lost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });
+    })
 }
 
 pub(crate) fn variable(bytes: u64) -> VarInt {

@@ -8,14 +8,14 @@
 //! A client has one connection to its proxy and opens a request for each number that somebody sends a payload for.
 //! Payloads that are sent before the proxy has answered wait in the order in which they came.
 
-use crate::clock::{duration, std_duration};
-use crate::control::{Factory, Maker, RoundTrips};
 use crate::entropy::Entropy;
 use crate::environment::VirtualEnvironment;
 use crate::executor::locked;
 use crate::host::{Host, VirtualRuntime};
 use crate::settings::{Cryptography, EndpointSettings, variable};
 use bytes::Bytes;
+use fullpipe_control::clock::{duration, std_duration};
+use fullpipe_control::{Factory, Maker, RoundTrips, Uncontrolled};
 use fullpipe_masque::client::{Client, Tunnel};
 use fullpipe_masque::configuration::{self, Mode, Mtu};
 use fullpipe_masque::environment::Environment;
@@ -24,10 +24,8 @@ use fullpipe_masque::proxy::Proxy;
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_units::Duration;
-use noq::congestion::{self, ControllerFactory, ControllerMetrics};
+use noq::congestion::ControllerFactory;
 use noq::{MtuDiscoveryConfig, PathId};
-use noq_proto::RttEstimator;
-use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
@@ -90,12 +88,7 @@ impl fmt::Debug for TunnelSettings {
 impl TunnelSettings {
     fn congestion(&self, round_trips: &RoundTrips) -> Arc<dyn ControllerFactory + Send + Sync> {
         match &self.control {
-            Some(maker) => Arc::new(Factory {
-                maker: Arc::clone(maker),
-                initial_window: self.initial_window_packets,
-                round_trips: round_trips.clone(),
-                journal: None,
-            }),
+            Some(maker) => Arc::new(Factory::new(Arc::clone(maker), self.initial_window_packets, round_trips.clone())),
             None => Arc::new(Uncontrolled),
         }
     }
@@ -199,8 +192,8 @@ impl TunnelProxy {
         configuration.tunnel = settings.tunnel(&round_trips);
         let endpoint = settings.endpoint(configuration.transport(), &round_trips);
         let endpoint = runtime.endpoint(&endpoint, entropy, listen, true)?;
-        let proxy = Proxy::new(environment(runtime), configuration, Arc::new(()));
-        let metrics = proxy.metrics();
+        let metrics = Arc::default();
+        let proxy = Proxy::new(environment(runtime), configuration, Arc::new(()), Arc::clone(&metrics));
         host.spawn(async move { proxy.serve(endpoint).await });
         Ok(TunnelProxy { metrics, round_trips })
     }
@@ -460,66 +453,5 @@ impl Shared {
         let old = state.requests.insert(number, Request::Over);
         drop(state);
         drop(old);
-    }
-}
-
-/// No congestion control: what is handed to the connection leaves at once.
-#[derive(Clone, Copy, Debug)]
-struct Uncontrolled;
-
-impl ControllerFactory for Uncontrolled {
-    fn build(self: Arc<Self>, _now: std::time::Instant, _current_mtu: u16) -> Box<dyn congestion::Controller> {
-        Box::new(*self)
-    }
-}
-
-impl congestion::Controller for Uncontrolled {
-    fn on_ack(
-        &mut self,
-        _now: std::time::Instant,
-        _sent: std::time::Instant,
-        _bytes: u64,
-        _number: u64,
-        _app_limited: bool,
-        _rtt: &RttEstimator,
-    ) {
-    }
-
-    fn on_congestion_event(
-        &mut self,
-        _now: std::time::Instant,
-        _sent: std::time::Instant,
-        _is_persistent_congestion: bool,
-        _is_ecn: bool,
-        _lost_bytes: u64,
-        _largest_lost: u64,
-    ) {
-    }
-
-    fn on_mtu_update(&mut self, _new_mtu: u16) {}
-
-    /// More than any path holds, and little enough for sums of windows.
-    fn window(&self) -> u64 {
-        1 << 40
-    }
-
-    fn metrics(&self) -> ControllerMetrics {
-        let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.window();
-        // A petabit per second: the stack's pacer lets everything through.
-        metrics.pacing_rate = Some(1 << 47);
-        metrics
-    }
-
-    fn clone_box(&self) -> Box<dyn congestion::Controller> {
-        Box::new(*self)
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
     }
 }

@@ -2,9 +2,9 @@
 
 use super::words;
 use clap::{Args, Subcommand};
-use fullpipe_masque::configuration::Mode;
+use fullpipe_masque::configuration::{Mode, Scheduler};
 use fullpipe_masque::policy::Rule;
-use fullpipe_masque::queue::QueueLimit;
+use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,12 +30,8 @@ pub(crate) struct ProxyArguments {
     /// Where to listen
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
-    /// Certificate chain
-    #[arg(long, value_name = "PEM")]
-    pub(crate) cert: PathBuf,
-    /// Private key
-    #[arg(long, value_name = "PEM")]
-    pub(crate) key: PathBuf,
+    #[command(flatten)]
+    pub(crate) identity: Identity,
     /// The path of requests [default: https://IP:PORT/.well-known/masque/udp/{target_host}/{target_port}/]
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: Option<String>,
@@ -60,9 +56,19 @@ pub(crate) struct ProxyArguments {
     /// What may wait for one tunnel: 250kB, 100ms or none
     #[arg(long, value_name = "BYTES|TIME|none", value_parser = words::queue_limit)]
     pub(crate) queue_limit: Option<QueueLimit>,
-    /// Congestion control of the tunnel: newreno, cubic or bbr3
-    #[arg(long, value_name = "NAME")]
-    pub(crate) congestion: Option<String>,
+    /// What goes when that is full: the newest payload or the oldest
+    #[arg(long, value_name = "newest|oldest", default_value = "newest", value_parser = words::drop_policy)]
+    pub(crate) drop_policy: DropPolicy,
+    /// Whose payload goes next in datagram mode: requests take turns, or what came first
+    #[arg(long, value_name = "round-robin|fifo", default_value = "round-robin", value_parser = words::scheduler)]
+    pub(crate) scheduler: Scheduler,
+    /// Datagram mode: what is handed to the QUIC stack ahead of its congestion control [default: 128KiB]
+    #[arg(long, value_name = "BYTES", value_parser = words::size)]
+    pub(crate) datagram_buffer: Option<u64>,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    #[command(flatten)]
+    pub(crate) buffers: Buffers,
     /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
@@ -72,9 +78,51 @@ pub(crate) struct ProxyArguments {
     /// Tell metrics for Prometheus here
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Print figures as a line of JSON whenever a connection ends, and at the end
+    #[arg(long)]
+    pub(crate) figures: bool,
     /// Log connections and tunnels too, not only what was refused
     #[arg(long)]
     pub(crate) verbose: bool,
+}
+
+/// Who a server is.
+#[derive(Debug, Args)]
+pub(crate) struct Identity {
+    /// Certificate chain
+    #[arg(long, value_name = "PEM")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Private key
+    #[arg(long, value_name = "PEM")]
+    pub(crate) key: Option<PathBuf>,
+    /// In their place, a certificate that is made now and kept in memory [names by default: localhost, 127.0.0.1, ::1]
+    #[arg(long, value_name = "NAME|IP", num_args = 0..)]
+    pub(crate) self_signed: Option<Vec<String>>,
+}
+
+/// Congestion control.
+#[derive(Debug, Args)]
+pub(crate) struct Control {
+    /// Congestion control, by its name in scenarios
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) congestion: String,
+    /// Slow start without HyStart++ (RFC 9406)
+    #[arg(long)]
+    pub(crate) no_hystart: bool,
+    /// Initial window (RFC 9002: 10)
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) initial_window: Option<u64>,
+}
+
+/// What the QUIC stack keeps of streams.
+#[derive(Debug, Args)]
+pub(crate) struct Buffers {
+    /// What is kept of streams until it is acknowledged [default: 8MiB between ends, 4MiB in a tunnel]
+    #[arg(long, value_name = "BYTES", value_parser = words::size)]
+    pub(crate) send_buffer: Option<u64>,
+    /// What of a stream may be on its way or unread [default: 1536KiB]
+    #[arg(long, value_name = "BYTES", value_parser = words::window)]
+    pub(crate) receive_buffer: Option<u32>,
 }
 
 /// Whom a client trusts.
@@ -113,9 +161,10 @@ pub(crate) struct ConnectArguments {
     /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
-    /// Congestion control of the tunnel: newreno, cubic or bbr3
-    #[arg(long, value_name = "NAME")]
-    pub(crate) congestion: Option<String>,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    #[command(flatten)]
+    pub(crate) buffers: Buffers,
 }
 
 #[derive(Debug, Args)]
@@ -123,21 +172,24 @@ pub(crate) struct ServeArguments {
     /// Where to listen
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
-    /// Certificate chain
-    #[arg(long, value_name = "PEM")]
-    pub(crate) cert: PathBuf,
-    /// Private key
-    #[arg(long, value_name = "PEM")]
-    pub(crate) key: PathBuf,
-    /// The folder
+    #[command(flatten)]
+    pub(crate) identity: Identity,
+    /// The folder whose files are served
     #[arg(long, value_name = "DIR")]
-    pub(crate) root: PathBuf,
+    pub(crate) root: Option<PathBuf>,
+    /// Answer /bytes/N, for N up to 10 GB, with N bytes that look random and are always the same
+    #[arg(long)]
+    pub(crate) generate: bool,
     /// UDP payload of packets [default: 1200, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Congestion control: newreno, cubic or bbr3
-    #[arg(long, value_name = "NAME")]
-    pub(crate) congestion: Option<String>,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    #[command(flatten)]
+    pub(crate) buffers: Buffers,
+    /// Print figures as a line of JSON whenever a connection ends, and at the end
+    #[arg(long)]
+    pub(crate) figures: bool,
 }
 
 #[derive(Debug, Args)]
@@ -167,16 +219,29 @@ pub(crate) struct GetArguments {
     /// UDP payload of the tunnel's packets [default: 1280, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu, requires = "via")]
     pub(crate) tunnel_mtu: Option<u16>,
+    /// Congestion control of the tunnel, or none [default: as that of the connection to the server]
+    #[arg(long, value_name = "NAME|none", requires = "via")]
+    pub(crate) tunnel_congestion: Option<String>,
     /// UDP payload of packets to the server [default: 1200, and what the path is found to carry]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) mtu: Option<u16>,
     /// Store the body here; until it is whole, in FILE.part [default: nowhere]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Congestion control: newreno, cubic or bbr3
-    #[arg(long, value_name = "NAME")]
-    pub(crate) congestion: Option<String>,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    #[command(flatten)]
+    pub(crate) buffers: Buffers,
+    /// Give up after so long without a sign of the server; without one of the proxy after two thirds of that
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = words::time)]
+    pub(crate) idle_timeout: Duration,
+    /// Fail unless the body is that of `http3 serve --generate`
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Print what came as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print figures as a last line of JSON
+    #[arg(long)]
+    pub(crate) figures: bool,
 }

@@ -1,9 +1,11 @@
 //! `fullpipe http3 get`.
 
 use super::arguments::GetArguments;
+use super::figures::Figures;
 use super::{failure, template, trust, words};
 use crate::exit::Failure;
-use fullpipe_masque::configuration::{self, Mode};
+use fullpipe_masque::configuration::{self, Mode, Tunnel};
+use fullpipe_sockets::generated::{self, Check};
 use fullpipe_sockets::programs::{self, Got, Via};
 use fullpipe_sockets::tls::Trust;
 use serde_json::json;
@@ -16,14 +18,21 @@ use std::time::Duration;
 pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let options = options(arguments)?;
     let mut store = arguments.out.as_deref().map(Store::create).transpose()?;
+    let mut check = arguments.check.then(|| expected(&arguments.url)).transpose()?;
     let mut hash = Sha256::new();
     let got = programs::run(programs::get(options, |piece| {
         hash.update(piece);
+        if let Some(check) = &mut check {
+            check.add(piece);
+        }
         store.as_mut().map_or(Ok(()), |store| store.write(piece))
     }));
     let got = got.map_err(failure)?;
-    let is_good = (200..=299).contains(&got.status);
-    if let Some(store) = store.filter(|_| is_good) {
+    let verdict = match (200..=299).contains(&got.status) {
+        true => check.map_or(Ok(()), |check| check.finish()),
+        false => Err(format!("the server answered {}", got.status)),
+    };
+    if let Some(store) = store.filter(|_| verdict.is_ok()) {
         store.finish()?;
     }
     let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -32,7 +41,18 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     } else {
         println!("{} {} bytes in {:.1} ms, sha256 {digest}", got.status, got.bytes, milliseconds(got.completion));
     }
-    if is_good { Ok(()) } else { Err(Failure::run(format!("the server answered {}", got.status))) }
+    if arguments.figures {
+        Figures::of_get(&got).print();
+    }
+    verdict.map_err(Failure::run)
+}
+
+/// The body that a server gives which generates it.
+fn expected(url: &str) -> Result<Check, Failure> {
+    let uri: Option<http::Uri> = url.parse().ok();
+    let length = uri.and_then(|uri| generated::length_at(uri.path()));
+    let wrong = || Failure::usage(format!("{url}: --check knows the bodies of /bytes/N alone, for N up to 10 GB"));
+    length.map(Check::new).ok_or_else(wrong)
 }
 
 /// Where the body goes. An ordinary file gets its name when all of the body is in it; what is less is removed.
@@ -89,17 +109,24 @@ fn options(arguments: &GetArguments) -> Result<programs::Get, Failure> {
         server_name: arguments.server_name.clone(),
         connect: arguments.connect,
         via,
-        connection: words::end_to_end(arguments.mtu, arguments.congestion.as_deref())?,
+        connection: words::end_to_end(arguments.mtu, &arguments.buffers, arguments.idle_timeout),
+        control: words::control(&arguments.control)?,
     })
 }
 
 fn via(arguments: &GetArguments, text: &str) -> Result<Via, Failure> {
     let defaults = configuration::Client::default();
-    let congestion = arguments.congestion.as_deref();
+    let congestion = arguments.tunnel_congestion.as_deref().unwrap_or(&arguments.control.congestion);
     let settings = configuration::Client {
         mode: arguments.mode,
         token: arguments.token.clone(),
-        tunnel: words::tunnel(arguments.tunnel_mtu, congestion, defaults.tunnel.clone())?,
+        // Sooner than the connection within, so that a proxy that is gone is not taken for a server that is: sending something
+        // after a silence begins it anew, once.
+        tunnel: Tunnel {
+            connection_idle: arguments.idle_timeout / 2,
+            keep_alive: Some(arguments.idle_timeout / 6),
+            ..words::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())
+        },
         ..defaults
     };
     words::warn_of_mtu(settings.tunnel.mtu);
@@ -107,7 +134,8 @@ fn via(arguments: &GetArguments, text: &str) -> Result<Via, Failure> {
         Some(path) => Trust::Authorities(path.clone()),
         None => trust(&arguments.trusted),
     };
-    Ok(Via { template: template(text)?, trust, settings })
+    let control = words::tunnel_control(congestion, &arguments.control)?;
+    Ok(Via { template: template(text)?, trust, settings, control })
 }
 
 fn milliseconds(time: Duration) -> f64 {
@@ -118,10 +146,11 @@ fn describe(arguments: &GetArguments, got: &Got, digest: &str) -> serde_json::Va
     let tunnel = got.tunnel.map(|tunnel| {
         json!({
             "mode": if arguments.mode == Mode::Datagram { "datagram" } else { "stream" },
+            "congestion": tunnel.congestion,
             "set_up_ms": milliseconds(tunnel.set_up),
             "max_payload_bytes": tunnel.max_payload,
-            "dropped_too_large": tunnel.dropped_too_large,
-            "dropped_queue": tunnel.dropped_queue,
+            "dropped_too_large": tunnel.figures.dropped_too_large,
+            "dropped_queue": tunnel.figures.dropped_queue,
             "lost": tunnel.lost,
         })
     });
@@ -130,9 +159,10 @@ fn describe(arguments: &GetArguments, got: &Got, digest: &str) -> serde_json::Va
         "status": got.status,
         "bytes": got.bytes,
         "sha256": digest,
+        "congestion": got.congestion,
         "handshake_ms": milliseconds(got.handshake),
         "completion_ms": milliseconds(got.completion),
-        "retransmitted": got.lost,
+        "retransmitted": got.connection.packets_lost,
         "tunnel": tunnel,
     })
 }

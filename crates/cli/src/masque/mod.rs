@@ -2,17 +2,19 @@
 //! `fullpipe_sockets::programs`.
 
 pub(crate) mod arguments;
+mod figures;
 mod get;
 mod words;
 
 use crate::exit::Failure;
-use arguments::{ConnectArguments, Http3Command, MasqueCommand, ProxyArguments, ServeArguments, Trusted};
+use arguments::{ConnectArguments, Http3Command, Identity, MasqueCommand, ProxyArguments, ServeArguments, Trusted};
+use figures::Figures;
 use fullpipe_masque::configuration;
 use fullpipe_masque::log::{Event, Log};
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
-use fullpipe_sockets::tls::Trust;
+use fullpipe_sockets::tls::{self, Trust};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -52,6 +54,24 @@ fn trust(trusted: &Trusted) -> Trust {
     }
 }
 
+/// Names and addresses that a machine has for itself.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// A server's certificate, from files or made now.
+fn identity(arguments: &Identity) -> Result<tls::Identity, Failure> {
+    let wanted = "give --cert and --key, or --self-signed for a certificate that is made now";
+    match (&arguments.cert, &arguments.key, &arguments.self_signed) {
+        (Some(chain), Some(key), None) => Ok(tls::Identity::Files { chain: chain.clone(), key: key.clone() }),
+        (None, None, Some(names)) if names.is_empty() => {
+            Ok(tls::Identity::SelfSigned(LOCAL_NAMES.map(String::from).to_vec()))
+        }
+        (None, None, Some(names)) => Ok(tls::Identity::SelfSigned(names.clone())),
+        (None, None, None) => Err(Failure::usage(format!("a server needs a certificate: {wanted}"))),
+        (_, _, Some(_)) => Err(Failure::usage(format!("a server has one certificate: {wanted}, not both"))),
+        (_, _, None) => Err(Failure::usage(format!("a certificate goes with its key: {wanted}"))),
+    }
+}
+
 fn template(text: &str) -> Result<Template, Failure> {
     Template::parse(text).map_err(|error| Failure::usage(format!("{text}: {error}")))
 }
@@ -83,12 +103,17 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         max_connections: arguments.max_connections.unwrap_or(defaults.max_connections),
         max_requests: arguments.max_requests.unwrap_or(defaults.max_requests),
         idle_timeout: arguments.idle_timeout.unwrap_or(defaults.idle_timeout),
-        tunnel: words::tunnel(arguments.tunnel_mtu, arguments.congestion.as_deref(), defaults.tunnel.clone())?,
+        tunnel: words::buffered(&arguments.buffers, words::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
         ..defaults
     };
     if let Some(limit) = arguments.queue_limit {
         settings.tunnel.queue_limit = limit;
     }
+    if let Some(bytes) = arguments.datagram_buffer {
+        settings.tunnel.datagram_buffer = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    settings.tunnel.drop_policy = arguments.drop_policy;
+    settings.tunnel.scheduler = arguments.scheduler;
     settings.tunnel.connection_idle = settings.tunnel.connection_idle.max(settings.idle_timeout);
     settings.policy.allow.clone_from(&arguments.allow);
     settings.policy.deny.clone_from(&arguments.deny);
@@ -96,9 +121,9 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     words::warn_of_mtu(settings.tunnel.mtu);
     let options = programs::Proxy {
         listen: arguments.listen,
-        certificate: arguments.cert.clone(),
-        key: arguments.key.clone(),
+        identity: identity(&arguments.identity)?,
         metrics: arguments.metrics,
+        control: words::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
     };
     let ready = |address, metrics: Option<SocketAddr>| {
@@ -107,7 +132,14 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
             eprintln!("metrics on {metrics}");
         }
     };
-    programs::run(programs::proxy(options, Arc::new(Lines { verbose: arguments.verbose }), ready)).map_err(failure)
+    let figures = arguments.figures;
+    let told = move |tunnels| {
+        if figures {
+            Figures::of_proxy(&tunnels).print();
+        }
+    };
+    let log = Arc::new(Lines { verbose: arguments.verbose });
+    programs::run(programs::proxy(options, log, ready, told)).map_err(failure)
 }
 
 fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
@@ -117,7 +149,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
     let settings = configuration::Client {
         mode: arguments.mode,
         token: arguments.token.clone(),
-        tunnel: words::tunnel(arguments.tunnel_mtu, arguments.congestion.as_deref(), defaults.tunnel.clone())?,
+        tunnel: words::buffered(&arguments.buffers, words::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
         ..defaults
     };
     words::warn_of_mtu(settings.tunnel.mtu);
@@ -127,6 +159,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         listen: arguments.listen,
         trust: trust(&arguments.trusted),
         server_name: arguments.server_name.clone(),
+        control: words::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
     };
     let ready = |address, max_payload| {
@@ -139,15 +172,25 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
 }
 
 fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
+    if arguments.root.is_none() && !arguments.generate {
+        return Err(Failure::usage("nothing to serve: give --root DIR for files, --generate for /bytes/N, or both"));
+    }
     let options = programs::Serve {
         listen: arguments.listen,
-        certificate: arguments.cert.clone(),
-        key: arguments.key.clone(),
+        identity: identity(&arguments.identity)?,
         root: arguments.root.clone(),
-        connection: words::end_to_end(arguments.mtu, arguments.congestion.as_deref())?,
+        generate: arguments.generate,
+        connection: words::end_to_end(arguments.mtu, &arguments.buffers, words::SILENCE),
+        control: words::control(&arguments.control)?,
     };
     let refused = |client: SocketAddr, status: u16, reason: &str| {
         eprintln!("event=refused client={client} status={status} reason={reason:?}");
     };
-    programs::run(programs::serve(options, listening, refused)).map_err(failure)
+    let figures = arguments.figures;
+    let told = move |connections| {
+        if figures {
+            Figures::of_serve(&connections).print();
+        }
+    };
+    programs::run(programs::serve(options, listening, refused, told)).map_err(failure)
 }

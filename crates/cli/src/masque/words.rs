@@ -1,12 +1,13 @@
 //! Values that the real programs read as words.
 
+use super::arguments::{self, Buffers};
 use crate::exit::Failure;
 use fullpipe::scenario::description;
 use fullpipe::scenario::schema::quantity;
-use fullpipe_masque::configuration::{MIN_MTU, MTU_FOR_INITIALS, Mode, Mtu, Tunnel};
+use fullpipe_masque::configuration::{MIN_MTU, MTU_FOR_INITIALS, Mode, Mtu, Scheduler, Tunnel};
 use fullpipe_masque::policy::Rule;
-use fullpipe_masque::queue::QueueLimit;
-use fullpipe_sockets::programs;
+use fullpipe_masque::queue::{DropPolicy, QueueLimit};
+use fullpipe_sockets::programs::Control;
 use std::time::Duration;
 
 /// `250kB`, `100ms` or `none`.
@@ -31,6 +32,36 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// `4MiB`, `400kB` or `65536`: no less than a packet.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);
+    let size = bytes.ok().filter(|bytes| (u64::from(MIN_MTU)..=1 << 30).contains(bytes));
+    size.ok_or_else(|| format!("expected bytes such as 400kB, from {MIN_MTU} to 1GiB"))
+}
+
+/// The same, for a window of flow control.
+pub(super) fn window(text: &str) -> Result<u32, String> {
+    size(text).and_then(|bytes| u32::try_from(bytes).map_err(|error| error.to_string()))
+}
+
+/// `newest` or `oldest`.
+pub(super) fn drop_policy(text: &str) -> Result<DropPolicy, String> {
+    match text {
+        "newest" => Ok(DropPolicy::Newest),
+        "oldest" => Ok(DropPolicy::Oldest),
+        _ => Err("expected newest or oldest".into()),
+    }
+}
+
+/// `round-robin` or `fifo`.
+pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
+    match text {
+        "round-robin" => Ok(Scheduler::RoundRobin),
+        "fifo" => Ok(Scheduler::Fifo),
+        _ => Err("expected round-robin or fifo".into()),
+    }
+}
+
 /// A rule of the target policy.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::BadRule| error.to_string())
@@ -51,19 +82,54 @@ pub(super) fn mtu(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|mtu| (MIN_MTU..=65_527).contains(mtu)).ok_or_else(expected)
 }
 
-/// The settings of a connection with what the user chose.
-pub(super) fn tunnel(mtu: Option<u16>, congestion: Option<&str>, defaults: Tunnel) -> Result<Tunnel, Failure> {
-    let congestion = congestion.map(programs::congestion).transpose().map_err(super::failure)?;
-    Ok(Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), congestion, ..defaults })
+/// A congestion control, by its name in scenarios.
+pub(super) fn control(arguments: &arguments::Control) -> Result<Control, Failure> {
+    let control = Control::named(&arguments.congestion, !arguments.no_hystart).map_err(super::failure)?;
+    Ok(match arguments.initial_window {
+        Some(packets) => control.with_initial_window(packets),
+        None => control,
+    })
+}
+
+/// A tunnel's, which may be none.
+pub(super) fn tunnel_control(name: &str, arguments: &arguments::Control) -> Result<Control, Failure> {
+    if name == "none" {
+        return Ok(Control::none());
+    }
+    let (congestion, no_hystart, initial_window) = (name.to_owned(), arguments.no_hystart, arguments.initial_window);
+    control(&arguments::Control { congestion, no_hystart, initial_window })
+}
+
+/// The settings of a connection with the size that the user chose.
+pub(super) fn tunnel(mtu: Option<u16>, defaults: Tunnel) -> Tunnel {
+    Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), ..defaults }
+}
+
+/// The same with the buffers that the user chose.
+pub(super) fn buffered(buffers: &Buffers, defaults: Tunnel) -> Tunnel {
+    Tunnel {
+        stream_buffer: buffers.send_buffer.unwrap_or(defaults.stream_buffer),
+        receive_window: buffers.receive_buffer.unwrap_or(defaults.receive_window),
+        ..defaults
+    }
 }
 
 /// How long a connection between ends may be silent.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
+
+/// What it keeps until that is acknowledged, as in virtual time.
+const SEND_BUFFER_BYTES: u64 = 8 << 20;
 
 /// The settings of a connection between ends. It begins with packets that every path carries, be it a tunnel (RFC 9000
 /// section 14.1).
-pub(super) fn end_to_end(mtu: Option<u16>, congestion: Option<&str>) -> Result<Tunnel, Failure> {
-    tunnel(mtu, congestion, Tunnel { mtu: Mtu::Discover(MIN_MTU), connection_idle: SILENCE, ..Tunnel::default() })
+pub(super) fn end_to_end(mtu: Option<u16>, buffers: &Buffers, silence: Duration) -> Tunnel {
+    let defaults = Tunnel {
+        mtu: Mtu::Discover(MIN_MTU),
+        connection_idle: silence,
+        stream_buffer: SEND_BUFFER_BYTES,
+        ..Tunnel::default()
+    };
+    buffered(buffers, tunnel(mtu, defaults))
 }
 
 /// Says what a small tunnel means.
@@ -92,6 +158,8 @@ mod tests {
         }
         assert_eq!(time("2min"), Ok(Duration::from_secs(120)));
         assert!(time("0s").is_err());
+        assert_eq!((size("400kB"), size("65536"), window("2MiB")), (Ok(400_000), Ok(65_536), Ok(2 << 20)));
+        assert!(size("1199").is_err() && size("2GiB").is_err() && window("much").is_err());
         assert_eq!((mtu("1200"), mtu("1199").is_err(), mtu("65528").is_err()), (Ok(1200), true, true));
     }
 }

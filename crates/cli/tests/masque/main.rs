@@ -1,5 +1,6 @@
 //! `fullpipe masque` and `fullpipe http3` as scripts see them: real processes on loopback.
 
+mod figures;
 mod processes;
 
 use processes::*;
@@ -116,6 +117,38 @@ fn who_ends_the_tunnel_is_named() {
     assert_eq!(std::fs::read(&out).expect("it is there"), b"older");
     assert!(!part.exists());
     server.stop();
+}
+
+/// Proxy and server are killed within a body that would take hours. The connection within the tunnel hears as little as the tunnel
+/// itself, but it is the proxy that is named.
+#[test]
+fn who_is_killed_is_named() {
+    let here = ["--listen", "127.0.0.1:0", "--self-signed"];
+    let told = ["--allow-private", "--metrics", "127.0.0.1:0"];
+    let folder = folder("killed");
+    std::fs::File::create(folder.join("body")).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole");
+    let server = Server::start(&[&["http3", "serve"], &here[..], &["--root", text(&folder)]].concat());
+    let mut proxy = Server::start(&[&["masque", "proxy"], &here[..], &told].concat());
+    let metrics = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
+    let (url, via) = (format!("https://{}/body", server.address), template(&proxy.address));
+    let part = folder.join("out.part");
+    let get = ["http3", "get", &url, "--insecure", "--idle-timeout", "6s"];
+    let start = |more: &[&str]| {
+        command(&[&get, more].concat()).stderr(std::process::Stdio::piped()).spawn().expect("it starts")
+    };
+    let through = start(&["--via", &via]);
+    while metric(&metrics, "bytes_from_target_total") < 1_000_000 {}
+    drop(proxy);
+    let output = through.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("the tunnel ended: the proxy has not been heard of"), "{}", errors(&output));
+    let out = folder.join("out");
+    let direct = start(&["--out", text(&out)]);
+    while part.metadata().map_or(0, |part| part.len()) < 500_000 {}
+    drop(server);
+    let output = direct.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("the server has not been heard of"), "{}", errors(&output));
 }
 
 #[test]

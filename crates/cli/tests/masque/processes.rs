@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
@@ -38,15 +38,18 @@ pub(crate) fn template(address: &str) -> String {
 pub(crate) struct Server {
     child: Child,
     errors: BufReader<ChildStderr>,
+    /// The few lines that a server prints fit into the pipe.
+    output: BufReader<ChildStdout>,
     pub(crate) address: String,
 }
 
 impl Server {
     /// Starts it and waits until it says where it listens.
     pub(crate) fn start(arguments: &[&str]) -> Server {
-        let mut child = command(arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        let mut child = command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let errors = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut server = Server { child, errors, address: String::new() };
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut server = Server { child, errors, output, address: String::new() };
         let mut said = String::new();
         while server.address.is_empty() {
             let line = server.line();
@@ -66,15 +69,29 @@ impl Server {
         line.trim_end().into()
     }
 
+    /// The next line that it prints, when it does.
+    pub(crate) fn printed(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("text");
+        line
+    }
+
     /// Asks it to end; returns what it said.
-    pub(crate) fn stop(mut self) -> String {
+    pub(crate) fn stop(self) -> String {
+        self.end().0
+    }
+
+    /// Asks it to end; returns what it said and what it printed.
+    pub(crate) fn end(mut self) -> (String, String) {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
         let mut said = String::new();
         self.errors.read_to_string(&mut said).expect("text");
         let status = self.child.wait().expect("it ends");
         assert_eq!(status.code(), Some(0), "{said}");
-        said
+        let mut printed = String::new();
+        self.output.read_to_string(&mut printed).expect("text");
+        (said, printed)
     }
 }
 

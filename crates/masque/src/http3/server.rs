@@ -78,7 +78,15 @@ impl Server {
         }
     }
 
-    async fn serve_connection(&self, client: SocketAddr, connection: noq::Connection) -> Result<(), ConnectionError> {
+    /// Serves one connection of this client until its end.
+    ///
+    /// # Errors
+    /// If it ends in any other way than by the client's will.
+    pub async fn serve_connection(
+        &self,
+        client: SocketAddr,
+        connection: noq::Connection,
+    ) -> Result<(), ConnectionError> {
         let handles = Handles::default();
         let adapter = transport::Connection::new(connection, MAX_HEADER_BYTES * 8, handles.clone());
         let mut http =

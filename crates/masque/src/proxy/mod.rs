@@ -22,16 +22,15 @@ pub(crate) struct Shared {
 }
 
 impl Proxy {
-    /// A proxy with these settings.
+    /// A proxy with these settings, which counts there what it does.
     #[must_use]
-    pub fn new(environment: Arc<dyn Environment>, settings: configuration::Proxy, log: Arc<dyn Log>) -> Proxy {
-        Proxy(Arc::new(Shared { environment, settings, log, metrics: Arc::default() }))
-    }
-
-    /// What it has done and has open.
-    #[must_use]
-    pub fn metrics(&self) -> Arc<Metrics> {
-        Arc::clone(&self.0.metrics)
+    pub fn new(
+        environment: Arc<dyn Environment>,
+        settings: configuration::Proxy,
+        log: Arc<dyn Log>,
+        metrics: Arc<Metrics>,
+    ) -> Proxy {
+        Proxy(Arc::new(Shared { environment, settings, log, metrics }))
     }
 
     /// Serves an endpoint until that is closed. The endpoint's server configuration needs

@@ -1,9 +1,10 @@
 //! `masque connect`.
 
 use super::reach::{Peer, Reached};
-use super::{Failure, Signals, farewell, run_error};
+use super::{Control, Failure, Signals, farewell, run_error};
 use crate::tls::Trust;
 use crate::{Tokio, tls};
+use fullpipe_control::RoundTrips;
 use fullpipe_masque::client::{Client, Limits, Refused, forward};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
@@ -12,6 +13,7 @@ use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What the user gave.
 #[derive(Clone, Debug)]
@@ -26,28 +28,40 @@ pub struct Connect {
     pub trust: Trust,
     /// The name that the proxy's certificate has to have, if not the template's.
     pub server_name: Option<String>,
+    /// Congestion control of the tunnel.
+    pub control: Control,
     /// Everything else.
     pub settings: configuration::Client,
 }
 
-/// A connection to the proxy of a template.
+/// A tunnel's client.
+pub(super) struct ToProxy {
+    pub(super) endpoint: noq::Endpoint,
+    pub(super) client: Client,
+    /// When the first packet left.
+    pub(super) begin: Instant,
+}
+
+/// A connection to the proxy of a template, which counts there what it does.
 pub(super) async fn to_proxy(
     template: &Template,
     trust: &Trust,
     server_name: Option<&str>,
-    settings: configuration::Client,
-    metrics: Arc<Metrics>,
-) -> Result<(noq::Endpoint, Client), Failure> {
+    mut settings: configuration::Client,
+    control: &Control,
+    (metrics, round_trips): (Arc<Metrics>, &RoundTrips),
+) -> Result<ToProxy, Failure> {
+    settings.tunnel = control.of(&settings.tunnel, round_trips);
     let proxy = template.proxy().map_err(|error| Failure::Usage(error.to_string()))?;
     let mut configuration = tls::client(trust).map_err(|error| Failure::Usage(error.to_string()))?;
     configuration.transport_config(Arc::new(settings.transport()));
     let host = proxy.host.to_string();
     let name = server_name.unwrap_or(&host);
-    let Reached { endpoint, connection, .. } = Peer { what: "proxy", name, configuration }.reach(&proxy).await?;
+    let Reached { endpoint, connection, begin } = Peer { what: "proxy", name, configuration }.reach(&proxy).await?;
     let client = Client::new(Arc::new(Tokio), connection, template.clone(), settings, metrics)
         .await
         .map_err(|error| Failure::Run(error.to_string()))?;
-    Ok((endpoint, client))
+    Ok(ToProxy { endpoint, client, begin })
 }
 
 /// Forwards until the process is asked to end. A tunnel is opened first, so that a refusal is known at once; then
@@ -57,8 +71,9 @@ pub(super) async fn to_proxy(
 /// If the proxy is not to be had, refuses the target, or is lost.
 pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), refused: Refused) -> Result<(), Failure> {
     let name = options.server_name.as_deref();
-    let (endpoint, client) =
-        to_proxy(&options.template, &options.trust, name, options.settings, Arc::default()).await?;
+    let nobody = (Arc::default(), &RoundTrips::default());
+    let ToProxy { endpoint, client, .. } =
+        to_proxy(&options.template, &options.trust, name, options.settings, &options.control, nobody).await?;
     let tried = match client.open(&options.target).await {
         Ok(tunnel) => tunnel,
         Err(error) => {

@@ -1,11 +1,12 @@
 //! `http3 get`.
 
-use super::connect::to_proxy;
+use super::connect::{ToProxy, to_proxy};
 use super::reach::{Peer, Reached};
-use super::{Failure, farewell, run_error};
+use super::{ConnectionFigures, Control, Failure, TunnelFigures, farewell, run_error};
 use crate::tls::Trust;
 use crate::{Tokio, endpoint, tls};
 use bytes::Bytes;
+use fullpipe_control::RoundTrips;
 use fullpipe_masque::client::{Client, Ended, Tunnel, TunnelSocket};
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
@@ -29,6 +30,8 @@ pub struct Via {
     pub trust: Trust,
     /// The tunnel.
     pub settings: configuration::Client,
+    /// Its congestion control.
+    pub control: Control,
 }
 
 /// What the user gave.
@@ -46,6 +49,8 @@ pub struct Get {
     pub via: Option<Via>,
     /// The QUIC connection to the server.
     pub connection: configuration::Tunnel,
+    /// Its congestion control.
+    pub control: Control,
 }
 
 /// What came.
@@ -59,8 +64,12 @@ pub struct Got {
     pub handshake: Duration,
     /// From the first packet to the server until the whole body was there.
     pub completion: Duration,
-    /// Packets of this side that were lost and whose contents were sent again.
-    pub lost: u64,
+    /// From the first packet, which is to the proxy if there is one, until the whole body was there.
+    pub exchange: Duration,
+    /// Of the connection to the server.
+    pub connection: ConnectionFigures,
+    /// Name of the congestion control that drove it.
+    pub congestion: Option<&'static str>,
     /// The tunnel, if there was one.
     pub tunnel: Option<GotThrough>,
 }
@@ -72,12 +81,12 @@ pub struct GotThrough {
     pub set_up: Duration,
     /// The largest UDP payload that passed at the end.
     pub max_payload: usize,
-    /// Payloads that did not fit.
-    pub dropped_too_large: u64,
-    /// Payloads that found a queue full.
-    pub dropped_queue: u64,
     /// Packets of this side of the tunnel that were lost.
     pub lost: u64,
+    /// Of this side of it.
+    pub figures: TunnelFigures,
+    /// Name of the congestion control that drove this side, or `none`.
+    pub congestion: Option<&'static str>,
 }
 
 fn target(uri: &Uri) -> Result<Target, Failure> {
@@ -101,19 +110,19 @@ pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Sen
     };
     let name = options.server_name.clone().unwrap_or_else(|| named.host.to_string());
     let Some(via) = &options.via else {
-        let reached = server(&options, &name)?.reach(&target).await?;
-        return fetch(&uri, reached, store).await;
+        let round_trips = RoundTrips::default();
+        let reached = server(&options, &name, &round_trips)?.reach(&target).await?;
+        let begin = reached.begin;
+        return fetch(&uri, reached, begin, &round_trips, store).await;
     };
-    let metrics = Arc::<Metrics>::default();
-    let begin = Tokio.now();
-    let (outer, client) = to_proxy(&via.template, &via.trust, None, via.settings.clone(), Arc::clone(&metrics)).await?;
+    let (metrics, round_trips) = (Arc::<Metrics>::default(), RoundTrips::default());
+    let counts = (Arc::clone(&metrics), &round_trips);
+    let ToProxy { endpoint: outer, client, begin } =
+        to_proxy(&via.template, &via.trust, None, via.settings.clone(), &via.control, counts).await?;
     let got = through(&options, &uri, &name, &client, &target, begin, store).await.map(|(got, tunnel)| {
-        let through = GotThrough {
-            dropped_too_large: metrics.dropped_too_large_total.get(),
-            dropped_queue: metrics.dropped_queue_total.get() + metrics.dropped_memory_total.get(),
-            lost: lost(client.connection()),
-            ..tunnel
-        };
+        let figures = TunnelFigures::new(&metrics, &round_trips);
+        let lost = client.connection().stats().lost_packets;
+        let through = GotThrough { lost, figures, congestion: congestion(client.connection()), ..tunnel };
         Got { tunnel: Some(through), ..got }
     });
     client.close();
@@ -142,9 +151,11 @@ async fn through(
     let local = if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TunnelSocket::new(Arc::clone(&tunnel), local, peer);
     let inner = endpoint::on_socket(&Tokio, Box::new(socket)).map_err(run_error("no endpoint"))?;
-    let server = server(options, name)?;
-    let got = async { fetch(uri, server.reach_at(inner, peer).await?, store).await };
+    let round_trips = RoundTrips::default();
+    let server = server(options, name, &round_trips)?;
+    let got = async { fetch(uri, server.reach_at(inner, peer).await?, begin, &round_trips, store).await };
     let got = got.await.map_err(|failure| match ended(&tunnel) {
+        Some(_) if is_silent(client.connection()) => Failure::Run(format!("the tunnel ended: {}", silent("proxy"))),
         Some(ended) => Failure::Run(format!("the tunnel ended: {ended}")),
         None => failure,
     })?;
@@ -163,28 +174,52 @@ fn ended(tunnel: &Tunnel) -> Option<Ended> {
     }
 }
 
-fn lost(connection: &noq::Connection) -> u64 {
-    connection.path_stats(noq::PathId::ZERO).map_or(0, |stats| stats.lost_packets)
+/// Whether a connection is over because nothing came from its peer.
+fn is_silent(connection: &noq::Connection) -> bool {
+    connection.close_reason() == Some(noq::ConnectionError::TimedOut)
 }
 
-fn server<'a>(options: &Get, name: &'a str) -> Result<Peer<'a>, Failure> {
+fn silent(peer: &str) -> String {
+    format!("the {peer} has not been heard of for longer than a connection may be silent")
+}
+
+/// The control that drives a connection.
+fn congestion(connection: &noq::Connection) -> Option<&'static str> {
+    connection.congestion_state(noq::PathId::ZERO).and_then(fullpipe_control::name_of)
+}
+
+fn server<'a>(options: &Get, name: &'a str, round_trips: &RoundTrips) -> Result<Peer<'a>, Failure> {
     let mut configuration = tls::client(&options.trust).map_err(|error| Failure::Usage(error.to_string()))?;
-    configuration.transport_config(Arc::new(options.connection.transport(0)));
+    let settings = options.control.of(&options.connection, round_trips);
+    configuration.transport_config(Arc::new(settings.transport(0)));
     Ok(Peer { what: "server", name, configuration })
 }
 
 async fn fetch(
     uri: &Uri,
     Reached { endpoint, connection, begin }: Reached,
+    begin_of_all: Instant,
+    round_trips: &RoundTrips,
     store: impl FnMut(&Bytes) -> io::Result<()> + Send,
 ) -> Result<Got, Failure> {
     let handshake = Tokio.now() - begin;
     let environment: Arc<dyn Environment> = Arc::new(Tokio);
     let fetched = http3::get(&environment, connection.clone(), uri, store).await;
-    let completion = Tokio.now() - begin;
-    let lost = lost(&connection);
+    let (end, congestion) = (Tokio.now(), congestion(&connection));
     // A server whose body cannot be stored need not wait for acknowledgements either.
     farewell(&endpoint).await;
-    let fetched = fetched.map_err(|error| Failure::Run(error.to_string()))?;
-    Ok(Got { status: fetched.status, bytes: fetched.bytes, handshake, completion, lost, tunnel: None })
+    let fetched = fetched.map_err(|error| match is_silent(&connection) {
+        true => Failure::Run(silent("server")),
+        false => Failure::Run(error.to_string()),
+    })?;
+    Ok(Got {
+        status: fetched.status,
+        bytes: fetched.bytes,
+        handshake,
+        completion: end - begin,
+        exchange: end - begin_of_all,
+        connection: ConnectionFigures::new(&connection.stats(), round_trips),
+        congestion,
+        tunnel: None,
+    })
 }

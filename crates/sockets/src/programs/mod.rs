@@ -1,6 +1,8 @@
 //! What the commands `masque` and `http3` do, with what a user gave them already read.
 
 mod connect;
+mod control;
+mod figures;
 mod get;
 mod metrics;
 mod proxy;
@@ -8,17 +10,17 @@ mod reach;
 mod serve;
 
 pub use connect::{Connect, connect};
+pub use control::Control;
+pub use figures::{ConnectionFigures, TunnelFigures};
 pub use get::{Get, Got, GotThrough, Via, get};
 pub use proxy::{Proxy, proxy};
 pub use serve::{Serve, serve};
 
-use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use std::fmt;
 use std::future::Future;
 #[cfg(unix)]
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 #[cfg(unix)]
 use std::task::Poll;
 use std::time::Duration;
@@ -57,27 +59,6 @@ pub fn run<T>(program: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
     // A resolver that hangs does not keep the process.
     runtime.shutdown_background();
     result
-}
-
-/// The controls that the real stack has.
-const CONGESTION: [&str; 3] = ["bbr3", "cubic", "newreno"];
-
-/// A congestion control of the real stack by its name.
-///
-/// # Errors
-/// If the stack does not have it.
-pub fn congestion(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>, Failure> {
-    Ok(match name {
-        "newreno" => Arc::new(NewRenoConfig::default()),
-        "cubic" => Arc::new(CubicConfig::default()),
-        "bbr3" => Arc::new(Bbr3Config::default()),
-        _ => {
-            return Err(Failure::Usage(format!(
-                "the real QUIC stack does not run the congestion control {name:?}; it has {}",
-                CONGESTION.join(", ")
-            )));
-        }
-    })
 }
 
 /// The signals that ask the process to end, heard from the moment that this is made: whoever has read that a server is

@@ -1,48 +1,79 @@
 //! `masque proxy`.
 
-use super::{Failure, Signals, farewell, metrics, run_error};
+use super::{Control, Failure, Signals, TunnelFigures, farewell, metrics, run_error};
+use crate::tls::Identity;
 use crate::{Tokio, endpoint, tls};
+use fullpipe_control::RoundTrips;
 use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
-use fullpipe_masque::log::Log;
+use fullpipe_masque::log::{Event, Log};
+use fullpipe_masque::metrics::Metrics;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the user gave.
 #[derive(Clone, Debug)]
 pub struct Proxy {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Certificate chain.
-    pub certificate: PathBuf,
-    /// Private key.
-    pub key: PathBuf,
+    /// Certificate and key.
+    pub identity: Identity,
     /// Where to tell metrics, if anywhere.
     pub metrics: Option<SocketAddr>,
+    /// Congestion control of the connections to clients.
+    pub control: Control,
     /// Everything else.
     pub settings: configuration::Proxy,
 }
 
-/// Serves until the process is asked to end. `ready` hears where.
+/// Hands all events on, and tells figures when a connection ends.
+struct Telling<T> {
+    log: Arc<dyn Log>,
+    metrics: Arc<Metrics>,
+    round_trips: RoundTrips,
+    /// One after the other, so that what is told later holds more.
+    told: Mutex<T>,
+}
+
+impl<T: Fn(TunnelFigures)> Telling<T> {
+    fn tell(&self) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told(TunnelFigures::new(&self.metrics, &self.round_trips));
+    }
+}
+
+impl<T: Fn(TunnelFigures) + Send + 'static> Log for Telling<T> {
+    fn event(&self, event: &Event<'_>) {
+        self.log.event(event);
+        if let Event::ConnectionClosed { .. } = event {
+            self.tell();
+        }
+    }
+}
+
+/// Serves until the process is asked to end. `ready` hears where. `told` hears the figures of all connections so far
+/// whenever one ends, and at the end.
 ///
 /// # Errors
 /// If the certificate is bad or the sockets are not to be had.
 pub async fn proxy(
-    options: Proxy,
+    mut options: Proxy,
     log: Arc<dyn Log>,
     ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+    told: impl Fn(TunnelFigures) + Send + 'static,
 ) -> Result<(), Failure> {
-    let tls = tls::server(&options.certificate, &options.key).map_err(|error| Failure::Usage(error.to_string()))?;
+    let tls = tls::server(&options.identity).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (metrics, round_trips) = (Arc::<Metrics>::default(), RoundTrips::default());
+    options.settings.tunnel = options.control.of(&options.settings.tunnel, &round_trips);
     let transport = options.settings.transport();
     let endpoint = endpoint::server(&Tokio, options.listen, tls, transport).map_err(run_error("cannot listen"))?;
     let address = endpoint.local_addr().map_err(run_error("cannot listen"))?;
     let environment: Arc<dyn Environment> = Arc::new(Tokio);
-    let proxy = fullpipe_masque::proxy::Proxy::new(environment, options.settings, log);
+    let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
+    let log: Arc<dyn Log> = Arc::clone(&telling) as _;
+    let proxy = fullpipe_masque::proxy::Proxy::new(environment, options.settings, log, Arc::clone(&metrics));
     let metrics_address = match options.metrics {
-        Some(address) => {
-            Some(metrics::start(address, proxy.metrics()).await.map_err(run_error("cannot tell metrics"))?)
-        }
+        Some(address) => Some(metrics::start(address, metrics).await.map_err(run_error("cannot tell metrics"))?),
         None => None,
     };
     let serving = endpoint.clone();
@@ -52,5 +83,6 @@ pub async fn proxy(
     signals.asked_to_end().await;
     farewell(&endpoint).await;
     task.abort();
+    telling.tell();
     Ok(())
 }

@@ -10,7 +10,7 @@ use fullpipe_masque::metrics::Metrics;
 use fullpipe_masque::proxy::Proxy;
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
-use fullpipe_sockets::tls::{self, Trust};
+use fullpipe_sockets::tls::{self, Identity, Trust};
 use fullpipe_sockets::{Tokio, endpoint};
 use std::future::Future;
 use std::io;
@@ -25,6 +25,12 @@ pub(crate) const LOCAL: &str = "127.0.0.1:0";
 pub(crate) struct Certificate {
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
+}
+
+impl Certificate {
+    fn identity(&self) -> Identity {
+        Identity::Files { chain: self.chain.clone(), key: self.key.clone() }
+    }
 }
 
 pub(crate) fn certificate() -> Certificate {
@@ -87,7 +93,7 @@ impl Body for Pieces {
 
 /// Starts a server; returns where it listens.
 pub(crate) fn serve(certificate: &Certificate) -> SocketAddr {
-    let tls = tls::server(&certificate.chain, &certificate.key).unwrap();
+    let tls = tls::server(&certificate.identity()).unwrap();
     let transport = configuration::Tunnel::default().transport(100);
     let endpoint = endpoint::server(&Tokio, LOCAL.parse().unwrap(), tls, transport).unwrap();
     let address = endpoint.local_addr().unwrap();
@@ -182,13 +188,12 @@ pub(crate) fn proxy_in(
     let mut settings = configuration::Proxy::new(template.clone());
     settings.policy.allow_private = true;
     change(&mut settings);
-    let tls = tls::server(&certificate.chain, &certificate.key).unwrap();
+    let tls = tls::server(&certificate.identity()).unwrap();
     let endpoint = endpoint::server(&Tokio, LOCAL.parse().unwrap(), tls, settings.transport()).unwrap();
     let address = endpoint.local_addr().unwrap();
-    let log = Arc::new(Lines::default());
+    let (log, metrics) = (Arc::new(Lines::default()), Arc::default());
     let template = settings.template.clone();
-    let proxy = Proxy::new(world, settings, Arc::clone(&log) as Arc<dyn Log>);
-    let metrics = proxy.metrics();
+    let proxy = Proxy::new(world, settings, Arc::clone(&log) as Arc<dyn Log>, Arc::clone(&metrics));
     environment().spawn(Box::pin(async move { proxy.serve(endpoint).await }));
     RunningProxy { address, metrics, log, template }
 }

@@ -26,8 +26,8 @@
 //!
 //! Bytes are those of whole QUIC packets; the segment size that a control hears of is the largest UDP payload of the path.
 
-use crate::clock::{duration, from_std};
-use crate::journal::{Entry, Journal};
+use crate::RoundTrips;
+use crate::clock::{self, duration, from_std};
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::recovery::{Answer, Recovery};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals};
@@ -80,39 +80,37 @@ pub struct Inspection {
     pub named: Vec<(&'static str, f64)>,
 }
 
-/// Round-trip times that connections have seen: the smoothed one at each acknowledged packet.
-#[derive(Clone, Debug, Default)]
-pub struct RoundTrips(Arc<Mutex<(u128, u64)>>);
+/// Hears of each packet that was found lost: its number, in a packet number space that is not told, and its bytes.
+pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-impl RoundTrips {
-    fn add(&self, smoothed: Duration) {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *sum = (sum.0 + u128::from(smoothed.as_nanos()), sum.1 + 1);
-    }
-
-    /// Their mean; `None` before the first.
-    pub fn mean(&self) -> Option<Duration> {
-        let (sum, count) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (count > 0).then(|| Duration::from_nanos(u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX)))
-    }
+/// Makes controllers for the stack.
+pub struct Factory {
+    maker: Maker,
+    initial_window_packets: u64,
+    round_trips: RoundTrips,
+    losses: Option<LossListener>,
 }
 
-/// Makes adapters for the stack.
-pub(crate) struct Factory {
-    pub(crate) maker: Maker,
-    /// Initial window in packets.
-    pub(crate) initial_window: u64,
-    /// Where they note round-trip times.
-    pub(crate) round_trips: RoundTrips,
-    /// Where they note losses, if they do.
-    pub(crate) journal: Option<Journal>,
+impl Factory {
+    /// A factory of controls with this initial window, whose connections note their round-trip times there.
+    pub fn new(maker: Maker, initial_window_packets: u64, round_trips: RoundTrips) -> Factory {
+        // No packet of theirs leaves before their time begins.
+        clock::begin();
+        Factory { maker, initial_window_packets, round_trips, losses: None }
+    }
+
+    /// The same, and somebody hears of losses.
+    #[must_use]
+    pub fn with_losses(self, losses: Option<LossListener>) -> Factory {
+        Factory { losses, ..self }
+    }
 }
 
 impl congestion::ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: std::time::Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
         let mtu_bytes = u64::from(current_mtu);
-        let adapter = Adapter::new((self.maker)(), mtu_bytes, self.initial_window, self.round_trips.clone());
-        adapter.driver().journal = self.journal.clone();
+        let adapter = Adapter::new((self.maker)(), mtu_bytes, self.initial_window_packets, self.round_trips.clone());
+        adapter.driver().losses = self.losses.clone();
         Box::new(adapter)
     }
 }
@@ -120,7 +118,7 @@ impl congestion::ControllerFactory for Factory {
 /// One of our controls, as the stack sees it. A clone (the stack makes one when the peer's port changes) drives the same
 /// control, for it is the same path then.
 #[derive(Clone)]
-pub(crate) struct Adapter(Arc<Mutex<Driver>>);
+pub struct Adapter(Arc<Mutex<Driver>>);
 
 impl fmt::Debug for Adapter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,7 +153,6 @@ struct Batch {
     complete: bool,
 }
 
-#[derive(Debug)]
 struct Driver {
     controller: Box<dyn Controller>,
     round_trips: RoundTrips,
@@ -177,16 +174,11 @@ struct Driver {
     now: Instant,
     /// The newest round-trip sample; zero before the first.
     latest_rtt: Duration,
-    journal: Option<Journal>,
+    losses: Option<LossListener>,
 }
 
 impl Adapter {
-    pub(crate) fn new(
-        controller: Box<dyn Controller>,
-        mtu_bytes: u64,
-        initial_window: u64,
-        round_trips: RoundTrips,
-    ) -> Adapter {
+    fn new(controller: Box<dyn Controller>, mtu_bytes: u64, initial_window: u64, round_trips: RoundTrips) -> Adapter {
         let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
         let signals = controller.signals();
         Adapter(Arc::new(Mutex::new(Driver {
@@ -207,17 +199,22 @@ impl Adapter {
             delivery_rate_bps: 0,
             now: Instant::ZERO,
             latest_rtt: Duration::ZERO,
-            journal: None,
+            losses: None,
         })))
     }
 
-    /// One thread drives a connection: nobody else holds the lock.
+    /// The stack drives a connection from one place at a time: nobody else holds the lock.
     fn driver(&self) -> MutexGuard<'_, Driver> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The control's name.
+    pub fn name(&self) -> &'static str {
+        self.driver().controller.name()
+    }
+
     /// What the control shows of itself.
-    pub(crate) fn inspect(&self) -> Inspection {
+    pub fn inspect(&self) -> Inspection {
         let mut driver = self.driver();
         driver.finish_batch();
         let mut named = Vec::new();
@@ -307,8 +304,8 @@ impl Driver {
     }
 
     fn on_packet_lost(&mut self, now: Instant, bytes: u64, number: u64) {
-        if let Some(journal) = &self.journal {
-            journal.note(Entry::Lost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });
+        if let Some(losses) = &self.losses {
+            losses(number, bytes);
         }
         let Some(state) = self.take(number, bytes) else { return };
         self.rate.on_lost(bytes);

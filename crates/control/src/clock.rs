@@ -1,9 +1,10 @@
-//! Virtual instants as the stack's own type.
+//! Instants of the stack as ours.
 //!
 //! The stack computes with [`std::time::Instant`], which cannot be made from a number: only by adding to another one. So
-//! the clock of the machine is read once in the life of the process, and virtual instants are that reading plus their
-//! nanoseconds. The stack uses instants only by their differences, which are exact, so that the reading reaches no result:
-//! runs in two processes are equal to the bit.
+//! the clock of the machine is read once in the life of the process. Virtual instants are that reading plus their
+//! nanoseconds; real ones are, to our controls, the time since that reading. The stack and the controls use instants only by
+//! their differences, which are exact, so that the reading reaches no result of virtual time: runs in two processes are equal to
+//! the bit.
 
 use fullpipe_units::{Duration, Instant};
 use std::sync::LazyLock;
@@ -14,24 +15,29 @@ use std::sync::LazyLock;
 )]
 static BASE: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
-/// The stack's form of a virtual instant.
-pub(crate) fn to_std(at: Instant) -> std::time::Instant {
+/// Takes that reading, if nobody has: real instants before it are the beginning of time.
+pub fn begin() {
+    LazyLock::force(&BASE);
+}
+
+/// The stack's form of an instant.
+pub fn to_std(at: Instant) -> std::time::Instant {
     *BASE + std::time::Duration::from_nanos(at.as_nanos())
 }
 
-/// The virtual instant that the stack means; what would be before the beginning or beyond the end of virtual time is that
-/// beginning or end.
-pub(crate) fn from_std(at: std::time::Instant) -> Instant {
+/// The instant that the stack means; what would be before the beginning or beyond the end of time is that beginning or
+/// end.
+pub fn from_std(at: std::time::Instant) -> Instant {
     Instant::from_nanos(saturating(at.saturating_duration_since(*BASE)))
 }
 
 /// A time span of the stack.
-pub(crate) fn duration(span: std::time::Duration) -> Duration {
+pub fn duration(span: std::time::Duration) -> Duration {
     Duration::from_nanos(saturating(span))
 }
 
 /// A time span for the stack.
-pub(crate) fn std_duration(span: Duration) -> std::time::Duration {
+pub fn std_duration(span: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(span.as_nanos())
 }
 
@@ -55,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_virtual_time_is_its_edge() {
+    fn what_lies_outside_of_time_is_its_edge() {
         let far = to_std(Instant::NEVER) + std::time::Duration::from_secs(5);
         assert_eq!(from_std(far), Instant::NEVER);
         if let Some(before) = to_std(Instant::ZERO).checked_sub(std::time::Duration::from_nanos(1)) {

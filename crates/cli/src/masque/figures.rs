@@ -1,0 +1,101 @@
+//! `--figures`: what a program has to say of its work as one line of JSON, by the names that `figures.csv` has. What is not known
+//! is left out.
+
+use fullpipe_sockets::programs::{ConnectionFigures, Got, TunnelFigures};
+use serde_json::{Map, Value};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Figures by their names.
+#[derive(Debug, Default)]
+pub(super) struct Figures(Map<String, Value>);
+
+impl Figures {
+    pub(super) fn of_get(got: &Got) -> Figures {
+        let mut figures = Figures::default();
+        figures.time("exchange_max_s", Some(got.exchange));
+        figures.connection(&got.connection);
+        if let Some(tunnel) = &got.tunnel {
+            figures.tunnel(&tunnel.figures);
+        }
+        figures
+    }
+
+    pub(super) fn of_serve(connections: &ConnectionFigures) -> Figures {
+        let mut figures = Figures::default();
+        figures.connection(connections);
+        figures
+    }
+
+    pub(super) fn of_proxy(tunnels: &TunnelFigures) -> Figures {
+        let mut figures = Figures::default();
+        figures.tunnel(tunnels);
+        figures
+    }
+
+    fn time(&mut self, name: &str, time: Option<Duration>) {
+        if let Some(time) = time {
+            self.0.insert(name.into(), time.as_secs_f64().into());
+        }
+    }
+
+    fn count(&mut self, name: &str, count: u64) {
+        self.0.insert(name.into(), count.into());
+    }
+
+    fn connection(&mut self, figures: &ConnectionFigures) {
+        self.count("quic_packets_sent", figures.packets_sent);
+        self.count("quic_packets_lost", figures.packets_lost);
+        self.time("quic_mean_rtt_s", figures.mean_rtt);
+    }
+
+    fn tunnel(&mut self, figures: &TunnelFigures) {
+        self.time("tunnel_mean_rtt_s", figures.mean_rtt);
+        self.count("tunnel_dropped_too_large", figures.dropped_too_large);
+        self.count("tunnel_dropped_queue", figures.dropped_queue);
+        self.count("tunnel_peak_queue_bytes", figures.peak_queue_bytes);
+    }
+
+    /// Prints them, at once: the process may be killed next.
+    pub(super) fn print(self) {
+        let line = Value::Object(self.0).to_string();
+        let mut output = io::stdout().lock();
+        // Who no longer reads wants no figures.
+        let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe::workload::FIGURE_NAMES;
+    use fullpipe_sockets::programs::GotThrough;
+
+    fn got(rtt: Option<Duration>) -> Got {
+        let second = Duration::from_secs(1);
+        let connection = ConnectionFigures { packets_sent: 7, packets_lost: 1, mean_rtt: rtt };
+        let figures = TunnelFigures { mean_rtt: rtt, dropped_too_large: 2, dropped_queue: 3, peak_queue_bytes: 4_000 };
+        let tunnel = Some(GotThrough { figures, ..GotThrough::default() });
+        let (handshake, completion, exchange) = (second, 2 * second, Duration::from_millis(2_500));
+        Got { status: 200, bytes: 1, handshake, completion, exchange, connection, congestion: None, tunnel }
+    }
+
+    #[test]
+    fn names_are_those_of_runs() {
+        let Figures(figures) = Figures::of_get(&got(Some(Duration::from_millis(20))));
+        assert_eq!(
+            Value::Object(figures.clone()).to_string(),
+            "{\"exchange_max_s\":2.5,\"quic_packets_sent\":7,\"quic_packets_lost\":1,\"quic_mean_rtt_s\":0.02,\
+             \"tunnel_mean_rtt_s\":0.02,\"tunnel_dropped_too_large\":2,\"tunnel_dropped_queue\":3,\
+             \"tunnel_peak_queue_bytes\":4000}"
+        );
+        assert!(figures.keys().all(|name| FIGURE_NAMES.contains(&name.as_str())));
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let Figures(figures) = Figures::of_get(&got(None));
+        assert!(!figures.contains_key("quic_mean_rtt_s") && !figures.contains_key("tunnel_mean_rtt_s"));
+        assert_eq!(figures.len(), 6);
+    }
+}

@@ -1,0 +1,21 @@
+//! The round-trip times that connections have seen, as one number.
+
+use fullpipe_units::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Round-trip times that connections have seen: the smoothed one at each acknowledged packet.
+#[derive(Clone, Debug, Default)]
+pub struct RoundTrips(Arc<Mutex<(u128, u64)>>);
+
+impl RoundTrips {
+    pub(crate) fn add(&self, smoothed: Duration) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum = (sum.0 + u128::from(smoothed.as_nanos()), sum.1 + 1);
+    }
+
+    /// Their mean; `None` before the first.
+    pub fn mean(&self) -> Option<Duration> {
+        let (sum, count) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (count > 0).then(|| Duration::from_nanos(u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX)))
+    }
+}

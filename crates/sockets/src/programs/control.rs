@@ -1,0 +1,58 @@
+//! Congestion controls of real connections: those of the simulator, by the same names.
+
+use super::Failure;
+use fullpipe_control::{Factory, INITIAL_WINDOW_PACKETS, Maker, RoundTrips, Uncontrolled, named};
+use fullpipe_masque::configuration::Tunnel;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// A congestion control, or none.
+#[derive(Clone)]
+pub struct Control {
+    name: String,
+    maker: Option<Maker>,
+    initial_window_packets: u64,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Control").field(&self.name).finish()
+    }
+}
+
+impl Control {
+    /// The control of this name, with HyStart++ (RFC 9406) or without it.
+    ///
+    /// # Errors
+    /// If there is none, or the QUIC stack cannot drive it.
+    pub fn named(name: &str, hystart: bool) -> Result<Control, Failure> {
+        // Connections shall not choose alike; the standard library has these keys from the operating system.
+        let seed = || RandomState::new().hash_one(0u64);
+        let maker = named(name, hystart, seed).map_err(Failure::Usage)?;
+        Ok(Control { name: name.into(), maker: Some(maker), initial_window_packets: INITIAL_WINDOW_PACKETS })
+    }
+
+    /// No control: what is handed to a connection leaves at once. On networks that others use this is allowed only for a tunnel
+    /// all of whose content is known to be controlled (RFC 9298 section 6).
+    #[must_use]
+    pub fn none() -> Control {
+        Control { name: "none".into(), maker: None, initial_window_packets: INITIAL_WINDOW_PACKETS }
+    }
+
+    /// The same, with this initial window.
+    #[must_use]
+    pub fn with_initial_window(self, packets: u64) -> Control {
+        Control { initial_window_packets: packets, ..self }
+    }
+
+    /// A connection's settings with this control, whose round-trip times are noted there.
+    pub(super) fn of(&self, settings: &Tunnel, round_trips: &RoundTrips) -> Tunnel {
+        let mut settings = settings.clone();
+        settings.congestion = Some(match &self.maker {
+            Some(maker) => Arc::new(Factory::new(Arc::clone(maker), self.initial_window_packets, round_trips.clone())),
+            None => Arc::new(Uncontrolled),
+        });
+        settings
+    }
+}

@@ -1,0 +1,168 @@
+//! What programs have to say of their work: the figures that a run in virtual time has of its ends.
+
+use fullpipe_control::RoundTrips;
+use fullpipe_masque::metrics::Metrics;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Of QUIC connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionFigures {
+    /// QUIC packets sent.
+    pub packets_sent: u64,
+    /// Of these, those that were found to be lost.
+    pub packets_lost: u64,
+    /// Mean of the smoothed round-trip times at each acknowledged packet. Of several connections each has its share, however
+    /// many packets it had.
+    pub mean_rtt: Option<Duration>,
+}
+
+impl ConnectionFigures {
+    pub(super) fn new(stats: &noq::ConnectionStats, round_trips: &RoundTrips) -> ConnectionFigures {
+        ConnectionFigures {
+            packets_sent: stats.sent_packets,
+            packets_lost: stats.lost_packets,
+            mean_rtt: mean(round_trips),
+        }
+    }
+}
+
+/// Of one side of a proxy's tunnels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TunnelFigures {
+    /// Mean of the smoothed round-trip times at each acknowledged packet; none without congestion control.
+    pub mean_rtt: Option<Duration>,
+    /// Payloads that did not fit a datagram, or the path.
+    pub dropped_too_large: u64,
+    /// Payloads that found a queue full, or waited in it for too long.
+    pub dropped_queue: u64,
+    /// The most bytes of payload that have waited ahead of the QUIC stack.
+    pub peak_queue_bytes: u64,
+}
+
+impl TunnelFigures {
+    pub(super) fn new(metrics: &Metrics, round_trips: &RoundTrips) -> TunnelFigures {
+        TunnelFigures {
+            mean_rtt: mean(round_trips),
+            dropped_too_large: metrics.dropped_too_large_total.get(),
+            dropped_queue: metrics.dropped_queue_total.get()
+                + metrics.dropped_memory_total.get()
+                + metrics.dropped_busy_total.get(),
+            peak_queue_bytes: metrics.queued_peak_bytes.get(),
+        }
+    }
+}
+
+fn mean(round_trips: &RoundTrips) -> Option<Duration> {
+    round_trips.mean().map(|mean| Duration::from_nanos(mean.as_nanos()))
+}
+
+/// The connections of a server, those that are over and those that live.
+pub(super) struct Ledger<T> {
+    told: T,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    over: Sum,
+    live: BTreeMap<u64, (noq::WeakConnectionHandle, RoundTrips)>,
+    next: u64,
+}
+
+/// Figures of connections, summed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    packets_sent: u64,
+    packets_lost: u64,
+    mean_rtts: Duration,
+    /// Connections that have a mean round-trip time.
+    with_rtt: u32,
+}
+
+impl Sum {
+    fn add(&mut self, figures: &ConnectionFigures) {
+        self.packets_sent += figures.packets_sent;
+        self.packets_lost += figures.packets_lost;
+        if let Some(mean_rtt) = figures.mean_rtt {
+            self.mean_rtts += mean_rtt;
+            self.with_rtt += 1;
+        }
+    }
+
+    fn figures(&self) -> ConnectionFigures {
+        ConnectionFigures {
+            packets_sent: self.packets_sent,
+            packets_lost: self.packets_lost,
+            mean_rtt: self.mean_rtts.checked_div(self.with_rtt),
+        }
+    }
+}
+
+impl<T: Fn(ConnectionFigures)> Ledger<T> {
+    /// `told` hears the figures of all connections so far, one call after the other.
+    pub(super) fn new(told: T) -> Ledger<T> {
+        Ledger { told, entries: Mutex::default() }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection was established, of which `round_trips` hears. Returns its number.
+    pub(super) fn open(&self, connection: noq::WeakConnectionHandle, round_trips: RoundTrips) -> u64 {
+        let mut entries = self.entries();
+        let number = entries.next;
+        entries.next += 1;
+        entries.live.insert(number, (connection, round_trips));
+        number
+    }
+
+    /// A connection is over, with these counts; tells.
+    pub(super) fn close(&self, number: u64, stats: &noq::ConnectionStats) {
+        let mut entries = self.entries();
+        if let Some((_, round_trips)) = entries.live.remove(&number) {
+            entries.over.add(&ConnectionFigures::new(stats, &round_trips));
+        }
+        self.tell_of(&entries);
+    }
+
+    /// Tells what there is now.
+    pub(super) fn tell(&self) {
+        self.tell_of(&self.entries());
+    }
+
+    /// Whoever has the entries speaks, so that what is told later holds more.
+    fn tell_of(&self, entries: &Entries) {
+        let mut sum = entries.over;
+        for (connection, round_trips) in entries.live.values() {
+            if let Some(connection) = connection.upgrade() {
+                sum.add(&ConnectionFigures::new(&connection.stats(), round_trips));
+            }
+        }
+        (self.told)(sum.figures());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(packets_sent: u64, packets_lost: u64, mean_rtt_ms: Option<u64>) -> ConnectionFigures {
+        ConnectionFigures { packets_sent, packets_lost, mean_rtt: mean_rtt_ms.map(Duration::from_millis) }
+    }
+
+    /// A thousand packets at 20 ms and one at 40 ms: each connection counts once, and the mean is 30 ms. Where nothing was
+    /// acknowledged nothing is known.
+    #[test]
+    fn each_connection_has_its_share_of_the_mean() {
+        let mut sum = Sum::default();
+        assert_eq!(sum.figures(), figures(0, 0, None));
+        sum.add(&figures(3, 3, None));
+        assert_eq!(sum.figures(), figures(3, 3, None));
+        sum.add(&figures(1000, 5, Some(20)));
+        sum.add(&figures(1, 0, Some(40)));
+        assert_eq!(sum.figures(), figures(1004, 8, Some(30)));
+    }
+}
