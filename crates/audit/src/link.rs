@@ -132,13 +132,18 @@ impl LinkState {
     #[cold]
     #[inline(never)]
     pub(crate) fn judge(&mut self, frame: Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
+        // Each frame of such a medium comes here: 65 instructions, 85 with what the others need in one function.
+        if details.declared.medium == Medium::Scheduled {
+            return self.judge_scheduled(&frame, details, log);
+        }
+        self.judge_others(frame, details, log);
+    }
+
+    #[inline(never)]
+    fn judge_others(&mut self, frame: Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
         let subject = Subject::Link(frame.link);
         let (offered, start) = (frame.offered.as_nanos(), frame.start.as_nanos());
         let (finish, arrival) = (frame.finish.as_nanos(), frame.arrival.as_nanos());
-        if details.declared.medium == Medium::Scheduled {
-            self.judge_scheduled(&frame, details, log);
-            return self.judge_balance(frame.link, frame.start, log);
-        }
         let declared = &details.declared;
         let mut fail = |rule, message: &dyn Fn() -> String| log.note(rule, subject, frame.start, message);
 
@@ -217,9 +222,10 @@ impl LinkState {
         busy.from = busy.from.min(offered);
         busy.bytes += u64::from(frame.wire_bytes);
         let time = arrival.saturating_sub(busy.from);
-        let most = u128::from(rate) * u128::from(time) / 8_000_000_000;
-        if rate > 0 && u128::from(busy.bytes) > most {
-            let found = busy.bytes;
+        // What arrived in bits times 10^9 is more than bits per second times nanoseconds.
+        let able = u128::from(rate) * u128::from(time);
+        if rate > 0 && u128::from(busy.bytes) * 8_000_000_000 > able {
+            let (found, most) = (busy.bytes, able / 8_000_000_000);
             log.note(Rule::LinkRate, subject, frame.arrival, || {
                 format!(
                     "expected at most {most} bytes to arrive within {time} ns at {rate} bit/s, since the medium was empty, \
@@ -229,6 +235,9 @@ impl LinkState {
         }
         if self.waiting == Amount::default() {
             *busy = AT_REST;
+        }
+        if self.waiting.is_negative() {
+            self.judge_balance(frame.link, frame.start, log);
         }
     }
 

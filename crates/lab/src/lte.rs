@@ -19,6 +19,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::lte::{Cell, Fading, Lte, Rlc, Ue};
 use fullpipe_units::{Duration, Instant, Rate, Stream};
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
@@ -57,14 +58,16 @@ impl Medium for Machine {
         self.network.advance(now);
     }
 
-    fn fated(&mut self) -> Option<Fated> {
-        let output = self.network.output()?;
-        let fate = match output.fate {
-            fullpipe_lte::Fate::Delivered => Fate::Delivered,
-            fullpipe_lte::Fate::BufferFull => Fate::BufferFull,
-            fullpipe_lte::Fate::Lost => Fate::Lost,
-        };
-        Some(Fated { token: output.token, at: output.at.max(self.now), fate })
+    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+        let now = self.now;
+        self.network.outputs(|output| {
+            let fate = match output.fate {
+                fullpipe_lte::Fate::Delivered => Fate::Delivered,
+                fullpipe_lte::Fate::BufferFull => Fate::BufferFull,
+                fullpipe_lte::Fate::Lost => Fate::Lost,
+            };
+            fates.push_back(Fated { token: output.token, at: output.at.max(now), fate });
+        });
     }
 }
 

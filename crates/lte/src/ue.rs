@@ -119,6 +119,8 @@ pub(crate) struct Report {
     /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first.
     pub(crate) measured: [u64; 2],
     pub(crate) subbands: [u8; MOST_GROUPS],
+    /// The CQI that all subbands have, where that is known.
+    pub(crate) even: Option<u8>,
     pub(crate) wideband: u8,
     pub(crate) ceiling: u8,
 }

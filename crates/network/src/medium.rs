@@ -85,8 +85,8 @@ pub trait Medium: fmt::Debug + Send + Any {
     /// Time has come to `now`, which is no later than [`Medium::next`] said.
     fn wake(&mut self, now: Instant);
 
-    /// A frame whose fate is known since the last `offer` or `wake`; asked until there is none.
-    fn fated(&mut self) -> Option<Fated>;
+    /// Adds the frames whose fate became known in the last `offer` or `wake`; asked after each of them.
+    fn fates(&mut self, fates: &mut VecDeque<Fated>);
 }
 
 /// What a medium is built from.
@@ -107,7 +107,6 @@ pub struct MediumSpecification {
 /// A frame inside.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
-    handle: Handle,
     offered: Instant,
     way: Way,
     station: u32,
@@ -122,11 +121,12 @@ pub(crate) struct Star {
     pub(crate) mtu_bytes: u32,
     pub(crate) least_delays: [Duration; 2],
     machine: Box<dyn Medium>,
-    /// Frames by token, and tokens that are free.
+    /// Frames by their packets' place in the arena, which is their token.
     inside: Vec<Inside>,
-    free: Vec<u32>,
+    /// When the machine wants to be woken.
+    due: Instant,
     /// Fates that are known and not yet met, in order.
-    fates: VecDeque<(Instant, u32, Fate)>,
+    fates: VecDeque<Fated>,
     slot: Slot,
     counters: [LinkCounters; 2],
     /// Frames and bytes inside.
@@ -151,55 +151,59 @@ impl Star {
         }
     }
 
-    /// Takes note of the fates that the machine has to tell.
+    /// Takes note of what the machine has to tell.
+    #[inline]
     fn listen(&mut self, now: Instant) {
-        while let Some(Fated { token, at, fate }) = self.machine.fated() {
-            debug_assert!(at >= now, "a fate is told before it is met");
-            self.note_fate(at, token as u32, fate);
+        let known = self.fates.len();
+        self.machine.fates(&mut self.fates);
+        self.due = self.machine.next();
+        if self.fates.len() > known {
+            self.put_in_order(known, now);
         }
     }
 
-    /// Behind all that are met by then; nearly always behind all.
-    fn note_fate(&mut self, at: Instant, token: u32, fate: Fate) {
-        if self.fates.back().is_none_or(|(last, ..)| *last <= at) {
-            self.fates.push_back((at, token, fate));
-        } else {
-            let place = self.fates.partition_point(|(other, ..)| *other <= at);
-            self.fates.insert(place, (at, token, fate));
+    /// Of fates from this place on each goes behind all that are met by then; nearly always that is where it stands.
+    #[inline(never)]
+    fn put_in_order(&mut self, from: usize, now: Instant) {
+        debug_assert!(self.fates.range(from..).all(|fated| fated.at >= now), "a fate is told before it is met");
+        if !self.fates.range(from.saturating_sub(1)..).is_sorted_by_key(|fated| fated.at) {
+            self.fates.make_contiguous().sort_by_key(|fated| fated.at);
         }
     }
 
+    #[inline(always)]
     fn wake(&mut self, now: Instant) {
-        if self.machine.next() <= now {
-            self.machine.wake(now);
-            debug_assert!(self.machine.next() > now, "a machine that is awake waits for something later");
-            self.listen(now);
+        if self.due <= now {
+            self.wake_machine(now);
         }
+    }
+
+    #[inline(never)]
+    fn wake_machine(&mut self, now: Instant) {
+        self.machine.wake(now);
+        self.listen(now);
+        debug_assert!(self.due > now, "a machine that is awake waits for something later");
     }
 
     fn next(&self) -> Instant {
-        let fate = self.fates.front().map_or(Instant::NEVER, |(at, ..)| *at);
-        fate.min(self.machine.next())
+        let fate = self.fates.front().map_or(Instant::NEVER, |fated| fated.at);
+        fate.min(self.due)
     }
 
-    fn put(&mut self, frame: Inside) -> u32 {
+    #[inline]
+    fn put(&mut self, handle: Handle, frame: Inside) {
         let waiting = &mut self.waiting[frame.way as usize];
         *waiting = (waiting.0 + 1, waiting.1 + u64::from(frame.ip_bytes));
-        match self.free.pop() {
-            Some(token) => {
-                self.inside[token as usize] = frame;
-                token
-            }
-            None => {
-                self.inside.push(frame);
-                self.inside.len() as u32 - 1
-            }
+        let place = handle.0 as usize;
+        if place >= self.inside.len() {
+            self.inside.resize(place + 1, frame);
         }
+        self.inside[place] = frame;
     }
 
-    fn take(&mut self, token: u32) -> Inside {
-        let frame = self.inside[token as usize];
-        self.free.push(token);
+    #[inline]
+    fn take(&mut self, handle: Handle) -> Inside {
+        let frame = self.inside[handle.0 as usize];
         let waiting = &mut self.waiting[frame.way as usize];
         *waiting = (waiting.0 - 1, waiting.1 - u64::from(frame.ip_bytes));
         frame
@@ -223,6 +227,7 @@ impl<O: Observer> Network<O> {
         let MediumSpecification { hub, stations, mtu_bytes, least_delays, machine } = specification;
         assert!(!stations.contains(&hub), "the hub of a medium is none of its stations");
         let medium = self.media.len() as u16;
+        let due = machine.next();
         for (number, node) in stations.iter().enumerate() {
             let by = |way| Attachment::Medium { medium, way, station: number as u32 };
             self.edges[hub.index()].push(Edge { to: *node, by: by(Way::Down) });
@@ -235,7 +240,7 @@ impl<O: Observer> Network<O> {
             least_delays,
             machine,
             inside: Vec::new(),
-            free: Vec::new(),
+            due,
             fates: VecDeque::new(),
             slot: Slot::default(),
             counters: [LinkCounters::default(); 2],
@@ -285,19 +290,26 @@ impl<O: Observer> Network<O> {
         self.media.iter().flat_map(|star| star.waiting)
     }
 
-    /// A packet leaves for a medium.
+    /// A packet leaves for a medium. (The long way and the short one apart: together they save and restore all registers.)
+    #[inline]
     pub(crate) fn send_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
-        let star = &self.media[usize::from(medium)];
-        let mtu_bytes = star.mtu_bytes;
-        if self.arena.get(handle).ip_bytes <= mtu_bytes {
-            return self.offer_to_medium(medium, way, station, handle);
+        if self.arena.get(handle).ip_bytes > self.media[usize::from(medium)].mtu_bytes {
+            return self.send_pieces_on_medium(medium, way, station, handle);
         }
-        let (node, link) = (star.begin(way, station), self.medium_link(medium, way));
+        self.offer_to_medium(medium, way, station, handle);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_pieces_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
+        let star = &self.media[usize::from(medium)];
+        let (node, mtu_bytes, link) = (star.begin(way, station), star.mtu_bytes, self.medium_link(medium, way));
         self.fragment(self.now, handle, node, mtu_bytes, link, |network, piece| {
             network.offer_to_medium(medium, way, station, piece);
         });
     }
 
+    #[inline(never)]
     fn offer_to_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
         let now = self.now;
         let link = self.medium_link(medium, way);
@@ -309,14 +321,17 @@ impl<O: Observer> Network<O> {
         self.observer.offered(now, link, ip_bytes);
         let star = &mut self.media[usize::from(medium)];
         star.wake(now);
-        let token = star.put(Inside { handle, offered: now, way, station, ip_bytes });
+        star.put(handle, Inside { offered: now, way, station, ip_bytes });
+        let token = u64::from(handle.0);
         if star.exceeds(way) {
-            star.note_fate(now, token, Fate::Delivered);
+            star.fates.push_back(Fated { token, at: now, fate: Fate::Delivered });
+            star.put_in_order(star.fates.len() - 1, now);
         } else {
-            star.machine.offer(now, Frame { token: u64::from(token), way, station, flow, ip_bytes });
+            star.machine.offer(now, Frame { token, way, station, flow, ip_bytes });
             star.listen(now);
         }
-        self.arm_medium(medium);
+        let (event, next) = (EventId::new(EventClass::Medium, FIRST_EVENT + u32::from(medium)), star.next());
+        star.slot.arm(&mut self.calendar, event, next);
     }
 
     pub(crate) fn arm_medium(&mut self, medium: u16) {
@@ -340,19 +355,20 @@ impl<O: Observer> Network<O> {
         // Whoever receives may send at once, and what is sent may be refused at once.
         loop {
             let star = &mut self.media[usize::from(medium)];
-            let Some(&(_, token, fate)) = star.fates.front().filter(|(at, ..)| *at <= now) else { break };
+            let Some(&Fated { token, fate, .. }) = star.fates.front().filter(|fated| fated.at <= now) else { break };
             star.fates.pop_front();
-            let frame = star.take(token);
-            self.meet(hosts, medium, frame, fate);
+            self.meet(hosts, medium, Handle(token as u32), fate);
         }
         self.arm_medium(medium);
     }
 
-    fn meet(&mut self, hosts: &mut impl Hosts<O>, medium: u16, frame: Inside, fate: Fate) {
+    #[inline(always)]
+    fn meet(&mut self, hosts: &mut impl Hosts<O>, medium: u16, handle: Handle, fate: Fate) {
         let now = self.now;
-        let link = self.medium_link(medium, frame.way);
-        let Inside { handle, offered, way, station, ip_bytes } = frame;
+        let first = self.medium_link(medium, Way::Down);
         let star = &mut self.media[usize::from(medium)];
+        let Inside { offered, way, station, ip_bytes } = star.take(handle);
+        let link = LinkId(first.0 + way as u32);
         let counters = &mut star.counters[way as usize];
         let reason = match fate {
             Fate::Delivered => {

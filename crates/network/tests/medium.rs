@@ -71,8 +71,8 @@ impl Medium for Toy {
         self.next = if empty { Instant::NEVER } else { now + Duration::from_millis(1) };
     }
 
-    fn fated(&mut self) -> Option<Fated> {
-        self.fates.pop_front()
+    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+        fates.append(&mut self.fates);
     }
 }
 

@@ -75,13 +75,31 @@ impl Reports<'_> {
         }
         let gain = self.gain(ue);
         let number = usize::from(self.ues[ue].number);
-        let cheap = self.air.least_downlink_signal(self.cell, number, self.measured);
+        let cheap = self.rows[ue].least(self.air, self.cell, number, self.measured);
         if self.cqi.is_certain_best(cheap * gain) {
             return true;
         }
         let (_, least) = self.rows[ue].signal(self.air, self.cell, number, self.measured);
         self.cqi.is_certain_best(least * gain)
     }
+
+    /// The lowest CQI that the UE has reported for any of these groups.
+    fn lowest(&mut self, ue: u16, groups: Groups) -> u8 {
+        let subbands = *self.subbands(ue);
+        // To look at all groups of the band takes 190 instructions.
+        let even = self.reports[usize::from(ue)].even;
+        even.unwrap_or_else(|| indices(groups).map(|group| subbands[group]).min().unwrap_or(0))
+    }
+}
+
+/// The groups that belong to this owner. (All side by side: 45 instructions; group by group, 26 for each.)
+#[inline]
+fn groups_of(owner: u16, owners: &[u16; MOST_GROUPS]) -> Groups {
+    let mut groups = 0;
+    for (group, &other) in owners.iter().enumerate() {
+        groups |= if other == owner { 1 << group } else { 0 };
+    }
+    groups
 }
 
 impl Channel for Reports<'_> {
@@ -101,9 +119,11 @@ impl Channel for Reports<'_> {
             if self.is_best(ue) {
                 let groups = self.groups;
                 self.reports[ue].subbands = std::array::from_fn(|group| if group < groups { 15 } else { 0 });
+                self.reports[ue].even = Some(15);
             } else {
                 let row = self.row(ue);
                 self.cqi.subbands(&row[..self.blocks], &mut self.reports[ue].subbands);
+                self.reports[ue].even = None;
             }
             self.reports[ue].measured[0] = self.measured;
         }
@@ -176,7 +196,7 @@ impl Cell {
         self.ues[ue].last[0] = Last { subframe: n, place: (groups, 0), cqi, mcs };
         let mut best = false;
         if !shared.eager && shared.air.cells() == 1 {
-            let cheap = shared.air.least_downlink_signal(self.index, number, n);
+            let cheap = self.rows[ue].least(&shared.air, self.index, number, n);
             best = self.cqi.is_certain_best(cheap * gain)
                 || self.cqi.is_certain_best(self.rows[ue].signal(&shared.air, self.index, number, n).1 * gain);
         }
@@ -331,11 +351,11 @@ impl Cell {
         let measured = n.saturating_sub(TO_SCHEDULER) / self.cqi_period * self.cqi_period;
         let mut active = std::mem::take(&mut self.active);
         active.clear();
-        active.extend(
-            self.waiting
-                .iter()
-                .filter(|&ue| self.free[usize::from(ue)] != 0 && self.ues[usize::from(ue)].retransmitted != n),
-        );
+        self.waiting.iter().for_each(|ue| {
+            if self.free[usize::from(ue)] != 0 && self.ues[usize::from(ue)].retransmitted != n {
+                active.push(ue);
+            }
+        });
         let mut owners = [NOBODY; MOST_GROUPS];
         let mut reports = Reports {
             cell: self.index,
@@ -375,24 +395,20 @@ impl Cell {
         // The groups of each UE, in order of their first, and the CQI for its blocks.
         let mut shares: [(u16, Groups, u8); MOST_GROUPS] = [(NOBODY, 0, 0); MOST_GROUPS];
         let mut count = 0;
-        for (group, &owner) in owners.iter().enumerate().take(self.downlink.groups()) {
+        let mut rest: Groups = (1 << self.downlink.groups()) - 1;
+        while rest != 0 {
+            let owner = owners[rest.trailing_zeros() as usize];
+            let groups = groups_of(owner, &owners) & rest;
+            rest &= !groups;
             if owner == NOBODY {
                 continue;
             }
-            let place = shares[..count].iter().position(|(ue, ..)| *ue == owner).unwrap_or(count);
-            if place == count {
-                count += 1;
-            }
-            shares[place].0 = owner;
-            shares[place].1 |= 1 << group;
-        }
-        for (ue, groups, cqi) in &mut shares[..count] {
-            *cqi = if self.scheduler.wideband_mcs() {
-                reports.wideband(*ue)
-            } else {
-                let subbands = reports.subbands(*ue);
-                indices(*groups).map(|group| subbands[group]).min().unwrap_or(0)
+            let cqi = match self.scheduler.wideband_mcs() {
+                true => reports.wideband(owner),
+                false => reports.lowest(owner, groups),
             };
+            shares[count] = (owner, groups, cqi);
+            count += 1;
         }
         self.active = active;
         for &(ue, groups, cqi) in &shares[..count] {
@@ -461,5 +477,21 @@ impl Cell {
         self.disturb(ue, last.subframe, shared, on_air, &mut row);
         let of = || indices(last.place.0).flat_map(|group| &row[group * size..(group + 1) * size]);
         decibels(of().map(|sinr| f64::from(*sinr)).sum::<f64>() / of().count() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_an_owner_are_those_that_it_has() {
+        let mut owners = [NOBODY; MOST_GROUPS];
+        for (group, owner) in [(0, 7), (3, 7), (4, 0), (24, 0), (25, 300), (31, 7)] {
+            owners[group] = owner;
+        }
+        let of = |owner| groups_of(owner, &owners);
+        assert_eq!((of(7), of(0), of(300)), (1 | 1 << 3 | 1 << 31, 1 << 4 | 1 << 24, 1 << 25));
+        assert_eq!((of(1), of(NOBODY)), (0, !(of(7) | of(0) | of(300))));
     }
 }

@@ -336,7 +336,12 @@ impl Bearer {
             self.counters[index].sdus_dropped += 1;
         }
         match &mut self.machine {
-            Machine::Unacknowledged(paths) => paths[index].offered(),
+            Machine::Unacknowledged(paths) => {
+                // Nearly always: no timer of the bearer changes.
+                if !paths[index].offered() && self.limits.discard_after.is_none() {
+                    return fits;
+                }
+            }
             Machine::Acknowledged(paths) => paths[index].offered(sdu.arrived.saturating_add(self.limits.report_again)),
             Machine::Transparent(paths) => paths[index].offered(),
             Machine::Saturated => {}
@@ -551,15 +556,15 @@ impl Bearer {
     }
 
     fn count(&mut self, way: Way, outcomes: &[Outcome]) {
-        let counters = &mut self.counters[way as usize];
+        let (mut delivered, mut bytes) = (0, 0);
         for outcome in outcomes {
-            if outcome.delivered {
-                counters.sdus_delivered += 1;
-                counters.bytes_delivered += u64::from(outcome.sdu.bytes);
-            } else {
-                counters.sdus_lost += 1;
-            }
+            delivered += u64::from(outcome.delivered);
+            bytes += if outcome.delivered { u64::from(outcome.sdu.bytes) } else { 0 };
         }
+        let counters = &mut self.counters[way as usize];
+        counters.sdus_delivered += delivered;
+        counters.bytes_delivered += bytes;
+        counters.sdus_lost += outcomes.len() as u64 - delivered;
     }
 
     fn arm(&mut self) {

@@ -57,10 +57,10 @@ impl Path {
         self.report_at.min(self.reorder_at)
     }
 
-    /// The MAC is told now.
+    /// The MAC is told now. Whether that stops a timer.
     #[inline]
-    pub(super) fn offered(&mut self) {
-        self.report_at = Instant::NEVER;
+    pub(super) fn offered(&mut self) -> bool {
+        !std::mem::replace(&mut self.report_at, Instant::NEVER).is_never()
     }
 
     #[inline]

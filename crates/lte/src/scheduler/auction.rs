@@ -136,6 +136,28 @@ impl Auction {
     }
 }
 
+/// What an auction gives its only candidate: each free group for which it bids anything.
+pub(super) fn hold_with_one(subframe: &mut Subframe<'_>, ue: u16, bids: &Bids, owners: &mut [u16; MOST_GROUPS]) {
+    let mut winning = 0u32;
+    for (cqi, &bid) in bids.iter().enumerate() {
+        winning |= if bid > 0.0 { 1 << cqi } else { 0 };
+    }
+    // Those that are neither 0 nor above what the UE can have reported.
+    winning &= (2 << subframe.channel.ceiling(ue)) - 2;
+    let free = subframe.free;
+    if winning == 0 || free == 0 {
+        return owners.fill(NOBODY);
+    }
+    let mut won = 0;
+    for (k, &cqi) in subframe.channel.subbands(ue).iter().enumerate() {
+        won |= (winning >> (cqi & 15) & 1) << k;
+    }
+    won &= free;
+    for (k, owner) in owners.iter_mut().enumerate() {
+        *owner = if won & 1 << k == 0 { NOBODY } else { ue };
+    }
+}
+
 /// Gives all these groups to one UE, or to nobody.
 pub(super) fn give_all(groups: Groups, winner: Option<u16>, owners: &mut [u16; MOST_GROUPS]) {
     owners.fill(NOBODY);

@@ -8,7 +8,7 @@
 //!
 //! **Source.** Sesia, Toufik and Baker, "LTE: the UMTS Long Term Evolution" (2009); as ns-3's default scheduler.
 
-use super::auction::{Auction, Bids, running_maximum};
+use super::auction::{Auction, Bids, hold_with_one, running_maximum};
 use super::average::Averages;
 use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
 
@@ -34,6 +34,11 @@ impl Scheduler for ProportionalFair {
 
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
         let averages = &self.averages;
+        // 715 instructions, 1780 with an auction.
+        if let &[ue] = subframe.active {
+            let bids = metrics(&subframe.rates(ue).group.map(|bytes| bytes as f32), averages.inverse(ue));
+            return hold_with_one(subframe, ue, &bids, owners);
+        }
         let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
         self.auction.hold(
@@ -190,8 +195,13 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         let gap = prop_oneof![8 => Just(1u64), 2 => 1u64..200, 1 => 1u64..40_000];
         let free = prop_oneof![Just((1 << GROUPS) - 1), any::<Groups>().prop_map(|bits| bits & ((1 << GROUPS) - 1))];
-        (prop::collection::vec((0..UES, any::<u64>()), 0..8), any::<u64>(), any::<u64>(), free, gap)
-            .prop_map(|(reports, one, other, free, subframes)| Step { reports, active: one & other, free, subframes })
+        // A UE that is alone does not go through an auction.
+        let active = prop_oneof![
+            4 => (any::<u64>(), any::<u64>()).prop_map(|(one, other)| one & other),
+            1 => (0..UES).prop_map(|ue| 1 << ue),
+        ];
+        (prop::collection::vec((0..UES, any::<u64>()), 0..8), active, free, gap)
+            .prop_map(|(reports, active, free, subframes)| Step { reports, active, free, subframes })
     }
 
     /// UEs of the random runs.
