@@ -365,7 +365,10 @@ impl Keeper<'_> {
             let early = entry.settings.background && !entry.ready;
             let failure = match (entry.settings.background, expected) {
                 (false, true) => None,
-                (true, _) if !early => None,
+                // It may end as it likes, but nobody has asked it to: a server that crashes is not what the scenario describes.
+                (true, _) if !early => {
+                    status.signal().map(|_| format!("in the background ended with {} before the run did", tell(status)))
+                }
                 (true, _) => Some(format!("ended before it was ready, with {}", tell(status))),
                 (false, false) => {
                     Some(format!("ended with {}, expected exit status {}", tell(status), entry.settings.exit_status))

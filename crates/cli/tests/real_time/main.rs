@@ -5,6 +5,7 @@
 //! the superuser they become uid 65534 for what an ordinary user does; run by an ordinary user they stay who they are.
 
 mod bench;
+mod clients;
 mod hostile;
 mod icmp;
 mod interfaces;

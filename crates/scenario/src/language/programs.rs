@@ -42,7 +42,8 @@ pub(super) static PROGRAM: Table = Table {
             "background",
             Kind::Boolean,
             "false",
-            "Whether it is ended with the run. The run ends when all programs that are not in the background have ended.",
+            "Whether it is ended with the run. The run ends when all programs that are not in the background have ended. One in the \
+             background may end before, but not by a signal.",
         ),
         Field::optional(
             "exit_status",
