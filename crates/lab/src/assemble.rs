@@ -92,7 +92,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         network.add_nat(settings::nat(nat, scenario));
     }
     // Only who reads addresses needs them.
-    if real_time || network.tap.is_some() || !scenario.nats.is_empty() {
+    let classified = scenario.lte.iter().any(crate::lte::reads_headers);
+    if real_time || network.tap.is_some() || !scenario.nats.is_empty() || classified {
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));

@@ -2,7 +2,7 @@
 
 use crate::RunError;
 use fullpipe_audit::{DeclaredLink, Medium as Kind, Variation};
-use fullpipe_lte::bearer::Qci;
+use fullpipe_lte::bearer::{Classifier, Headers, Qci};
 use fullpipe_lte::config::{
     BearerConfig, Carrier, CellConfig, Config, Core, Course, CqiSource, Errors, Position, UeConfig, UplinkReports,
 };
@@ -12,11 +12,10 @@ use fullpipe_lte::radio::fading::{self, Recipe};
 use fullpipe_lte::radio::frequency::{self, Bands};
 use fullpipe_lte::radio::tables::{self, Direction, SCHEMES};
 use fullpipe_lte::rlc::{Acknowledgement, Limits};
-use fullpipe_lte::scheduler::catalogue::Parameters;
 use fullpipe_lte::{AccessNetwork, Offered, UeStatus, WayCounters};
 use fullpipe_network::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::lte::{Cell, Fading, Lte, Rlc, Ue};
+use fullpipe_scenario::description::lte::{Bearer, Cell, Fading, Lte, Rlc, Ue};
 use fullpipe_units::{Duration, Instant, Rate, Stream};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -31,22 +30,47 @@ const LEAST_DOWNLINK: Duration = Duration::from_millis(3);
 /// after 13 of its 14 symbols. (A UE of which nothing is known takes 7 ms more, to report what waits and be granted.)
 const LEAST_UPLINK: Duration = Duration::from_nanos(4_928_570);
 
-/// The machine of an access network: each UE is a station, its default bearer takes all its packets.
+/// The machine of an access network: each UE is a station.
 #[derive(Debug)]
 pub(crate) struct Machine {
     network: AccessNetwork,
+    /// By UE; nothing where no UE has a bearer beside the default one.
+    classifiers: Vec<Classifier>,
     now: Instant,
+}
+
+impl Machine {
+    /// The bearer that takes a frame: its index.
+    fn bearer(&self, frame: &Frame) -> u8 {
+        let (Some(classifier), Some(envelope)) = (self.classifiers.get(frame.station as usize), frame.envelope) else {
+            return 0;
+        };
+        let headers = Headers {
+            source: (envelope.source, envelope.ends.source.port),
+            destination: (envelope.destination, envelope.ends.destination.port),
+            type_of_service: 0,
+        };
+        let way = match frame.way {
+            Way::Down => fullpipe_lte::rlc::Way::Downlink,
+            Way::Up => fullpipe_lte::rlc::Way::Uplink,
+        };
+        classifier.classify(way, &headers).map_or(0, |number| number - 1)
+    }
 }
 
 impl Medium for Machine {
     fn offer(&mut self, now: Instant, frame: Frame) {
         self.now = now;
         let packet = Offered { bytes: frame.ip_bytes, token: frame.token };
-        let ue = frame.station as u16;
+        let (ue, bearer) = (frame.station as u16, self.bearer(&frame));
         match frame.way {
-            Way::Down => self.network.downlink(now, ue, 0, packet),
-            Way::Up => self.network.uplink(now, ue, 0, packet),
+            Way::Down => self.network.downlink(now, ue, bearer, packet),
+            Way::Up => self.network.uplink(now, ue, bearer, packet),
         }
+    }
+
+    fn reads_headers(&self) -> bool {
+        !self.classifiers.is_empty()
     }
 
     fn next(&self) -> Instant {
@@ -117,8 +141,28 @@ pub(crate) fn medium(described: &Lte, scenario: &Scenario) -> Result<MediumSpeci
         stations: described.ues.iter().map(|ue| ue.node).collect(),
         mtu_bytes: described.mtu_bytes,
         least_delays: least_delays(described),
-        machine: Box::new(Machine { network, now: Instant::ZERO }),
+        machine: Box::new(Machine { network, classifiers: classifiers(described), now: Instant::ZERO }),
     })
+}
+
+/// Whether packets are told apart by their headers.
+pub(crate) fn reads_headers(described: &Lte) -> bool {
+    described.ues.iter().any(|ue| ue.bearers.len() > 1)
+}
+
+fn classifiers(described: &Lte) -> Vec<Classifier> {
+    if !reads_headers(described) {
+        return Vec::new();
+    }
+    let classifier = |ue: &Ue| {
+        let mut classifier = Classifier::new();
+        for (number, bearer) in (1..).zip(&ue.bearers) {
+            let added = classifier.add(number, &bearer.filters);
+            debug_assert_eq!(added, Ok(()), "the language counts bearers and filters");
+        }
+        classifier
+    };
+    described.ues.iter().map(classifier).collect()
 }
 
 fn least_delays(described: &Lte) -> [Duration; 2] {
@@ -226,8 +270,8 @@ fn cell(described: &Cell, downlink: Carrier, uplink: Carrier) -> CellConfig {
         power_dbm: described.power_dbm,
         noise_figure_db: described.noise_figure_db,
         scheduler: described.scheduler.to_string(),
-        scheduler_parameters: Parameters::default(),
-        downlink_groups: None,
+        scheduler_parameters: described.scheduler_parameters.clone(),
+        downlink_groups: described.groups,
         amc: described.amc,
         cqi_source: if described.mixed_cqi { CqiSource::Mixed } else { CqiSource::Control },
         cqi_period: described.cqi_period,
@@ -240,9 +284,6 @@ fn cell(described: &Cell, downlink: Carrier, uplink: Carrier) -> CellConfig {
 }
 
 fn ue(described: &Ue, scenario: &Scenario) -> Result<UeConfig, Invalid> {
-    let qci = Qci::new(described.qci).map_err(|reason| Invalid::new(reason.to_string()))?;
-    let rate = |rate: Option<Rate>| rate.unwrap_or(Rate::from_bits_per_second(0));
-    let mode = described.rlc.mode.mode(qci);
     Ok(UeConfig {
         name: scenario.nodes[described.node.index()].name.clone(),
         cell: described.cell,
@@ -252,13 +293,20 @@ fn ue(described: &Ue, scenario: &Scenario) -> Result<UeConfig, Invalid> {
         noise_figure_db: described.noise_figure_db,
         transmission_mode: described.transmission_mode,
         data_power_offset_db: described.data_power_offset_db,
-        bearers: vec![BearerConfig {
-            qci,
-            guaranteed: rate(described.guaranteed),
-            maximum: rate(described.maximum),
-            mode,
-            limits: limits(&described.rlc, Limits::of(mode)),
-        }],
+        bearers: described.bearers.iter().map(bearer).collect::<Result<_, _>>()?,
+    })
+}
+
+fn bearer(described: &Bearer) -> Result<BearerConfig, Invalid> {
+    let qci = Qci::new(described.qci).map_err(|reason| Invalid::new(reason.to_string()))?;
+    let rate = |rate: Option<Rate>| rate.unwrap_or(Rate::from_bits_per_second(0));
+    let mode = described.rlc.mode.mode(qci);
+    Ok(BearerConfig {
+        qci,
+        guaranteed: rate(described.guaranteed),
+        maximum: rate(described.maximum),
+        mode,
+        limits: limits(&described.rlc, Limits::of(mode)),
     })
 }
 

@@ -17,6 +17,7 @@ use crate::link::LinkCounters;
 use crate::network::{Hosts, Network};
 use crate::packet::Handle;
 use crate::routing::{Attachment, Edge};
+use crate::tap::Envelope;
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
@@ -50,6 +51,9 @@ pub struct Frame {
     pub flow: FlowId,
     /// Size of the IP packet.
     pub ip_bytes: u32,
+    /// What its headers say, if the machine reads them and the flow has ports; of a fragment those of the whole packet. Addresses
+    /// are those at the station.
+    pub envelope: Option<Envelope>,
 }
 
 /// What has become of a frame.
@@ -78,6 +82,11 @@ pub struct Fated {
 pub trait Medium: fmt::Debug + Send + Any {
     /// A frame comes. The machine has been woken if it wanted to be by now.
     fn offer(&mut self, now: Instant, frame: Frame);
+
+    /// Whether it wants [`Frame::envelope`].
+    fn reads_headers(&self) -> bool {
+        false
+    }
 
     /// When it wants to be woken: after the last time that it was; [`Instant::NEVER`] if it wants nothing.
     fn next(&self) -> Instant;
@@ -318,6 +327,11 @@ impl<O: Observer> Network<O> {
         }
         let packet = self.arena.get(handle);
         let (flow, ip_bytes) = (packet.flow, packet.ip_bytes);
+        let star = &self.media[usize::from(medium)];
+        let envelope = match star.machine.reads_headers() {
+            true => self.captured(star.stations[station as usize], handle).map(|captured| captured.envelope),
+            false => None,
+        };
         self.observer.offered(now, link, ip_bytes);
         let star = &mut self.media[usize::from(medium)];
         star.wake(now);
@@ -327,7 +341,7 @@ impl<O: Observer> Network<O> {
             star.fates.push_back(Fated { token, at: now, fate: Fate::Delivered });
             star.put_in_order(star.fates.len() - 1, now);
         } else {
-            star.machine.offer(now, Frame { token, way, station, flow, ip_bytes });
+            star.machine.offer(now, Frame { token, way, station, flow, ip_bytes, envelope });
             star.listen(now);
         }
         let (event, next) = (EventId::new(EventClass::Medium, FIRST_EVENT + u32::from(medium)), star.next());

@@ -1,10 +1,12 @@
 //! The scenario files of the repository, and what a few small files mean.
 
-use fullpipe_lte::bearer::RlcChoice;
+use fullpipe_lte::bearer::{Addresses, PacketFilter, Ports, RlcChoice, Ways};
 use fullpipe_lte::config::FadingBegins;
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::fading::{Places, Profile};
 use fullpipe_lte::radio::path_loss::PathLoss;
+use fullpipe_lte::scheduler::catalogue::Parameters;
+use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
 use fullpipe_network::Limit;
 use fullpipe_scenario::description::lte::Fading;
 use fullpipe_scenario::description::*;
@@ -303,7 +305,7 @@ fn an_lte_network() {
     assert_eq!(at, [100.0, 200.0, 300.0, 400.0, 500.0].map(|x| (0.0, [x, 0.0, 1.5])));
     assert_eq!(lte.ues.iter().map(|ue| ue.node.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     // 24 of 25 resource blocks are whole groups: 17 568 bits in a millisecond at most, 219 600 bytes in 100 ms.
-    assert_eq!(lte.ues[0].rlc.buffer_bytes, Some(219_600));
+    assert_eq!(lte.ues[0].bearers[0].rlc.buffer_bytes, Some(219_600));
     let subjects: Vec<Subject> = scenario.probes.iter().map(|probe| probe.subject).collect();
     let of = |uplink| Subject::Ue { lte: 0, ue: 1, uplink };
     assert_eq!(subjects, [of(false), of(true)]);
@@ -322,7 +324,7 @@ fn an_lte_network() {
     let lte = &scenario.lte[0];
     let course: Vec<(f64, [f64; 3])> =
         [(0.0, 50.0, 0.0), (10.0, 150.0, 20.0), (20.5, 150.0, 200.0)].map(|(at, x, y)| (at, [x, y, 1.5])).to_vec();
-    assert_eq!((&lte.ues[0].course, lte.ues[0].rlc.buffer_bytes), (&course, Some(10_240)));
+    assert_eq!((&lte.ues[0].course, lte.ues[0].bearers[0].rlc.buffer_bytes), (&course, Some(10_240)));
     let Fading::Trace { path, trace: read, places: Places::Windows { milliseconds: 3 } } = &lte.fading[0] else {
         panic!("{:?}", lte.fading[0])
     };
@@ -351,6 +353,7 @@ fn the_radio_of_table_i() {
     assert!(table.resolved.contains("allow_nonstandard_bandwidth = true"));
     let radio = lte_of(table);
     let (cell, ue) = (&radio.cells[0], &radio.ues[0]);
+    let rlc = &ue.bearers[0].rlc;
     // UE phy and eNB phy: TxPower, NoiseFigure.
     assert_eq!((ue.power_dbm, ue.noise_figure_db), (10.0, 7.0));
     assert_eq!((cell.power_dbm, cell.noise_figure_db), (30.0, 5.0));
@@ -359,9 +362,9 @@ fn the_radio_of_table_i() {
     // Helper: PDSCH for CQI false.
     assert!(!cell.mixed_cqi);
     // eNB RRC: RLC_UM_ALWAYS, transmission mode 0, which is the first.
-    assert_eq!((ue.rlc.mode, ue.transmission_mode), (RlcChoice::Unacknowledged, TransmissionMode::SingleAntenna));
+    assert_eq!((rlc.mode, ue.transmission_mode), (RlcChoice::Unacknowledged, TransmissionMode::SingleAntenna));
     // Drop-tail queue: 16 packets.
-    assert_eq!((ue.rlc.buffer_bytes, ue.rlc.buffer_packets), (None, Some(16)));
+    assert_eq!((rlc.buffer_bytes, rlc.buffer_packets), (None, Some(16)));
     // Scheduler, path loss, fading.
     assert_eq!((cell.scheduler, radio.path_loss), ("pf", PathLoss::Friis { smallest_db: 0.0 }));
     let epa = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None };
@@ -381,19 +384,20 @@ fn the_radio_of_table_i() {
         "power = 23\nnoise_figure = 9\ntransmission_mode = 2\nposition = [5, 6]\nrlc = { mode = 'am', buffer = '1MB' }",
     ));
     let (cell, ue) = (&other.cells[0], &other.ues[0]);
+    let rlc = &ue.bearers[0].rlc;
     assert_eq!((other.resource_blocks, other.earfcn, other.path_loss), ([50, 25], [300, 18_300], PathLoss::Kun2600));
     let etu = Fading::Generated { profile: Profile::ExtendedTypicalUrban, speed_kmh: 30.0, repeat_s: None };
     assert_eq!((&other.fading, other.data_errors, other.control_errors), (&[etu.clone(), etu], false, false));
     assert_eq!((cell.power_dbm, cell.noise_figure_db, cell.scheduler, cell.mixed_cqi), (43.0, 4.0, "rr", true));
     assert_eq!((ue.power_dbm, ue.noise_figure_db, ue.course[0].1), (23.0, 9.0, [5.0, 6.0, 1.5]));
     assert_eq!(ue.transmission_mode, TransmissionMode::TransmitDiversity);
-    assert_eq!(
-        (ue.rlc.mode, ue.rlc.buffer_bytes, ue.rlc.buffer_packets),
-        (RlcChoice::Acknowledged, Some(1_000_000), None)
-    );
+    assert_eq!((rlc.mode, rlc.buffer_bytes, rlc.buffer_packets), (RlcChoice::Acknowledged, Some(1_000_000), None));
     // So does another preset nearer by.
     let smaller = lte_of(lte("preset = 'table-i'", "", "distance = 500\nrlc = { preset = 'reference-buffer' }"));
-    assert_eq!((smaller.ues[0].rlc.buffer_bytes, smaller.ues[0].rlc.buffer_packets), (Some(10_240), None));
+    assert_eq!(
+        (smaller.ues[0].bearers[0].rlc.buffer_bytes, smaller.ues[0].bearers[0].rlc.buffer_packets),
+        (Some(10_240), None)
+    );
     assert_eq!(smaller.ues[0].course[0].1[0], 500.0);
 }
 
@@ -404,6 +408,58 @@ fn when_fading_begins() {
     assert_eq!(begins("fading_begins = 'first-packet'"), FadingBegins::Packet { least_bytes: 1 });
     let large = begins("fading_begins = 'first-packet'\nfading_begins_with = '500B'");
     assert_eq!(large, FadingBegins::Packet { least_bytes: 500 });
+}
+
+#[test]
+fn bearers_of_a_ue() {
+    let bearers = |keys: &str, ue: &str| {
+        let cell = "scheduler = 'pss'";
+        lte(keys, cell, &format!("distance = 99\n{ue}")).scenario.lte[0].ues[0].bearers.clone()
+    };
+    let [plain] = &bearers("", "")[..] else { panic!("the default bearer") };
+    assert_eq!((plain.qci, plain.guaranteed, plain.filters.as_slice()), (9, None, &[PacketFilter::ANY][..]));
+    let voice = "[[lte.ue.bearer]]\nqci = 1\nguaranteed_rate = '64kbit/s'\nrlc = { buffer = '10packets' }\n\
+                 [[lte.ue.bearer.filter]]\ndirection = 'downlink'\nremote = 'server'\nlocal_ports = [5000, 5003]\n\
+                 [[lte.ue.bearer.filter]]\nremote = '192.0.2.0/24'\nremote_ports = [80]\n";
+    let [_, voice] = &bearers("", &format!("rlc = {{ mode = 'am' }}\n{voice}"))[..] else { panic!("one beside it") };
+    assert_eq!((voice.qci, voice.guaranteed), (1, Some(Rate::from_bits_per_second(64_000))));
+    // What the UE says of its default bearer's RLC is not said of this.
+    assert_eq!((voice.rlc.mode, voice.rlc.buffer_packets), (RlcChoice::Unacknowledged, Some(10)));
+    // The first host has 10.0.0.1 and fd66:756c:6c70::1.
+    let one = |address: &str, bits| Some(Addresses::prefix(address.parse().unwrap(), bits).unwrap());
+    let downlink =
+        PacketFilter { ways: Ways::Downlink, local_ports: Ports::new(5000, 5003).unwrap(), ..PacketFilter::ANY };
+    assert_eq!(
+        voice.filters,
+        [
+            PacketFilter { remote: one("10.0.0.1", 32), ..downlink },
+            PacketFilter { remote: one("fd66:756c:6c70::1", 128), ..downlink },
+            PacketFilter { remote: one("192.0.2.0", 24), remote_ports: Ports::one(80), ..PacketFilter::ANY },
+        ]
+    );
+    // A preset's RLC is that of all bearers.
+    let filter = "[[lte.ue.bearer]]\nqci = 7\n[[lte.ue.bearer.filter]]\nremote = 'server'";
+    let buffers = bearers("preset = 'table-i'", filter);
+    assert_eq!(buffers.iter().map(|bearer| bearer.rlc.buffer_packets).collect::<Vec<_>>(), [Some(16), Some(16)]);
+}
+
+#[test]
+fn what_a_scheduler_of_a_cell_is_set_to() {
+    let cell = |keys: &str| lte("", keys, "distance = 99").scenario.lte[0].cells[0].clone();
+    let plain = cell("");
+    assert_eq!((plain.scheduler_parameters, plain.groups), (Parameters::default(), None));
+    let bank =
+        cell("scheduler = 'td-tbfq'\ntoken_pool = '10kB'\ntoken_credit = '20kB'\ntoken_debt = 0\ngroups = [2, 11]");
+    let token_bank = TokenBankLimits { pool_bytes: 10_000, credit_bytes: 20_000, debt_bytes: 0 };
+    assert_eq!(bank.scheduler_parameters, Parameters { token_bank, ..Parameters::default() });
+    assert_eq!(bank.groups, Some((2, 10)));
+    let sets = cell("scheduler = 'pss'\nfrequency_metric = 'co-it-a'\nmultiplexed_ues = 3").scheduler_parameters;
+    let frequency_metric = FrequencyMetric::CoItA;
+    assert_eq!(sets, Parameters { frequency_metric, multiplexed_ues: 3, ..Parameters::default() });
+    let aware =
+        cell("scheduler = 'cqa'\nchannel_awareness = 'proportional-fair'\nwaiting_unit = '20ms'").scheduler_parameters;
+    let channel_awareness = ChannelAwareness::ProportionalFair;
+    assert_eq!(aware, Parameters { channel_awareness, waiting_unit_ms: 20, ..Parameters::default() });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! LTE access networks: what a scenario file says of them.
 
-use fullpipe_lte::bearer::RlcChoice;
+use fullpipe_lte::bearer::{PacketFilter, RlcChoice};
 use fullpipe_lte::config::FadingBegins;
 use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
@@ -8,6 +8,7 @@ use fullpipe_lte::radio::errors::Grid;
 use fullpipe_lte::radio::fading::{Places, Profile, Trace};
 use fullpipe_lte::radio::path_loss::PathLoss;
 use fullpipe_lte::radio::power::PowerControl;
+use fullpipe_lte::scheduler::catalogue::Parameters;
 use fullpipe_units::{Duration, NodeId, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,6 +92,10 @@ pub struct Cell {
     pub noise_figure_db: f64,
     /// Scheduler of the downlink.
     pub scheduler: &'static str,
+    /// What it is set to.
+    pub scheduler_parameters: Parameters,
+    /// First resource block group of the downlink that may be used, and how many; `None`: all may be.
+    pub groups: Option<(usize, usize)>,
     /// How CQI follow from SINR.
     pub amc: Amc,
     /// Whether CQI are measured with the interference of the data region (the control region's without).
@@ -122,7 +127,14 @@ pub struct Ue {
     pub transmission_mode: TransmissionMode,
     /// P_A, dB.
     pub data_power_offset_db: f64,
-    /// Class of service of its bearer.
+    /// Its bearers: the default one, which takes what no other does, then dedicated ones, of which the last is asked first.
+    pub bearers: Vec<Bearer>,
+}
+
+/// A bearer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bearer {
+    /// Class of service.
     pub qci: u8,
     /// Guaranteed bit rate of the downlink.
     pub guaranteed: Option<Rate>,
@@ -130,6 +142,8 @@ pub struct Ue {
     pub maximum: Option<Rate>,
     /// RLC.
     pub rlc: Rlc,
+    /// It takes packets that any of these matches; at most [`fullpipe_lte::bearer::MOST_FILTERS`].
+    pub filters: Vec<PacketFilter>,
 }
 
 /// RLC of a bearer, both ways alike.

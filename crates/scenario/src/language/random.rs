@@ -187,6 +187,12 @@ impl Writer {
             if table.name == "quic" && (of_model && !model || field.key == "cryptography" && model) {
                 continue;
             }
+            // Parameters of another scheduler than the cell's, likewise.
+            let owners = super::lte::OF_SCHEDULERS.iter().find(|(key, _)| *key == field.key).map(|(_, owners)| owners);
+            let is_owner = |name: &&str| pairs.iter().any(|pair| *pair == format!("scheduler = '{name}'"));
+            if table.name == "cell" && owners.is_some_and(|owners| !owners.iter().any(is_owner)) {
+                continue;
+            }
             // Tunnels, and flows that name one, have to fit: see `tunnel`.
             if table.name == "flow" && ["masque", "via"].contains(&field.key) {
                 continue;
@@ -219,6 +225,7 @@ impl Writer {
             let wanted = needed
                 || field.key == "lte" && self.random.chance(0.3)
                 || ["path loss", "fading"].contains(&table.name)
+                || table.name == "cell" && owners.is_some() && self.random.chance(0.5)
                 || field.key == "path_loss"
                 || ["topology", "program", "stack"].contains(&field.key)
                 || self.random.below(self.sparsity) == 0;
@@ -266,11 +273,18 @@ impl Writer {
                 Some(format!("name = 'c{number}'"))
             }
             ("cell", "sounding_period") => Some("sounding_period = 160".to_string()),
-            ("cell", "scheduler") if self.random.chance(0.5) => Some("scheduler = 'pss'".to_string()),
+            ("cell", "scheduler") if self.random.chance(0.6) => {
+                Some(format!("scheduler = '{}'", self.pick(&["pss", "pss", "pss", "cqa", "fd-tbfq", "td-tbfq"])))
+            }
+            ("cell", "waiting_unit") => Some("waiting_unit = '20ms'".to_string()),
+            ("cell", "groups") => Some("groups = [3, 8]".to_string()),
             ("cell", "position") => Some("position = [-0.5, 2.5]".to_string()),
             ("UE" | "waypoint", "position") => Some("position = [12.5, 1e3]".to_string()),
             ("UE", "cell") => Some("cell = 'c1'".to_string()),
             ("UE", "qci") if self.random.chance(0.8) => Some("qci = 7".to_string()),
+            ("bearer", "qci") if self.random.chance(0.8) => Some("qci = 7".to_string()),
+            ("packet filter", "remote" | "local") => Some(format!("{key} = '10.0.0.0/8'")),
+            ("packet filter", "remote_ports" | "local_ports") => Some(format!("{key} = [1, 65535]")),
             ("UE", "course") => Some(format!("course = '{}/tests/data/course.txt'", env!("CARGO_MANIFEST_DIR"))),
             ("waypoint", "at") => {
                 self.steps += 1;

@@ -1,13 +1,13 @@
 //! The plain description of access networks, and what can only be checked with the radio's own rules.
 
-use super::PLACES;
+use super::{OF_SCHEDULERS, PLACES};
 use crate::description::QueueLimit;
-use crate::description::lte::{Cell, Fading, Lte, Rlc, Ue};
+use crate::description::lte::{Bearer, Cell, Fading, Lte, Rlc, Ue};
 use crate::language::network::{Network, known};
 use crate::language::{COMPARED, Check, some_of};
 use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Place, Tree, Value, nearest};
-use fullpipe_lte::bearer::{Qci, RlcChoice};
+use fullpipe_lte::bearer::{Addresses, MOST_BEARERS, MOST_FILTERS, PacketFilter, Ports, Qci, RlcChoice, Ways};
 use fullpipe_lte::config::FadingBegins;
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE};
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
@@ -18,11 +18,14 @@ use fullpipe_lte::radio::frequency::{self, Bands};
 use fullpipe_lte::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
 use fullpipe_lte::radio::power::{Loop, PowerControl};
 use fullpipe_lte::radio::tables::{self, Direction};
-use fullpipe_lte::scheduler::catalogue;
+use fullpipe_lte::scheduler::catalogue::{self, Parameters};
+use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
+use fullpipe_network::address;
 use fullpipe_units::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -278,6 +281,7 @@ fn cells(tree: &Tree, path: &str, check: &mut Check) -> Vec<Cell> {
         let message = format!("{path} has no cell");
         check.error(tree.place_of("cell"), &format!("{path}.cell"), message, vec!["at least one [[lte.cell]]".into()]);
     }
+    let blocks = Bandwidth::new(small(tree, "resource_blocks")).ok();
     let mut names = BTreeSet::new();
     let mut cells = Vec::new();
     for (index, cell) in trees.iter().enumerate() {
@@ -309,6 +313,8 @@ fn cells(tree: &Tree, path: &str, check: &mut Check) -> Vec<Cell> {
             power_dbm: cell.number("power"),
             noise_figure_db: cell.number("noise_figure"),
             scheduler: cell.choice("scheduler"),
+            scheduler_parameters: parameters(cell, &path, check),
+            groups: groups(cell, blocks, &path, check),
             amc: match cell.choice("amc") {
                 "piro" => Amc::Piro { bit_error_rate: BIT_ERROR_RATE },
                 _ => Amc::ErrorModel,
@@ -320,6 +326,61 @@ fn cells(tree: &Tree, path: &str, check: &mut Check) -> Vec<Cell> {
         });
     }
     cells
+}
+
+/// Parameters of a cell's scheduler; those of others are refused.
+fn parameters(cell: &Tree, path: &str, check: &mut Check) -> Parameters {
+    let scheduler = cell.choice("scheduler");
+    for (key, schedulers) in OF_SCHEDULERS {
+        if cell.get(key).is_some() && !schedulers.contains(&scheduler) {
+            let message = format!("{path} has {key}, which the scheduler {scheduler} does not know");
+            let expected = schedulers.iter().map(|name| format!("scheduler = \"{name}\"")).collect();
+            check.error(cell.place_of(key), &format!("{path}.{key}"), message, expected);
+        }
+    }
+    let reference = Parameters::default();
+    let bytes =
+        |key, reference| cell.get(key).map_or(reference, |bytes| u32::try_from(bytes.size()).unwrap_or(u32::MAX));
+    let waiting = cell.get("waiting_unit").map(|unit| unit.duration().as_nanos());
+    if waiting.is_some_and(|unit| !unit.is_multiple_of(1_000_000)) {
+        let message = format!("{path} has a waiting_unit that is not whole milliseconds");
+        let expected = vec!["whole milliseconds".into()];
+        check.error(cell.place_of("waiting_unit"), &format!("{path}.waiting_unit"), message, expected);
+    }
+    let chosen = |key| cell.get(key).map(Value::choice);
+    Parameters {
+        token_bank: TokenBankLimits {
+            pool_bytes: bytes("token_pool", reference.token_bank.pool_bytes),
+            credit_bytes: bytes("token_credit", reference.token_bank.credit_bytes),
+            debt_bytes: bytes("token_debt", reference.token_bank.debt_bytes),
+        },
+        frequency_metric: match chosen("frequency_metric") {
+            Some("co-it-a") => FrequencyMetric::CoItA,
+            _ => FrequencyMetric::PfSch,
+        },
+        multiplexed_ues: cell.get("multiplexed_ues").map_or(0, |ues| u16::try_from(ues.integer()).unwrap_or(u16::MAX)),
+        channel_awareness: match chosen("channel_awareness") {
+            Some("proportional-fair") => ChannelAwareness::ProportionalFair,
+            _ => ChannelAwareness::FrequencySelective,
+        },
+        waiting_unit_ms: waiting.map_or(reference.waiting_unit_ms, |unit| (unit / 1_000_000) as u32),
+    }
+}
+
+/// The first of the groups that a cell may use, and their number.
+fn groups(cell: &Tree, blocks: Option<Bandwidth>, path: &str, check: &mut Check) -> Option<(usize, usize)> {
+    let value = cell.get("groups")?;
+    let there_are = blocks?.groups();
+    let numbers: Vec<usize> = value.list().iter().filter_map(|group| usize::try_from(group.integer()).ok()).collect();
+    match numbers[..] {
+        [first, last] if first <= last && last < there_are => Some((first, last - first + 1)),
+        _ => {
+            let message = format!("{path} may use the groups {}", check.sources.found(value.place));
+            let expected = vec![format!("the first and the last of 0 to {}", there_are - 1)];
+            check.error(value.place, &format!("{path}.groups"), message, expected);
+            None
+        }
+    }
 }
 
 /// Two numbers, if the table has a position.
@@ -370,26 +431,10 @@ fn ues(
             },
         };
         let Some(serving) = cells.get(cell) else { continue };
-        let guaranteed = ue.get("guaranteed_rate").map(Value::rate);
-        let qci = u8::try_from(ue.integer("qci")).unwrap_or(9);
-        let is_guaranteed = Qci::new(qci).is_ok_and(|qci| qci.class().guaranteed);
-        if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees(serving.scheduler) {
-            let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
-            let message = format!(
-                "{path} has a bearer with a guaranteed bit rate, and the scheduler {} of {} knows none",
-                serving.scheduler, serving.name
-            );
-            let with: Vec<String> = catalogue::ENTRIES
-                .iter()
-                .filter(|e| e.supports_guaranteed_bit_rate)
-                .map(|e| format!("scheduler = \"{}\"", e.name))
-                .collect();
-            check.error(ue.place_of(key), &format!("{path}.{key}"), message, with);
-        }
         let mode = u8::try_from(ue.integer("transmission_mode")).unwrap_or(1);
         let transmission_mode = TransmissionMode::ALL[usize::from(mode.clamp(1, 7)) - 1];
         let peak_bytes_per_ms = tables::downlink_bytes(28, blocks) as usize * transmission_mode.layers();
-        let rlc = rlc(ue.table("rlc"), peak_bytes_per_ms as u64);
+        let bearers = bearers(ue, &path, serving, peak_bytes_per_ms as u64, network, check);
         let count = nodes.len();
         for (number, node) in nodes.into_iter().enumerate() {
             let name = &network.nodes[node.index()].name;
@@ -411,10 +456,7 @@ fn ues(
                 noise_figure_db: ue.number("noise_figure"),
                 transmission_mode,
                 data_power_offset_db: ue.number("data_power_offset"),
-                qci,
-                guaranteed,
-                maximum: ue.get("maximum_rate").map(Value::rate),
-                rlc: rlc.clone(),
+                bearers: bearers.clone(),
             });
         }
     }
@@ -423,6 +465,169 @@ fn ues(
         check.error(tree.place_of("ue"), &format!("{path}.ue"), message, vec![format!("at most {MOST_UES}")]);
     }
     ues
+}
+
+/// A UE's bearers, the default one first.
+fn bearers(
+    ue: &Tree,
+    path: &str,
+    serving: &Cell,
+    peak_bytes_per_ms: u64,
+    network: &Network,
+    check: &mut Check,
+) -> Vec<Bearer> {
+    let mut bearers = vec![bearer(ue, path, serving, peak_bytes_per_ms, vec![PacketFilter::ANY], check)];
+    let dedicated = ue.tables("bearer");
+    let most = usize::from(MOST_BEARERS) - 1;
+    if let Some(beyond) = dedicated.get(most) {
+        let message = format!("{path} has {} dedicated bearers", dedicated.len());
+        check.error(beyond.place, &format!("{path}.bearer.{most}"), message, vec![format!("at most {most}")]);
+    }
+    for (index, tree) in dedicated.iter().enumerate() {
+        let path = format!("{path}.bearer.{index}");
+        let filters = tree.tables("filter").iter().enumerate();
+        let filters =
+            filters.flat_map(|(n, filter)| packet_filters(filter, &format!("{path}.filter.{n}"), network, check));
+        let filters: Vec<PacketFilter> = filters.collect();
+        if filters.len() > MOST_FILTERS {
+            let message = format!("{path} has {} packet filters, one for each address of a host", filters.len());
+            check.error(
+                tree.place_of("filter"),
+                &format!("{path}.filter"),
+                message,
+                vec![format!("at most {MOST_FILTERS}")],
+            );
+        }
+        bearers.push(bearer(tree, &path, serving, peak_bytes_per_ms, filters, check));
+    }
+    bearers
+}
+
+/// A bearer, by the keys that a UE has for its default one too.
+fn bearer(
+    tree: &Tree,
+    path: &str,
+    serving: &Cell,
+    peak_bytes_per_ms: u64,
+    filters: Vec<PacketFilter>,
+    check: &mut Check,
+) -> Bearer {
+    let guaranteed = tree.get("guaranteed_rate").map(Value::rate);
+    let qci = u8::try_from(tree.integer("qci")).unwrap_or(9);
+    let is_guaranteed = Qci::new(qci).is_ok_and(|qci| qci.class().guaranteed);
+    if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees(serving.scheduler) {
+        let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
+        let message = format!(
+            "{path} has a bearer with a guaranteed bit rate, and the scheduler {} of {} knows none",
+            serving.scheduler, serving.name
+        );
+        let with: Vec<String> = catalogue::ENTRIES
+            .iter()
+            .filter(|e| e.supports_guaranteed_bit_rate)
+            .map(|e| format!("scheduler = \"{}\"", e.name))
+            .collect();
+        check.error(tree.place_of(key), &format!("{path}.{key}"), message, with);
+    } else if is_guaranteed && guaranteed.is_none() {
+        let message = format!("{path} has a bearer of class {qci}, which guarantees a bit rate, without one");
+        check.error(tree.place_of("qci"), &format!("{path}.qci"), message, vec!["guaranteed_rate".into()]);
+    }
+    Bearer {
+        qci,
+        guaranteed,
+        maximum: tree.get("maximum_rate").map(Value::rate),
+        rlc: rlc(tree.table("rlc"), peak_bytes_per_ms),
+        filters,
+    }
+}
+
+/// A packet filter of a file is one for each pair of addresses that it means: a host has one of each version.
+fn packet_filters(tree: &Tree, path: &str, network: &Network, check: &mut Check) -> Vec<PacketFilter> {
+    let sides = ["remote", "local"].map(|key| addresses(tree, key, path, network, check));
+    let ports = ["remote_ports", "local_ports"].map(|key| ports(tree, key, path, check));
+    let ([Some(remote), Some(local)], [Some(remote_ports), Some(local_ports)]) = (sides, ports) else {
+        return Vec::new();
+    };
+    let filter = PacketFilter {
+        ways: match tree.choice("direction") {
+            "downlink" => Ways::Downlink,
+            "uplink" => Ways::Uplink,
+            _ => Ways::Both,
+        },
+        remote_ports,
+        local_ports,
+        ..PacketFilter::ANY
+    };
+    let same_version = |remote: &Option<(bool, Addresses)>, local: &Option<(bool, Addresses)>| {
+        remote.zip(*local).is_none_or(|((remote, _), (local, _))| remote == local)
+    };
+    let pairs = remote.iter().flat_map(|remote| local.iter().map(move |local| (remote, local)));
+    let filters = pairs.filter(|(remote, local)| same_version(remote, local)).map(|(remote, local)| PacketFilter {
+        remote: remote.map(|(_, addresses)| addresses),
+        local: local.map(|(_, addresses)| addresses),
+        ..filter
+    });
+    let filters: Vec<PacketFilter> = filters.collect();
+    if filters.is_empty() {
+        let message = format!("{path} has an IPv4 and an IPv6 address, which no packet has");
+        check.error(tree.place_of("local"), &format!("{path}.local"), message, vec!["one version".into()]);
+    }
+    filters
+}
+
+/// Whom a key of a packet filter means, each with whether it is IPv4; one that is `None` means anybody.
+fn addresses(
+    tree: &Tree,
+    key: &str,
+    path: &str,
+    network: &Network,
+    check: &mut Check,
+) -> Option<Vec<Option<(bool, Addresses)>>> {
+    let Some(value) = tree.get(key) else { return Some(vec![None]) };
+    let text = value.text();
+    let path = format!("{path}.{key}");
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+    let prefix = |address: IpAddr, bits| Addresses::prefix(address, bits).map(|some| Some((address.is_ipv4(), some)));
+    if let Ok(address) = address.parse::<IpAddr>() {
+        let bits = bits.map_or(Ok(whole(address)), |bits| bits.parse().map_err(|_| "is no number of bits".to_string()));
+        return match bits.and_then(|bits| prefix(address, bits).map_err(|reason| reason.to_string())) {
+            Ok(one) => Some(vec![one]),
+            Err(reason) => {
+                let message = format!("{path} = {}: {reason}", check.sources.found(value.place));
+                check.error(value.place, &path, message, vec!["a prefix such as \"10.0.0.0/8\"".into()]);
+                None
+            }
+        };
+    }
+    let node = known(text, value.place, &path, network, check)?;
+    let described = &network.nodes[node.index()];
+    let own = [
+        IpAddr::V4(described.ipv4().unwrap_or_else(|| address::ipv4(node))),
+        IpAddr::V6(described.ipv6().unwrap_or_else(|| address::ipv6(node))),
+    ];
+    Some(own.into_iter().filter_map(|address| prefix(address, whole(address)).ok()).collect())
+}
+
+/// One port, or the first and the last.
+fn ports(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Ports> {
+    let Some(value) = tree.get(key) else { return Some(Ports::ANY) };
+    let numbers: Vec<u16> = value.list().iter().filter_map(|port| u16::try_from(port.integer()).ok()).collect();
+    let ports = match numbers[..] {
+        [one] => Ok(Ports::one(one)),
+        [first, last] => Ports::new(first, last).map_err(|reason| reason.to_string()),
+        _ => Err(format!("{} ports", numbers.len())),
+    };
+    match ports {
+        Ok(ports) => Some(ports),
+        Err(reason) => {
+            let expected = vec!["one port, [5004], or the first and the last, [5000, 5999]".into()];
+            check.error(value.place, &format!("{path}.{key}"), format!("{path}.{key} has {reason}"), expected);
+            None
+        }
+    }
 }
 
 fn holds_guarantees(scheduler: &str) -> bool {

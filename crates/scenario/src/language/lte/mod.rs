@@ -16,6 +16,7 @@ const DECIBELS: Kind = Kind::Number { min: -200.0, max: 300.0 };
 const POWER: Kind = Kind::Number { min: -100.0, max: 100.0 };
 const CHANNEL: Kind = Kind::Integer { min: 0, max: 70_000 };
 const BLOCKS: Kind = Kind::Integer { min: 6, max: 100 };
+const TOKENS: Kind = Kind::Size { min: 0, max: 1_000_000_000 };
 const TIMER: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };
 /// Keys that say where a UE is; it has one of them.
 const PLACES: [&str; 4] = ["distance", "position", "waypoints", "course"];
@@ -347,6 +348,59 @@ static CELL: Table = Table {
             "pf",
             "Scheduler of the downlink; `fullpipe list schedulers` says more.",
         ),
+        Field::optional("token_pool", TOKENS, "`\"1B\"`", "With `fd-tbfq` and `td-tbfq`: tokens that a UE may keep."),
+        Field::optional(
+            "token_credit",
+            TOKENS,
+            "`\"625kB\"`",
+            "With `fd-tbfq` and `td-tbfq`: most that a UE may take from the bank in a subframe.",
+        ),
+        Field::optional(
+            "token_debt",
+            TOKENS,
+            "`\"625kB\"`",
+            "With `fd-tbfq` and `td-tbfq`: most that a UE may owe the bank.",
+        ),
+        Field::optional(
+            "frequency_metric",
+            Kind::Choice(&[
+                Choice::new(
+                    "pf-sch",
+                    "the rate there over the average of subframes in which the UE was among those chosen.",
+                ),
+                Choice::new("co-it-a", "the CQI there over the sum of the UE's CQIs."),
+            ]),
+            "`\"pf-sch\"`",
+            "With `pss`: what a resource block group is worth to a UE.",
+        ),
+        Field::optional(
+            "multiplexed_ues",
+            Kind::Integer { min: 1, max: 65_534 },
+            "half of those with data",
+            "With `pss`: UEs that are chosen for a subframe, before groups are given.",
+        ),
+        Field::optional(
+            "channel_awareness",
+            Kind::Choice(&[
+                Choice::new("frequency-selective", "the CQI there over the sum of the UE's CQIs."),
+                Choice::new("proportional-fair", "the rate there over the average throughput."),
+            ]),
+            "`\"frequency-selective\"`",
+            "With `cqa`: what a resource block group is worth to a UE.",
+        ),
+        Field::optional(
+            "waiting_unit",
+            Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(3600) },
+            "`\"1s\"`",
+            "With `cqa`: who has waited a unit longer comes first; whole milliseconds.",
+        ),
+        Field::optional(
+            "groups",
+            Kind::List(&Kind::Integer { min: 0, max: 31 }),
+            "all",
+            "First and last resource block group of the downlink that it may use, counted from 0: hard frequency reuse, if neighbours \
+             have others. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75 and 100.",
+        ),
         Field::default(
             "amc",
             Kind::Choice(&[
@@ -385,9 +439,19 @@ static CELL: Table = Table {
         .unit("ms"),
         Field::default("harq", Kind::Boolean, "true", "Whether what was not decoded is sent again."),
     ]],
-    later: &["groups"],
     ..Table::EMPTY
 };
+
+/// Parameters of schedulers, and whose they are.
+pub(super) const OF_SCHEDULERS: [(&str, &[&str]); 7] = [
+    ("token_pool", &["fd-tbfq", "td-tbfq"]),
+    ("token_credit", &["fd-tbfq", "td-tbfq"]),
+    ("token_debt", &["fd-tbfq", "td-tbfq"]),
+    ("frequency_metric", &["pss"]),
+    ("multiplexed_ues", &["pss"]),
+    ("channel_awareness", &["cqa"]),
+    ("waiting_unit", &["cqa"]),
+];
 
 static ANTENNA: Table = Table {
     name: "antenna",
@@ -475,23 +539,85 @@ static UE: Table = Table {
             "qci",
             Kind::Integer { min: 1, max: 9 },
             "9",
-            "Class of service of its bearer; 1 to 4 are guaranteed.",
+            "Class of service of its default bearer; 1 to 4 are guaranteed.",
         ),
-        Field::optional(
-            "guaranteed_rate",
-            Kind::RATE,
-            "none",
-            "Guaranteed bit rate of the downlink; schedulers `pss` and `cqa` heed it.",
+        GUARANTEED_RATE,
+        MAXIMUM_RATE,
+        Field::empty("rlc", Kind::Table(&RLC), "RLC of its default bearer."),
+        Field::empty(
+            "bearer",
+            Kind::Tables(&BEARER),
+            "Dedicated bearers: `[[lte.ue.bearer]]`. A packet takes the last one in the file that has a filter for it, else the \
+             default one.",
         ),
-        Field::optional(
-            "maximum_rate",
-            Kind::RATE,
-            "no limit",
-            "Maximum bit rate of the downlink, by which `fd-tbfq` and `td-tbfq` give tokens. Nobody polices it.",
-        ),
-        Field::empty("rlc", Kind::Table(&RLC), "Its RLC."),
     ]],
-    later: &["bearer"],
+    ..Table::EMPTY
+};
+
+const GUARANTEED_RATE: Field = Field::optional(
+    "guaranteed_rate",
+    Kind::RATE,
+    "none",
+    "Guaranteed bit rate of the downlink; schedulers `pss` and `cqa` heed it.",
+);
+const MAXIMUM_RATE: Field = Field::optional(
+    "maximum_rate",
+    Kind::RATE,
+    "no limit",
+    "Maximum bit rate of the downlink, by which `fd-tbfq` and `td-tbfq` give tokens. Nobody polices it.",
+);
+
+static BEARER: Table = Table {
+    name: "bearer",
+    text: "A dedicated bearer of a UE: a class of service, an RLC and buffers of its own, and the packets that take it. A scheduler \
+           knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
+    fields: &[&[
+        Field::required("qci", Kind::Integer { min: 1, max: 9 }, "Class of service; 1 to 4 are guaranteed."),
+        GUARANTEED_RATE,
+        MAXIMUM_RATE,
+        Field::empty("rlc", Kind::Table(&RLC), "Its RLC."),
+        Field::required(
+            "filter",
+            Kind::Tables(&FILTER),
+            "Which packets take it: those that match any of its filters, `[[lte.ue.bearer.filter]]`.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+const PORTS: Kind = Kind::List(&Kind::Integer { min: 0, max: 65_535 });
+
+static FILTER: Table = Table {
+    name: "packet filter",
+    text: "What packets of a bearer look like (3GPP TS 24.008 section 10.5.6.12); a packet has to agree with all that is given. \
+           Addresses are those at the UE.",
+    fields: &[&[
+        Field::default(
+            "direction",
+            Kind::Choice(&[
+                Choice::new("both", "both."),
+                Choice::new("downlink", "to the UE."),
+                Choice::new("uplink", "from the UE."),
+            ]),
+            "both",
+            "Which packets it looks at.",
+        ),
+        Field::optional(
+            "remote",
+            Kind::Text,
+            "anybody",
+            "Whom the UE speaks to: a host or router, an address, or a prefix such as `\"10.0.0.0/8\"`.",
+        ),
+        Field::optional(
+            "local",
+            Kind::Text,
+            "anybody",
+            "The UE's side, likewise: of use where the UE is a router with hosts behind it.",
+        ),
+        Field::optional("remote_ports", PORTS, "any", "Port of whom the UE speaks to, or the first and the last."),
+        Field::optional("local_ports", PORTS, "any", "Port of the UE's side, or the first and the last."),
+    ]],
+    later: &["protocol", "type_of_service"],
     ..Table::EMPTY
 };
 
@@ -618,6 +744,14 @@ static TABLE_I: Preset = Preset {
 };
 
 impl Preset {
+    fn fill_rlc(&self, owner: &mut Tree) {
+        let Some(rlc) = rlc_mut(owner) else { return };
+        put(rlc, &RLC, self.rlc);
+        if !rlc.is_given("preset") {
+            put(rlc, &RLC, &[("buffer", self.buffer)]);
+        }
+    }
+
     fn fill(&self, network: &mut Tree) {
         put(network, &LTE, self.network);
         for cell in tables_mut(network, "cell") {
@@ -628,13 +762,18 @@ impl Preset {
             if PLACES.iter().all(|key| ue.get(key).is_none()) {
                 put(ue, &UE, &[("distance", self.distance)]);
             }
-            if let Some(Data::Table(rlc)) = ue.get_mut("rlc").map(|value| &mut value.data) {
-                put(rlc, &RLC, self.rlc);
-                if !rlc.is_given("preset") {
-                    put(rlc, &RLC, &[("buffer", self.buffer)]);
-                }
+            self.fill_rlc(ue);
+            for bearer in tables_mut(ue, "bearer") {
+                self.fill_rlc(bearer);
             }
         }
+    }
+}
+
+fn rlc_mut(owner: &mut Tree) -> Option<&mut Tree> {
+    match &mut owner.get_mut("rlc")?.data {
+        Data::Table(rlc) => Some(rlc),
+        _ => None,
     }
 }
 
@@ -692,13 +831,17 @@ pub(super) fn fill(root: &mut Tree) {
             cell.fill("name", Data::Text(format!("cell{}", number + 1)));
         }
         for ue in tables_mut(network, "ue") {
-            if let Some(Data::Table(rlc)) = ue.get_mut("rlc").map(|value| &mut value.data) {
-                let buffer = match rlc.choice("preset") {
-                    "reference-buffer" => QueueLimit::Bytes(REFERENCE_BUFFER_BYTES.into()),
-                    _ => QueueLimit::Time(Duration::from_millis(100)),
-                };
-                rlc.fill("buffer", Data::QueueLimit(buffer));
-            }
+            fill_rlc(ue);
+            tables_mut(ue, "bearer").iter_mut().for_each(fill_rlc);
         }
     }
+}
+
+fn fill_rlc(owner: &mut Tree) {
+    let Some(rlc) = rlc_mut(owner) else { return };
+    let buffer = match rlc.choice("preset") {
+        "reference-buffer" => QueueLimit::Bytes(REFERENCE_BUFFER_BYTES.into()),
+        _ => QueueLimit::Time(Duration::from_millis(100)),
+    };
+    rlc.fill("buffer", Data::QueueLimit(buffer));
 }
