@@ -16,6 +16,11 @@ pub fn nanos_since_1970() -> u64 {
     nanos(ClockId::Realtime)
 }
 
+/// Processor time of the calling thread.
+pub fn thread_processor_time() -> Duration {
+    Duration::from_nanos(nanos(ClockId::ThreadCPUTime))
+}
+
 /// A clock that began at some moment, and may be held up.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {

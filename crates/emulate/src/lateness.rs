@@ -1,7 +1,8 @@
 //! How late a real-time run was, and whether it may be believed.
 //!
-//! Four things are counted. **Events**: how long after its time the first due event of the model was worked off, each time
-//! the emulator woke for one. **Packets**: how long after its time each packet was handed to the kernel. **Arrivals**: how
+//! Five things are counted. **Events**: how long after its time the first due event of the model was worked off, each time
+//! the emulator woke for one. **Subframes**: how long after its beginning the work of each subframe of an access network was
+//! done, all of them, also those of which several were overdue. **Packets**: how long after its time each packet was handed to the kernel. **Arrivals**: how
 //! far behind the model's clock a packet from a real host entered, because the model had gone on already (zero for those that
 //! came in time). **Stalls**: gaps of the emulator's own loop. Frames that the kernel dropped between hosts and the emulator
 //! are losses that the described network does not have, so that one of them suffices to spoil a run.
@@ -12,9 +13,9 @@ use hdrhistogram::Histogram;
 /// From which a run is not to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// An event, packet or arrival more than this late counts as late.
+    /// An event, subframe, packet or arrival more than this late counts as late.
     pub late_after: Duration,
-    /// Largest share of late ones, for each of the three.
+    /// Largest share of late ones, for each of the four.
     pub late_share: f64,
     /// A gap of the emulator's loop longer than this is a stall; none may occur.
     pub stall_after: Duration,
@@ -72,6 +73,7 @@ impl Verdict {
 pub struct Lateness {
     limits: Limits,
     events: Histogram<u64>,
+    subframes: Histogram<u64>,
     packets: Histogram<u64>,
     arrivals: Histogram<u64>,
     /// Gaps of the loop that were longer than [`Limits::stall_after`].
@@ -79,6 +81,7 @@ pub struct Lateness {
     /// Stalls beyond those kept.
     further_stalls: u64,
     dropped: u64,
+    worked: Duration,
 }
 
 /// Longest lateness that is told from longer ones: an hour.
@@ -98,11 +101,13 @@ impl Lateness {
         Lateness {
             limits,
             events: histogram(),
+            subframes: histogram(),
             packets: histogram(),
             arrivals: histogram(),
             stalls: Vec::new(),
             further_stalls: 0,
             dropped: 0,
+            worked: Duration::ZERO,
         }
     }
 
@@ -114,6 +119,11 @@ impl Lateness {
     /// The emulator woke for an event and was so late.
     pub fn event(&mut self, by: Duration) {
         self.events.saturating_record(by.as_nanos());
+    }
+
+    /// The work of a subframe was done so long after its beginning.
+    pub fn subframe(&mut self, by: Duration) {
+        self.subframes.saturating_record(by.as_nanos());
     }
 
     /// A packet was handed to the kernel so late.
@@ -142,6 +152,11 @@ impl Lateness {
         self.dropped += frames;
     }
 
+    /// The loop was busy for so long before it waited again.
+    pub fn worked(&mut self, during: Duration) {
+        self.worked += during;
+    }
+
     fn spread(&self, histogram: &Histogram<u64>) -> Spread {
         let above = histogram.len() - histogram.count_between(0, self.limits.late_after.as_nanos());
         Spread {
@@ -158,6 +173,11 @@ impl Lateness {
     /// Lateness of events.
     pub fn events(&self) -> Spread {
         self.spread(&self.events)
+    }
+
+    /// Lateness of subframes.
+    pub fn subframes(&self) -> Spread {
+        self.spread(&self.subframes)
     }
 
     /// Lateness of packets on their way out.
@@ -185,11 +205,22 @@ impl Lateness {
         self.dropped
     }
 
+    /// How long the loop was busy in all; the rest of the run it waited.
+    pub fn time_worked(&self) -> Duration {
+        self.worked
+    }
+
     /// What is to be thought of the run.
     pub fn verdict(&self) -> Verdict {
         let mut reasons = Vec::new();
         let limit = self.limits.late_after;
-        for (what, spread) in [("events", self.events()), ("packets", self.packets()), ("arrivals", self.arrivals())] {
+        let counted = [
+            ("events", self.events()),
+            ("subframes", self.subframes()),
+            ("packets", self.packets()),
+            ("arrivals", self.arrivals()),
+        ];
+        for (what, spread) in counted {
             if spread.late_share() > self.limits.late_share {
                 reasons.push(format!(
                     "{:.2} % of {} {what} were more than {limit} late (allowed: {:.2} %)",
@@ -243,6 +274,7 @@ mod tests {
             let mut lateness = Lateness::new(Limits::default());
             for _ in 0..1000 {
                 lateness.event(micros(5));
+                lateness.subframe(micros(5));
                 lateness.packet(micros(5));
                 lateness.arrival(Duration::ZERO);
             }
@@ -251,8 +283,9 @@ mod tests {
         };
         assert!(clean().verdict().on_time());
         type Spoil = fn(&mut Lateness);
-        let spoiled: [(Spoil, &str); 5] = [
+        let spoiled: [(Spoil, &str); 6] = [
             (|l| (0..11).for_each(|_| l.event(Duration::from_millis(2))), "events"),
+            (|l| (0..11).for_each(|_| l.subframe(Duration::from_millis(2))), "subframes"),
             (|l| (0..11).for_each(|_| l.packet(Duration::from_millis(2))), "packets"),
             (|l| (0..11).for_each(|_| l.arrival(Duration::from_millis(2))), "arrivals"),
             (|l| assert!(l.gap(Duration::from_millis(50))), "stood still 1 time"),

@@ -33,7 +33,7 @@ pub use lateness::{Lateness, Limits, Spread, Verdict};
 pub use machine::{Arrival, Machine};
 
 #[cfg(target_os = "linux")]
-pub use clock::{Reading, WallClock, nanos_since_1970};
+pub use clock::{Reading, WallClock, nanos_since_1970, thread_processor_time};
 #[cfg(target_os = "linux")]
 pub use endpoint::{Content, KernelEndpoint, KernelTcp, Negotiated, Over, Report, Role, Sample, Sent};
 #[cfg(target_os = "linux")]

@@ -39,8 +39,15 @@ pub(crate) struct Finished {
     pub(crate) links: Option<Vec<u8>>,
     pub(crate) figures: Option<Vec<u8>>,
     pub(crate) distrust: Vec<String>,
-    /// It fell behind real time.
-    pub(crate) late: bool,
+    /// Its account of lateness; null without one.
+    pub(crate) lateness: Value,
+}
+
+impl Finished {
+    /// Whether it fell behind real time: it has an account that does not say that it kept up.
+    pub(crate) fn is_late(&self) -> bool {
+        !self.lateness.is_null() && self.lateness.get("on_time") != Some(&Value::Bool(true))
+    }
 }
 
 impl Archive {
@@ -93,10 +100,10 @@ impl Archive {
             Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
-        let late = fell_behind(&run);
+        let lateness = account(&run);
         let table = |name| read(&folder.join(name));
         let (series, links, figures) = (table("series.csv")?, table(LINKS)?, table(FIGURES)?);
-        Ok(Some(Finished { flows, series, links, figures, distrust, late }))
+        Ok(Some(Finished { flows, series, links, figures, distrust, lateness }))
     }
 
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
@@ -140,7 +147,7 @@ impl Archive {
             }
         }
         run.insert("distrust".into(), records.distrust.iter().map(|reason| Value::from(reason.as_str())).collect());
-        let late = fell_behind(&run);
+        let lateness = account(&run);
         let mut text = serde_json::to_vec_pretty(&Value::Object(run)).unwrap_or_default();
         text.push(b'\n');
         let mut content = vec![("flows.csv".to_owned(), records.flows)];
@@ -158,7 +165,7 @@ impl Archive {
             links: take(LINKS),
             figures: take(FIGURES),
             distrust: records.distrust,
-            late,
+            lateness,
         })
     }
 
@@ -172,10 +179,9 @@ impl Archive {
     }
 }
 
-/// Whether `run.json` has an account of lateness that does not say that the run kept up.
-fn fell_behind(run: &Map<String, Value>) -> bool {
-    let account = run.get("lateness").filter(|account| !account.is_null());
-    account.is_some_and(|account| account.get("on_time") != Some(&Value::Bool(true)))
+/// The account of lateness in a `run.json`.
+fn account(run: &Map<String, Value>) -> Value {
+    run.get("lateness").cloned().unwrap_or_default()
 }
 
 /// What `run.json` says of the options: packets are kept up to a number of bytes each, or whole, or not.

@@ -22,6 +22,10 @@ pub trait Environment {
     fn measured(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
+    /// A figure of the account of lateness.
+    fn lateness(&self, _name: &str) -> Option<f64> {
+        None
+    }
     /// The value of an axis or a parameter.
     fn name(&self, _name: &str) -> Option<f64> {
         None
@@ -119,6 +123,7 @@ fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, Express
             Value::Numbers(environment.series(subject, metric, *from_s, *to_s))
         }
         Operation::Measured { subject, metric } => Value::Numbers(environment.measured(subject, metric)),
+        Operation::Lateness(name) => Value::Numbers(vec![environment.lateness(name).and_then(finite)]),
         Operation::Lookup(lookup) => Value::Numbers(environment.lookup(lookup)),
         Operation::Negate(inner) => Value::Numbers(each(numbers(inner, environment)?, |number| -number)),
         Operation::Not(inner) => {
@@ -314,6 +319,9 @@ mod tests {
         fn series(&self, _: &str, _: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {
             (0..10).map(f64::from).filter(|t| (from_s..=to_s).contains(t)).map(|t| Some(t * t)).collect()
         }
+        fn lateness(&self, name: &str) -> Option<f64> {
+            (name == "events.p90_s").then_some(0.25)
+        }
         fn name(&self, name: &str) -> Option<f64> {
             (name == "x").then_some(7.0)
         }
@@ -395,6 +403,12 @@ mod tests {
         assert_eq!(metric("jain(rx_packets['*'])"), Some(0.9));
         assert_eq!(metric("jain(rx_packets['*'] * 0)"), None);
         assert_eq!(metric("count(measured('l', 'm'))"), Some(0.0));
+    }
+
+    #[test]
+    fn lateness_is_one_number_or_missing() {
+        assert_eq!(metric("lateness('events.p90_s') * 4"), Some(1.0));
+        assert_eq!(metric("lateness('own_drops')"), None);
     }
 
     #[test]
@@ -483,6 +497,11 @@ mod tests {
             ("rx_packets[a]", Purpose::Metric, 12, "a name of a flow or link in quotation marks"),
             ("figure_rebufer_s['a']", Purpose::Metric, 1, "did you mean `rebuffer_s`?"),
             ("measured('core', 'drops') > 1", Purpose::Claim, 1, "`measured` sees one run"),
+            ("lateness('events.p90')", Purpose::Metric, 10, "did you mean `events.p90_s`?"),
+            ("lateness('p90_s')", Purpose::Metric, 10, "expected on_time, own_drops"),
+            ("lateness(x)", Purpose::Metric, 10, "a figure of the account of lateness in quotation marks"),
+            ("lateness('on_time'", Purpose::Metric, 19, "expected `)` to end `lateness`"),
+            ("lateness('on_time') == 1", Purpose::Claim, 1, "`lateness` sees one run"),
             ("part(1, 2)", Purpose::Metric, 1, "`part` takes three arguments, found 2"),
             ("link_drops['core']", Purpose::Metric, 1, "`drops` is not a column of numbers in links.csv"),
             ("link_link['core']", Purpose::Metric, 1, "expected link_ and one of from_s, to_s"),
@@ -551,7 +570,7 @@ mod tests {
         #[test]
         fn real_words_in_any_order_do_not_panic(words in prop::collection::vec(prop::sample::select(vec![
             "1", "x", "(", ")", "+", "-", "*", "/", "^", "<", "==", "and", "or", "not", "sum(", "all(", "count(", ",",
-            "rx_packets['*']", "goodput_bps['b']", "metric('e', 'two')", "runs('e', 'runs1')", "true", "quantile(",
+            "rx_packets['*']", "goodput_bps['b']", "lateness('on_time')", "metric('e', 'two')", "runs('e', 'runs1')", "true", "quantile(",
         ]), 0..20)) {
             let text = words.join(" ");
             for purpose in [Purpose::Metric, Purpose::Claim] {

@@ -10,6 +10,7 @@
 //!   one character; reverse directions only if the pattern ends with `.reverse`. `link_COLUMN["LINK"]` does the same with
 //!   `links.csv`, over the links that the scenario measures, and `figure_NAME["FLOW"]` with `figures.csv`, over what
 //!   both ends of the flows tell under this name.
+//! * `lateness("NAME")` is a figure of a real run's account of lateness, such as `events.p90_s`; missing in virtual time.
 //! * A missing value (an empty cell, a flow that does not exist, a point that was not run) makes missing whatever is
 //!   computed from it; so does a division by zero and anything else that is not a finite number. `and`, `or` decide
 //!   without a missing side where the other side decides (Kleene's logic).
@@ -156,6 +157,7 @@ impl Node {
             | Operation::Column { .. }
             | Operation::Series { .. }
             | Operation::Measured { .. }
+            | Operation::Lateness(_)
             | Operation::Lookup(_) => {}
         }
     }
@@ -169,6 +171,7 @@ pub(crate) enum Operation {
     Column { column: String, pattern: String },
     Series { subject: String, metric: String, from_s: f64, to_s: f64 },
     Measured { subject: String, metric: String },
+    Lateness(String),
     Lookup(Lookup),
     Negate(Box<Node>),
     Not(Box<Node>),

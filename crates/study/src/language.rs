@@ -132,6 +132,15 @@ static EXPERIMENT: Table = Table {
         Field::optional("quick_points", Kind::List(&Kind::Map(&Kind::Raw)), "the same", "The points with --quick."),
         Field::optional("runs", RUNS, "the study's", "Runs per point."),
         Field::optional("quick_runs", RUNS, "the study's", "Runs per point with --quick."),
+        Field::default(
+            "late_runs",
+            Kind::Choice(&[
+                Choice::new("leave-out", "they support nothing"),
+                Choice::new("count", "they count as any other: for studies of lateness itself"),
+            ]),
+            "leave-out",
+            "What becomes of runs that fell behind real time.",
+        ),
     ]],
     ..Table::EMPTY
 };

@@ -12,6 +12,7 @@ pub mod expression;
 pub mod files;
 mod laboratory;
 pub mod language;
+mod lateness;
 mod level;
 pub mod load;
 mod parser;

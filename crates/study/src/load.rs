@@ -9,7 +9,8 @@ use crate::port::ScenarioSource;
 use crate::published;
 use crate::shelf::{Folder, Shelf};
 use crate::study::{
-    Axis, CLOCK, Claim, Experiment, LeftOut, Level, Metric, Parameter, Plot, Seeds, Setting, Study, clocks, label_of,
+    Axis, CLOCK, Claim, Experiment, LateRuns, LeftOut, Level, Metric, Parameter, Plot, Seeds, Setting, Study, clocks,
+    label_of,
 };
 use fullpipe_scenario::schema::{self, Content, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
@@ -278,6 +279,7 @@ impl Loader<'_> {
             quick_points,
             runs: own("runs").unwrap_or(runs),
             quick_runs: own("quick_runs").or(quick_runs),
+            late_runs: if tree.choice("late_runs") == "count" { LateRuns::Count } else { LateRuns::LeaveOut },
         };
         let count = experiment.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.levels.len()));
         if experiment.points.is_none() && count.is_none_or(|count| count > 1_000_000) {

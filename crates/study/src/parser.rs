@@ -5,6 +5,7 @@ use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, FLOW_COLUMNS, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
     Node, Operation, Purpose, STATISTICS, figure_name, link_column,
 };
+use crate::lateness;
 use crate::words::{list_of, suggestion};
 use fullpipe_lab::{FIGURE_NAMES, LINK_COLUMNS};
 use std::fmt;
@@ -418,7 +419,8 @@ impl Parser {
             }
             ("series", Purpose::Metric) => return self.series(column),
             ("measured", Purpose::Metric) => return self.measured(column),
-            ("series" | "measured", Purpose::Claim) => {
+            ("lateness", Purpose::Metric) => return self.lateness(column),
+            ("series" | "measured" | "lateness", Purpose::Claim) => {
                 return Err(ExpressionError::new(column, format!("`{name}` sees one run and belongs in a metric")));
             }
             _ => {}
@@ -426,7 +428,7 @@ impl Parser {
         let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
             let mut known: Vec<&str> = FUNCTIONS.iter().map(|(known, _)| *known).collect();
             known.extend(match self.purpose {
-                Purpose::Metric => ["series", "measured"].as_slice(),
+                Purpose::Metric => ["series", "measured", "lateness"].as_slice(),
                 Purpose::Claim => ["metric", "runs"].as_slice(),
             });
             let message = format!(
@@ -482,6 +484,25 @@ impl Parser {
         let metric = self.text("a metric's name in quotation marks")?;
         self.expect(")", "to end `measured`")?;
         Ok(Node { column, kind: Kind::Number, operation: Operation::Measured { subject, metric } })
+    }
+
+    /// `lateness("NAME")`.
+    fn lateness(&mut self, column: usize) -> Result<Node, ExpressionError> {
+        let at = self.peek().1;
+        let name = self.text("a figure of the account of lateness in quotation marks")?;
+        if !lateness::names().any(|known| known == name) {
+            let all: Vec<String> = lateness::names().collect();
+            let near = suggestion(&name, all.iter().map(String::as_str));
+            let message = format!(
+                "`{name}` is not a figure of the account of lateness{near}; expected {}, or one of {} with a dot and one of {}",
+                list_of(lateness::FIGURES),
+                list_of(lateness::SPREADS),
+                list_of(lateness::OF_SPREADS)
+            );
+            return Err(ExpressionError::new(at, message));
+        }
+        self.expect(")", "to end `lateness`")?;
+        Ok(Node { column, kind: Kind::Number, operation: Operation::Lateness(name) })
     }
 
     fn number(&mut self, what: &str) -> Result<f64, ExpressionError> {

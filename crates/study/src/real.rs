@@ -5,7 +5,7 @@ use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords
 use fullpipe_lab::real_time::{self, Lateness, RealOutcome, RealTimeOptions, Spread};
 use fullpipe_scenario::Override;
 use fullpipe_scenario::description::LatenessPolicy;
-use fullpipe_units::Instant;
+use fullpipe_units::{Duration, Instant};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Laboratory for RealLaboratory {
             return Err(RunError::Failed(failures.join("; ")));
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "real")?;
-        records.facts.insert("lateness".to_owned(), lateness(&result.lateness));
+        records.facts.insert("lateness".to_owned(), lateness(&result.lateness, [result.ran, result.processor]));
         records.facts.insert("arrivals_not_recorded".to_owned(), result.unrecorded.into());
         records.facts.insert("icmp".to_owned(), laboratory::answered(&result.answered));
         records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
@@ -142,8 +142,8 @@ impl Laboratory for RealLaboratory {
     }
 }
 
-/// The account as `run.json` has it: times in seconds.
-fn lateness(lateness: &Lateness) -> Value {
+/// The account as `run.json` has it: times in seconds. Besides, how long the run was, and the processor time of its thread.
+fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> Value {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let spread = |spread: Spread| {
         json!({
@@ -157,7 +157,7 @@ fn lateness(lateness: &Lateness) -> Value {
         })
     };
     let verdict = lateness.verdict();
-    let (events, packets, arrivals) = (lateness.events(), lateness.packets(), lateness.arrivals());
+    let packets = lateness.packets();
     json!({
         "on_time": verdict.on_time(),
         "reasons": verdict.reasons,
@@ -171,9 +171,13 @@ fn lateness(lateness: &Lateness) -> Value {
         "late_after_s": lateness.limits().late_after.as_secs_f64(),
         "late_share_allowed": lateness.limits().late_share,
         "stall_after_s": lateness.limits().stall_after.as_secs_f64(),
-        "events": spread(events),
+        "ran_s": ran.as_secs_f64(),
+        "worked_s": lateness.time_worked().as_secs_f64(),
+        "processor_s": processor.as_secs_f64(),
+        "events": spread(lateness.events()),
+        "subframes": spread(lateness.subframes()),
         "packets": spread(packets),
-        "arrivals": spread(arrivals),
+        "arrivals": spread(lateness.arrivals()),
         "stalls_s": lateness.stalls().iter().map(|stall| stall.as_secs_f64()).collect::<Vec<_>>(),
     })
 }
@@ -219,4 +223,45 @@ fn programs(result: &RealOutcome) -> Value {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lateness::{figure, names};
+    use fullpipe_lab::real_time::Limits;
+
+    /// Each spread counts something else, so that none can stand for another.
+    #[test]
+    fn an_account_has_all_figures_that_metrics_may_name() {
+        let mut counted = Lateness::new(Limits::default());
+        let micros = |number: u64| Duration::from_nanos(number * 1000);
+        counted.event(micros(10));
+        (0..2).for_each(|_| counted.subframe(micros(20)));
+        (0..3).for_each(|_| counted.packet(micros(30)));
+        (0..4).for_each(|_| counted.arrival(micros(40)));
+        counted.worked(micros(50));
+        counted.dropped(6);
+        assert!(counted.gap(Duration::from_millis(70)));
+        let account = lateness(&counted, [micros(90), micros(80)]);
+        let missing: Vec<String> = names().filter(|name| figure(&account, name).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        for (name, expected) in [
+            ("events.count", 1.0),
+            ("subframes.count", 2.0),
+            ("packets.count", 3.0),
+            ("arrivals.count", 4.0),
+            ("worked_s", 50e-6),
+            ("processor_s", 80e-6),
+            ("ran_s", 90e-6),
+            ("own_drops", 6.0),
+            ("stall_count", 1.0),
+            ("longest_stall_s", 0.07),
+            ("on_time", 0.0),
+        ] {
+            assert_eq!(figure(&account, name), Some(expected), "{name}");
+        }
+        // Three digits are kept.
+        assert!((figure(&account, "subframes.max_s").expect("it is there") - 20e-6).abs() < 0.1e-6);
+    }
 }

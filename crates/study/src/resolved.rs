@@ -2,7 +2,7 @@
 //! of records. It is a study file itself: running it repeats the study.
 
 use crate::published::point_label;
-use crate::study::{Experiment, Level, Seeds, Setting, Study};
+use crate::study::{Experiment, LateRuns, Level, Seeds, Setting, Study};
 use fullpipe_scenario::schema::Node;
 use fullpipe_scenario::schema::node::{quote, quote_key};
 
@@ -143,6 +143,9 @@ fn write_experiment(experiment: &Experiment, text: &mut String) {
     ));
     if let Some(quick_runs) = experiment.quick_runs {
         text.push_str(&format!("quick_runs = {quick_runs}\n"));
+    }
+    if experiment.late_runs == LateRuns::Count {
+        text.push_str("late_runs = \"count\"\n");
     }
     text.push_str(&format!("set = {}\n", settings(&experiment.set)));
     if !experiment.quick_set.is_empty() {

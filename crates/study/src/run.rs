@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::plan::plan;
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
-use crate::study::{Experiment, Metric, Seeds, Study};
+use crate::study::{Experiment, LateRuns, Metric, Seeds, Study};
 use crate::summary::{Measured, SummaryRow, Verdict, summary_csv};
 use crate::sweep::{Progress, RunResult, Sweep};
 use std::path::Path;
@@ -180,6 +180,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
             quick_points: None,
             runs: 1,
             quick_runs: None,
+            late_runs: LateRuns::LeaveOut,
         }],
         metrics: metrics.collect(),
         plots: Vec::new(),

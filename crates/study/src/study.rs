@@ -140,6 +140,18 @@ pub struct Experiment {
     pub runs: u64,
     /// Runs per point of a shortened study, where another number.
     pub quick_runs: Option<u64>,
+    /// What runs count for that fell behind real time.
+    pub late_runs: LateRuns,
+}
+
+/// What becomes of runs that fell behind real time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LateRuns {
+    /// They support nothing.
+    #[default]
+    LeaveOut,
+    /// They count as any other: whether runs are late is the subject.
+    Count,
 }
 
 impl Experiment {
@@ -352,6 +364,11 @@ impl Study {
     /// The experiment of this name.
     pub fn experiment(&self, name: &str) -> Option<&Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
+    }
+
+    /// Whether runs of this experiment count even if they fell behind real time.
+    pub fn counts_late(&self, experiment: &str) -> bool {
+        self.experiment(experiment).is_some_and(|experiment| experiment.late_runs == LateRuns::Count)
     }
 
     /// The claim of this name.

@@ -192,18 +192,22 @@ enum OfRun<'a> {
     Sound(&'a [Option<f64>]),
     /// Likewise, but the run fell behind real time.
     Late(&'a [Option<f64>]),
+    /// Likewise; the run fell behind real time, which the experiment asks about.
+    LateAndCounted(&'a [Option<f64>]),
     /// Likewise, but the run says itself that it is not to be trusted.
     Distrusted(&'a [Option<f64>]),
 }
 
 impl<'a> OfRun<'a> {
-    fn new(plan: &Plan, results: &'a [RunResult], run: usize, point: usize) -> Self {
+    fn new(study: &Study, plan: &Plan, results: &'a [RunResult], run: usize, point: usize) -> Self {
         let Some(RunResult::Values { values, distrust, late, .. }) = results.get(run) else { return OfRun::Nothing };
+        let counts_late = plan.points.get(point).is_some_and(|point| study.counts_late(&point.experiment));
         let place = plan.runs.get(run).and_then(|run| run.points.iter().position(|known| *known == point));
         match place.and_then(|place| values.get(place)) {
             None => OfRun::Nothing,
-            Some(values) if *late => OfRun::Late(values),
+            Some(values) if *late && !counts_late => OfRun::Late(values),
             Some(values) if !distrust.is_empty() => OfRun::Distrusted(values),
+            Some(values) if *late => OfRun::LateAndCounted(values),
             Some(values) => OfRun::Sound(values),
         }
     }
@@ -212,23 +216,27 @@ impl<'a> OfRun<'a> {
     fn values(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Nothing => None,
-            OfRun::Sound(values) | OfRun::Late(values) | OfRun::Distrusted(values) => Some(values),
+            OfRun::Sound(values) | OfRun::Late(values) | OfRun::LateAndCounted(values) | OfRun::Distrusted(values) => {
+                Some(values)
+            }
         }
     }
 
     /// What it says if one may believe it.
     fn sound(self) -> Option<&'a [Option<f64>]> {
-        if let OfRun::Sound(values) = self { Some(values) } else { None }
+        match self {
+            OfRun::Sound(values) | OfRun::LateAndCounted(values) => Some(values),
+            OfRun::Nothing | OfRun::Late(_) | OfRun::Distrusted(_) => None,
+        }
     }
 }
 
 impl<'a> Measured<'a> {
     pub(crate) fn new(study: &'a Study, plan: &'a Plan, results: &'a [RunResult]) -> Self {
-        let points = plan
-            .points
-            .iter()
-            .enumerate()
-            .map(|(index, point)| point.runs.iter().map(|run| OfRun::new(plan, results, *run, index)).collect());
+        let points =
+            plan.points.iter().enumerate().map(|(index, point)| {
+                point.runs.iter().map(|run| OfRun::new(study, plan, results, *run, index)).collect()
+            });
         Measured { study, plan, points: points.collect() }
     }
 
@@ -265,10 +273,12 @@ impl<'a> Measured<'a> {
         let count = |wanted: fn(&OfRun<'_>) -> bool| runs.iter().filter(|run| wanted(run)).count();
         let failed = count(|run| matches!(run, OfRun::Nothing));
         let late = count(|run| matches!(run, OfRun::Late(_)));
+        let counted = count(|run| matches!(run, OfRun::LateAndCounted(_)));
         let distrusted = count(|run| matches!(run, OfRun::Distrusted(_)));
         let notes = [
             told(failed, "failed"),
             told(late, &format!("fell behind real time, {left_out}")),
+            told(counted, "fell behind real time, and count"),
             told(distrusted, &format!("did not pass their checks, {left_out}")),
         ];
         notes.into_iter().flatten().collect()

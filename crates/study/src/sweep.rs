@@ -174,8 +174,9 @@ impl Sweep<'_> {
         };
         let reuse = self.options.resume || laboratory.repeats();
         let found = if reuse { self.archive.find(&run.key, &self.options).map_err(machine)? } else { None };
-        // What fell behind supports nothing; another time the machine may keep up.
-        if let Some(finished) = found.filter(|finished| laboratory.repeats() || !finished.late)
+        // What fell behind supports nothing, unless that is what is looked at; another time the machine may keep up.
+        let enough = |finished: &Finished| laboratory.repeats() || !finished.is_late() || self.counts_late(run);
+        if let Some(finished) = found.filter(enough)
             && let Ok(result) = self.values(run, &finished, true)
         {
             return Ok(result);
@@ -204,13 +205,19 @@ impl Sweep<'_> {
         self.values(run, &stored, false)
     }
 
+    /// Whether all points of a run count it even if it is late.
+    fn counts_late(&self, run: &PlannedRun) -> bool {
+        let mut points = run.points.iter().filter_map(|index| self.plan.points.get(*index));
+        points.all(|point| self.study.counts_late(&point.experiment))
+    }
+
     fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
         let series = finished.series.as_deref().filter(|_| self.uses_series);
         let tables = Tables::parse(&finished.flows, series, finished.links.as_deref(), finished.figures.as_deref())
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
         let mut values = Vec::new();
         for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {
-            let environment = AtPoint { tables: &tables, numbers: &point.numbers };
+            let environment = AtPoint { tables: &tables, numbers: &point.numbers, lateness: &finished.lateness };
             let mut of_point = Vec::new();
             for metric in &self.study.metrics {
                 if !metric.applies_to(&point.experiment) {
@@ -224,6 +231,6 @@ impl Sweep<'_> {
             }
             values.push(of_point);
         }
-        Ok(RunResult::Values { values, distrust: finished.distrust.clone(), late: finished.late, reused })
+        Ok(RunResult::Values { values, distrust: finished.distrust.clone(), late: finished.is_late(), reused })
     }
 }

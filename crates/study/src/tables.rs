@@ -4,7 +4,9 @@
 use crate::archive::{FIGURES, LINKS};
 use crate::evaluate::{Environment, end_of, flow_matches};
 use crate::expression::{FLOW_COLUMNS, figure_name, link_column};
+use crate::lateness;
 use fullpipe_lab::{LINK_COLUMNS, SERIES_COLUMNS};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The tables of a run, and the values of axes and parameters at a point.
@@ -118,6 +120,8 @@ impl Tables {
 pub(crate) struct AtPoint<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
+    /// The run's account of lateness; null without one.
+    pub(crate) lateness: &'a Value,
 }
 
 impl Environment for AtPoint<'_> {
@@ -150,6 +154,9 @@ impl Environment for AtPoint<'_> {
         let wanted = |row: &&(String, String, f64, f64)| row.0 == subject && row.1 == metric && row.2 > from_s;
         self.tables.series.iter().filter(wanted).map(|row| Some(row.3)).collect()
     }
+    fn lateness(&self, name: &str) -> Option<f64> {
+        lateness::figure(self.lateness, name)
+    }
     fn name(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()
     }
@@ -165,7 +172,7 @@ mod tests {
         let links = b"link,marked_packets,drop_ratio\ncore,3,\ncore.reverse,4,0.5\n";
         let value = |links: Option<&[u8]>, column, pattern| {
             let tables = Tables::parse(flows, None, links, None).expect("two tables");
-            AtPoint { tables: &tables, numbers: &BTreeMap::new() }.column(column, pattern)
+            AtPoint { tables: &tables, numbers: &BTreeMap::new(), lateness: &Value::Null }.column(column, pattern)
         };
         assert_eq!(value(Some(links), "marked_packets", "core"), [Some(1.0)]);
         assert_eq!(value(Some(links), "link_marked_packets", "core"), [Some(3.0)]);
@@ -181,7 +188,10 @@ mod tests {
         let links = b"link,from_s\ncore.reverse,2\n";
         let series = b"time_s,subject,metric,value\n1,core,drops,5\n2,core,drops,6\n3,core,drops,7\n3,other,drops,8\n";
         let tables = |links| Tables::parse(b"flow\n", Some(series), links, None).expect("tables");
-        let measured = |links| AtPoint { tables: &tables(links), numbers: &BTreeMap::new() }.measured("core", "drops");
+        let measured = |links| {
+            AtPoint { tables: &tables(links), numbers: &BTreeMap::new(), lateness: &Value::Null }
+                .measured("core", "drops")
+        };
         assert_eq!(measured(Some(links.as_slice())), [Some(7.0)]);
         assert_eq!(measured(None), []);
     }
@@ -191,7 +201,9 @@ mod tests {
         let figures =
             b"flow,host,figure,value\nr1,a,responses_1kB,3\nr1,a,mean_response_1kB_s,0.5\nr2,b,responses_1kB,4\n";
         let tables = Tables::parse(b"flow\nr1\n", None, None, Some(figures)).expect("two tables");
-        let value = |column, pattern| AtPoint { tables: &tables, numbers: &BTreeMap::new() }.column(column, pattern);
+        let value = |column, pattern| {
+            AtPoint { tables: &tables, numbers: &BTreeMap::new(), lateness: &Value::Null }.column(column, pattern)
+        };
         assert_eq!(value("figure_responses_1kB", "r*"), [Some(3.0), Some(4.0)]);
         assert_eq!(value("figure_responses_1kB", "r*@b"), [Some(4.0)]);
         assert_eq!(value("figure_responses_1kB", "r1@b"), []);

@@ -5,6 +5,7 @@ mod common;
 use common::{Fake, STUDY, Temporary, study_of, table, with};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::plan;
+use fullpipe_study::study::LateRuns;
 use fullpipe_study::{
     Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource, Settings,
     Study, StudyError, run,
@@ -179,5 +180,21 @@ fn resuming_makes_anew_only_what_fell_behind() {
     for _ in 0..2 {
         let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");
         assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome)), (14, 0));
+    }
+}
+
+#[test]
+fn what_counts_though_it_fell_behind_is_not_made_anew() {
+    let folder = Temporary::new("resume-counted");
+    let mut study = both();
+    for experiment in &mut study.experiments {
+        experiment.late_runs = LateRuns::Count;
+    }
+    let mut laboratory = Both::new();
+    let second = plan(&study, &laboratory).expect("a plan").runs[1].seed;
+    laboratory.real_time.fake.late = Some((10, vec![second], 3));
+    for _ in 0..2 {
+        run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");
+        assert_eq!(laboratory.real_time.made.load(Ordering::SeqCst), 12);
     }
 }

@@ -93,3 +93,44 @@ fn a_claim_over_single_runs_does_not_see_late_ones() {
     // It needs all runs, and one is missing.
     assert_eq!(claim(&outcome, "every").verdict, Some(Verdict::Untrusted));
 }
+
+#[test]
+fn where_lateness_is_the_subject_late_runs_count() {
+    let study = study_of(&STUDY.replace("scenario = \"plain\"\n[[", "scenario = \"plain\"\nlate_runs = \"count\"\n[["));
+    let folder = Temporary::new("late-counted");
+    let outcome = run_into(&study, &late(&[0, 1, 2], 1000), &folder.join("out"), 2).expect("tables");
+    // Every run received 1010 packets; published are 10.
+    let row = packets(&outcome, 10);
+    assert_eq!((row.n, row.mean, row.verdict), (Some(3), Some(1010.0), Some(Verdict::Differs)));
+    assert!(row.note.contains("3 of 3 runs fell behind real time, and count"), "{}", row.note);
+    assert_eq!(claim(&outcome, "more-is-more").verdict, Some(Verdict::Refuted));
+    assert_eq!((outcome.exit_status(), outcome.untrusted.len()), (0, 0));
+    // The records say so, too.
+    let text = std::fs::read_to_string(folder.join("out/study.toml")).expect("the study");
+    let again = run_into(&study_of(&text), &Fake::new(), &folder.join("out"), 2).expect("tables");
+    assert_eq!((again.made, again.rows), (0, outcome.rows));
+
+    // A failed check is another matter.
+    let laboratory = Fake { lies_at: Some(10), ..late(&[0, 2], 1000) };
+    let outcome = run_into(&study, &laboratory, &folder.join("lies"), 2).expect("tables");
+    assert_eq!((packets(&outcome, 10).verdict, outcome.exit_status()), (Some(Verdict::Untrusted), 3));
+}
+
+#[test]
+fn lateness_is_a_metric() {
+    let study = study_of(&STUDY.replace(
+        "[[claim]]\nname = \"more-is-more\"",
+        "[[metric]]\nname = \"on_time\"\nexpression = 'lateness(\"on_time\")'\n\n[[claim]]\nname = \"more-is-more\"",
+    ));
+    let folder = Temporary::new("late-metric");
+    run_into(&study, &late(&[1], 0), &folder.join("out"), 2).expect("tables");
+    let on_time = |size: &str| {
+        let rows = table(&folder.join("out"), "results.csv").into_iter();
+        let rows = rows.filter(|row| row["experiment"] == "sizes" && row["size"] == size);
+        rows.map(|row| row["on_time"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((on_time("10"), on_time("20")), (vec!["1".into(), "0".into(), "1".into()], vec!["1".into(); 3]));
+    // In virtual time there is no account.
+    run_into(&study, &Fake::new(), &folder.join("virtual"), 2).expect("tables");
+    assert!(table(&folder.join("virtual"), "results.csv").iter().all(|row| row["on_time"].is_empty()));
+}

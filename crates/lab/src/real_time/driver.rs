@@ -84,6 +84,7 @@ impl<M: Machine> Driver<'_, M> {
                     return Ok(self.prepared.network.now());
                 }
             }
+            self.lateness.worked(self.machine.now().saturating_since(now));
             let wake = self.next_at().unwrap_or(end).min(end).min(now + LONGEST_SLEEP);
             self.machine.wait(wake)?;
             expected = wake.max(now);
@@ -113,16 +114,36 @@ impl<M: Machine> Driver<'_, M> {
 
     /// Lets everything happen up to an instant, and the clock go on to it.
     fn run_to(&mut self, to: Instant) {
-        let end = self.end();
-        let to = to.min(end);
-        let Prepared { world, network, probes, .. } = &mut *self.prepared;
-        while let Some(sample_at) = probes.next_at().filter(|at| *at <= to) {
-            network.run(world, sample_at, end);
-            network.advance(sample_at);
+        let to = to.min(self.end());
+        while let Some(sample_at) = self.prepared.probes.next_at().filter(|at| *at <= to) {
+            self.work_off(sample_at);
+            let Prepared { world, network, probes, .. } = &mut *self.prepared;
             probes.sample(sample_at, world, network);
         }
+        self.work_off(to);
+    }
+
+    /// Works off all events up to an instant, and notes of each subframe when that was: instant by instant, since an event may
+    /// make work for a subframe of which nobody knew.
+    fn work_off(&mut self, to: Instant) {
+        let end = self.end();
+        while !self.prepared.scenario.lte.is_empty()
+            && let Some((at, _)) = self.prepared.network.calendar.next().filter(|(at, _)| *at <= to)
+        {
+            let begins = self.next_subframe().filter(|begins| *begins <= at);
+            let Prepared { world, network, .. } = &mut *self.prepared;
+            network.run(world, at, end);
+            begins.into_iter().for_each(|begins| self.lateness.subframe(self.machine.now().saturating_since(begins)));
+        }
+        let Prepared { world, network, .. } = &mut *self.prepared;
         network.run(world, to, end);
         network.advance(to);
+    }
+
+    /// When the next subframe begins in which an access network has something to do.
+    fn next_subframe(&self) -> Option<Instant> {
+        let Prepared { network, scenario, .. } = &*self.prepared;
+        (0..scenario.lte.len()).map(|number| network.medium(number as u16).next()).filter(|at| !at.is_never()).min()
     }
 
     fn enter(&mut self, arrival: Arrival) -> io::Result<()> {

@@ -13,7 +13,7 @@ use crate::{Append, Options, Outcome, Plugins, Prepared, RunError, assemble};
 use bytes::Bytes;
 use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
-    hardware_address,
+    hardware_address, thread_processor_time,
 };
 use fullpipe_network::IpVersion;
 use fullpipe_network::wire::HardwareAddress;
@@ -41,6 +41,8 @@ pub struct RealOutcome {
     pub unrecorded: u64,
     /// How long it ran.
     pub ran: Duration,
+    /// Processor time of the thread that drove the model, spinning included.
+    pub processor: Duration,
     /// How the programs ended, in the order of the scenario.
     pub programs: Vec<Ended>,
     /// What the kernel's ends of flows have done, in the order of the scenario.
@@ -133,7 +135,9 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         journal: keep.as_mut().map(|keep| keep as &mut Journal<'_>),
         each: &mut each,
     };
+    let processor_before = thread_processor_time();
     let driven = driver.run();
+    let processor = thread_processor_time().saturating_sub(processor_before);
     let ran = clock.now().saturating_since(Instant::ZERO);
     let ended_programs = machine.into_programs().map(Programs::finish).unwrap_or_default();
     let kernel = ends.finish(&scenario);
@@ -156,6 +160,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         answered,
         unrecorded,
         ran,
+        processor,
         programs: ended_programs,
         kernel: kernel.into_values().collect(),
     })

@@ -243,6 +243,65 @@ fn a_stall_is_told_and_handled_as_asked() {
     assert!(!ran.lateness.verdict().on_time());
 }
 
+/// A UE whose cell is idle but for one packet.
+const CELL: &str = r#"
+    duration = "100ms"
+    [[host]]
+    name = "phone"
+    [[host]]
+    name = "server"
+    [[router]]
+    name = "gateway"
+    [[link]]
+    name = "link"
+    from = "server"
+    to = "gateway"
+    rate = "1Gbit/s"
+    delay = "1ms"
+    [[lte]]
+    name = "access"
+    gateway = "gateway"
+    [[lte.cell]]
+    [[lte.ue]]
+    host = "phone"
+    distance = 50
+    [[flow]]
+    name = "datagrams"
+    from = "server"
+    to = "phone"
+    workload = "constant-rate"
+    protocol = "udp"
+    payload = "100B"
+    rate = "1Mbit/s"
+"#;
+
+/// Subframes are worked off when they begin; where the machine sleeps over their beginnings, each of them counts with its own
+/// lateness.
+#[test]
+fn each_subframe_has_its_lateness() {
+    let frames = || [(1000, arrival(1000, 1, frame(2, 1, 9)))];
+    let ran = run_scenario(CELL, with(frames()), AfterStall::CatchUp);
+    let on_time = ran.lateness.subframes();
+    assert_eq!(on_time.max_nanos, 0);
+    assert_eq!(ran.machine.sent.len(), 1);
+    assert_eq!(
+        run(with([(1000, arrival(1000, 0, frame(1, 2, 9)))]), AfterStall::CatchUp).lateness.subframes().count,
+        0
+    );
+
+    // The packet (127 bytes with framing, 1016 ns) is at the gateway at 2.001016 ms. To that wait the machine adds 9 ms and comes
+    // round at 11.001016 ms: of the subframes that begin at 3, 4, ..., 11 ms all but the last are late by more than 1 ms, the first
+    // by 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
+    let machine = MadeUp { oversleeps: BTreeMap::from([(1, micros(9000))]), ..with(frames()) };
+    let ran = run_scenario(CELL, machine, AfterStall::CatchUp);
+    let late = ran.lateness.subframes();
+    assert_eq!((on_time.count, late.count, late.late), (9, 9, 8), "{late:?}");
+    assert!(late.max_nanos.abs_diff(8_001_016) <= 8001 && late.p50_nanos.abs_diff(4_001_016) <= 4001, "{late:?}");
+    assert_eq!(ran.machine.sent.len(), 1);
+    // As events they are one.
+    assert_eq!(ran.lateness.events().late, 1);
+}
+
 #[test]
 fn frames_that_the_machine_loses_spoil_the_run() {
     let ran = run(MadeUp { drops: 3, ..MadeUp::default() }, AfterStall::CatchUp);

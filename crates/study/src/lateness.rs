@@ -1,0 +1,61 @@
+//! The account of lateness in `run.json` as metrics see it: `lateness("events.p90_s")`.
+//!
+//! A name is a number of the account, or a spread of it and what is told of that. Truths are 1 and 0. Quantiles of a spread
+//! that counts nothing are missing, as is everything where the account is: in virtual time.
+
+use serde_json::Value;
+
+/// Numbers and truths of the account.
+pub(crate) const FIGURES: [&str; 7] =
+    ["on_time", "own_drops", "stall_count", "longest_stall_s", "ran_s", "worked_s", "processor_s"];
+/// Its spreads.
+pub(crate) const SPREADS: [&str; 4] = ["events", "subframes", "packets", "arrivals"];
+/// What is told of each.
+pub(crate) const OF_SPREADS: [&str; 7] = ["count", "late", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
+
+/// All names.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    let of_spreads = SPREADS.iter().flat_map(|spread| OF_SPREADS.iter().map(move |told| format!("{spread}.{told}")));
+    FIGURES.iter().map(|name| (*name).to_owned()).chain(of_spreads)
+}
+
+/// What an account says under a name.
+pub(crate) fn figure(account: &Value, name: &str) -> Option<f64> {
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(|truth| f64::from(u8::from(truth))));
+    let Some((spread, told)) = name.split_once('.') else { return account.get(name).and_then(number) };
+    let spread = account.get(spread)?;
+    let counts = matches!(told, "count" | "late");
+    let empty = spread.get("count").and_then(Value::as_u64) == Some(0);
+    spread.get(told).filter(|_| counts || !empty).and_then(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_of_an_account() {
+        let account = json!({
+            "on_time": false,
+            "reasons": ["late"],
+            "own_drops": 3,
+            "events": { "count": 8, "late": 2, "p90_s": 0.25 },
+            "subframes": { "count": 0, "late": 0, "p90_s": 0.0 },
+        });
+        for (name, expected) in [
+            ("on_time", Some(0.0)),
+            ("own_drops", Some(3.0)),
+            ("events.late", Some(2.0)),
+            ("events.p90_s", Some(0.25)),
+            ("subframes.count", Some(0.0)),
+            ("subframes.p90_s", None),
+            ("packets.p90_s", None),
+            ("reasons", None),
+        ] {
+            assert_eq!(figure(&account, name), expected, "{name}");
+            assert_eq!(figure(&Value::Null, name), None, "{name}");
+        }
+        assert_eq!(figure(&json!({ "on_time": true }), "on_time"), Some(1.0));
+    }
+}
