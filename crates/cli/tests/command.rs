@@ -117,7 +117,7 @@ fn bad_usage_and_bad_files_are_2_with_a_sentence() {
         (vec!["study", "run", "tcp-vs-upd"], "did you mean \"tcp-vs-udp\""),
         (vec!["study", "run", "tcp-vs-udp", "--set", "runz=3"], "runz"),
         (vec!["bench", "tcp-2"], "did you mean \"tcp-1\""),
-        (vec!["bench", "lte-real-time"], "not in this version"),
+        (vec!["bench", "lte-realtime"], "did you mean \"lte-real-time\""),
         (vec!["list", "things"], "expected one of"),
         (vec!["report", "/nowhere"], "not a folder"),
         (vec!["check", "/nowhere.toml"], "cannot be read"),

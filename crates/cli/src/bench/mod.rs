@@ -3,6 +3,8 @@
 //! Each scenario runs in a process of its own, so that its peak memory is its own. A measurement repeats the run until
 //! a CPU second has passed, building the world excluded; the figure is the median of five measurements.
 
+#[cfg(target_os = "linux")]
+mod lte;
 mod masque;
 #[cfg(target_os = "linux")]
 pub(crate) mod relay;
@@ -16,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// The benchmarks of this version, in the order of the contract.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "tcp-1",
     "tcp-10",
     "tcp-100",
@@ -34,21 +36,22 @@ const NAMES: [&str; 17] = [
     "lte-500",
     "quic-10k",
     RELAY,
+    LTE,
 ];
 
 /// The one through the emulator, in real time.
 const RELAY: &str = "relay";
+
+/// The one of a cell in real time.
+const LTE: &str = "lte-real-time";
 
 /// The one of real programs on loopback.
 const MASQUE: &str = "masque-loopback";
 
 /// Whether a benchmark runs by the wall clock and has figures of its own.
 fn is_real(name: &str) -> bool {
-    [RELAY, MASQUE].contains(&name)
+    [RELAY, MASQUE, LTE].contains(&name)
 }
-
-/// Those of the contract that are not in this version.
-const LATER: [&str; 1] = ["lte-real-time"];
 
 const MEASUREMENTS: usize = 5;
 const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
@@ -84,12 +87,6 @@ fn peak_rss_bytes_of(process: &str) -> Option<u64> {
 /// Runs the named benchmarks (all if none is named) and prints a table or JSON.
 pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Failure> {
     for name in names {
-        if LATER.contains(&name.as_str()) {
-            return Err(Failure::usage(format!(
-                "benchmark {name:?} is not in this version; there are: {}",
-                NAMES.join(", ")
-            )));
-        }
         if !NAMES.contains(&name.as_str()) {
             let hint = scenario::schema::nearest(name, NAMES.iter().copied())
                 .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
@@ -146,6 +143,10 @@ fn describe(row: &Value) -> String {
     if row["name"] == RELAY {
         return relay::describe(row);
     }
+    #[cfg(target_os = "linux")]
+    if row["name"] == LTE {
+        return lte::describe(row);
+    }
     if row["name"] == MASQUE {
         return masque::describe(row);
     }
@@ -176,9 +177,9 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     if name == MASQUE {
         return masque::measure().map(|row| println!("{row}"));
     }
-    if name == RELAY {
+    if [RELAY, LTE].contains(&name) {
         #[cfg(target_os = "linux")]
-        return relay::measure().map(|row| println!("{row}"));
+        return if name == RELAY { relay::measure() } else { lte::measure() }.map(|row| println!("{row}"));
         #[cfg(not(target_os = "linux"))]
         return Err(Failure::usage("real time needs Linux"));
     }

@@ -24,7 +24,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::machine(format!("relay: {error}"))
 }
 
-fn micros(time: Duration) -> f64 {
+pub(super) fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 

@@ -1,0 +1,158 @@
+//! The benchmark `lte-real-time`: a saturated cell of 100 resource blocks by the wall clock, with one UE and with fifty.
+//!
+//! Server and UEs are network namespaces. Sockets of the kernel send 90 Mbit/s of datagrams in all, more than the cell can
+//! carry, for ten seconds. Reported are how long after its beginning the work of each subframe was done, how late packets left
+//! for the UEs, what the emulator lost, and what it cost: processor time of its thread, spinning before deadlines included, and
+//! the share of time in which it was busy.
+
+use super::relay::micros;
+use crate::exit::Failure;
+use fullpipe::embedded;
+use fullpipe::lab;
+use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions, Spread};
+use fullpipe::scenario::{self, Override, Scenario};
+use fullpipe::units::{Duration, Instant};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Numbers of UEs.
+const UES: [u32; 2] = [1, 50];
+/// Offered in all, in bits of payload per second.
+const OFFERED_BPS: u32 = 90_000_000;
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::machine(format!("lte-real-time: {error}"))
+}
+
+/// One of [`UES`].
+struct Saturated {
+    row: Value,
+    seconds: f64,
+    packets: u64,
+    hops: u64,
+}
+
+fn spread(name: &str, spread: Spread, row: &mut Map<String, Value>) {
+    let quantiles =
+        [("p50", spread.p50_nanos), ("p90", spread.p90_nanos), ("p99", spread.p99_nanos), ("max", spread.max_nanos)];
+    for (quantile, nanos) in quantiles {
+        row.insert(format!("{name}_{quantile}_us"), micros(Duration::from_nanos(nanos)).into());
+    }
+}
+
+/// The scenario with so many UEs, which share the rate.
+fn scenario(ues: u32) -> Result<Scenario, Failure> {
+    let text = embedded::scenario("bench/lte-real-time").ok_or_else(|| failed("no embedded scenario"))?;
+    let set = [format!("host.ue.count={ues}"), format!("flow.datagrams.rate={}bit/s", OFFERED_BPS / ues)];
+    let set: Vec<Override> = set.iter().map(|text| Override::parse(text).map_err(failed)).collect::<Result<_, _>>()?;
+    Ok(scenario::load(text, "scenarios/bench/lte-real-time.toml", &set).map_err(failed)?.scenario)
+}
+
+fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
+    let options = lab::Options::default();
+    let asked = RealTimeOptions {
+        options: &options,
+        home,
+        folder: None,
+        at_terminal: None,
+        record: None,
+        at_hosts: None,
+        frames: None,
+        each: &mut |_: Instant, _: &Lateness| false,
+    };
+    let ran = real_time::run(Arc::new(scenario(ues)?), asked).map_err(failed)?;
+    let verdict = ran.outcome.verdict();
+    if !verdict.passed() {
+        return Err(Failure::untrusted(verdict.to_string()));
+    }
+    if let Some(end) = ran.kernel.iter().find(|end| end.report.failure.is_some()) {
+        return Err(failed(format!("flow {}: {}", end.flow, end.report.failure.as_deref().unwrap_or_default())));
+    }
+    let seconds = ran.ran.as_secs_f64();
+    let delivered: u64 = ran.kernel.iter().filter(|end| !end.sender).map(|end| end.report.received_bytes).sum();
+    let totals = ran.outcome.totals();
+    let mut row = Map::new();
+    row.insert("ues".into(), ues.into());
+    row.insert("subframes".into(), ran.lateness.subframes().count.into());
+    spread("subframe", ran.lateness.subframes(), &mut row);
+    spread("packet", ran.lateness.packets(), &mut row);
+    row.insert("own_losses".into(), (ran.lateness.drops() + ran.refused.malformed + ran.refused.too_many).into());
+    row.insert("on_time".into(), ran.lateness.verdict().on_time().into());
+    row.insert("delivered_bps".into(), (delivered as f64 * 8.0 / seconds).into());
+    row.insert("processor_share".into(), (ran.processor.as_secs_f64() / seconds).into());
+    row.insert("busy_share".into(), (ran.lateness.time_worked().as_secs_f64() / seconds).into());
+    Ok(Saturated { row: Value::Object(row), seconds, packets: totals.data_packets, hops: totals.packet_hops })
+}
+
+/// Measures and gives the benchmark's row. To be called by a process with one thread.
+pub(super) fn measure() -> Result<Value, Failure> {
+    real_time::enter().map_err(failed)?;
+    let home = real_time::Home::new().map_err(failed)?;
+    let begin = super::cpu_seconds();
+    let runs: Vec<Saturated> = UES.iter().map(|ues| saturate(&home, *ues)).collect::<Result<_, _>>()?;
+    let cpu_seconds = super::cpu_seconds() - begin;
+    let (packets, hops): (u64, u64) = runs.iter().fold((0, 0), |(p, h), run| (p + run.packets, h + run.hops));
+    Ok(json!({
+        "name": super::LTE,
+        "simulated_seconds": runs.iter().map(|run| run.seconds).sum::<f64>(),
+        "packets": packets,
+        "packet_hops": hops,
+        "cpu_seconds": cpu_seconds,
+        "packets_per_cpu_second": packets as f64 / cpu_seconds,
+        "packet_hops_per_cpu_second": hops as f64 / cpu_seconds,
+        "peak_rss_bytes": super::peak_rss_bytes(),
+        "cells": runs.into_iter().map(|run| run.row).collect::<Vec<_>>(),
+    }))
+}
+
+/// The row in words: a line for each number of UEs.
+pub(super) fn describe(row: &Value) -> String {
+    let cell = |cell: &Value| {
+        let number = |key: &str| cell[key].as_f64().unwrap_or(f64::NAN);
+        format!(
+            "lte-real-time, {} UEs: subframes done {:.0} us (p50), {:.0} us (p90), {:.0} us (p99), {:.0} us at most after they \
+             began; packets late by {:.0} us (p50), {:.0} us (p99); own losses {}; {:.1} Mbit/s delivered; {:.2} CPU seconds per \
+             second, busy for {:.0} %; {}",
+            number("ues"),
+            number("subframe_p50_us"),
+            number("subframe_p90_us"),
+            number("subframe_p99_us"),
+            number("subframe_max_us"),
+            number("packet_p50_us"),
+            number("packet_p99_us"),
+            number("own_losses"),
+            number("delivered_bps") / 1e6,
+            number("processor_share"),
+            number("busy_share") * 100.0,
+            if cell["on_time"] == true { "on time" } else { "fell behind" },
+        )
+    };
+    let cells = row["cells"].as_array().map(Vec::as_slice).unwrap_or_default();
+    cells.iter().map(cell).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe::scenario::description::{Player, Workload};
+
+    /// The largest transport block of 100 resource blocks has 75 376 bits (3GPP TS 36.213), and there is one in each millisecond:
+    /// the cell is offered more than that, and by everybody alike.
+    #[test]
+    fn the_cell_is_saturated_whatever_the_number_of_ues() {
+        for ues in UES {
+            let scenario = scenario(ues).unwrap_or_else(|_| panic!("{ues} UEs"));
+            assert_eq!((scenario.flows.len(), scenario.lte[0].ues.len()), (ues as usize, ues as usize));
+            assert_eq!(scenario.lte[0].resource_blocks[0], 100);
+            for flow in &scenario.flows {
+                assert_eq!([flow.from_by, flow.to_by], [Player::Kernel; 2]);
+                let Workload::ConstantRate { payload_bytes: 1400, interval, count: None } = flow.workload else {
+                    panic!()
+                };
+                // 11 200 bits at 90 Mbit/s are 124 444.4 ns: so often a datagram of somebody's, to the nearest nanosecond.
+                let expected_nanos = f64::from(ues) * 11_200.0 / 0.09;
+                assert!((interval.as_nanos() as f64 - expected_nanos).abs() <= 0.5, "{interval}");
+            }
+        }
+    }
+}
