@@ -14,7 +14,7 @@ pub(crate) enum MasqueCommand {
     /// Serve CONNECT-UDP over HTTP/3
     Proxy(Box<ProxyArguments>),
     /// A local UDP port that leads to a target behind a proxy
-    Connect(ConnectArguments),
+    Connect(Box<ConnectArguments>),
 }
 
 #[derive(Debug, Subcommand)]
