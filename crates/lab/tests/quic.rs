@@ -202,6 +202,39 @@ fn queues_that_mark_are_answered_by_the_stack() {
     assert!(seconds(&outcome, "bulk") < 9.5);
 }
 
+/// Over 1 Gbit/s and 5 ms the handshake and one small exchange take as many times 10 ms as they have round trips. In each round trip
+/// either end waits once; of a flight of several datagrams the first begins the wait, so that the waits take no more time than that,
+/// and less by some times 10 us.
+#[test]
+fn ends_that_take_their_time_take_it_once_for_all_that_has_come() {
+    let exchange = |reaction: &str| {
+        let outcome = outcome(&format!(
+            r#"
+            duration = "1s"
+            [topology]
+            kind = "chain"
+            link = [{{ rate = "1Gbit/s", delay = "5ms" }}]
+            [[flow]]
+            name = "question"
+            from = "source"
+            to = "sink"
+            protocol = "quic"
+            workload = "request-response"
+            request = "100B"
+            response = "100B"
+            exchanges = 1
+            quic = {{ reaction = "{reaction}", certificates = "1000B" }}
+            "#
+        ));
+        outcome.figure_rows().find(|row| row.name == "exchange_max_s").expect("an exchange").value
+    };
+    let (without, with) = (exchange("0s"), exchange("1ms"));
+    let round_trips = (without / 0.01).round();
+    assert!(round_trips >= 2.0 && (without - 0.01 * round_trips).abs() < 0.0001, "{without}");
+    let longer = (with - without) / round_trips;
+    assert!((0.001_95..=0.002_001).contains(&longer), "{longer}");
+}
+
 #[test]
 fn an_idle_connection_ends_after_the_idle_time() {
     let outcome = outcome(

@@ -94,6 +94,24 @@ fn csv(outcome: &Outcome) -> String {
     flows_csv(outcome) + &String::from_utf8(figures).expect("it is text")
 }
 
+/// Handshake and request of the tunnel are two round trips, in each of which the proxy waits once and the client once. The inner
+/// handshake and the exchange are two more, or three: in each the proxy waits when it hears the client and when it hears the server,
+/// and the client waits once. That is ten to thirteen waits; a wait may be going on already when a datagram comes.
+#[test]
+fn clients_and_proxies_that_take_their_time_take_it_once_for_all_that_has_come() {
+    let exchange = |reaction: &str| {
+        let small = [
+            ("flow.download.response", "100B"),
+            ("quic.certificates", "1000B"),
+            ("certificates", "1000B"),
+            ("reaction", reaction),
+        ];
+        seconds(&through(&small))
+    };
+    let longer = exchange("20ms") - exchange("0s");
+    assert!((0.2..=0.26).contains(&longer), "{longer}");
+}
+
 /// What a datagram adds to an inner packet: UDP and IPv4 headers 28, short header with an 8-byte connection ID and a packet
 /// number of 2 bytes (RFC 9000 section 17.3.1; 1 or 3 at the beginning and after losses) 11, frame type 1, length 2 where
 /// another frame follows (RFC 9221 section 4), quarter stream ID 1 and context ID 1 (RFC 9297, 9298), tag 16: 58 to 60 bytes.

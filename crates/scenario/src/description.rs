@@ -565,6 +565,8 @@ pub struct Quic {
     pub receive_buffer_bytes: u64,
     /// Silence after which the connection is over; zero: never.
     pub idle_timeout: Duration,
+    /// How long an end takes from a datagram's arrival to what it does about it (the real stack).
+    pub reaction: Duration,
     /// Size of the server's certificate chain.
     pub certificate_bytes: u64,
     /// Whether TLS protects packets, or nothing in its sizes.
@@ -665,6 +667,8 @@ pub struct Masque {
     pub receive_buffer_bytes: u64,
     /// Silence after which the tunnel, or a request in it, is over.
     pub idle_timeout: Duration,
+    /// How long client and proxy take from a datagram's arrival to what they do about it.
+    pub reaction: Duration,
     /// Size of the proxy's certificate chain.
     pub certificate_bytes: u64,
     /// Whether TLS protects packets between client and proxy, or nothing in its sizes.

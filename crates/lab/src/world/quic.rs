@@ -16,7 +16,7 @@ use fullpipe_scenario::description;
 use fullpipe_stack::journal::Journal;
 use fullpipe_stack::{Connection, Cryptography, Datagram, Entropy, Inspection, Settings, Statistics};
 use fullpipe_transport::Stream;
-use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_units::{Duration, FlowId, Instant, NodeId};
 use fullpipe_workload::{OpenOptions, StreamId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -88,6 +88,8 @@ pub(crate) struct StackMaker {
     options: catalogue::Options,
     /// Who makes the control, if not the catalogue.
     plugged: Option<ControlMaker>,
+    /// From a datagram's arrival to what an end does about it.
+    reaction: Duration,
 }
 
 impl StackMaker {
@@ -107,7 +109,8 @@ impl StackMaker {
             cryptography,
             journal: None,
         };
-        Ok(StackMaker { settings, control: described.congestion.as_str().into(), options, plugged: None })
+        let control = described.congestion.as_str().into();
+        Ok(StackMaker { settings, control, options, plugged: None, reaction: described.reaction })
     }
 
     fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
@@ -157,6 +160,9 @@ pub(super) struct QuicEnd {
     timer: Slot,
     /// Number of the tunnel's flow that its datagrams go by.
     via: Option<u32>,
+    reaction: Duration,
+    /// When it reacts to what has come.
+    reacts_at: Option<Instant>,
 }
 
 impl QuicEnd {
@@ -216,6 +222,18 @@ impl QuicEnds {
     pub(super) fn handle_datagram(&mut self, number: u32, now: Instant, datagram: Datagram) -> bool {
         let Some(end) = self.get_mut(number) else { return false };
         end.connection.handle_datagram(now, datagram);
+        true
+    }
+
+    /// Whether an end to which a datagram has come waits before it reacts; its timer is then armed.
+    fn waits(&mut self, network: &mut Network<Witness>, number: u32) -> bool {
+        let Some(end) = self.get_mut(number).filter(|end| !end.reaction.is_zero()) else { return false };
+        if end.reacts_at.is_none() {
+            let at = network.now().saturating_add(end.reaction);
+            end.reacts_at = Some(at);
+            let timer = EventId::new(EventClass::Application, FIRST_TIMER + (number - FIRST));
+            end.timer.arm(&mut network.calendar, timer, at.min(end.connection.next_timeout()));
+        }
         true
     }
 
@@ -302,6 +320,9 @@ impl World {
         if !self.core.quic.handle_datagram(number, network.now(), datagram) {
             return;
         }
+        if self.core.quic.waits(network, number) {
+            return;
+        }
         self.service_quic(network, number);
         self.service_touched(network);
     }
@@ -330,6 +351,7 @@ impl World {
         // Sending may bring the end of the connection, which the application hears of, too.
         loop {
             let Some(end) = self.core.quic.get_mut(number) else { return };
+            end.reacts_at = None;
             let application = end.application;
             if let Some(event) = end.connection.poll_event() {
                 let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
@@ -433,6 +455,8 @@ impl Core {
             version: described.version,
             timer: Slot::default(),
             via: described.via,
+            reaction: quic.reaction,
+            reacts_at: None,
         };
         if *options != OpenOptions::default() {
             self.options.insert(conversation as u32, *options);
@@ -467,6 +491,8 @@ impl Core {
             version: of_flow.version,
             timer: Slot::default(),
             via: None,
+            reaction: quic.reaction,
+            reacts_at: None,
         };
         let number = self.quic.insert(end);
         self.conversations[conversation].endpoints[1] = number;

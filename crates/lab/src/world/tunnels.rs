@@ -24,7 +24,7 @@ use fullpipe_stack::tunnel::{
     self, DropPolicy, Scheduler, TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics,
 };
 use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Maker};
-use fullpipe_units::{Codepoint, Duration, FlowId, NodeId, Stream};
+use fullpipe_units::{Codepoint, Duration, FlowId, Instant, NodeId, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub(crate) struct TunnelMaker {
     pub(super) control: Arc<str>,
     /// `None`: there is no control.
     options: Option<catalogue::Options>,
+    /// From a datagram's arrival to what an end does about it.
+    reaction: Duration,
 }
 
 impl TunnelMaker {
@@ -79,7 +81,8 @@ impl TunnelMaker {
             certificate_bytes: described.certificate_bytes,
             cryptography: super::quic::cryptography(described.tls, described.certificate_bytes)?,
         };
-        Ok(TunnelMaker { settings, control: described.congestion.as_deref().unwrap_or("none").into(), options })
+        let control = described.congestion.as_deref().unwrap_or("none").into();
+        Ok(TunnelMaker { settings, control, options, reaction: described.reaction })
     }
 
     /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
@@ -109,6 +112,9 @@ struct ProgramHost {
     node: NodeId,
     host: Host,
     timer: Slot,
+    reaction: Duration,
+    /// When its programs look at what has come.
+    reacts_at: Option<Instant>,
 }
 
 /// One tunnel.
@@ -189,7 +195,8 @@ impl Tunnels {
             let versions = [IpVersion::V4, IpVersion::V6];
             let addresses = versions.map(|version| network.directory.address(node, version)).to_vec();
             let host = Host::new(HostSettings { addresses, receive_buffer_bytes: SOCKET_BUFFER_BYTES });
-            self.hosts.push(ProgramHost { node, host, timer: Slot::default() });
+            let timer = Slot::default();
+            self.hosts.push(ProgramHost { node, host, timer, reaction: Duration::ZERO, reacts_at: None });
             number
         })
     }
@@ -229,6 +236,10 @@ impl World {
             let Some(maker) = &flow.tunnel else { continue };
             let name = &self.core.scenario.flows[number].name;
             let (client_host, proxy_host) = (tunnels.host(flow.from, network), tunnels.host(flow.to, network));
+            for host in [client_host, proxy_host] {
+                let reaction = &mut tunnels.hosts[host].reaction;
+                *reaction = maker.reaction.max(*reaction);
+            }
             let (settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
             let host = &tunnels.hosts[proxy_host].host;
             let proxy = TunnelProxy::start(host, &settings, &entropy, proxy_address)
@@ -292,8 +303,16 @@ impl World {
         };
         let Some(payload) = network.arena.payload(packet.payload).cloned() else { return true };
         let datagram = Datagram { payload, codepoint: packet.codepoint };
-        tunnels.hosts[number].host.handle_datagram(network.now(), Addressed { source, destination, datagram });
-        tunnels.awake.insert(number);
+        let program = &mut tunnels.hosts[number];
+        program.host.handle_datagram(network.now(), Addressed { source, destination, datagram });
+        if program.reaction.is_zero() {
+            tunnels.awake.insert(number);
+        } else if program.reacts_at.is_none() {
+            let at = network.now().saturating_add(program.reaction);
+            program.reacts_at = Some(at);
+            let timer = EventId::new(EventClass::Application, FIRST_TIMER + number as u32);
+            program.timer.arm(&mut network.calendar, timer, at.min(program.host.next_timeout()));
+        }
         true
     }
 
@@ -337,6 +356,7 @@ impl Core {
         let Core { tunnels: Some(tunnels), flows, conversations, .. } = self else { return BTreeSet::new() };
         let Tunnels { hosts, running, flows: known, addresses, targets, .. } = &mut **tunnels;
         let program = &mut hosts[number];
+        program.reacts_at = None;
         program.host.handle_timeout(now);
         while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
             let flow = known.get(&(source, destination)).copied().or_else(|| {

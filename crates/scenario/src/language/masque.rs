@@ -113,6 +113,13 @@ pub(crate) static MASQUE: Table = Table {
             "Silence after which the tunnel, or a request in it, is over; RFC 9298 asks for two minutes at least.",
         ),
         field(
+            "reaction",
+            Kind::DURATION,
+            "`\"0s\"`",
+            "How long client and proxy take from a datagram's arrival to what they do about it; what comes meanwhile is dealt with \
+             together. Of several tunnels at a host the longest counts.",
+        ),
+        field(
             "certificates",
             Kind::Size { min: 0, max: 1 << 20 },
             "`\"3000B\"`",
@@ -141,6 +148,7 @@ pub(super) static SETTINGS: Settings = Settings {
         ("send_buffer", "4MiB"),
         ("receive_buffer", "1536KiB"),
         ("idle_timeout", "150s"),
+        ("reaction", "0s"),
         ("certificates", "3000B"),
         ("cryptography", "null"),
     ],
@@ -190,6 +198,7 @@ pub(crate) fn settings(tree: &Tree) -> Masque {
         send_buffer_bytes: tree.size("send_buffer"),
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
+        reaction: tree.duration("reaction"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
     }

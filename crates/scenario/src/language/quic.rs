@@ -92,6 +92,13 @@ pub(crate) static QUIC: Table = Table {
         ),
         field("idle_timeout", Kind::DURATION, "`\"30s\"`", "Silence after which the connection is over; 0s: never."),
         field(
+            "reaction",
+            Kind::DURATION,
+            "`\"0s\"`",
+            "How long an end takes from a datagram's arrival to what it does about it (`stack = \"noq\"`). What comes meanwhile is \
+             dealt with together, as a program does that reads its socket: fewer acknowledgements of packets that come at once.",
+        ),
+        field(
             "certificates",
             Kind::Size { min: 0, max: 1 << 20 },
             "`\"3000B\"`",
@@ -220,6 +227,7 @@ pub(super) static SETTINGS: Settings = Settings {
         ("send_buffer", "8MiB"),
         ("receive_buffer", "8MiB"),
         ("idle_timeout", "30s"),
+        ("reaction", "0s"),
         ("certificates", "3000B"),
         ("cryptography", "null"),
         ("scheduler", "round-robin"),
@@ -316,6 +324,7 @@ pub(crate) fn settings(tree: &Tree) -> Quic {
         send_buffer_bytes: tree.size("send_buffer"),
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
+        reaction: tree.duration("reaction"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
         model: (tree.choice("stack") == "model").then(|| model(tree)),
