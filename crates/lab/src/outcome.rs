@@ -10,7 +10,7 @@ use fullpipe_network::link::LinkCounters;
 use fullpipe_network::{Course, Endpoint, NatCounters, Network, wire};
 use fullpipe_record::{FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Transport, Workload};
+use fullpipe_scenario::description::{Player, Transport, Workload};
 use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::{Completion, Figure, Progress};
@@ -184,7 +184,7 @@ pub struct Outcome {
     captured: io::Result<()>,
     /// Ends of flows that were played by others than the model: the flow's index and which end (0: initiator).
     played: BTreeMap<(usize, usize), Played>,
-    /// In real time, the figures that programs have told: the model's applications have nothing to tell then.
+    /// In real time, the figures that programs have told. The model then tells of the ends that it plays, of no others.
     told: Option<Vec<Told>>,
 }
 
@@ -475,9 +475,10 @@ impl Outcome {
     /// What applications, or in real time programs, have to say of their run, flow by flow.
     pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
         let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
-        let flows = self.scenario.flows.iter().enumerate().filter(|_| self.told.is_none());
-        let modelled = flows.flat_map(move |(flow, described)| {
-            [described.from, described.to].into_iter().enumerate().flat_map(move |(end, node)| {
+        let modelled = self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
+            let ends = [(described.from, described.from_by), (described.to, described.to_by)].into_iter().enumerate();
+            let is_played = |player: Player| self.told.is_none() || player == Player::Model;
+            ends.filter(move |(_, (_, player))| is_played(*player)).flat_map(move |(end, (node, _))| {
                 let mut figures = self.world.application(flow, end).figures(self.ended);
                 figures.extend(self.quic_figures(flow, end));
                 figures.into_iter().map(move |Figure { name, value }| FigureRow {

@@ -7,6 +7,7 @@
 mod at_host;
 mod model;
 mod quic;
+mod reaction;
 mod tunnels;
 mod watch;
 

@@ -223,16 +223,21 @@ fn ends_that_take_their_time_take_it_once_for_all_that_has_come() {
             request = "100B"
             response = "100B"
             exchanges = 1
-            quic = {{ reaction = "{reaction}", certificates = "1000B" }}
+            quic = {{ reaction = {reaction}, certificates = "1000B" }}
             "#
         ));
         outcome.figure_rows().find(|row| row.name == "exchange_max_s").expect("an exchange").value
     };
-    let (without, with) = (exchange("0s"), exchange("1ms"));
+    let (without, with) = (exchange("'0s'"), exchange("'1ms'"));
     let round_trips = (without / 0.01).round();
     assert!(round_trips >= 2.0 && (without - 0.01 * round_trips).abs() < 0.0001, "{without}");
     let longer = (with - without) / round_trips;
     assert!((0.001_95..=0.002_001).contains(&longer), "{longer}");
+    // Drawn times: each of the two waits of a round trip is between 1 and 3 ms, and hardly all are alike.
+    let drawn = exchange("{ kind = 'uniform', low = '1ms', high = '3ms' }");
+    let longer = (drawn - without) / round_trips;
+    assert!((0.001_95..=0.006_001).contains(&longer) && (longer - 0.004).abs() > 1e-6, "{longer}");
+    assert_eq!(drawn, exchange("{ kind = 'uniform', low = '1ms', high = '3ms' }"));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
-    GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions,
-    VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,
+    Distribution, GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec,
+    TmixOptions, VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -565,8 +565,8 @@ pub struct Quic {
     pub receive_buffer_bytes: u64,
     /// Silence after which the connection is over; zero: never.
     pub idle_timeout: Duration,
-    /// How long an end takes from a datagram's arrival to what it does about it (the real stack).
-    pub reaction: Duration,
+    /// Seconds that an end takes from a datagram's arrival to what it does about it (the real stack).
+    pub reaction: Distribution,
     /// Size of the server's certificate chain.
     pub certificate_bytes: u64,
     /// Whether TLS protects packets, or nothing in its sizes.
@@ -667,8 +667,8 @@ pub struct Masque {
     pub receive_buffer_bytes: u64,
     /// Silence after which the tunnel, or a request in it, is over.
     pub idle_timeout: Duration,
-    /// How long client and proxy take from a datagram's arrival to what they do about it.
-    pub reaction: Duration,
+    /// Seconds that client and proxy take from a datagram's arrival to what they do about it.
+    pub reaction: Distribution,
     /// Size of the proxy's certificate chain.
     pub certificate_bytes: u64,
     /// Whether TLS protects packets between client and proxy, or nothing in its sizes.

@@ -219,6 +219,8 @@ const FILES: &[Wrong] = &[
     Wrong { file: "corruption-twice", line: 4, found: r#"{ probability = 0.1, bit_error_rate = 0.1 }"#, expected: &["one of probability and bit_error_rate"], suggestion: None, says: "says two things" },
     Wrong { file: "red-thresholds", line: 4, found: r#""5packets""#, expected: &["min below max"], suggestion: None, says: "is not below" },
     Wrong { file: "distribution-upside-down", line: 12, found: r#"{ kind = "uniform", low = "2s", high = "1s" }"#, expected: &["a uniform distribution has 0 <= low <= high"], suggestion: None, says: "flow.0.on is no distribution" },
+    Wrong { file: "reaction-upside-down", line: 2, found: r#"{ kind = "uniform", low = "2ms", high = "1ms" }"#, expected: &["a uniform distribution has 0 <= low <= high"], suggestion: None, says: "quic.reaction is no distribution" },
+    Wrong { file: "tunnel-reaction-upside-down", line: 2, found: r#"{ kind = "uniform", low = "2ms", high = "1ms" }"#, expected: &["a uniform distribution has 0 <= low <= high"], suggestion: None, says: "masque.reaction is no distribution" },
     Wrong { file: "distribution-of-unequal-lists", line: 11, found: "[1.0]", expected: &["a probability for each value"], suggestion: None, says: "2 values and 1 probabilities" },
     Wrong { file: "ladder-descends", line: 6, found: "[[flow]]", expected: &["ladder: its bit rates ascend"], suggestion: None, says: "flow.0 makes no sense as video-abr" },
     Wrong { file: "gaming-over-tcp", line: 9, found: r#""gaming""#, expected: &[r#""bulk""#, r#""idle""#, MORE], suggestion: None, says: r#"workload = "gaming" needs UDP"# },

@@ -145,6 +145,29 @@ fn a_program_tells_figures_of_a_flow() {
     assert_eq!(figures, "flow,host,figure,value\ndata,left,quic_mean_rtt_s,0.25\n");
 }
 
+/// Two hosts of the model in the same network: their exchange of 100 bytes over 1 ms is told of as in virtual time, in a run and in
+/// its replay.
+#[test]
+fn what_the_model_plays_beside_programs_is_told_as_ever() {
+    let bench = Bench::new("beside", User::Nobody);
+    let model = "[[host]]\nname = \"near\"\n[[host]]\nname = \"far\"\n[[link]]\nname = \"model\"\nfrom = \"near\"\nto = \"far\"\n\
+                 rate = \"100Mbit/s\"\ndelay = \"1ms\"\n[[flow]]\nname = \"question\"\nfrom = \"near\"\nto = \"far\"\n\
+                 workload = \"request-response\"\nrequest = \"100B\"\nresponse = \"100B\"\nexchanges = 1\n";
+    let program = shell("sleep 0.2; echo '{\"quic_packets_sent\": 3}'", "figures_of = \"question\"");
+    bench.write("scenario.toml", format!("{HOSTS}{model}{program}"));
+    bench.call(&["run", "scenario.toml", "--real-time", "--record", "--out", "out"]).ended_with(0);
+    let folder = bench.run_folder();
+    let figures = || std::fs::read_to_string(bench.run_folder().join("figures.csv")).expect("there are figures");
+    let told = figures();
+    assert!(told.contains("\nquestion,near,exchanges,1\n"), "{told}");
+    assert!(told.ends_with("\nquestion,left,quic_packets_sent,3\n"), "{told}");
+    std::fs::copy(folder.join("arrivals.pcapng"), bench.path("arrivals.pcapng")).expect("a copy");
+    std::fs::remove_dir_all(bench.path("out")).expect("the folder");
+    bench.call(&["run", "scenario.toml", "--replay", "arrivals.pcapng", "--out", "out"]).ended_with(0);
+    // A replay leaves out what programs printed.
+    assert_eq!(figures(), told.replace("question,left,quic_packets_sent,3\n", ""));
+}
+
 /// The daemon is in a session of its own, closes what it inherited, and ignores what can be ignored.
 #[test]
 fn a_daemon_that_outlives_its_program_does_not_outlive_the_run() {

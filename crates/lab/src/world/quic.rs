@@ -5,6 +5,7 @@
 //! class of applications.
 
 use super::model::ModelMaker;
+use super::reaction::Reaction;
 use super::{AtHost, Conversation, Core, NONE, World};
 use crate::plugins::ControlMaker;
 use crate::witness::Witness;
@@ -16,8 +17,8 @@ use fullpipe_scenario::description;
 use fullpipe_stack::journal::Journal;
 use fullpipe_stack::{Connection, Cryptography, Datagram, Entropy, Inspection, Settings, Statistics};
 use fullpipe_transport::Stream;
-use fullpipe_units::{Duration, FlowId, Instant, NodeId};
-use fullpipe_workload::{OpenOptions, StreamId};
+use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_workload::{Distribution, OpenOptions, StreamId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,8 +89,8 @@ pub(crate) struct StackMaker {
     options: catalogue::Options,
     /// Who makes the control, if not the catalogue.
     plugged: Option<ControlMaker>,
-    /// From a datagram's arrival to what an end does about it.
-    reaction: Duration,
+    /// Seconds from a datagram's arrival to what an end does about it.
+    reaction: Distribution,
 }
 
 impl StackMaker {
@@ -110,13 +111,18 @@ impl StackMaker {
             journal: None,
         };
         let control = described.congestion.as_str().into();
-        Ok(StackMaker { settings, control, options, plugged: None, reaction: described.reaction })
+        Ok(StackMaker { settings, control, options, plugged: None, reaction: described.reaction.clone() })
     }
 
     fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
         let control = maker.make(0, true);
         accept(&*control)?;
         Ok(StackMaker { control: control.name().into(), plugged: Some(maker), ..self })
+    }
+
+    /// How long one end takes; `seed` is that of its control.
+    fn reaction(&self, seed: u64) -> Reaction {
+        Reaction::new(&self.reaction, fullpipe_units::Stream::new(seed, "end", "reaction"))
     }
 
     /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
@@ -160,9 +166,7 @@ pub(super) struct QuicEnd {
     timer: Slot,
     /// Number of the tunnel's flow that its datagrams go by.
     via: Option<u32>,
-    reaction: Duration,
-    /// When it reacts to what has come.
-    reacts_at: Option<Instant>,
+    reaction: Reaction,
 }
 
 impl QuicEnd {
@@ -227,10 +231,8 @@ impl QuicEnds {
 
     /// Whether an end to which a datagram has come waits before it reacts; its timer is then armed.
     fn waits(&mut self, network: &mut Network<Witness>, number: u32) -> bool {
-        let Some(end) = self.get_mut(number).filter(|end| !end.reaction.is_zero()) else { return false };
-        if end.reacts_at.is_none() {
-            let at = network.now().saturating_add(end.reaction);
-            end.reacts_at = Some(at);
+        let Some(end) = self.get_mut(number).filter(|end| !end.reaction.is_at_once()) else { return false };
+        if let Some(at) = end.reaction.begin(network.now()) {
             let timer = EventId::new(EventClass::Application, FIRST_TIMER + (number - FIRST));
             end.timer.arm(&mut network.calendar, timer, at.min(end.connection.next_timeout()));
         }
@@ -351,7 +353,7 @@ impl World {
         // Sending may bring the end of the connection, which the application hears of, too.
         loop {
             let Some(end) = self.core.quic.get_mut(number) else { return };
-            end.reacts_at = None;
+            end.reaction.end();
             let application = end.application;
             if let Some(event) = end.connection.poll_event() {
                 let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
@@ -455,8 +457,7 @@ impl Core {
             version: described.version,
             timer: Slot::default(),
             via: described.via,
-            reaction: quic.reaction,
-            reacts_at: None,
+            reaction: quic.reaction(seed),
         };
         if *options != OpenOptions::default() {
             self.options.insert(conversation as u32, *options);
@@ -491,8 +492,7 @@ impl Core {
             version: of_flow.version,
             timer: Slot::default(),
             via: None,
-            reaction: quic.reaction,
-            reacts_at: None,
+            reaction: quic.reaction(seed),
         };
         let number = self.quic.insert(end);
         self.conversations[conversation].endpoints[1] = number;

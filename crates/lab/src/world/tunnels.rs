@@ -12,6 +12,7 @@
 mod ports;
 
 use self::ports::{Places, Ports};
+use super::reaction::Reaction;
 use super::{Core, Flow, World};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
@@ -24,7 +25,8 @@ use fullpipe_stack::tunnel::{
     self, DropPolicy, Scheduler, TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics,
 };
 use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Maker};
-use fullpipe_units::{Codepoint, Duration, FlowId, Instant, NodeId, Stream};
+use fullpipe_units::{Codepoint, Duration, FlowId, NodeId, Stream};
+use fullpipe_workload::Distribution;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,8 +50,8 @@ pub(crate) struct TunnelMaker {
     pub(super) control: Arc<str>,
     /// `None`: there is no control.
     options: Option<catalogue::Options>,
-    /// From a datagram's arrival to what an end does about it.
-    reaction: Duration,
+    /// Seconds from a datagram's arrival to what an end does about it.
+    reaction: Distribution,
 }
 
 impl TunnelMaker {
@@ -82,7 +84,7 @@ impl TunnelMaker {
             cryptography: super::quic::cryptography(described.tls, described.certificate_bytes)?,
         };
         let control = described.congestion.as_deref().unwrap_or("none").into();
-        Ok(TunnelMaker { settings, control, options, reaction: described.reaction })
+        Ok(TunnelMaker { settings, control, options, reaction: described.reaction.clone() })
     }
 
     /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
@@ -112,9 +114,7 @@ struct ProgramHost {
     node: NodeId,
     host: Host,
     timer: Slot,
-    reaction: Duration,
-    /// When its programs look at what has come.
-    reacts_at: Option<Instant>,
+    reaction: Reaction,
 }
 
 /// One tunnel.
@@ -196,7 +196,7 @@ impl Tunnels {
             let addresses = versions.map(|version| network.directory.address(node, version)).to_vec();
             let host = Host::new(HostSettings { addresses, receive_buffer_bytes: SOCKET_BUFFER_BYTES });
             let timer = Slot::default();
-            self.hosts.push(ProgramHost { node, host, timer, reaction: Duration::ZERO, reacts_at: None });
+            self.hosts.push(ProgramHost { node, host, timer, reaction: Reaction::default() });
             number
         })
     }
@@ -236,9 +236,9 @@ impl World {
             let Some(maker) = &flow.tunnel else { continue };
             let name = &self.core.scenario.flows[number].name;
             let (client_host, proxy_host) = (tunnels.host(flow.from, network), tunnels.host(flow.to, network));
-            for host in [client_host, proxy_host] {
-                let reaction = &mut tunnels.hosts[host].reaction;
-                *reaction = maker.reaction.max(*reaction);
+            for (host, end) in [(client_host, "client"), (proxy_host, "proxy")] {
+                let random = Stream::new(self.core.scenario.seed, &format!("{name} {end}"), "reaction");
+                tunnels.hosts[host].reaction.slow_down(Reaction::new(&maker.reaction, random));
             }
             let (settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
             let host = &tunnels.hosts[proxy_host].host;
@@ -305,11 +305,9 @@ impl World {
         let datagram = Datagram { payload, codepoint: packet.codepoint };
         let program = &mut tunnels.hosts[number];
         program.host.handle_datagram(network.now(), Addressed { source, destination, datagram });
-        if program.reaction.is_zero() {
+        if program.reaction.is_at_once() {
             tunnels.awake.insert(number);
-        } else if program.reacts_at.is_none() {
-            let at = network.now().saturating_add(program.reaction);
-            program.reacts_at = Some(at);
+        } else if let Some(at) = program.reaction.begin(network.now()) {
             let timer = EventId::new(EventClass::Application, FIRST_TIMER + number as u32);
             program.timer.arm(&mut network.calendar, timer, at.min(program.host.next_timeout()));
         }
@@ -356,7 +354,7 @@ impl Core {
         let Core { tunnels: Some(tunnels), flows, conversations, .. } = self else { return BTreeSet::new() };
         let Tunnels { hosts, running, flows: known, addresses, targets, .. } = &mut **tunnels;
         let program = &mut hosts[number];
-        program.reacts_at = None;
+        program.reaction.end();
         program.host.handle_timeout(now);
         while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
             let flow = known.get(&(source, destination)).copied().or_else(|| {

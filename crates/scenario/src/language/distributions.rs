@@ -150,10 +150,21 @@ fn drawn(tree: &Tree) -> Distribution {
     }
 }
 
+/// What a key describes, in bytes or seconds, or a number, if [`distribution`] has nothing against it.
+pub(super) fn checked(tree: &Tree, key: &str) -> Distribution {
+    match tree.get(key) {
+        Some(value) => match &value.data {
+            Data::Table(table) => drawn(table),
+            _ => Distribution::Constant { value: plain(value) },
+        },
+        None => Distribution::Constant { value: 0.0 },
+    }
+}
+
 /// The distribution that a key describes, in bytes or seconds, or a number. `None` on an error.
 pub(super) fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
     let value = tree.get(key)?;
-    let Data::Table(table) = &value.data else { return Some(Distribution::Constant { value: plain(value) }) };
+    let Data::Table(table) = &value.data else { return Some(checked(tree, key)) };
     let path = format!("{path}.{key}");
     if table.choice("kind") == "empirical" && table.list("values").len() != table.list("probabilities").len() {
         let (values, probabilities) = (table.list("values").len(), table.list("probabilities").len());

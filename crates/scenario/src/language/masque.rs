@@ -1,6 +1,7 @@
 //! MASQUE's keys: tunnels (CONNECT-UDP), and flows that go through one.
 
 use super::Check;
+use super::distributions::{TIME_OR_RANDOM, checked, distribution};
 use super::quic::{CRYPTOGRAPHY, DATAGRAM};
 use super::reach::Reach;
 use super::settings::Settings;
@@ -114,10 +115,10 @@ pub(crate) static MASQUE: Table = Table {
         ),
         field(
             "reaction",
-            Kind::DURATION,
+            TIME_OR_RANDOM,
             "`\"0s\"`",
-            "How long client and proxy take from a datagram's arrival to what they do about it; what comes meanwhile is dealt with \
-             together. Of several tunnels at a host the longest counts.",
+            "How long client and proxy take from a datagram's arrival to what they do about it, always the same or drawn anew each \
+             time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean counts.",
         ),
         field(
             "certificates",
@@ -166,6 +167,7 @@ pub(crate) fn common(root: &Tree) -> Tree {
 
 /// What the schema cannot say of a filled table.
 pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
+    distribution(tree, "reaction", path, check);
     if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {
         let message = "a tunnel does not count the packets that wait".to_string();
         let expected = vec!["bytes".into(), "a time".into(), "\"unlimited\"".into()];
@@ -198,7 +200,7 @@ pub(crate) fn settings(tree: &Tree) -> Masque {
         send_buffer_bytes: tree.size("send_buffer"),
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
-        reaction: tree.duration("reaction"),
+        reaction: checked(tree, "reaction"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
     }

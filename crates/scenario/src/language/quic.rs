@@ -1,6 +1,7 @@
 //! QUIC's keys.
 
 use super::Check;
+use super::distributions::{TIME_OR_RANDOM, checked, distribution};
 use super::settings::Settings;
 use super::tcp::CONGESTION;
 use crate::description::{Quic, QuicHandshake, QuicModel, StreamScheduler};
@@ -93,10 +94,11 @@ pub(crate) static QUIC: Table = Table {
         field("idle_timeout", Kind::DURATION, "`\"30s\"`", "Silence after which the connection is over; 0s: never."),
         field(
             "reaction",
-            Kind::DURATION,
+            TIME_OR_RANDOM,
             "`\"0s\"`",
-            "How long an end takes from a datagram's arrival to what it does about it (`stack = \"noq\"`). What comes meanwhile is \
-             dealt with together, as a program does that reads its socket: fewer acknowledgements of packets that come at once.",
+            "How long an end takes from a datagram's arrival to what it does about it (`stack = \"noq\"`), always the same or drawn \
+             anew each time. What comes meanwhile is dealt with together, as a program does that reads its socket: fewer \
+             acknowledgements of packets that come at once.",
         ),
         field(
             "certificates",
@@ -284,6 +286,7 @@ pub(crate) fn check(tree: &Tree, path: &str, check: &mut Check) {
         }
         return;
     }
+    distribution(tree, "reaction", path, check);
     let untouched = SETTINGS.defaults(tree.place);
     let data = |tree: &Tree, key: &str| tree.get(key).map(|value| value.data.clone());
     for key in OF_MODEL {
@@ -324,7 +327,7 @@ pub(crate) fn settings(tree: &Tree) -> Quic {
         send_buffer_bytes: tree.size("send_buffer"),
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
-        reaction: tree.duration("reaction"),
+        reaction: checked(tree, "reaction"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
         model: (tree.choice("stack") == "model").then(|| model(tree)),
