@@ -7,8 +7,8 @@
 mod at_host;
 mod model;
 mod quic;
-mod reaction;
 mod tunnels;
+mod wakeups;
 mod watch;
 
 use self::at_host::AtHost;

@@ -240,6 +240,36 @@ fn ends_that_take_their_time_take_it_once_for_all_that_has_come() {
     assert_eq!(drawn, exchange("{ kind = 'uniform', low = '1ms', high = '3ms' }"));
 }
 
+/// The second of the client's first two datagrams is paced: one of the ten packets of the initial window comes 333 ms / 10 / 1.25 =
+/// 26.64 ms after the other. Whom nobody answers sends again 333 + 4 * 333 / 2 = 999 ms later (RFC 9002 sections 6.2.1 and 6.2.2), at
+/// 1.02564 s, or at the next tick of its timers.
+#[test]
+fn timers_ring_at_ticks() {
+    let again = |granularity: &str| {
+        let outcome = outcome(&format!(
+            r#"
+            duration = "1.9s"
+            [topology]
+            kind = "chain"
+            link = [{{ rate = "100Mbit/s", delay = "20ms", loss = {{ kind = "bernoulli", probability = 1.0 }} }}]
+            [[flow]]
+            name = "bulk"
+            from = "source"
+            to = "sink"
+            protocol = "quic"
+            workload = "bulk"
+            quic = {{ timer_granularity = "{granularity}" }}
+            "#
+        ));
+        outcome.flow("bulk").expect("the flow").counters.last_tx.as_secs_f64()
+    };
+    assert_eq!(again("0s"), 1.025_64);
+    // One tick for each of the two timers.
+    let (fine, coarse) = (again("1ms"), again("300ms"));
+    assert!(fine > 1.025_64 && fine < 1.027_64, "{fine}");
+    assert!(coarse > 1.027_64 && coarse < 1.625_64, "{coarse}");
+}
+
 #[test]
 fn an_idle_connection_ends_after_the_idle_time() {
     let outcome = outcome(

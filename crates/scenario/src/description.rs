@@ -567,6 +567,8 @@ pub struct Quic {
     pub idle_timeout: Duration,
     /// Seconds that an end takes from a datagram's arrival to what it does about it (the real stack).
     pub reaction: Distribution,
+    /// Between two ticks of the program's timers; zero: they are exact.
+    pub timer_granularity: Duration,
     /// Size of the server's certificate chain.
     pub certificate_bytes: u64,
     /// Whether TLS protects packets, or nothing in its sizes.
@@ -669,6 +671,8 @@ pub struct Masque {
     pub idle_timeout: Duration,
     /// Seconds that client and proxy take from a datagram's arrival to what they do about it.
     pub reaction: Distribution,
+    /// Between two ticks of the program's timers; zero: they are exact.
+    pub timer_granularity: Duration,
     /// Size of the proxy's certificate chain.
     pub certificate_bytes: u64,
     /// Whether TLS protects packets between client and proxy, or nothing in its sizes.

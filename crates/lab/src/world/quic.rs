@@ -5,7 +5,7 @@
 //! class of applications.
 
 use super::model::ModelMaker;
-use super::reaction::Reaction;
+use super::wakeups::{Habits, Wakeups};
 use super::{AtHost, Conversation, Core, NONE, World};
 use crate::plugins::ControlMaker;
 use crate::witness::Witness;
@@ -18,7 +18,7 @@ use fullpipe_stack::journal::Journal;
 use fullpipe_stack::{Connection, Cryptography, Datagram, Entropy, Inspection, Settings, Statistics};
 use fullpipe_transport::Stream;
 use fullpipe_units::{FlowId, Instant, NodeId};
-use fullpipe_workload::{Distribution, OpenOptions, StreamId};
+use fullpipe_workload::{OpenOptions, StreamId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,8 +89,7 @@ pub(crate) struct StackMaker {
     options: catalogue::Options,
     /// Who makes the control, if not the catalogue.
     plugged: Option<ControlMaker>,
-    /// Seconds from a datagram's arrival to what an end does about it.
-    reaction: Distribution,
+    habits: Habits,
 }
 
 impl StackMaker {
@@ -111,7 +110,8 @@ impl StackMaker {
             journal: None,
         };
         let control = described.congestion.as_str().into();
-        Ok(StackMaker { settings, control, options, plugged: None, reaction: described.reaction.clone() })
+        let habits = Habits { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
+        Ok(StackMaker { settings, control, options, plugged: None, habits })
     }
 
     fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
@@ -120,9 +120,9 @@ impl StackMaker {
         Ok(StackMaker { control: control.name().into(), plugged: Some(maker), ..self })
     }
 
-    /// How long one end takes; `seed` is that of its control.
-    fn reaction(&self, seed: u64) -> Reaction {
-        Reaction::new(&self.reaction, fullpipe_units::Stream::new(seed, "end", "reaction"))
+    /// When one end wakes up; `seed` is that of its control.
+    fn wakeups(&self, seed: u64) -> Wakeups {
+        Wakeups::new(&self.habits, fullpipe_units::Stream::new(seed, "end", "reaction"))
     }
 
     /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
@@ -166,7 +166,7 @@ pub(super) struct QuicEnd {
     timer: Slot,
     /// Number of the tunnel's flow that its datagrams go by.
     via: Option<u32>,
-    reaction: Reaction,
+    wakeups: Wakeups,
 }
 
 impl QuicEnd {
@@ -231,10 +231,10 @@ impl QuicEnds {
 
     /// Whether an end to which a datagram has come waits before it reacts; its timer is then armed.
     fn waits(&mut self, network: &mut Network<Witness>, number: u32) -> bool {
-        let Some(end) = self.get_mut(number).filter(|end| !end.reaction.is_at_once()) else { return false };
-        if let Some(at) = end.reaction.begin(network.now()) {
+        let Some(end) = self.get_mut(number).filter(|end| !end.wakeups.is_at_once()) else { return false };
+        if let Some(at) = end.wakeups.begin(network.now()) {
             let timer = EventId::new(EventClass::Application, FIRST_TIMER + (number - FIRST));
-            end.timer.arm(&mut network.calendar, timer, at.min(end.connection.next_timeout()));
+            end.timer.arm(&mut network.calendar, timer, at.min(end.wakeups.tick(end.connection.next_timeout())));
         }
         true
     }
@@ -353,7 +353,7 @@ impl World {
         // Sending may bring the end of the connection, which the application hears of, too.
         loop {
             let Some(end) = self.core.quic.get_mut(number) else { return };
-            end.reaction.end();
+            end.wakeups.end();
             let application = end.application;
             if let Some(event) = end.connection.poll_event() {
                 let mut io = AtHost { core: &mut self.core, network, application, serviced: number };
@@ -367,7 +367,7 @@ impl World {
             self.core.forget_quic(number);
         } else {
             let timer = EventId::new(EventClass::Application, FIRST_TIMER + (number - FIRST));
-            end.timer.arm(&mut network.calendar, timer, end.connection.next_timeout());
+            end.timer.arm(&mut network.calendar, timer, end.wakeups.tick(end.connection.next_timeout()));
         }
         if self.core.tunnels.is_some() {
             self.serve_programs(network);
@@ -457,7 +457,7 @@ impl Core {
             version: described.version,
             timer: Slot::default(),
             via: described.via,
-            reaction: quic.reaction(seed),
+            wakeups: quic.wakeups(seed),
         };
         if *options != OpenOptions::default() {
             self.options.insert(conversation as u32, *options);
@@ -492,7 +492,7 @@ impl Core {
             version: of_flow.version,
             timer: Slot::default(),
             via: None,
-            reaction: quic.reaction(seed),
+            wakeups: quic.wakeups(seed),
         };
         let number = self.quic.insert(end);
         self.conversations[conversation].endpoints[1] = number;

@@ -12,7 +12,7 @@
 mod ports;
 
 use self::ports::{Places, Ports};
-use super::reaction::Reaction;
+use super::wakeups::{Habits, Wakeups};
 use super::{Core, Flow, World};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
@@ -26,7 +26,6 @@ use fullpipe_stack::tunnel::{
 };
 use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Maker};
 use fullpipe_units::{Codepoint, Duration, FlowId, NodeId, Stream};
-use fullpipe_workload::Distribution;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,8 +49,7 @@ pub(crate) struct TunnelMaker {
     pub(super) control: Arc<str>,
     /// `None`: there is no control.
     options: Option<catalogue::Options>,
-    /// Seconds from a datagram's arrival to what an end does about it.
-    reaction: Distribution,
+    habits: Habits,
 }
 
 impl TunnelMaker {
@@ -84,7 +82,8 @@ impl TunnelMaker {
             cryptography: super::quic::cryptography(described.tls, described.certificate_bytes)?,
         };
         let control = described.congestion.as_deref().unwrap_or("none").into();
-        Ok(TunnelMaker { settings, control, options, reaction: described.reaction.clone() })
+        let habits = Habits { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
+        Ok(TunnelMaker { settings, control, options, habits })
     }
 
     /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
@@ -114,7 +113,7 @@ struct ProgramHost {
     node: NodeId,
     host: Host,
     timer: Slot,
-    reaction: Reaction,
+    wakeups: Wakeups,
 }
 
 /// One tunnel.
@@ -196,7 +195,7 @@ impl Tunnels {
             let addresses = versions.map(|version| network.directory.address(node, version)).to_vec();
             let host = Host::new(HostSettings { addresses, receive_buffer_bytes: SOCKET_BUFFER_BYTES });
             let timer = Slot::default();
-            self.hosts.push(ProgramHost { node, host, timer, reaction: Reaction::default() });
+            self.hosts.push(ProgramHost { node, host, timer, wakeups: Wakeups::default() });
             number
         })
     }
@@ -238,7 +237,7 @@ impl World {
             let (client_host, proxy_host) = (tunnels.host(flow.from, network), tunnels.host(flow.to, network));
             for (host, end) in [(client_host, "client"), (proxy_host, "proxy")] {
                 let random = Stream::new(self.core.scenario.seed, &format!("{name} {end}"), "reaction");
-                tunnels.hosts[host].reaction.slow_down(Reaction::new(&maker.reaction, random));
+                tunnels.hosts[host].wakeups.slow_down(Wakeups::new(&maker.habits, random));
             }
             let (settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
             let host = &tunnels.hosts[proxy_host].host;
@@ -305,11 +304,11 @@ impl World {
         let datagram = Datagram { payload, codepoint: packet.codepoint };
         let program = &mut tunnels.hosts[number];
         program.host.handle_datagram(network.now(), Addressed { source, destination, datagram });
-        if program.reaction.is_at_once() {
+        if program.wakeups.is_at_once() {
             tunnels.awake.insert(number);
-        } else if let Some(at) = program.reaction.begin(network.now()) {
+        } else if let Some(at) = program.wakeups.begin(network.now()) {
             let timer = EventId::new(EventClass::Application, FIRST_TIMER + number as u32);
-            program.timer.arm(&mut network.calendar, timer, at.min(program.host.next_timeout()));
+            program.timer.arm(&mut network.calendar, timer, at.min(program.wakeups.tick(program.host.next_timeout())));
         }
         true
     }
@@ -354,7 +353,7 @@ impl Core {
         let Core { tunnels: Some(tunnels), flows, conversations, .. } = self else { return BTreeSet::new() };
         let Tunnels { hosts, running, flows: known, addresses, targets, .. } = &mut **tunnels;
         let program = &mut hosts[number];
-        program.reaction.end();
+        program.wakeups.end();
         program.host.handle_timeout(now);
         while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
             let flow = known.get(&(source, destination)).copied().or_else(|| {
@@ -375,7 +374,7 @@ impl Core {
             network.send(program.node, &packet);
         }
         let timer = EventId::new(EventClass::Application, FIRST_TIMER + number as u32);
-        program.timer.arm(&mut network.calendar, timer, program.host.next_timeout());
+        program.timer.arm(&mut network.calendar, timer, program.wakeups.tick(program.host.next_timeout()));
         let mut touched = BTreeSet::new();
         for running in running.values().filter(|running| running.client_host == number) {
             while let Some((conversation, payload)) = running.client.as_ref().and_then(TunnelClient::poll_arrived) {

@@ -2,7 +2,7 @@
 
 use super::Check;
 use super::distributions::{TIME_OR_RANDOM, checked, distribution};
-use super::quic::{CRYPTOGRAPHY, DATAGRAM};
+use super::quic::{CRYPTOGRAPHY, DATAGRAM, GRANULARITY};
 use super::reach::Reach;
 use super::settings::Settings;
 use super::tcp::{CONGESTION, CONTROLS};
@@ -121,6 +121,13 @@ pub(crate) static MASQUE: Table = Table {
              time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean counts.",
         ),
         field(
+            "timer_granularity",
+            GRANULARITY,
+            "`\"0s\"`",
+            "Timers of client and proxy ring at ticks this far apart, as a program's do; of several tunnels at a host the coarsest \
+             count.",
+        ),
+        field(
             "certificates",
             Kind::Size { min: 0, max: 1 << 20 },
             "`\"3000B\"`",
@@ -150,6 +157,7 @@ pub(super) static SETTINGS: Settings = Settings {
         ("receive_buffer", "1536KiB"),
         ("idle_timeout", "150s"),
         ("reaction", "0s"),
+        ("timer_granularity", "0s"),
         ("certificates", "3000B"),
         ("cryptography", "null"),
     ],
@@ -201,6 +209,7 @@ pub(crate) fn settings(tree: &Tree) -> Masque {
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
         reaction: checked(tree, "reaction"),
+        timer_granularity: tree.duration("timer_granularity"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
     }

@@ -11,6 +11,9 @@ use fullpipe_units::Duration;
 /// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
 pub(super) const DATAGRAM: Kind = Kind::Size { min: 1200, max: 65_507 };
 
+/// Between ticks of a program's timers.
+pub(super) const GRANULARITY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(1) };
+
 const fn field(key: &'static str, kind: Kind, default: &'static str, text: &'static str) -> Field {
     Field::optional(key, kind, default, text)
 }
@@ -99,6 +102,13 @@ pub(crate) static QUIC: Table = Table {
             "How long an end takes from a datagram's arrival to what it does about it (`stack = \"noq\"`), always the same or drawn \
              anew each time. What comes meanwhile is dealt with together, as a program does that reads its socket: fewer \
              acknowledgements of packets that come at once.",
+        ),
+        field(
+            "timer_granularity",
+            GRANULARITY,
+            "`\"0s\"`",
+            "Timers of an end (`stack = \"noq\"`), pacing's above all, ring at ticks this far apart, never early; 0s: they are exact. \
+             Programs on tokio have 1 ms.",
         ),
         field(
             "certificates",
@@ -230,6 +240,7 @@ pub(super) static SETTINGS: Settings = Settings {
         ("receive_buffer", "8MiB"),
         ("idle_timeout", "30s"),
         ("reaction", "0s"),
+        ("timer_granularity", "0s"),
         ("certificates", "3000B"),
         ("cryptography", "null"),
         ("scheduler", "round-robin"),
@@ -328,6 +339,7 @@ pub(crate) fn settings(tree: &Tree) -> Quic {
         receive_buffer_bytes: tree.size("receive_buffer"),
         idle_timeout: tree.duration("idle_timeout"),
         reaction: checked(tree, "reaction"),
+        timer_granularity: tree.duration("timer_granularity"),
         certificate_bytes: tree.size("certificates"),
         tls: tree.choice("cryptography") == "tls",
         model: (tree.choice("stack") == "model").then(|| model(tree)),
