@@ -403,6 +403,7 @@ fn delivers_what_came_whole(
     let mut streams = [Stream::default(), Stream::default()];
     let (mut size, mut opportunity, mut fate) =
         (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
+    let mut lost_in_a_row = [0; 2];
     // An SDU of more than 2047 bytes ends its PDU, so what waits in the end may need as many PDUs as it has SDUs.
     for k in 0..2 * milliseconds + 500 {
         for way in Way::BOTH {
@@ -413,9 +414,13 @@ fn delivers_what_came_whole(
             // In the end everything comes, so that the receiver hears of all that is missing.
             let quiet = run.bearer.waiting_bytes(way) < 4000;
             let comes = Fate { comes: Some(3), again: None };
-            let fate = if k < milliseconds && !quiet { *fate.next().unwrap() } else { comes };
+            let lost = &mut lost_in_a_row[way as usize];
+            // After 512 lost ones in a row, half of all sequence numbers, a PDU would be taken for an old one (TS 36.322 clause
+            // 5.1.2.2.2).
+            let fate = if k < milliseconds && !quiet && *lost < 500 { *fate.next().unwrap() } else { comes };
             let waiting = run.bearer.waiting_bytes(way);
             if let Some(pdu) = run.send(way, bytes, fate) {
+                *lost = if fate.comes.is_some() { 0 } else { *lost + 1 };
                 let range = streams[way as usize].add(&pdu, fate.comes.is_some());
                 let segments = Stream::touched(&run.taken[way as usize], range);
                 assert_eq!(u64::from(pdu.bytes - pdu.payload_bytes), 2 + (3 * (segments - 1)).div_ceil(2));
@@ -441,6 +446,13 @@ fn large_packets_that_wait_for_long_are_all_delivered() {
     // 499 SDUs of 2048 bytes wait when the first opportunity comes; each takes one.
     let fate = Fate { comes: None, again: Some(3) };
     delivers_what_came_whole(&[2048, 1, 2048, 1], &[0], &[fate], 758, None);
+}
+
+#[test]
+fn what_comes_after_hundreds_of_lost_pdus_is_delivered() {
+    // One byte of an SDU of 289 a millisecond, and nothing comes for 500 of them.
+    let fate = Fate { comes: None, again: Some(3) };
+    delivers_what_came_whole(&[289], &[3], &[fate], 562, None);
 }
 
 proptest! {
