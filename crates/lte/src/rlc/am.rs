@@ -17,16 +17,30 @@
 //!   re-segmentation, though the header has the room for it;
 //! * an opportunity is for one PDU, so data waits for the next behind a STATUS report;
 //! * that a PDU was sent again too often has no consequence unless asked for;
+//! * a copy of a PDU that comes when VR(R) has moved past it by half of all sequence numbers is known to be one. The
+//!   specification's receiver takes it for a new PDU, and from then on its reports speak of a window that is not the sender's;
 //! * PDUs that are not acknowledged count as data to be sent again in what the MAC is told, so it allocates too much.
 //!
 //! Unlike the reference model, the MAC is told of a STATUS report that had to wait as soon as it may be sent, and of data to
 //! be sent again as soon as that is known.
 
 use super::queue::{Queue, Reassembler};
-use super::sequence::{WINDOW, after, distance};
+use super::sequence::WINDOW;
 use super::{Acknowledgement, Limits, Outcome, Pdu};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
+
+/// How far `to` is ahead of `from`. The air carries sequence numbers modulo 1024, here they are kept modulo 2^16.
+#[inline]
+const fn distance(from: u16, to: u16) -> u16 {
+    to.wrapping_sub(from)
+}
+
+/// The number `by` after `sn`.
+#[inline]
+const fn after(sn: u16, by: u16) -> u16 {
+    sn.wrapping_add(by)
+}
 
 /// The header of a data PDU with what belongs to re-segmentation.
 const HEADER_BYTES: u32 = 4;
@@ -397,14 +411,16 @@ impl Path {
         if self.poll_at <= now {
             self.poll_at = Instant::NEVER;
             self.poll_due = true;
-            if (queue.is_empty() && self.queued_bytes == 0) || self.is_full() {
-                for k in 0..self.window.len() {
-                    if self.window[k].state == State::Unacknowledged {
-                        self.miss(k, &limits.acknowledgement);
-                    }
+            expired.data = true;
+        }
+        // A poll needs a PDU. (The new data that should have taken it along may have been discarded since.)
+        if self.poll_due && ((queue.is_empty() && self.queued_bytes == 0) || self.is_full()) {
+            for k in 0..self.window.len() {
+                if self.window[k].state == State::Unacknowledged {
+                    self.miss(k, &limits.acknowledgement);
+                    expired.data = true;
                 }
             }
-            expired.data = true;
         }
         if self.status_due && self.prohibit_until != Instant::ZERO && self.prohibit_until <= now {
             self.prohibit_until = Instant::ZERO;
@@ -432,6 +448,7 @@ mod tests {
     use super::super::{Bearer, Due, Limits, Mode, Pdu, Report, Sdu, Way};
     use super::*;
     use Way::{Downlink, Uplink};
+    use fullpipe_units::Duration;
 
     const NOTHING: Due = Due { report: [false, false] };
     const DOWN: Due = Due { report: [true, false] };
@@ -613,6 +630,53 @@ mod tests {
         // As many more as were acknowledged, though there are but 88.
         assert_eq!((0..200).map_while(|_| bearer.opportunity(Downlink, at(3), 12)).count(), 88);
         assert_eq!(waiting(&bearer), (0, 500 * 12, 0));
+    }
+
+    #[test]
+    fn a_copy_that_comes_when_the_window_has_moved_on_by_its_length_is_no_new_pdu() {
+        let mut bearer = loaded(Mode::Acknowledged, &[8; 600]);
+        let mut out = vec![];
+        let pdus: Vec<Pdu> = (0..512).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap()).collect();
+        for &pdu in &pdus {
+            let _ = bearer.receive(Downlink, at(4), pdu, &mut out);
+        }
+        // No STATUS report could be sent, and the poll of the full window was at 0 ms: everything is sent again.
+        let _ = bearer.expire(at(20), &mut out);
+        let copy = bearer.opportunity(Downlink, at(20), 12).unwrap();
+        assert_eq!((copy.sn, copy.is(Pdu::AGAIN)), (0, true));
+        let status = bearer.opportunity(Uplink, at(21), 100).unwrap();
+        let _ = bearer.receive(Uplink, at(25), status, &mut out);
+        // VR(R) is 512 and the window 512 to 1023. With 512, which is new, it begins at 513 and would end with 1024, that is 0.
+        let next = bearer.opportunity(Downlink, at(26), 12).unwrap();
+        assert_eq!((next.sn, next.is(Pdu::AGAIN)), (512, false));
+        let _ = bearer.receive(Downlink, at(30), next, &mut out);
+        let _ = bearer.receive(Downlink, at(31), copy, &mut out);
+        assert_eq!(told(&mut out).len(), 513);
+        // Nothing is missing, so t-Reordering (10 ms) does not run: a report on none is 2 bytes, and it settles what was sent.
+        let _ = bearer.expire(at(41), &mut out);
+        let status = bearer.opportunity(Uplink, at(60), 2000).unwrap();
+        assert_eq!(status.bytes, 2);
+        let _ = bearer.receive(Uplink, at(64), status, &mut out);
+        assert_eq!(waiting(&bearer).1, 0);
+    }
+
+    #[test]
+    fn a_poll_does_not_wait_for_data_that_was_discarded() {
+        let mut limits = unlimited(Mode::Acknowledged);
+        limits.discard_after = Some(Duration::from_millis(25));
+        let mut bearer = Bearer::new(Mode::Acknowledged, limits);
+        let mut out = vec![];
+        bearer.offer(Downlink, sdu(8, 0));
+        let lost = bearer.opportunity(Downlink, at(0), 12).unwrap();
+        assert!(lost.is(Pdu::POLL));
+        bearer.offer(Downlink, Sdu { bytes: 8, token: 1, arrived: at(10) });
+        // t-PollRetransmit passes at 20 ms: the new data is to take the poll along. It gets no opportunity until 35 ms.
+        let _ = bearer.expire(at(20), &mut out);
+        assert_eq!(waiting(&bearer), (8, 12, 0));
+        assert_eq!(bearer.expire(at(35), &mut out), DOWN);
+        assert_eq!(told(&mut out), [-2]);
+        let again = bearer.opportunity(Downlink, at(36), 12).expect("what was lost is sent again");
+        assert_eq!((again.sn, again.is(Pdu::POLL), again.is(Pdu::AGAIN)), (0, true, true));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub struct Pdu {
     first: u32,
     /// Segments of SDUs in it, each of the SDU after the one before.
     segments: u32,
-    /// Sequence number, modulo 1024.
+    /// Sequence number: modulo 1024 as on the air, but AM's is kept modulo 2^16.
     sn: u16,
     flags: u8,
     /// How often the bearer had been re-established.
@@ -461,8 +461,8 @@ impl Bearer {
         self.next_timer
     }
 
-    /// Does what timers up to now ask for; what is told of SDUs of the downlink comes before what is told of the uplink's. SDUs that the discard timer throws away are told of at once, before older ones
-    /// that are on the air.
+    /// Does what timers up to now ask for; what is told of SDUs of the downlink comes before what is told of the uplink's.
+    /// SDUs that the discard timer throws away are told of at once, before older ones that are on the air.
     pub fn expire(&mut self, now: Instant, out: &mut Vec<Outcome>) -> Due {
         let mut due = Due::default();
         if now < self.next_timer {

@@ -3,7 +3,7 @@
 //! An SDU gets its number when its first byte is put into a PDU, so numbers on the air have no gaps whatever the discard
 //! timer has thrown away.
 
-use super::sequence::after;
+use super::sequence::{after, distance};
 use super::{Outcome, Pdu, Sdu};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
@@ -186,7 +186,7 @@ impl Queue {
 /// Puts SDUs together again of PDUs in order, some of which may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reassembler {
-    /// The PDU that would go on.
+    /// The PDU that would go on, modulo 1024.
     next: u16,
     /// The last PDU ended with a segment of this SDU, of which everything before had come.
     part: Option<u32>,
@@ -196,7 +196,7 @@ impl Reassembler {
     /// The next PDU in order. SDUs of which something was missing are lost as soon as something of a later one comes.
     #[inline]
     pub(super) fn pass(&mut self, queue: &mut Queue, pdu: &Pdu, out: &mut Vec<Outcome>) {
-        let follows = pdu.sn == self.next;
+        let follows = distance(self.next, pdu.sn) == 0;
         self.next = after(pdu.sn, 1);
         let mut whole = !pdu.is(Pdu::CONTINUES) || (follows && self.part == Some(pdu.first));
         let position = queue.position(pdu.first);
