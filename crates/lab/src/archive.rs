@@ -66,7 +66,7 @@ pub const LINK_COLUMNS: [&str; 21] = [
 ];
 
 /// Columns of `ues.csv`.
-pub const UE_COLUMNS: [&str; 17] = [
+pub const UE_COLUMNS: [&str; 20] = [
     "network",
     "ue",
     "cell",
@@ -84,6 +84,9 @@ pub const UE_COLUMNS: [&str; 17] = [
     "control_errors",
     "mean_mcs",
     "blocks_by_mcs",
+    "early_packets",
+    "connected_s",
+    "bearers_ready_s",
 ];
 
 /// Nanoseconds as exact decimal seconds.
@@ -193,7 +196,7 @@ pub fn write_links(outcome: &Outcome, out: impl Write) -> io::Result<()> {
 pub fn write_ues(outcome: &Outcome, out: impl Write) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(out);
     table.write_record(UE_COLUMNS)?;
-    for UeRow { network, ue, cell, uplink, counters } in outcome.ue_rows() {
+    for UeRow { network, ue, cell, uplink, established, counters } in outcome.ue_rows() {
         let by_mcs = counters.blocks_by_mcs.iter().map(u64::to_string).collect::<Vec<_>>().join(";");
         let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
         let mean_mcs = (counters.blocks > 0).then(|| sum as f64 / counters.blocks as f64);
@@ -215,6 +218,9 @@ pub fn write_ues(outcome: &Outcome, out: impl Write) -> io::Result<()> {
             &counters.control_errors.to_string(),
             &optional(mean_mcs, |value| value.to_string()),
             &by_mcs,
+            &counters.early_packets.to_string(),
+            &seconds(established.connected.as_nanos()),
+            &seconds(established.ready.as_nanos()),
         ])?;
     }
     table.flush()

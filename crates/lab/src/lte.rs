@@ -6,6 +6,7 @@ use fullpipe_lte::bearer::{Classifier, Headers, Qci};
 use fullpipe_lte::config::{
     BearerConfig, Carrier, CellConfig, Config, Core, Course, CqiSource, Errors, Position, UeConfig, UplinkReports,
 };
+use fullpipe_lte::connection::{Attach, Established};
 use fullpipe_lte::radio::Invalid;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
 use fullpipe_lte::radio::fading::{self, Recipe};
@@ -15,7 +16,7 @@ use fullpipe_lte::rlc::{Acknowledgement, Limits};
 use fullpipe_lte::{AccessNetwork, Offered, UeStatus, WayCounters};
 use fullpipe_network::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::lte::{Bearer, Cell, Fading, Lte, Rlc, Ue};
+use fullpipe_scenario::description::lte::{AttachChoice, Bearer, Cell, Fading, Lte, Rlc, Ue};
 use fullpipe_units::{Duration, Instant, Rate, Stream};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -112,6 +113,8 @@ pub struct UeRow {
     pub cell: String,
     /// Whether these are the uplink's.
     pub uplink: bool,
+    /// When it came to its bearers.
+    pub established: Established,
     /// Counters.
     pub counters: WayCounters,
 }
@@ -126,6 +129,7 @@ pub(crate) fn rows(scenario: &Scenario, described: &Lte, medium: &dyn Medium) ->
             ue: scenario.nodes[ue.node.index()].name.clone(),
             cell: described.cells[ue.cell].name.clone(),
             uplink,
+            established: status.established,
             counters,
         }));
     }
@@ -233,6 +237,7 @@ fn config(described: &Lte, scenario: &Scenario) -> Result<Config, Invalid> {
         uplink_fading,
         fading_begins: described.fading_begins,
         errors: Errors { data: described.data_errors, control: described.control_errors, grid: described.grid },
+        signalling: described.signalling,
         core: Core { rate: described.core_rate, s1_delay: described.s1_delay, s5_delay: described.s5_delay },
         eager: false,
     })
@@ -293,8 +298,19 @@ fn ue(described: &Ue, scenario: &Scenario) -> Result<UeConfig, Invalid> {
         noise_figure_db: described.noise_figure_db,
         transmission_mode: described.transmission_mode,
         data_power_offset_db: described.data_power_offset_db,
+        attach: attach(described, scenario),
         bearers: described.bearers.iter().map(bearer).collect::<Result<_, _>>()?,
     })
+}
+
+fn attach(described: &Ue, scenario: &Scenario) -> Attach {
+    let mut random = Stream::new(scenario.seed, &scenario.nodes[described.node.index()].name, "switched on");
+    let switched_on = Instant::ZERO.saturating_add(described.switched_on_s.sample_duration(&mut random));
+    match described.attach {
+        AttachChoice::Ideal => Attach::Ideal,
+        AttachChoice::KnownCell => Attach::KnownCell { switched_on },
+        AttachChoice::CellSearch => Attach::CellSearch { switched_on },
+    }
 }
 
 fn bearer(described: &Bearer) -> Result<BearerConfig, Invalid> {

@@ -294,7 +294,7 @@ impl Channel {
             Metric::BlockErrors => Some(counters.errors as f64),
             Metric::Queue => Some(last.buffer_bytes as f64),
             Metric::Throughput => Some(self.throughput(counters.delivered_bytes)),
-            Metric::Drops => Some((counters.buffer_drops + counters.lost_packets) as f64),
+            Metric::Drops => Some((counters.buffer_drops + counters.lost_packets + counters.early_packets) as f64),
             _ => None,
         }
     }

@@ -70,6 +70,46 @@ fn a_packet_takes_the_time_of_the_pipeline() {
 }
 
 #[test]
+fn a_connection_waits_for_the_bearers() {
+    // With signalling by radio a UE that knows its cell has its bearers after 44 ms (ns-3's time line). A SYN of the server at 0
+    // comes to the cell at 1 ms and is dropped; the next is sent at 1 s (RFC 6298).
+    let transfer = |start: &str| {
+        let text = format!(
+            "duration = '5s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone1'\nprotocol = 'tcp'\nworkload = 'bulk'\nsize = '100kB'\n\
+             start = '{start}'\n",
+            network("signalling = 'radio'", "", "distance = 99\nattach = 'known-cell'\nswitched_on = '0s'")
+        );
+        let outcome = audited(&text);
+        let (ue, flow) = (row(&outcome, "phone1", false), outcome.flow_rows().next().expect("the flow"));
+        assert_eq!((ue.established.connected.as_nanos(), ue.established.ready.as_nanos()), (28_000_000, 44_000_000));
+        assert_eq!(flow.counters.lost_packets, ue.counters.early_packets);
+        (ue.counters.early_packets, flow.completion.expect("it ends").as_secs_f64())
+    };
+    let ((early, waited), (later, at_once)) = (transfer("0s"), transfer("50ms"));
+    assert_eq!((early, later), (1, 0));
+    // But for the second the two take the same steps, at other places of the subframes.
+    assert!((waited - at_once - 1.0).abs() < 0.02, "{waited} {at_once}");
+}
+
+#[test]
+fn ues_that_attach_at_once_are_refused_if_there_are_too_many() {
+    let of = |switched_on: &str| {
+        let base = BASE.replace("count = 3", "count = 400");
+        let text = format!(
+            "duration = '1s'\n{base}[[lte]]\nname = 'access'\ngateway = 'pgw'\n[[lte.cell]]\n[[lte.ue]]\nhost = 'phone*'\n\
+             distance = 99\nattach = 'known-cell'\nswitched_on = {switched_on}\n[[flow]]\nfrom = 'server'\nto = 'phone1'\n\
+             start = '900ms'\n"
+        );
+        let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        run(&loaded.scenario, &Options::default())
+    };
+    let refused = of("'1ms'").unwrap_err().to_string();
+    assert!(refused.contains("access") && refused.contains("switched on at different times"), "{refused}");
+    // The second system information block comes every 80 ms: forty at a time.
+    assert!(of("{ kind = 'uniform', low = '0s', high = '800ms' }").is_ok());
+}
+
+#[test]
 fn a_saturated_cell_carries_its_transport_blocks() {
     // Without fading and near by every block is one of MCS 28 over 24 of 25 resource blocks: 2196 bytes a millisecond, with 2
     // bytes of RLC header and as many as its segments need. 1428-byte packets are 1430-byte SDUs: 2 or 3 segments in a block,

@@ -8,6 +8,7 @@ use crate::air::Air;
 use crate::bearer::{MOST_BEARERS, TUNNEL_BYTES};
 use crate::cell::{Arrived, BlockRecord, Cell, Coming, OnAir, Shared, start, subframe_from};
 use crate::config::{BearerConfig, Config, Core, UeConfig, UplinkReports};
+use crate::connection::{Established, establish};
 use crate::radio::Invalid;
 use crate::radio::errors::ErrorModel;
 use crate::radio::power::ratio;
@@ -33,7 +34,7 @@ pub enum Fate {
     Delivered,
     /// The RLC buffer had no room for it.
     BufferFull,
-    /// It, or a part of it, was lost on the air or given up.
+    /// It, or a part of it, was lost on the air or given up, or its UE had no bearers yet.
     Lost,
 }
 
@@ -59,6 +60,8 @@ pub struct UeStatus {
     pub counters: [WayCounters; 2],
     /// The last transmissions, downlink first.
     pub last: [WayStatus; 2],
+    /// When it comes to its bearers.
+    pub established: Established,
 }
 
 /// Two links in a row, by when each falls free.
@@ -102,6 +105,9 @@ pub struct AccessNetwork {
     cells: Vec<Cell>,
     /// Cell and place in it of each UE.
     places: Vec<(usize, usize)>,
+    /// When each UE comes to its bearers, and when all have them.
+    established: Vec<Established>,
+    all_ready: Instant,
     links: Links,
     /// Packets on their way to each eNB.
     coming: Vec<VecDeque<Coming>>,
@@ -128,6 +134,7 @@ impl AccessNetwork {
             sounders: Vec::new(),
         };
         let mut places = vec![(0, 0); config.ues.len()];
+        let established = establish_all(&config)?;
         let mut cells = Vec::new();
         for (index, cell) in config.cells.iter().enumerate() {
             let mut scheduler = catalogue::make(&cell.scheduler, &cell.scheduler_parameters)
@@ -168,6 +175,8 @@ impl AccessNetwork {
             shared,
             cells,
             places,
+            all_ready: established.iter().map(|ue| ue.ready).max().unwrap_or_default(),
+            established,
             due: 0,
             next: 0,
             output: VecDeque::new(),
@@ -181,6 +190,9 @@ impl AccessNetwork {
         self.shared.air.packet(now, packet.bytes);
         let (cell, place) = self.places[usize::from(ue)];
         let at = self.links.pass(cell, Way::Downlink, packet.bytes, now);
+        if self.comes_early(at, Way::Downlink, ue, packet.token) {
+            return;
+        }
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: at };
         self.coming[cell].push_back(Coming { ue: place as u16, bearer, sdu });
         self.inside[0] += 1;
@@ -193,6 +205,9 @@ impl AccessNetwork {
     /// A packet arrives at a UE's stack and is to go to the PGW on this bearer. `now` is never less than in the call before.
     pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
         self.shared.air.packet(now, packet.bytes);
+        if self.comes_early(now, Way::Uplink, ue, packet.token) {
+            return;
+        }
         let (cell, place) = self.places[usize::from(ue)];
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: now };
         let taken = self.cells[cell].offer_uplink(place, usize::from(bearer), sdu, now);
@@ -209,6 +224,20 @@ impl AccessNetwork {
                 fate: Fate::BufferFull,
             });
         }
+    }
+
+    /// Whether a packet comes to a UE, or to the eNB for it, that has no bearers yet: then it is dropped there.
+    #[inline]
+    fn comes_early(&mut self, at: Instant, way: Way, ue: u16, token: u64) -> bool {
+        if at >= self.all_ready || at >= self.established[usize::from(ue)].ready {
+            return false;
+        }
+        let (cell, place) = self.places[usize::from(ue)];
+        let counters = &mut self.cells[cell].ues[place].counters[way as usize];
+        counters.packets += 1;
+        counters.early_packets += 1;
+        self.output.push_back(Output { at, way, ue, token, fate: Fate::Lost });
+        true
     }
 
     fn wake(&mut self, subframe: u64) {
@@ -311,7 +340,11 @@ impl AccessNetwork {
             let buffer_bytes = of.bearers.iter().map(|bearer| bearer.waiting_bytes(way)).sum::<u64>();
             WayStatus { sinr_db, cqi: last.cqi, mcs: last.mcs, buffer_bytes }
         };
-        UeStatus { counters: of.counters.clone(), last: [status(Way::Downlink), status(Way::Uplink)] }
+        UeStatus {
+            counters: of.counters.clone(),
+            last: [status(Way::Downlink), status(Way::Uplink)],
+            established: self.established[usize::from(ue)],
+        }
     }
 
     /// Keeps a record of each transport block from now on.
@@ -327,7 +360,22 @@ impl AccessNetwork {
     }
 }
 
-/// A UE as it is when the run begins: attached, its bearers established.
+/// When each UE comes to its bearers.
+fn establish_all(config: &Config) -> Result<Vec<Established>, Invalid> {
+    let mut all = vec![Established::default(); config.ues.len()];
+    for cell in 0..config.cells.len() {
+        let (numbers, ues): (Vec<usize>, Vec<_>) = (config.ues.iter().enumerate())
+            .filter(|(_, ue)| ue.cell == cell)
+            .map(|(number, ue)| (number, (ue.name.as_str(), ue.attach)))
+            .unzip();
+        for (number, established) in numbers.into_iter().zip(establish(config.seed, config.signalling, &ues)?) {
+            all[number] = established;
+        }
+    }
+    Ok(all)
+}
+
+/// A UE as it is when it has its bearers, or when the run begins.
 fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue {
     let mode = config.transmission_mode;
     Ue {

@@ -4,6 +4,7 @@
 //! compared with it; where it merely is small (a buffer of 10 kB), they are ours and the reference's have a preset.
 
 use crate::bearer::Qci;
+use crate::connection::{Attach, Signalling};
 use crate::radio::Invalid;
 use crate::radio::amc::Amc;
 use crate::radio::antenna::{Antenna, TransmissionMode};
@@ -138,6 +139,8 @@ pub struct UeConfig {
     pub data_power_offset_db: f64,
     /// Its bearers, the default bearer first; at most 11.
     pub bearers: Vec<BearerConfig>,
+    /// How it comes to them. Until then packets from and to it are dropped.
+    pub attach: Attach,
 }
 
 /// The links between eNB, SGW and PGW: each packet takes both, with 40 bytes of GTP-U, UDP and IPv4 around it.
@@ -208,6 +211,8 @@ pub struct Config {
     pub fading_begins: FadingBegins,
     /// Errors of the air.
     pub errors: Errors,
+    /// How messages of RRC are carried.
+    pub signalling: Signalling,
     /// The core.
     pub core: Core,
     /// Evaluate everything in every subframe, needed or not: slow, and the same (a test holds it).
@@ -299,6 +304,7 @@ impl UeConfig {
             transmission_mode: TransmissionMode::SingleAntenna,
             data_power_offset_db: 0.0,
             bearers: vec![BearerConfig::best_effort(Mode::Unacknowledged, max_buffer_bytes)],
+            attach: Attach::Ideal,
         }
     }
 }
@@ -329,6 +335,7 @@ impl Config {
             uplink_fading: Fading::None,
             fading_begins: FadingBegins::Run,
             errors: Errors::default(),
+            signalling: Signalling::Ideal,
             core: Core::default(),
             eager: false,
         }

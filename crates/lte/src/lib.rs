@@ -8,11 +8,14 @@
 //! * [`rlc`]: what becomes of packets: buffers, segments, reordering, retransmission; and [`bearer`], which packet takes which.
 //! * [`scheduler`]: who may send when, in which resource blocks.
 //!
+//! Beside them, [`connection`]: when UEs come to their bearers.
+//!
 //! [`AccessNetwork`] puts them together; [`config`] says what it is made of. Its cells are `cell.rs`, their surroundings `air.rs`.
 //!
 //! A subframe is 1 ms and has a number: subframe n begins n ms after the run's start.
 
 pub mod bearer;
+pub mod connection;
 pub mod radio;
 pub mod rlc;
 pub mod scheduler;

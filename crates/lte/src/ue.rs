@@ -29,8 +29,10 @@ pub struct WayCounters {
     pub blocks_by_mcs: [u64; 29],
     /// Bytes of RLC PDUs that arrived.
     pub pdu_bytes: u64,
-    /// Packets that came to the buffer.
+    /// Packets that came to the buffer, or before there was one.
     pub packets: u64,
+    /// Packets that came before the UE had its bearers, and were dropped.
+    pub early_packets: u64,
     /// Packets for which the buffer had no room.
     pub buffer_drops: u64,
     /// Packets lost on the air.

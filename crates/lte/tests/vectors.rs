@@ -4,6 +4,7 @@
 use fullpipe_lte::bearer::{
     Addresses, Classifier, Headers, PacketFilter, Ports, buffer_status_bytes, buffer_status_index,
 };
+use fullpipe_lte::connection::{Attach, Signalling, establish};
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE, cqi_of_efficiency, reference_cqi, spectral_efficiency};
 use fullpipe_lte::radio::antenna::Antenna;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
@@ -29,7 +30,6 @@ use std::process::{Command, Stdio};
 
 /// Groups that other tests check, and which.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("connection_setup", "none: UEs are attached when a run begins"),
     ("cqi_generation", "machine.rs"),
     ("harq_throughput", "machine.rs"),
     ("latency_oneway", "machine.rs"),
@@ -62,6 +62,7 @@ fn check_of(group: &str) -> Option<Check> {
         "antenna_cosine" => antenna_cosine,
         "bsr" => bsr,
         "cb_segmentation" => cb_segmentation,
+        "connection_setup" => connection_setup,
         "cqi_mi_thresholds" => cqi_mi_thresholds,
         "earfcn" => earfcn,
         "fading_stats" => fading_stats,
@@ -753,6 +754,30 @@ fn bsr(rows: &[Row]) -> Vec<Outcome> {
         let index = buffer_status_index(row.integer("bytes"));
         same("step", f64::from(index), row.expected("index"))?;
         same("bytes", f64::from(buffer_status_bytes(index)), row.expected("scheduler_sees"))
+    })
+}
+
+fn connection_setup(rows: &[Row]) -> Vec<Outcome> {
+    each(rows, |row| {
+        let switched_on = Instant::ZERO;
+        let attach = match row.word("attach") {
+            "manual attach" => Attach::KnownCell { switched_on },
+            "idle cell selection" => Attach::CellSearch { switched_on },
+            other => return Err(format!("attach by {other}")),
+        };
+        let signalling = match row.word("rrc") {
+            "ideal" => Signalling::Ideal,
+            "real" => Signalling::Radio,
+            other => return Err(format!("{other} RRC")),
+        };
+        let times = establish(1, signalling, &[("ue", attach)]).map_err(|error| error.to_string())?[0];
+        let near = |what: &str, at: Instant| {
+            let (milliseconds, expected) = (at.as_nanos() as f64 * 1e-6, row.expected(what));
+            let close = (milliseconds - expected).abs() <= 0.01;
+            if close { Ok(()) } else { Err(format!("{what}: {milliseconds} ms instead of {expected}")) }
+        };
+        near("connected_ms", times.connected)?;
+        near("bearer_ready_ue_ms", times.ready)
     })
 }
 

@@ -2,17 +2,19 @@
 
 use fullpipe_lte::bearer::{Addresses, PacketFilter, Ports, RlcChoice, Ways};
 use fullpipe_lte::config::FadingBegins;
+use fullpipe_lte::connection::Signalling;
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::fading::{Places, Profile};
 use fullpipe_lte::radio::path_loss::PathLoss;
 use fullpipe_lte::scheduler::catalogue::Parameters;
 use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
 use fullpipe_network::Limit;
-use fullpipe_scenario::description::lte::Fading;
+use fullpipe_scenario::description::lte::{AttachChoice, Fading};
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_tcp::{Config, Ecn, LossDetection};
 use fullpipe_units::{Duration, NodeId, Rate};
+use fullpipe_workload::Distribution;
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -408,6 +410,18 @@ fn when_fading_begins() {
     assert_eq!(begins("fading_begins = 'first-packet'"), FadingBegins::Packet { least_bytes: 1 });
     let large = begins("fading_begins = 'first-packet'\nfading_begins_with = '500B'");
     assert_eq!(large, FadingBegins::Packet { least_bytes: 500 });
+}
+
+#[test]
+fn how_a_ue_comes_to_its_bearers() {
+    let ue = |keys: &str| lte("", "", &format!("distance = 99\n{keys}")).scenario.lte[0].ues[0].clone();
+    assert_eq!(ue("").attach, AttachChoice::Ideal);
+    assert_eq!(ue("attach = 'known-cell'").switched_on_s, Distribution::Constant { value: 0.0 });
+    let searches = ue("attach = 'cell-search'\nswitched_on = { kind = 'uniform', low = '1s', high = '3s' }");
+    assert_eq!(searches.attach, AttachChoice::CellSearch);
+    assert_eq!(searches.switched_on_s, Distribution::Uniform { low: 1.0, high: 3.0 });
+    let signalling = |keys: &str| lte(keys, "", "distance = 99").scenario.lte[0].signalling;
+    assert_eq!([signalling(""), signalling("signalling = 'radio'")], [Signalling::Ideal, Signalling::Radio]);
 }
 
 #[test]

@@ -241,6 +241,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "lte-too-fast", line: 20, found: "900", expected: &["a speed that milliseconds can follow"], suggestion: None, says: "a Doppler shift of 1768 Hz" },
     Wrong { file: "lte-repeat-half-a-second", line: 20, found: r#""1500ms""#, expected: &["whole seconds"], suggestion: None, says: "not whole seconds" },
     Wrong { file: "lte-fading-begins-with-the-run", line: 21, found: r#""500B""#, expected: &[r#"fading_begins = "first-packet""#], suggestion: None, says: "fading that begins with the run" },
+    Wrong { file: "lte-switched-on-with-bearers", line: 25, found: r#""3s""#, expected: &[r#"attach = "known-cell""#, r#"attach = "cell-search""#], suggestion: None, says: "has its bearers when the run begins" },
     Wrong { file: "lte-class-without-a-rate", line: 25, found: r#"1"#, expected: &["guaranteed_rate"], suggestion: None, says: "of class 1, which guarantees a bit rate, without one" },
     Wrong { file: "lte-bearer-guarantee-nobody-holds", line: 26, found: r#""64kbit/s""#, expected: &[r#"scheduler = "pss""#, r#"scheduler = "cqa""#], suggestion: None, says: "lte.0.ue.0.bearer.0 has a bearer with a guaranteed bit rate, and the scheduler pf of cell1 knows none" },
     Wrong { file: "lte-bearer-without-a-filter", line: 24, found: r#""#, expected: &["an array of tables (packet filter)"], suggestion: None, says: "lte.0.ue.0.bearer.0.filter is missing" },

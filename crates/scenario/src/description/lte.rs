@@ -2,6 +2,7 @@
 
 use fullpipe_lte::bearer::{PacketFilter, RlcChoice};
 use fullpipe_lte::config::FadingBegins;
+use fullpipe_lte::connection::Signalling;
 use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
 use fullpipe_lte::radio::errors::Grid;
@@ -10,6 +11,7 @@ use fullpipe_lte::radio::path_loss::PathLoss;
 use fullpipe_lte::radio::power::PowerControl;
 use fullpipe_lte::scheduler::catalogue::Parameters;
 use fullpipe_units::{Duration, NodeId, Rate};
+use fullpipe_workload::Distribution;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +42,8 @@ pub struct Lte {
     pub control_errors: bool,
     /// How mutual information is looked up.
     pub grid: Grid,
+    /// How messages of RRC are carried.
+    pub signalling: Signalling,
     /// Rate of either link of the core.
     pub core_rate: Rate,
     /// Delay between eNB and SGW.
@@ -127,8 +131,23 @@ pub struct Ue {
     pub transmission_mode: TransmissionMode,
     /// P_A, dB.
     pub data_power_offset_db: f64,
+    /// How it comes to its bearers.
+    pub attach: AttachChoice,
+    /// When it is switched on, seconds, if it has to be.
+    pub switched_on_s: Distribution,
     /// Its bearers: the default one, which takes what no other does, then dedicated ones, of which the last is asked first.
     pub bearers: Vec<Bearer>,
+}
+
+/// How a UE comes to its bearers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachChoice {
+    /// It has them when the run begins.
+    Ideal,
+    /// It knows its cell.
+    KnownCell,
+    /// It looks for a cell.
+    CellSearch,
 }
 
 /// A bearer.

@@ -193,6 +193,10 @@ impl Writer {
             if table.name == "cell" && owners.is_some_and(|owners| !owners.iter().any(is_owner)) {
                 continue;
             }
+            let attaches = pairs.iter().any(|pair| pair == "attach = 'known-cell'" || pair == "attach = 'cell-search'");
+            if table.name == "UE" && field.key == "switched_on" && !attaches {
+                continue;
+            }
             // Tunnels, and flows that name one, have to fit: see `tunnel`.
             if table.name == "flow" && ["masque", "via"].contains(&field.key) {
                 continue;
@@ -226,6 +230,7 @@ impl Writer {
                 || field.key == "lte" && self.random.chance(0.3)
                 || ["path loss", "fading"].contains(&table.name)
                 || table.name == "cell" && owners.is_some() && self.random.chance(0.5)
+                || table.name == "bearer" && field.key == "guaranteed_rate" && self.random.chance(0.2)
                 || field.key == "path_loss"
                 || ["topology", "program", "stack"].contains(&field.key)
                 || self.random.below(self.sparsity) == 0;

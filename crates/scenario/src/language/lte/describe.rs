@@ -2,13 +2,15 @@
 
 use super::{OF_SCHEDULERS, PLACES};
 use crate::description::QueueLimit;
-use crate::description::lte::{Bearer, Cell, Fading, Lte, Rlc, Ue};
+use crate::description::lte::{AttachChoice, Bearer, Cell, Fading, Lte, Rlc, Ue};
+use crate::language::distributions::{checked, distribution};
 use crate::language::network::{Network, known};
 use crate::language::{COMPARED, Check, some_of};
 use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Place, Tree, Value, nearest};
 use fullpipe_lte::bearer::{Addresses, MOST_BEARERS, MOST_FILTERS, PacketFilter, Ports, Qci, RlcChoice, Ways};
 use fullpipe_lte::config::FadingBegins;
+use fullpipe_lte::connection::Signalling;
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE};
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};
 use fullpipe_lte::radio::bandwidth::Bandwidth;
@@ -137,6 +139,7 @@ fn access_network(
         fading_begins,
         data_errors: tree.boolean("data_errors"),
         control_errors: tree.boolean("control_errors"),
+        signalling: if tree.choice("signalling") == "radio" { Signalling::Radio } else { Signalling::Ideal },
         grid: if tree.choice("mutual_information") == "smooth" { Grid::Smooth } else { Grid::Reference },
         core_rate: tree.rate("core_rate"),
         s1_delay: tree.duration("s1_delay"),
@@ -435,6 +438,7 @@ fn ues(
         let transmission_mode = TransmissionMode::ALL[usize::from(mode.clamp(1, 7)) - 1];
         let peak_bytes_per_ms = tables::downlink_bytes(28, blocks) as usize * transmission_mode.layers();
         let bearers = bearers(ue, &path, serving, peak_bytes_per_ms as u64, network, check);
+        let attach = attach(ue, &path, check);
         let count = nodes.len();
         for (number, node) in nodes.into_iter().enumerate() {
             let name = &network.nodes[node.index()].name;
@@ -456,6 +460,8 @@ fn ues(
                 noise_figure_db: ue.number("noise_figure"),
                 transmission_mode,
                 data_power_offset_db: ue.number("data_power_offset"),
+                attach,
+                switched_on_s: checked(ue, "switched_on"),
                 bearers: bearers.clone(),
             });
         }
@@ -465,6 +471,22 @@ fn ues(
         check.error(tree.place_of("ue"), &format!("{path}.ue"), message, vec![format!("at most {MOST_UES}")]);
     }
     ues
+}
+
+/// How a UE comes to its bearers; refuses a UE that is switched on and has had its bearers since the run began.
+fn attach(ue: &Tree, path: &str, check: &mut Check) -> AttachChoice {
+    distribution(ue, "switched_on", path, check);
+    let attach = match ue.choice("attach") {
+        "known-cell" => AttachChoice::KnownCell,
+        "cell-search" => AttachChoice::CellSearch,
+        _ => AttachChoice::Ideal,
+    };
+    if let (AttachChoice::Ideal, Some(switched_on)) = (attach, ue.get("switched_on")) {
+        let message = format!("{path} says when it is switched on, and has its bearers when the run begins");
+        let expected = vec!["attach = \"known-cell\"".into(), "attach = \"cell-search\"".into()];
+        check.error(switched_on.place, &format!("{path}.switched_on"), message, expected);
+    }
+    attach
 }
 
 /// A UE's bearers, the default one first.

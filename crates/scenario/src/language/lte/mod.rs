@@ -1,5 +1,6 @@
 //! LTE access networks: their keys, and what depends on other keys. [`describe`] makes the plain description of them.
 
+use super::distributions::TIME_OR_RANDOM;
 use super::links;
 use crate::description::QueueLimit;
 use crate::schema::{Choice, Data, Default, Field, Kind, Place, Table, Tree, Value, Variant, Variants, default_data};
@@ -110,6 +111,15 @@ pub(super) static LTE: Table = Table {
             ]),
             "reference",
             "How the error model looks up mutual information.",
+        ),
+        Field::default(
+            "signalling",
+            Kind::Choice(&[
+                Choice::new("ideal", "at once."),
+                Choice::new("radio", "in the time that it takes over the radio of an idle cell."),
+            ]),
+            "ideal",
+            "How messages of RRC are carried, for UEs that attach in the run.",
         ),
         Field::default("core_rate", Kind::RATE, "10Gbit/s", "Rate of the two links between gateway, SGW and eNB."),
         Field::default("s5_delay", links::DELAY, "0s", "Delay between gateway and SGW."),
@@ -543,6 +553,30 @@ static UE: Table = Table {
         ),
         GUARANTEED_RATE,
         MAXIMUM_RATE,
+        Field::default(
+            "attach",
+            Kind::Choice(&[
+                Choice::new("ideal", "it has them when the run begins."),
+                Choice::new(
+                    "known-cell",
+                    "when it is switched on it waits for its cell's system information, then come random access and connection \
+                     set-up.",
+                ),
+                Choice::new(
+                    "cell-search",
+                    "the same, after 200 ms in which it looks for a cell; it finds the one given.",
+                ),
+            ]),
+            "ideal",
+            "How it comes to its bearers. Packets from and to it are dropped until then.",
+        ),
+        Field::optional(
+            "switched_on",
+            TIME_OR_RANDOM,
+            "`\"0s\"`",
+            "When it is switched on, if it is to attach; drawn for each UE. Two hundred at once get there one after the other, three \
+             hundred are in each other's way for ever, and refused.",
+        ),
         Field::empty("rlc", Kind::Table(&RLC), "RLC of its default bearer."),
         Field::empty(
             "bearer",

@@ -1,0 +1,69 @@
+//! UEs that come to their bearers after the run's start: what comes earlier is dropped, what comes later is not.
+
+mod common;
+
+use common::{Source, ms, network, run, ue};
+use fullpipe_lte::config::{CellConfig, Config};
+use fullpipe_lte::connection::{Attach, Signalling};
+use fullpipe_lte::radio::bandwidth::Bandwidth;
+use fullpipe_lte::rlc::Way;
+use fullpipe_units::Duration;
+
+fn packets(way: Way, first: f64) -> Source {
+    Source {
+        way,
+        ue: 0,
+        bearer: 0,
+        bytes: 100,
+        first: ms(first),
+        interval: Duration::from_millis(10),
+        until: ms(100.0),
+    }
+}
+
+fn config(attach: Attach, signalling: Signalling) -> Config {
+    let mut phone = ue(0, 99.0);
+    phone.attach = attach;
+    let mut config = Config::reference(1, CellConfig::reference("cell", Bandwidth::new(25).unwrap()), vec![phone]);
+    config.signalling = signalling;
+    config
+}
+
+/// With signalling by radio a UE that knows its cell has its bearers after 44 ms (the reference's time line). Of packets at
+/// 0.5, 10.5, ... 90.5 ms five come earlier, either way.
+#[test]
+fn packets_before_the_bearers_are_dropped() {
+    let attach = Attach::KnownCell { switched_on: ms(0.0) };
+    let mut network = network(config(attach, Signalling::Radio));
+    let story = run(&mut network, &[packets(Way::Downlink, 0.5), packets(Way::Uplink, 0.5)], ms(150.0));
+    assert_eq!((story.offered, story.lost), ([10, 10], [5, 5]));
+    let status = network.ue(0);
+    assert_eq!(status.established.ready, ms(44.0));
+    for counters in &status.counters {
+        assert_eq!((counters.packets, counters.early_packets, counters.lost_packets), (10, 5, 0));
+        assert_eq!(counters.delivered_packets, 5);
+    }
+    // The first that is not dropped takes its 4 - d ms, less the nanosecond by which a block is decoded before the next
+    // subframe; that of the uplink 12.93 - d.
+    let first = |way| story.arrivals.iter().find(|arrival| arrival.way == way).unwrap();
+    assert_eq!((first(Way::Downlink).sent, first(Way::Uplink).sent), (ms(50.5), ms(50.5)));
+    assert_eq!((first(Way::Downlink).at - ms(50.5)).as_nanos(), 3_499_999);
+    assert_eq!((first(Way::Uplink).at - ms(50.5)).as_nanos() / 10_000, 1_242);
+}
+
+/// What enters at the gateway before, and comes to the eNB after the bearers are there, is carried.
+#[test]
+fn it_counts_when_a_packet_comes_to_the_cell() {
+    let attach = Attach::KnownCell { switched_on: ms(0.0) };
+    let mut config = config(attach, Signalling::Radio);
+    config.core.s1_delay = Duration::from_millis(10);
+    let story = run(&mut network(config), &[packets(Way::Downlink, 4.5)], ms(150.0));
+    // Of those at 4.5, 14.5, 24.5 and 34.5 the last is at the eNB at 44.5.
+    assert_eq!((story.offered[0], story.lost[0]), (10, 3));
+}
+
+#[test]
+fn who_is_attached_when_the_run_begins_loses_nothing() {
+    let story = run(&mut network(config(Attach::Ideal, Signalling::Radio)), &[packets(Way::Downlink, 0.0)], ms(150.0));
+    assert_eq!((story.offered[0], story.lost[0], story.arrivals.len()), (10, 0, 10));
+}
