@@ -3,7 +3,7 @@
 //! Times are printed as exact decimal seconds, other numbers in the shortest form that reads back the same, so equal
 //! runs give equal bytes.
 
-use crate::lte::UeRow;
+use crate::lte::{BearerRow, UeRow};
 use crate::outcome::{MeasuredLink, Outcome};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_workload::Completion;
@@ -87,6 +87,27 @@ pub const UE_COLUMNS: [&str; 20] = [
     "early_packets",
     "connected_s",
     "bearers_ready_s",
+];
+
+/// Columns of `bearers.csv`.
+pub const BEARER_COLUMNS: [&str; 17] = [
+    "network",
+    "ue",
+    "bearer",
+    "qci",
+    "mode",
+    "direction",
+    "packets",
+    "delivered_packets",
+    "delivered_bytes",
+    "buffer_drops",
+    "discarded_packets",
+    "lost_packets",
+    "pdus",
+    "pdu_bytes",
+    "retransmitted_pdus",
+    "status_pdus",
+    "exhausted_pdus",
 ];
 
 /// Nanoseconds as exact decimal seconds.
@@ -221,6 +242,37 @@ pub fn write_ues(outcome: &Outcome, out: impl Write) -> io::Result<()> {
             &counters.early_packets.to_string(),
             &seconds(established.connected.as_nanos()),
             &seconds(established.ready.as_nanos()),
+        ])?;
+    }
+    table.flush()
+}
+
+/// Writes `bearers.csv`: what RLC has done for bearers.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_bearers(outcome: &Outcome, out: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(BEARER_COLUMNS)?;
+    for BearerRow { network, ue, bearer, qci, mode, uplink, counters } in outcome.bearer_rows() {
+        table.write_record([
+            network.as_str(),
+            ue,
+            &bearer.to_string(),
+            &qci.to_string(),
+            mode,
+            if *uplink { "uplink" } else { "downlink" },
+            &counters.sdus_offered.to_string(),
+            &counters.sdus_delivered.to_string(),
+            &counters.bytes_delivered.to_string(),
+            &counters.sdus_dropped.to_string(),
+            &counters.sdus_discarded.to_string(),
+            &counters.sdus_lost.to_string(),
+            &counters.pdus.to_string(),
+            &counters.pdu_bytes.to_string(),
+            &counters.pdus_retransmitted.to_string(),
+            &counters.status_pdus.to_string(),
+            &counters.retransmissions_exhausted.to_string(),
         ])?;
     }
     table.flush()

@@ -40,12 +40,12 @@ mod witness;
 mod world;
 
 pub use archive::{
-    FLOW_COLUMNS, FLOW_TEXTS, LINK_COLUMNS, SERIES_COLUMNS, UE_COLUMNS, write_completions, write_figures, write_flows,
-    write_links, write_series, write_ues,
+    BEARER_COLUMNS, FLOW_COLUMNS, FLOW_TEXTS, LINK_COLUMNS, SERIES_COLUMNS, UE_COLUMNS, write_bearers,
+    write_completions, write_figures, write_flows, write_links, write_series, write_ues,
 };
 pub use capture::{Append, Capture};
 pub use fullpipe_workload::FIGURE_NAMES;
-pub use lte::UeRow;
+pub use lte::{BearerRow, UeRow};
 pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, SeriesRow, Totals};
 pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
 pub use qlog::Qlog;

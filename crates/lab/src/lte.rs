@@ -12,7 +12,7 @@ use fullpipe_lte::radio::bandwidth::Bandwidth;
 use fullpipe_lte::radio::fading::{self, Recipe};
 use fullpipe_lte::radio::frequency::{self, Bands};
 use fullpipe_lte::radio::tables::{self, Direction, SCHEMES};
-use fullpipe_lte::rlc::{Acknowledgement, Limits};
+use fullpipe_lte::rlc::{Acknowledgement, Counters, Limits, Mode};
 use fullpipe_lte::{AccessNetwork, Offered, UeStatus, WayCounters};
 use fullpipe_network::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
 use fullpipe_scenario::Scenario;
@@ -117,6 +117,51 @@ pub struct UeRow {
     pub established: Established,
     /// Counters.
     pub counters: WayCounters,
+}
+
+/// What RLC has done for a bearer one way, in `bearers.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BearerRow {
+    /// The access network's name.
+    pub network: String,
+    /// The UE's host.
+    pub ue: String,
+    /// 0 is the default bearer, then dedicated ones in the order of the scenario.
+    pub bearer: usize,
+    /// Class of service.
+    pub qci: u8,
+    /// RLC mode: `um`, `am`, or `saturated`.
+    pub mode: &'static str,
+    /// Whether these are the uplink's.
+    pub uplink: bool,
+    /// Counters.
+    pub counters: Counters,
+}
+
+/// Rows of an access network's bearers, by UE, downlink before uplink.
+pub(crate) fn bearer_rows(scenario: &Scenario, described: &Lte, medium: &dyn Medium) -> Vec<BearerRow> {
+    let Some(machine) = (medium as &dyn Any).downcast_ref::<Machine>() else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (number, ue) in described.ues.iter().enumerate() {
+        let bearers = machine.network.bearers(number as u16).zip(&ue.bearers);
+        for (bearer, ((mode, counters), described_bearer)) in bearers.enumerate() {
+            rows.extend(counters.into_iter().zip([false, true]).map(|(counters, uplink)| BearerRow {
+                network: described.name.clone(),
+                ue: scenario.nodes[ue.node.index()].name.clone(),
+                bearer,
+                qci: described_bearer.qci,
+                mode: match mode {
+                    Mode::Unacknowledged => "um",
+                    Mode::Acknowledged => "am",
+                    Mode::Saturated => "saturated",
+                    Mode::Transparent => "tm",
+                },
+                uplink,
+                counters: *counters,
+            }));
+        }
+    }
+    rows
 }
 
 /// Rows of an access network's UEs, downlink before uplink.

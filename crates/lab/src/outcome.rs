@@ -1,7 +1,7 @@
 //! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
 //! 100 000 flows needs no table of them.
 
-use crate::lte::{self, UeRow};
+use crate::lte::{self, BearerRow, UeRow};
 use crate::probes::Sampler;
 use crate::witness::Witness;
 use crate::world::{World, ends};
@@ -178,6 +178,7 @@ pub struct Outcome {
     links: Vec<LinkCounters>,
     nats: Vec<NatCounters>,
     ues: Vec<UeRow>,
+    bearers: Vec<BearerRow>,
     verdict: Verdict,
     ended: Instant,
     totals: Totals,
@@ -202,8 +203,9 @@ impl Outcome {
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
         let nats = scenario.nats.iter().filter_map(|nat| network.nat_counters(nat.router)).collect();
-        let media = scenario.lte.iter().enumerate();
-        let ues = media.flat_map(|(number, lte)| lte::rows(&scenario, lte, network.medium(number as u16))).collect();
+        let media = || (0..).zip(&scenario.lte).map(|(number, lte)| (lte, network.medium(number)));
+        let ues = media().flat_map(|(lte, medium)| lte::rows(&scenario, lte, medium)).collect();
+        let bearers = media().flat_map(|(lte, medium)| lte::bearer_rows(&scenario, lte, medium)).collect();
         let mut witness = network.observer;
         let flows = 2 * world.conversations();
         let mut last = Instant::ZERO;
@@ -228,6 +230,7 @@ impl Outcome {
             links,
             nats,
             ues,
+            bearers,
             verdict,
             ended,
             totals,
@@ -585,6 +588,11 @@ impl Outcome {
     /// The rows of `ues.csv`: what the radio has done for each UE, downlink and uplink, in the order of the scenario.
     pub fn ue_rows(&self) -> impl Iterator<Item = &UeRow> {
         self.ues.iter()
+    }
+
+    /// The rows of `bearers.csv`: what RLC has done for each bearer of each UE, downlink and uplink, in the order of the scenario.
+    pub fn bearer_rows(&self) -> impl Iterator<Item = &BearerRow> {
+        self.bearers.iter()
     }
 
     /// What each address translator has done, with its router's name, in the order of the scenario.

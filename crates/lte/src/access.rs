@@ -12,7 +12,7 @@ use crate::connection::{Established, establish};
 use crate::radio::Invalid;
 use crate::radio::errors::ErrorModel;
 use crate::radio::power::ratio;
-use crate::rlc::{Bearer, PDCP_HEADER_BYTES, Sdu, Way};
+use crate::rlc::{Bearer, Counters, Mode, PDCP_HEADER_BYTES, Sdu, Way};
 use crate::scheduler::{Promise, catalogue};
 use crate::ue::{Belief, Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
 use fullpipe_units::{Duration, Instant, Stream};
@@ -345,6 +345,13 @@ impl AccessNetwork {
             last: [status(Way::Downlink), status(Way::Uplink)],
             established: self.established[usize::from(ue)],
         }
+    }
+
+    /// What RLC has done for a UE's bearers, the default one first: mode and counters, downlink first.
+    pub fn bearers(&self, ue: u16) -> impl Iterator<Item = (Mode, [&Counters; 2])> {
+        let (cell, place) = self.places[usize::from(ue)];
+        let bearers = &self.cells[cell].ues[place].bearers;
+        bearers.iter().map(|bearer| (bearer.mode(), Way::BOTH.map(|way| bearer.counters(way))))
     }
 
     /// Keeps a record of each transport block from now on.

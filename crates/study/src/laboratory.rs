@@ -4,8 +4,8 @@ use crate::archive::{FIGURES, LINKS};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{
-    Append, Capture, Options, Outcome, Qlog, Sabotage, write_completions, write_figures, write_flows, write_links,
-    write_series, write_ues,
+    Append, Capture, Options, Outcome, Qlog, Sabotage, write_bearers, write_completions, write_figures, write_flows,
+    write_links, write_series, write_ues,
 };
 use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
@@ -146,6 +146,9 @@ pub(crate) fn records(
         let mut table = Vec::new();
         write_ues(outcome, &mut table).map_err(memory)?;
         records.attachments.push(("ues.csv".to_owned(), table));
+        let mut table = Vec::new();
+        write_bearers(outcome, &mut table).map_err(memory)?;
+        records.attachments.push(("bearers.csv".to_owned(), table));
     }
     if outcome.completion_rows().next().is_some() {
         let mut table = Vec::new();
