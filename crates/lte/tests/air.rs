@@ -266,3 +266,23 @@ fn a_neighbour_disturbs_no_further_than_its_own_bandwidth_goes() {
         assert_eq!(schemes(&blocks, false, 0).into_iter().max(), mcs, "{groups:?}");
     }
 }
+
+/// The mixed CQI has the interference of the last data region before its own control region. The neighbour sends from subframe 4 on,
+/// which the control region of 4 comes before; that of 6 knows of 5 and is used seven subframes later.
+#[test]
+fn the_data_region_comes_after_the_control_region_that_a_cqi_is_measured_in() {
+    let mut phones = vec![saturated(0, 500.0), ue(1, 1_050.0)];
+    phones[1].cell = 1;
+    let mut config = Config::reference(1, cell("a", 0.0, 6), phones);
+    config.cells.push(cell("b", 1_000.0, 6));
+    config.errors.data = false;
+    config.errors.control = false;
+    let mut network = network(config);
+    network.record_blocks();
+    let source = Source { first: ms(1.2), ..saturating(Way::Downlink, 1, 1400, 20.0, ms(40.0)) };
+    run(&mut network, &[source], ms(40.0));
+    let blocks = network.blocks();
+    let known =
+        blocks.iter().find(|block| !block.uplink && block.ue == 0 && block.mcs < 28).map(|block| block.subframe);
+    assert_eq!(known, Some(13));
+}
