@@ -464,4 +464,20 @@ mod tests {
         let out = [1400, 100, 100, 1400].map(|bytes| links.pass(0, Way::Downlink, bytes, Instant::ZERO).as_nanos());
         assert_eq!(out, [2304, 2416, 2528, 3680]);
     }
+
+    /// Uplink takes the cell's own link first and then the one that all share: 1400 bytes from one cell have the second until 2304
+    /// ns, and 100 bytes from another, over their first at 112, wait for it. Delays of both links are on the way.
+    #[test]
+    fn uplink_of_all_cells_shares_the_second_link() {
+        let core = Core { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..Core::default() };
+        let s1 = vec![[Instant::ZERO; 2]; 2];
+        let mut links = Links { core, last: (0, Duration::ZERO), s5: [Instant::ZERO; 2], s1 };
+        let out = [(0, 1400), (1, 100)].map(|(cell, bytes)| links.pass(cell, Way::Uplink, bytes, Instant::ZERO));
+        assert_eq!(out.map(|at| at.as_nanos()), [2304, 2416]);
+        links.core.s1_delay = Duration::from_micros(20);
+        links.core.s5_delay = Duration::from_micros(300);
+        let later = Instant::from_nanos(1_000_000);
+        let out = Way::BOTH.map(|way| links.pass(0, way, 100, later).as_nanos());
+        assert_eq!(out, [1_320_224; 2]);
+    }
 }

@@ -173,3 +173,28 @@ pub(crate) struct Ue {
     pub(crate) counters: [WayCounters; 2],
     pub(crate) last: [Last; 2],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A grant takes down exactly one queue (reference, section 8.2): status reports if all of them fit, else all that is to be sent
+    /// again if that fits, else new data by the grant less 2 bytes, but not below 0.
+    #[test]
+    fn a_grant_takes_down_one_queue() {
+        let after = |[status, retransmission, new_data]: [u32; 3], bytes| {
+            let mut belief = Belief { status, retransmission, new_data };
+            belief.grant(bytes);
+            [belief.status, belief.retransmission, belief.new_data]
+        };
+        assert_eq!(after([4, 100, 1_000], 4), [0, 100, 1_000]);
+        assert_eq!(after([4, 100, 1_000], 200), [0, 100, 1_000]);
+        assert_eq!(after([4, 100, 1_000], 3), [4, 100, 999]);
+        assert_eq!(after([0, 100, 1_000], 100), [0, 0, 1_000]);
+        assert_eq!(after([0, 100, 1_000], 99), [0, 100, 903]);
+        assert_eq!(after([101, 100, 1_000], 100), [101, 0, 1_000]);
+        assert_eq!(after([0, 0, 1_000], 1_001), [0, 0, 1]);
+        assert_eq!(after([0, 0, 1_000], 2_000), [0, 0, 0]);
+        assert_eq!(after([0, 0, 1_000], 1), [0, 0, 1_000]);
+    }
+}

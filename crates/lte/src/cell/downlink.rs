@@ -58,7 +58,8 @@ impl Reports<'_> {
                 self.air.add_downlink_interference(self.cell, number, self.measured, |_| None, &mut noise);
             }
             CqiSource::Mixed => {
-                let last = self.last_data.iter().rev().find(|(subframe, _)| *subframe <= self.measured);
+                // The data region of the same subframe comes after the control region that is measured.
+                let last = self.last_data.iter().rev().find(|(subframe, _)| *subframe < self.measured);
                 if let Some((subframe, powers)) = last {
                     self.air.add_downlink_interference(self.cell, number, *subframe, |c| Some(&powers[c]), &mut noise);
                 }

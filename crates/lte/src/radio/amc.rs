@@ -460,4 +460,16 @@ mod tests {
             assert_eq!(tables.uplink_cqi(0.0), 0);
         }
     }
+
+    /// The gap is -ln(5 * 0.00005) / 1.5 = 5.529. CQI 8 needs more than 5.529 (2^1.91 - 1) = 15.25, or 11.83 dB, for which
+    /// 95 eighths of a dB are enough and 94 are not; CQI 1 more than 5.529 (2^0.15 - 1) = 0.606, or -2.18 dB: -17 eighths are
+    /// enough, which is what -2.24 dB are taken for.
+    #[test]
+    fn the_uplink_is_measured_in_eighths_of_a_decibel_towards_zero() {
+        let tables = CqiTables::new(Amc::ErrorModel, Bandwidth::new(25).unwrap(), &ErrorModel::new(Grid::Reference));
+        for (db, cqi) in [(11.88, 8), (11.86, 7), (-2.24, 1), (-2.26, 0)] {
+            let sinr = math::pow(10.0, db / 10.0) as f32;
+            assert_eq!((reference_uplink_cqi(sinr), tables.uplink_cqi(sinr)), (cqi, cqi), "{db} dB");
+        }
+    }
 }

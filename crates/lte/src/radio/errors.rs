@@ -415,4 +415,10 @@ mod tests {
             }
         }
     }
+
+    /// In whole bytes: 549 / 0.92 = 596.7.
+    #[test]
+    fn coded_bits_are_whole_bytes() {
+        assert_eq!(coded_bits(28, 549), 8 * 596);
+    }
 }

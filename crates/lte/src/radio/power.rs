@@ -209,4 +209,16 @@ mod tests {
         assert!((resource_block_dbm(density(30.0, 100)) - 10.0).abs() < 1e-9);
         assert!((rsrp_dbm(&[density(30.0, 100); 100]) - (10.0 - 10.79181)).abs() < 1e-4);
     }
+
+    /// 103 dB of loss take -80 + 103 = 23 dBm, the most that there is: a command for more is not remembered, so that the next for less
+    /// is felt at once.
+    #[test]
+    fn commands_do_not_add_up_at_the_limit() {
+        let mut control = UplinkPowerControl::new(PowerControl::default());
+        control.measured(30.0 - 103.0);
+        assert_eq!(control.data_dbm(1), 23.0);
+        control.command(3, 1);
+        control.command(0, 1);
+        assert_eq!(control.data_dbm(1), 22.0);
+    }
 }

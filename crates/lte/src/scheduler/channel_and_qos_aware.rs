@@ -260,4 +260,49 @@ mod tests {
             }
         }
     }
+
+    /// Who has waited for 1.5 s is in a class before who has waited for 0.9 s, and has all groups; with who has waited for 1 s it is in
+    /// one class, in which 1000 x 15 / 26 is more than 1500 / 12 in the first group, and 1000 x 1 / 26 less in all others.
+    #[test]
+    fn only_whole_units_of_waiting_count() {
+        for (waited, first) in [(900, 0), (1_000, 1), (1_999, 1)] {
+            let [scheduler, _] = schedulers();
+            let mut cell = Cell::new(scheduler);
+            cell.add(8, waits(100_000, 1_500), Promise::default());
+            let mut row = [1; GROUPS];
+            row[0] = 15;
+            cell.reports.add(2, &row);
+            cell.attach(waits(100_000, waited), Promise::default());
+            let mut expected = [0; GROUPS];
+            expected[0] = first;
+            assert_eq!(cell.subframe()[..GROUPS], expected, "{waited} ms");
+        }
+    }
+
+    /// What has only just come counts as 1 ms, so that the channel still decides.
+    #[test]
+    fn what_has_just_come_has_waited_for_a_millisecond() {
+        let [scheduler, _] = schedulers();
+        let mut cell = Cell::new(scheduler);
+        cell.add(8, waits(100_000, 0), Promise::default());
+        let mut row = [1; GROUPS];
+        row[5] = 15;
+        cell.reports.add(2, &row);
+        cell.attach(waits(100_000, 0), Promise::default());
+        let mut expected = [0; GROUPS];
+        expected[5] = 1;
+        assert_eq!(cell.subframe()[..GROUPS], expected);
+    }
+
+    /// 185 bytes fit into one group of CQI 15 to the last.
+    #[test]
+    fn a_block_that_holds_all_is_enough() {
+        for (bytes, groups) in [(185, 1), (186, 2)] {
+            for scheduler in schedulers() {
+                let mut cell = Cell::new(scheduler);
+                cell.add(15, waits(bytes, 50), Promise::default());
+                assert_eq!(cell.subframe().iter().filter(|owner| **owner == 0).count(), groups, "{bytes} bytes");
+            }
+        }
+    }
 }

@@ -431,4 +431,16 @@ mod tests {
         cell.add(15, Source::Packets(20), maximum(1_000));
         assert_eq!(cell.subframe()[..GROUPS], [0; GROUPS]);
     }
+
+    /// A group of CQI 15 holds 185 bytes: a pool of as many tokens, which is full after a subframe, buys it to the last.
+    #[test]
+    fn a_budget_may_be_used_up() {
+        for (pool_bytes, groups) in [(184, 0), (185, 1)] {
+            let limits = TokenBankLimits { pool_bytes, credit_bytes: 0, debt_bytes: 0 };
+            let mut cell = Cell::new(Box::new(FdTokenBank::new(limits)));
+            cell.add(15, Source::Saturated, maximum(185_000));
+            cell.subframe();
+            assert_eq!(cell.subframe().iter().filter(|owner| **owner == 0).count(), groups, "{pool_bytes}");
+        }
+    }
 }
