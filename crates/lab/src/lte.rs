@@ -69,6 +69,10 @@ impl Medium for Machine {
         }
     }
 
+    fn offer_by(&self, at: Instant) -> Instant {
+        AccessNetwork::offer_by(at)
+    }
+
     fn reads_headers(&self) -> bool {
         !self.classifiers.is_empty()
     }

@@ -211,6 +211,12 @@ impl AccessNetwork {
         }
     }
 
+    /// Until this instant, the beginning of a subframe, a packet that arrives at the PGW at `at` changes nothing: so long
+    /// [`AccessNetwork::downlink`] may be put off, if nothing that comes later is told before.
+    pub fn offer_by(at: Instant) -> Instant {
+        start(at.as_nanos() / 1_000_000 + 1)
+    }
+
     fn wake(&mut self, subframe: u64) {
         self.due = self.due.min(subframe.max(self.next));
     }
