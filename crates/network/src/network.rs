@@ -768,8 +768,9 @@ impl<O: Observer> Network<O> {
             if event.class() == EventClass::Arrival {
                 self.arrival_due(hosts, event);
             } else {
-                self.calendar.pop();
+                self.calendar.take();
                 self.other_due(hosts, event);
+                self.calendar.settle();
             }
         }
         false
