@@ -87,6 +87,8 @@ impl EventId {
 pub struct Calendar {
     /// Events before `edge`. Not empty, unless nothing is pending at all.
     near: BinaryHeap<Reverse<u128>>,
+    /// Whether the earliest has been taken and its place not filled.
+    taken: bool,
     /// End of the present span.
     edge: Instant,
     later: Box<Later>,
@@ -146,7 +148,7 @@ impl Default for Calendar {
             free: NONE,
             far: BinaryHeap::new(),
         };
-        Calendar { near: BinaryHeap::new(), edge: Instant::ZERO, later: Box::new(later) }
+        Calendar { near: BinaryHeap::new(), taken: false, edge: Instant::ZERO, later: Box::new(later) }
     }
 }
 
@@ -159,16 +161,20 @@ impl Calendar {
     /// Adds an event. The same event may be pending more than once; its owner must then take the extra as harmless.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: EventId) {
-        if at < self.edge {
-            self.near.push(key(at, event));
-        } else {
+        if at >= self.edge {
             self.put_off(at, event);
+        } else if self.taken {
+            self.taken = false;
+            self.replace(at, event);
+        } else {
+            self.near.push(key(at, event));
         }
     }
 
     /// The earliest pending event.
     #[inline(always)]
     pub fn next(&self) -> Option<(Instant, EventId)> {
+        debug_assert!(!self.taken, "what was taken is settled before");
         self.near.peek().map(event_of)
     }
 
@@ -178,6 +184,22 @@ impl Calendar {
         self.near.pop();
         if self.near.is_empty() {
             self.go_on();
+        }
+    }
+
+    /// Removes the earliest event, for which the next that is scheduled takes its place: most events lead to one more, and
+    /// replacing is cheaper than removing and adding. Until [`Calendar::settle`], nothing but that may be asked for.
+    #[inline(always)]
+    pub fn take(&mut self) {
+        debug_assert!(!self.taken && !self.near.is_empty(), "there is one to be taken");
+        self.taken = true;
+    }
+
+    /// What followed from the event that was taken has been scheduled.
+    #[inline(always)]
+    pub fn settle(&mut self) {
+        if std::mem::take(&mut self.taken) {
+            self.pop();
         }
     }
 
@@ -200,12 +222,12 @@ impl Calendar {
 
     /// Number of pending events.
     pub fn len(&self) -> usize {
-        self.near.len() + self.later.listed + self.later.far.len()
+        self.near.len() - usize::from(self.taken) + self.later.listed + self.later.far.len()
     }
 
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.near.is_empty()
+        self.len() == 0
     }
 
     /// An event beyond the present span.
@@ -322,7 +344,20 @@ mod tests {
                 assert_eq!(calendar.len(), expected.len());
                 let at = now + stream.below(most) * stream.below(2);
                 let (class, index) = ([EventClass::Arrival, EventClass::Transport][step as usize % 2], step);
-                match stream.below(3) {
+                match stream.below(4) {
+                    3 if !expected.is_empty() => {
+                        // What follows from an event: nothing, or one or two others.
+                        expected.pop_first();
+                        calendar.take();
+                        for number in 0..stream.below(3) as u32 {
+                            let at = now + stream.below(most);
+                            let index = 20_000 * (1 + number) + step;
+                            expected.insert((at, class, index));
+                            calendar.schedule(Instant::from_nanos(at), EventId::new(class, index));
+                            assert_eq!(calendar.len(), expected.len());
+                        }
+                        calendar.settle();
+                    }
                     0 if !expected.is_empty() => {
                         expected.pop_first();
                         calendar.pop();

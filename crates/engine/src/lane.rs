@@ -36,6 +36,12 @@ impl<T> Lane<T> {
         Some((item, self.items.front().map(|(at, _)| *at)))
     }
 
+    /// When the head comes out.
+    #[inline(always)]
+    pub fn next(&self) -> Option<Instant> {
+        self.items.front().map(|(at, _)| *at)
+    }
+
     /// Number of items inside.
     pub fn len(&self) -> usize {
         self.items.len()

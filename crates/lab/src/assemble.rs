@@ -10,7 +10,7 @@ use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, QuicMaker, TcpMaker, TunnelMaker, World, ends};
 use crate::{Options, Prepared, RunError, Sabotage};
-use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network, Tap};
+use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network, Tap, Way};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
@@ -102,6 +102,13 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     if probes.watches_losses() {
         network.set_fusion(false);
+    }
+    // A log, and whoever else watches, is to hear in order of time what happens at a medium. In real time packets come that
+    // belong to no declared conversation.
+    if recorder.is_some() || !plugins.observers.is_empty() || real_time {
+        for medium in 0..scenario.lte.len() as u16 {
+            network.observe_link(network.medium_link(medium, Way::Down));
+        }
     }
     let mut lie_from = 0;
     for fault in &options.faults {

@@ -70,6 +70,10 @@ impl Medium for Machine {
         }
     }
 
+    fn offer_by(&self, at: Instant) -> Instant {
+        AccessNetwork::offer_by(at)
+    }
+
     fn reads_headers(&self) -> bool {
         !self.classifiers.is_empty()
     }
@@ -85,13 +89,15 @@ impl Medium for Machine {
 
     fn fates(&mut self, fates: &mut VecDeque<Fated>) {
         let now = self.now;
-        self.network.outputs(|output| {
-            let fate = match output.fate {
-                fullpipe_lte::Fate::Delivered => Fate::Delivered,
-                fullpipe_lte::Fate::BufferFull => Fate::BufferFull,
-                fullpipe_lte::Fate::Lost => Fate::Lost,
-            };
-            fates.push_back(Fated { token: output.token, at: output.at.max(now), fate });
+        self.network.outputs(|outputs| {
+            fates.extend(outputs.iter().map(|output| {
+                let fate = match output.fate {
+                    fullpipe_lte::Fate::Delivered => Fate::Delivered,
+                    fullpipe_lte::Fate::BufferFull => Fate::BufferFull,
+                    fullpipe_lte::Fate::Lost => Fate::Lost,
+                };
+                Fated { token: output.token, at: output.at.max(now), fate }
+            }));
         });
     }
 }

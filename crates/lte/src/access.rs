@@ -6,13 +6,13 @@
 
 use crate::air::Air;
 use crate::bearer::{MOST_BEARERS, TUNNEL_BYTES};
-use crate::cell::{Arrived, BlockRecord, Cell, Coming, OnAir, Shared, start, subframe_from};
+use crate::cell::{BlockRecord, Cell, Coming, OnAir, Shared, start, subframe_from};
 use crate::config::{BearerConfig, Config, Core, UeConfig, UplinkReports};
 use crate::connection::{Established, establish};
 use crate::radio::Invalid;
 use crate::radio::errors::ErrorModel;
 use crate::radio::power::ratio;
-use crate::rlc::{Bearer, Counters, Mode, PDCP_HEADER_BYTES, Sdu, Way};
+use crate::rlc::{Bearer, Counters, Mode, Outcome, PDCP_HEADER_BYTES, Sdu, Way};
 use crate::scheduler::{Promise, catalogue};
 use crate::ue::{Belief, Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
 use fullpipe_units::{Duration, Instant, Stream};
@@ -95,6 +95,37 @@ impl Links {
     }
 }
 
+/// Where packets end: what is told of them, and the links by which those of the uplink go on from the eNB.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    links: Links,
+    told: VecDeque<Output>,
+    inside: [u64; 2],
+}
+
+impl Exit {
+    /// What RLC says at `at` of packets of a UE in this cell.
+    pub(crate) fn tell(&mut self, cell: usize, ue: u16, way: Way, at: Instant, outcomes: &[Outcome]) {
+        self.inside[way as usize] -= outcomes.len() as u64;
+        let links = &mut self.links;
+        self.told.extend(outcomes.iter().map(|&Outcome { sdu, delivered }| Output {
+            at: match way {
+                Way::Uplink if delivered => links.pass(cell, way, sdu.bytes - PDCP_HEADER_BYTES, at),
+                _ => at,
+            },
+            way,
+            ue,
+            token: sdu.token,
+            fate: if delivered { Fate::Delivered } else { Fate::Lost },
+        }));
+    }
+
+    /// A packet does not come as far as RLC.
+    fn drop(&mut self, ue: u16, way: Way, at: Instant, token: u64, fate: Fate) {
+        self.told.push_back(Output { at, way, ue, token, fate });
+    }
+}
+
 /// An access network.
 ///
 /// A UE is known by its index in [`Config::ues`], a bearer by its index in [`UeConfig::bearers`].
@@ -108,16 +139,13 @@ pub struct AccessNetwork {
     /// When each UE comes to its bearers, and when all have them.
     established: Vec<Established>,
     all_ready: Instant,
-    links: Links,
     /// Packets on their way to each eNB.
     coming: Vec<VecDeque<Coming>>,
     /// The next subframe to be worked through; `u64::MAX` if there is none.
     due: u64,
     /// The one after the last that was.
     next: u64,
-    output: VecDeque<Output>,
-    arrived: Vec<Arrived>,
-    inside: [u64; 2],
+    exit: Exit,
 }
 
 impl AccessNetwork {
@@ -163,14 +191,14 @@ impl AccessNetwork {
             cell.report_saturated();
             cells.push(cell);
         }
+        let links = Links {
+            core: config.core,
+            last: (0, config.core.rate.time_for(u64::from(TUNNEL_BYTES))),
+            s5: [Instant::ZERO; 2],
+            s1: vec![[Instant::ZERO; 2]; cells.len()],
+        };
         Ok(AccessNetwork {
             on_air: OnAir::new(cells.len()),
-            links: Links {
-                core: config.core,
-                last: (0, config.core.rate.time_for(u64::from(TUNNEL_BYTES))),
-                s5: [Instant::ZERO; 2],
-                s1: vec![[Instant::ZERO; 2]; cells.len()],
-            },
             coming: cells.iter().map(|_| VecDeque::new()).collect(),
             shared,
             cells,
@@ -179,9 +207,7 @@ impl AccessNetwork {
             established,
             due: 0,
             next: 0,
-            output: VecDeque::new(),
-            arrived: Vec::new(),
-            inside: [0; 2],
+            exit: Exit { links, told: VecDeque::new(), inside: [0; 2] },
         })
     }
 
@@ -189,13 +215,10 @@ impl AccessNetwork {
     pub fn downlink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
         self.shared.air.packet(now, packet.bytes);
         let (cell, place) = self.places[usize::from(ue)];
-        let at = self.links.pass(cell, Way::Downlink, packet.bytes, now);
-        if self.comes_early(at, Way::Downlink, ue, packet.token) {
-            return;
-        }
+        let at = self.exit.links.pass(cell, Way::Downlink, packet.bytes, now);
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: at };
         self.coming[cell].push_back(Coming { ue: place as u16, bearer, sdu });
-        self.inside[0] += 1;
+        self.exit.inside[0] += 1;
         // What comes exactly when a subframe begins has missed it.
         if self.due > self.next {
             self.wake(at.as_nanos() / 1_000_000 + 1);
@@ -205,7 +228,8 @@ impl AccessNetwork {
     /// A packet arrives at a UE's stack and is to go to the PGW on this bearer. `now` is never less than in the call before.
     pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
         self.shared.air.packet(now, packet.bytes);
-        if self.comes_early(now, Way::Uplink, ue, packet.token) {
+        if self.comes_early(now, Way::Uplink, ue) {
+            self.exit.drop(ue, Way::Uplink, now, packet.token, Fate::Lost);
             return;
         }
         let (cell, place) = self.places[usize::from(ue)];
@@ -214,21 +238,15 @@ impl AccessNetwork {
         // What is reported has to be heard, of a packet that found no room, too.
         self.wake(subframe_from(now));
         if taken {
-            self.inside[1] += 1;
+            self.exit.inside[1] += 1;
         } else {
-            self.output.push_back(Output {
-                at: now,
-                way: Way::Uplink,
-                ue,
-                token: packet.token,
-                fate: Fate::BufferFull,
-            });
+            self.exit.drop(ue, Way::Uplink, now, packet.token, Fate::BufferFull);
         }
     }
 
-    /// Whether a packet comes to a UE, or to the eNB for it, that has no bearers yet: then it is dropped there.
+    /// Whether a packet comes to a UE, or to the eNB for it, that has no bearers yet: it is counted as such.
     #[inline]
-    fn comes_early(&mut self, at: Instant, way: Way, ue: u16, token: u64) -> bool {
+    fn comes_early(&mut self, at: Instant, way: Way, ue: u16) -> bool {
         if at >= self.all_ready || at >= self.established[usize::from(ue)].ready {
             return false;
         }
@@ -236,8 +254,30 @@ impl AccessNetwork {
         let counters = &mut self.cells[cell].ues[place].counters[way as usize];
         counters.packets += 1;
         counters.early_packets += 1;
-        self.output.push_back(Output { at, way, ue, token, fate: Fate::Lost });
         true
+    }
+
+    /// Drops what has come to eNBs before its UE had its bearers.
+    fn drop_early(&mut self, now: Instant) {
+        for cell in 0..self.cells.len() {
+            let mut index = 0;
+            while let Some(&Coming { ue, sdu, .. }) = self.coming[cell].get(index).filter(|c| c.sdu.arrived < now) {
+                let ue = self.cells[cell].ues[usize::from(ue)].number;
+                if self.comes_early(sdu.arrived, Way::Downlink, ue) {
+                    self.coming[cell].remove(index);
+                    self.exit.inside[Way::Downlink as usize] -= 1;
+                    self.exit.drop(ue, Way::Downlink, now, sdu.token, Fate::Lost);
+                } else {
+                    index += 1;
+                }
+            }
+        }
+    }
+
+    /// Until this instant, the beginning of a subframe, a packet that arrives at the PGW at `at` changes nothing: so long
+    /// [`AccessNetwork::downlink`] may be put off, if nothing that comes later is told before.
+    pub fn offer_by(at: Instant) -> Instant {
+        start(at.as_nanos() / 1_000_000 + 1)
     }
 
     fn wake(&mut self, subframe: u64) {
@@ -259,37 +299,26 @@ impl AccessNetwork {
 
     fn subframe(&mut self, n: u64) {
         let now = start(n);
-        let mut arrived = std::mem::take(&mut self.arrived);
-        for (index, cell) in self.cells.iter_mut().enumerate() {
-            let (inside, output) = (&mut self.inside[0], &mut self.output);
-            cell.take_in(&mut self.coming[index], now, self.shared.eager, |ue, token| {
-                *inside -= 1;
-                output.push_back(Output { at: now, way: Way::Downlink, ue, token, fate: Fate::BufferFull });
+        // What is taken in now has come since the last subframe began.
+        if now < self.all_ready.saturating_add(start(1) - start(0)) {
+            self.drop_early(now);
+        }
+        let exit = &mut self.exit;
+        for (cell, coming) in self.cells.iter_mut().zip(&mut self.coming) {
+            cell.take_in(coming, now, self.shared.eager, |ue, token| {
+                exit.inside[Way::Downlink as usize] -= 1;
+                exit.drop(ue, Way::Downlink, now, token, Fate::BufferFull);
             });
-            cell.run_timers(now, &mut arrived);
+        }
+        for cell in &mut self.cells {
+            cell.run_timers(now, exit);
             if self.shared.air.cells() > 1 {
                 cell.announce_uplink(n, &self.shared, &mut self.on_air);
             }
         }
         for cell in &mut self.cells {
-            cell.subframe(n, &self.shared, &mut self.on_air, &mut arrived);
+            cell.subframe(n, &self.shared, &mut self.on_air, exit);
         }
-        for Arrived { at, token, bytes, ue, way, delivered } in arrived.drain(..) {
-            self.inside[way as usize] -= 1;
-            if !delivered {
-                self.output.push_back(Output { at, way, ue, token, fate: Fate::Lost });
-                continue;
-            }
-            let at = match way {
-                Way::Downlink => at,
-                Way::Uplink => {
-                    let cell = self.places[usize::from(ue)].0;
-                    self.links.pass(cell, way, bytes - PDCP_HEADER_BYTES, at)
-                }
-            };
-            self.output.push_back(Output { at, way, ue, token, fate: Fate::Delivered });
-        }
-        self.arrived = arrived;
         self.next = n + 1;
         self.due = u64::MAX;
         if self.shared.eager || self.cells.iter().any(Cell::has_work) {
@@ -310,20 +339,23 @@ impl AccessNetwork {
     /// The next packet's end. To be asked until there is none, after each of the other calls.
     #[inline]
     pub fn output(&mut self) -> Option<Output> {
-        self.output.pop_front()
+        self.exit.told.pop_front()
     }
 
-    /// Tells of all ends that [`AccessNetwork::output`] would give.
+    /// Tells of all ends that [`AccessNetwork::output`] would give, in order, in one or two parts.
     #[inline]
-    pub fn outputs(&mut self, tell: impl FnMut(Output)) {
-        if !self.output.is_empty() {
-            self.output.drain(..).for_each(tell);
+    pub fn outputs(&mut self, mut tell: impl FnMut(&[Output])) {
+        let (first, second) = self.exit.told.as_slices();
+        if !first.is_empty() {
+            tell(first);
+            tell(second);
+            self.exit.told.clear();
         }
     }
 
     /// Packets that are inside: offered, and their end not yet in [`AccessNetwork::output`]'s queue; downlink first.
     pub fn inside(&self) -> [u64; 2] {
-        self.inside
+        self.exit.inside
     }
 
     /// What can be seen of a UE.
@@ -341,7 +373,7 @@ impl AccessNetwork {
             WayStatus { sinr_db, cqi: last.cqi, mcs: last.mcs, buffer_bytes }
         };
         UeStatus {
-            counters: of.counters.clone(),
+            counters: of.counters(),
             last: [status(Way::Downlink), status(Way::Uplink)],
             established: self.established[usize::from(ue)],
         }

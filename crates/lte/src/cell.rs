@@ -12,6 +12,7 @@
 mod downlink;
 mod uplink;
 
+use crate::access::Exit;
 use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, draw};
 use crate::config::{CellConfig, CqiSource, UplinkReports};
 use crate::radio::Invalid;
@@ -158,19 +159,6 @@ impl OnAir {
     }
 }
 
-/// A packet's end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrived {
-    pub(crate) at: Instant,
-    pub(crate) token: u64,
-    /// Of the SDU.
-    pub(crate) bytes: u32,
-    /// Number of the UE in the whole network.
-    pub(crate) ue: u16,
-    pub(crate) way: Way,
-    pub(crate) delivered: bool,
-}
-
 /// A packet that comes to an eNB when its SDU says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coming {
@@ -261,7 +249,9 @@ pub(crate) struct Cell {
     last_data: Vec<(u64, Vec<Powers>)>,
     /// No timer of any UE is due before.
     timer: Instant,
+    /// Lists of one subframe, whose memory is used again: who may be given groups, who was, and what RLC has said of packets.
     active: Vec<u16>,
+    shares: Vec<(u16, Groups, u8)>,
     arrived: Vec<Outcome>,
     pub(crate) records: Option<Vec<BlockRecord>>,
 }
@@ -400,6 +390,7 @@ impl Cell {
             timer: Instant::NEVER,
             ues,
             active: Vec::new(),
+            shares: Vec::new(),
             arrived: Vec::new(),
             records: None,
         })
@@ -420,7 +411,7 @@ impl Cell {
     }
 
     /// Works through the beginning of subframe `n`: what is on the air in it, and what is decided in it.
-    pub(crate) fn subframe(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir, out: &mut Vec<Arrived>) {
+    pub(crate) fn subframe(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir, exit: &mut Exit) {
         if n > self.next {
             self.scheduler.passed(n - self.next);
         }
@@ -432,8 +423,8 @@ impl Cell {
         self.schedule_uplink(n, shared);
         self.scheduler.passed(1);
         // What is received in this subframe is received after all that.
-        self.receive_uplink(n, shared, on_air, out);
-        self.receive_downlink(n, shared, on_air, out);
+        self.receive_uplink(n, shared, on_air, exit);
+        self.receive_downlink(n, shared, on_air, exit);
     }
 
     /// What waits of a bearer has changed, in a way that RLC tells MAC.
@@ -467,24 +458,13 @@ impl Cell {
     }
 
     /// Hands on what RLC has said of packets.
-    fn hand_over(&mut self, ue: usize, way: Way, at: Instant, out: &mut Vec<Arrived>) {
-        let owner = &mut self.ues[ue];
-        let ue = owner.number;
-        let (mut packets, mut bytes) = (0, 0);
-        out.extend(self.arrived.iter().map(|&Outcome { sdu, delivered }| {
-            packets += u64::from(delivered);
-            bytes += if delivered { u64::from(sdu.bytes) } else { 0 };
-            Arrived { at, token: sdu.token, bytes: sdu.bytes, ue, way, delivered }
-        }));
-        let counters = &mut owner.counters[way as usize];
-        counters.delivered_packets += packets;
-        counters.delivered_bytes += bytes;
-        counters.lost_packets += self.arrived.len() as u64 - packets;
+    fn hand_over(&mut self, ue: usize, way: Way, at: Instant, exit: &mut Exit) {
+        exit.tell(self.index, self.ues[ue].number, way, at, &self.arrived);
         self.arrived.clear();
     }
 
     /// Gives a decoded block's PDUs to RLC.
-    fn decoded(&mut self, ue: usize, way: Way, at: Instant, pdus: &[(u8, crate::rlc::Pdu)], out: &mut Vec<Arrived>) {
+    fn decoded(&mut self, ue: usize, way: Way, at: Instant, pdus: &[(u8, crate::rlc::Pdu)], exit: &mut Exit) {
         for &(bearer, pdu) in pdus {
             let bearer = usize::from(bearer);
             let owner = &mut self.ues[ue];
@@ -493,7 +473,7 @@ impl Cell {
             self.note_timer(ue, bearer);
             self.note_due(ue, bearer, due, at);
         }
-        self.hand_over(ue, way, at, out);
+        self.hand_over(ue, way, at, exit);
     }
 
     /// A packet comes to a UE's buffer at `at`; whether there was room for it.
@@ -568,14 +548,14 @@ impl Cell {
     }
 
     /// Runs all UEs' timers up to `now`.
-    pub(crate) fn run_timers(&mut self, now: Instant, out: &mut Vec<Arrived>) {
+    pub(crate) fn run_timers(&mut self, now: Instant, exit: &mut Exit) {
         if self.timer > now {
             return;
         }
         let mut next = Instant::NEVER;
         for ue in 0..self.ues.len() {
             if self.ues[ue].timer <= now {
-                self.expire(ue, now, out);
+                self.expire(ue, now, exit);
             }
             next = next.min(self.ues[ue].timer);
         }
@@ -583,7 +563,7 @@ impl Cell {
     }
 
     /// Runs a UE's timers up to `now`.
-    fn expire(&mut self, ue: usize, now: Instant, out: &mut Vec<Arrived>) {
+    fn expire(&mut self, ue: usize, now: Instant, exit: &mut Exit) {
         self.remind(ue, now);
         let mut next = self.ues[ue].remind_at;
         for bearer in 0..self.ues[ue].bearers.len() {
@@ -598,9 +578,9 @@ impl Cell {
                 // Those of the downlink come first.
                 let split = (told(entity) - before) as usize;
                 let mut uplink = self.arrived.split_off(split);
-                self.hand_over(ue, Way::Downlink, now, out);
+                self.hand_over(ue, Way::Downlink, now, exit);
                 self.arrived.append(&mut uplink);
-                self.hand_over(ue, Way::Uplink, now, out);
+                self.hand_over(ue, Way::Uplink, now, exit);
                 self.note_due(ue, bearer, due, now);
             }
             next = next.min(self.ues[ue].bearers[bearer].next_timer());

@@ -1,7 +1,7 @@
 //! A UE as the eNB and it itself see it: bearers, HARQ processes, what was reported when; and what is counted.
 
 use crate::radio::errors::Combining;
-use crate::rlc::{Bearer, Pdu};
+use crate::rlc::{Bearer, Pdu, Way};
 use crate::scheduler::{Groups, MOST_GROUPS};
 use fullpipe_units::Instant;
 
@@ -170,8 +170,24 @@ pub(crate) struct Ue {
     pub(crate) sounding_offset: u32,
     /// The next timer of its bearers.
     pub(crate) timer: Instant,
+    /// All but what became of packets; see [`Ue::counters`].
     pub(crate) counters: [WayCounters; 2],
     pub(crate) last: [Last; 2],
+}
+
+impl Ue {
+    /// All counters. What became of packets, RLC has counted.
+    pub(crate) fn counters(&self) -> [WayCounters; 2] {
+        let mut counters = self.counters.clone();
+        for (way, counters) in Way::BOTH.into_iter().zip(&mut counters) {
+            for of in self.bearers.iter().map(|bearer| bearer.counters(way)) {
+                counters.delivered_packets += of.sdus_delivered;
+                counters.delivered_bytes += of.bytes_delivered;
+                counters.lost_packets += of.sdus_lost + of.sdus_discarded;
+            }
+        }
+        counters
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
 use fullpipe_lte::radio::fading::{Fading, Generator, Places, Profile, Recipe};
 use fullpipe_lte::rlc::{Mode, Way};
-use fullpipe_units::{Duration, Stream};
+use fullpipe_lte::{AccessNetwork, Offered};
+use fullpipe_units::{Duration, Instant, Stream};
 use std::sync::Arc;
 
 /// A world that has something of everything: two cells or one, UEs near, far and moving, UM and AM, sparse and saturating
@@ -94,6 +95,50 @@ fn lazy_and_eager_networks_send_the_same_blocks() {
         }
     }
     assert!(total > 50_000, "{total} blocks");
+}
+
+/// Each packet of the downlink when it comes, or all together as late as may be.
+#[test]
+fn packets_that_are_offered_late_travel_in_the_same_blocks() {
+    let (end, mut total) = (ms(1_600.0), 0);
+    for (seed, cells) in [(1, 1), (2, 2), (4, 1)] {
+        let (config, sources) = world(seed, "pf", cells, true);
+        let mut packets = Vec::new();
+        for source in sources.iter().filter(|source| source.way == Way::Downlink) {
+            let times = std::iter::successors(Some(source.first), |&at| Some(at + source.interval));
+            packets.extend(times.take_while(|at| *at < source.until).map(|at| (at, source.ue, source.bytes)));
+        }
+        packets.sort_unstable();
+        let [timely, late] = [false, true].map(|late| {
+            let mut network = network(config.clone());
+            network.record_blocks();
+            let mut outputs = Vec::new();
+            let mut coming = packets.iter().enumerate().peekable();
+            loop {
+                let next = coming.peek().map_or(Instant::NEVER, |(_, packet)| packet.0);
+                let offer_by = if late && !next.is_never() { AccessNetwork::offer_by(next) } else { next };
+                let now = network.next().min(offer_by);
+                if now > end {
+                    break;
+                }
+                // What comes just when a subframe begins comes after that.
+                let wakes = network.next() == now;
+                while let Some((token, &(at, ue, bytes))) =
+                    coming.next_if(|(_, packet)| packet.0 < now || (packet.0 == now && !wakes))
+                {
+                    network.downlink(at, ue, 0, Offered { bytes, token: token as u64 });
+                }
+                network.advance(now);
+                network.outputs(|told| outputs.extend_from_slice(told));
+            }
+            (network.blocks(), outputs)
+        });
+        assert_eq!(timely.0.iter().zip(&late.0).find(|(a, b)| a != b), None, "{seed}");
+        assert_eq!(timely, late);
+        // Not for want of anything to differ in.
+        total += timely.1.len();
+    }
+    assert!(total > 1_000, "{total} packets");
 }
 
 #[test]

@@ -130,6 +130,8 @@ pub struct Link {
     pub(crate) plain_bytes: u16,
     /// Whether the far end passes packets on.
     pub(crate) to_router: bool,
+    /// Whether its packets go down a medium, and wait in `flight` to be offered.
+    pub(crate) feeds_hub: bool,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
     pub(crate) flight: Lane<InFlight>,
@@ -189,6 +191,7 @@ impl Link {
             mtu_bytes: u16::try_from(mtu_bytes).unwrap_or(u16::MAX),
             plain_bytes: if rare { 0 } else { u16::try_from(mtu_bytes).unwrap_or(u16::MAX) },
             to_router: false,
+            feeds_hub: false,
             frames: 0,
             bytes: 0,
             flight: Lane::default(),

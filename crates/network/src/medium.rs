@@ -9,13 +9,18 @@
 //! see [`Network::medium_link`]. A frame waits there from when it is offered until its fate; how long it then was on the air is
 //! not told, so a transmission begins, ends and arrives at one instant.
 //!
+//! **Frames that wait to be offered.** Where one link alone feeds the hub's way down, and nothing else, its packets need no
+//! event each: they stay in the link's lane and are offered, with the time at which they came, when the machine is woken, when
+//! another frame comes, or when [`Medium::offer_by`] says. As with links that are computed ahead, [`Network::finish`] decides
+//! this once, and not for a way that is observed.
+//!
 //! **Order at one instant.** A machine that wants to be woken at an instant is woken before it is offered anything at that
 //! instant, whatever the order of events: who comes exactly at the beginning of a subframe has missed it. Frames that arrive at
 //! one instant do so in the order in which the machine told their fates.
 
-use crate::link::LinkCounters;
+use crate::link::{LinkCounters, NO_LINK};
 use crate::network::{Hosts, Network};
-use crate::packet::Handle;
+use crate::packet::{Handle, InFlight};
 use crate::routing::{Attachment, Edge};
 use crate::tap::Envelope;
 use fullpipe_engine::{EventClass, EventId, Slot};
@@ -80,8 +85,15 @@ pub struct Fated {
 
 /// The machine inside.
 pub trait Medium: fmt::Debug + Send + Any {
-    /// A frame comes. The machine has been woken if it wanted to be by now.
+    /// A frame comes. The machine has been woken if it wanted to be by now. A frame from the hub may be offered late (see
+    /// [`Medium::offer_by`]), but before anything later is told.
     fn offer(&mut self, now: Instant, frame: Frame);
+
+    /// By when it has to be offered a frame that comes from the hub at `at`: before, it would do nothing because of it, neither
+    /// want to be woken nor know its fate. Until then the frame may wait, and be offered together with others.
+    fn offer_by(&self, at: Instant) -> Instant {
+        at
+    }
 
     /// Whether it wants [`Frame::envelope`].
     fn reads_headers(&self) -> bool {
@@ -132,6 +144,10 @@ pub(crate) struct Star {
     machine: Box<dyn Medium>,
     /// Frames by their packets' place in the arena, which is their token.
     inside: Vec<Inside>,
+    /// The link whose lane has the packets that come to the hub, if they wait there to be offered; else [`NO_LINK`].
+    pub(crate) feeder: LinkId,
+    /// By when the first of them has to be offered.
+    offer_by: Instant,
     /// When the machine wants to be woken.
     due: Instant,
     /// Fates that are known and not yet met, in order.
@@ -196,7 +212,17 @@ impl Star {
 
     fn next(&self) -> Instant {
         let fate = self.fates.front().map_or(Instant::NEVER, |fated| fated.at);
-        fate.min(self.due)
+        fate.min(self.due).min(self.offer_by)
+    }
+
+    /// Whether frames from the hub may wait to be offered, if a link with this MTU feeds it.
+    pub(crate) fn may_offer_late(&self, mtu_bytes: u16) -> bool {
+        u32::from(mtu_bytes) <= self.mtu_bytes && !self.machine.reads_headers() && self.exceeds == [None; 2]
+    }
+
+    /// `first`: when the next packet comes that waits to be offered.
+    fn expect(&mut self, first: Option<Instant>) {
+        self.offer_by = first.map_or(Instant::NEVER, |at| self.machine.offer_by(at));
     }
 
     #[inline]
@@ -249,6 +275,8 @@ impl<O: Observer> Network<O> {
             least_delays,
             machine,
             inside: Vec::new(),
+            feeder: NO_LINK,
+            offer_by: Instant::NEVER,
             due,
             fates: VecDeque::new(),
             slot: Slot::default(),
@@ -322,6 +350,7 @@ impl<O: Observer> Network<O> {
     fn offer_to_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
         let now = self.now;
         let link = self.medium_link(medium, way);
+        self.offer_coming(medium);
         if self.drops_silently(link, handle) {
             return;
         }
@@ -344,8 +373,61 @@ impl<O: Observer> Network<O> {
             star.machine.offer(now, Frame { token, way, station, flow, ip_bytes, envelope });
             star.listen(now);
         }
-        let (event, next) = (EventId::new(EventClass::Medium, FIRST_EVENT + u32::from(medium)), star.next());
-        star.slot.arm(&mut self.calendar, event, next);
+        self.arm_medium(medium);
+    }
+
+    /// The first packet in the lane of a link that feeds a hub waits to be offered. (An event for each packet took 200
+    /// instructions.)
+    #[inline(never)]
+    pub(crate) fn await_offer(&mut self, link: LinkId) {
+        let first = self.links[link.index()].flight.next();
+        for medium in 0..self.media.len() as u16 {
+            let star = &mut self.media[usize::from(medium)];
+            if star.feeder == link {
+                star.expect(first);
+                self.arm_medium(medium);
+            }
+        }
+    }
+
+    /// Offers what has come by now. What comes just when the machine is woken is offered after that.
+    #[inline(always)]
+    fn offer_coming(&mut self, medium: u16) {
+        let feeder = self.media[usize::from(medium)].feeder;
+        if let Some(link) = self.links.get(feeder.index())
+            && link.flight.next().is_some_and(|at| at <= self.now)
+        {
+            self.offer_all_coming(medium);
+        }
+    }
+
+    #[inline(never)]
+    fn offer_all_coming(&mut self, medium: u16) {
+        let (now, down) = (self.now, self.medium_link(medium, Way::Down));
+        let star = &mut self.media[usize::from(medium)];
+        let lane = &mut self.links[star.feeder.index()].flight;
+        while let Some(at) = lane.next().filter(|at| *at <= now)
+            && let Some((InFlight { handle, destination, flow, ip_bytes }, _)) = lane.pop()
+        {
+            let Attachment::Medium { station, .. } = self.nodes[star.hub.index()].routes.toward(destination) else {
+                unreachable!("what comes by this link goes down the medium");
+            };
+            star.wake(at);
+            self.observer.offered(at, down, ip_bytes);
+            star.put(handle, Inside { offered: at, way: Way::Down, station, ip_bytes });
+            let token = u64::from(handle.0);
+            star.machine.offer(at, Frame { token, way: Way::Down, station, flow, ip_bytes, envelope: None });
+        }
+        star.expect(lane.next());
+        star.listen(now);
+    }
+
+    /// Offers what has come to media when the clock stops.
+    pub(crate) fn offer_all_that_came(&mut self) {
+        for medium in 0..self.media.len() as u16 {
+            self.offer_coming(medium);
+            self.arm_medium(medium);
+        }
     }
 
     pub(crate) fn arm_medium(&mut self, medium: u16) {
@@ -365,7 +447,8 @@ impl<O: Observer> Network<O> {
         if !star.slot.fired(now) {
             return;
         }
-        star.wake(now);
+        self.offer_coming(medium);
+        self.media[usize::from(medium)].wake(now);
         // Whoever receives may send at once, and what is sent may be refused at once.
         loop {
             let star = &mut self.media[usize::from(medium)];

@@ -16,7 +16,7 @@ use crate::address::{Directory, Ends};
 use crate::ethernet::Segment;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
-use crate::medium::{self, Star};
+use crate::medium::{self, Star, Way};
 use crate::nat::Translators;
 use crate::notice::{self, Notice, Notices};
 use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet, Purpose};
@@ -76,7 +76,7 @@ pub(crate) const HOP_LIMIT: u8 = 64;
 #[derive(Debug)]
 pub(crate) struct Node {
     router: bool,
-    routes: Routes,
+    pub(crate) routes: Routes,
 }
 
 /// What remains in the network at the end of a run.
@@ -299,6 +299,47 @@ impl<O: Observer> Network<O> {
                 self.links[index].feeder = before;
             }
         }
+        for medium in 0..self.media.len() as u16 {
+            let feeder = self.find_feeder(medium).filter(|feeder| {
+                let link = &self.links[feeder.index()];
+                !link.is_driven()
+                    && link.special().is_none()
+                    && self.media[usize::from(medium)].may_offer_late(link.mtu_bytes)
+                    && !self.observed.contains(&self.medium_link(medium, Way::Down))
+            });
+            if let Some(feeder) = feeder {
+                self.media[usize::from(medium)].feeder = feeder;
+                self.links[feeder.index()].feeds_hub = true;
+            }
+        }
+    }
+
+    /// The only link by which packets come that go down a medium, if nothing else comes by it.
+    fn find_feeder(&self, medium: u16) -> Option<LinkId> {
+        let goes_down = |hop: &Attachment| match *hop {
+            Attachment::Medium { medium: number, way, .. } => (number, way) == (medium, Way::Down),
+            _ => false,
+        };
+        let paths = || {
+            let ways = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+            ways.map(|(from, to)| self.path(from, to))
+        };
+        let mut feeder = None;
+        for hops in paths() {
+            for down in (0..hops.len()).filter(|&hop| goes_down(&hops[hop])) {
+                feeder = match (down.checked_sub(1).map(|before| hops[before]), feeder) {
+                    (Some(Attachment::Link(link)), None) => Some(link),
+                    (Some(Attachment::Link(link)), Some(same)) if same == link => Some(same),
+                    _ => return None,
+                };
+            }
+        }
+        let feeder = feeder.filter(|feeder| !self.translates(self.links[feeder.index()].to))?;
+        let only_down = |hops: Vec<Attachment>| {
+            let mut links = hops.iter().enumerate().filter(|(_, hop)| **hop == Attachment::Link(feeder));
+            links.all(|(hop, _)| hops.get(hop + 1).is_some_and(goes_down))
+        };
+        paths().all(only_down).then_some(feeder)
     }
 
     /// The hops from one node to another; ends early where there is no way.
@@ -548,7 +589,11 @@ impl<O: Observer> Network<O> {
                 continue;
             }
             if self.links[link.index()].flight.push(arrival, packet) {
-                self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
+                if self.links[link.index()].feeds_hub {
+                    self.await_offer(link);
+                } else {
+                    self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));
+                }
             }
             return;
         }
@@ -713,6 +758,7 @@ impl<O: Observer> Network<O> {
         while let Some((at, event)) = self.calendar.next() {
             if at > end {
                 self.now = end;
+                self.offer_all_that_came();
                 return true;
             }
             debug_assert!(at >= self.now, "time does not go back");
@@ -722,8 +768,9 @@ impl<O: Observer> Network<O> {
             if event.class() == EventClass::Arrival {
                 self.arrival_due(hosts, event);
             } else {
-                self.calendar.pop();
+                self.calendar.take();
                 self.other_due(hosts, event);
+                self.calendar.settle();
             }
         }
         false

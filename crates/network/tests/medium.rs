@@ -27,6 +27,8 @@ struct Toy {
     bytes_per_ms: u32,
     lost: u64,
     room: usize,
+    /// Whether it need not be offered a frame before the beginning of a millisecond.
+    patient: bool,
     queues: [VecDeque<Frame>; 2],
     next: Instant,
     count: u64,
@@ -36,8 +38,12 @@ struct Toy {
 impl Toy {
     fn new(bytes_per_ms: u32, lost: u64, room: usize) -> Box<Toy> {
         let (queues, fates) = Default::default();
-        Box::new(Toy { bytes_per_ms, lost, room, queues, next: Instant::NEVER, count: 0, fates })
+        Box::new(Toy { bytes_per_ms, lost, room, patient: false, queues, next: Instant::NEVER, count: 0, fates })
     }
+}
+
+fn boundary_after(at: Instant) -> Instant {
+    Instant::from_nanos((at.as_nanos() / MS + 1) * MS)
 }
 
 impl Medium for Toy {
@@ -48,7 +54,11 @@ impl Medium for Toy {
         }
         queue.push_back(frame);
         // Exactly at a boundary is too late for it.
-        self.next = self.next.min(Instant::from_nanos((now.as_nanos() / MS + 1) * MS));
+        self.next = self.next.min(boundary_after(now));
+    }
+
+    fn offer_by(&self, at: Instant) -> Instant {
+        if self.patient { boundary_after(at) } else { at }
     }
 
     fn next(&self) -> Instant {
@@ -315,5 +325,43 @@ proptest! {
         let (plain, more) = histories(false);
         prop_assert_eq!(ahead, plain);
         prop_assert!(fewer < more);
+    }
+
+    /// Stations talk to the server only, so that one link feeds the way down. The run ends and goes on anywhere.
+    #[test]
+    fn frames_that_wait_to_be_offered_change_nothing(
+        seed in any::<u64>(),
+        echo in any::<bool>(),
+        patient in any::<bool>(),
+        mut stops_ns in prop::collection::vec(0..30 * MS, 0..5),
+    ) {
+        stops_ns.sort_unstable();
+        let histories = |fuse, observed| {
+            let toy = Toy::new(4_000, 11, if patient { usize::MAX } else { 15 });
+            let mut network = world(Recorder::default(), Box::new(Toy { patient, ..*toy }));
+            network.set_fusion(fuse);
+            if observed {
+                network.observe_link(network.medium_link(0, Way::Down));
+            }
+            let mut script = script(seed, 300);
+            script.retain(|send| send.from == SERVER || send.to == SERVER);
+            let mut hosts = World::new(script);
+            hosts.echo_bytes = echo.then_some(200);
+            hosts.declare(&mut network);
+            network.finish();
+            let end = Instant::from_nanos(30 * MS);
+            for stop in stops_ns.iter().map(|&ns| Instant::from_nanos(ns)).chain([end]) {
+                network.run(&mut hosts, stop, end);
+            }
+            network.observer.check_conservation(&network.remaining());
+            let ways = [Way::Down, Way::Up].map(|way| network.link_counters(network.medium_link(0, way)));
+            (network.observer.histories(), network.remaining().queued_per_link, format!("{ways:?}"), network.events())
+        };
+        let (waiting, plain, observed) = (histories(true, false), histories(false, false), histories(true, true));
+        prop_assert_eq!(waiting.0, plain.0);
+        prop_assert_eq!(waiting.1, plain.1);
+        prop_assert_eq!(waiting.2, plain.2);
+        prop_assert!(observed.3 < plain.3);
+        prop_assert!(!patient || waiting.3 < observed.3, "{} {}", waiting.3, observed.3);
     }
 }

@@ -229,7 +229,7 @@ impl Cell {
     }
 
     /// What was sent in subframe `n` is decoded after 13 of its 14 symbols.
-    pub(super) fn receive_uplink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, out: &mut Vec<Arrived>) {
+    pub(super) fn receive_uplink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, exit: &mut Exit) {
         let list = self.air_uplink.take(n);
         let end = start(n) + DECODED_AFTER;
         for &Grant { ue, slot } in &list {
@@ -270,7 +270,7 @@ impl Cell {
             }
             if decoded {
                 let pdus = std::mem::take(&mut state.pdus);
-                self.decoded(index, Way::Uplink, end, &pdus, out);
+                self.decoded(index, Way::Uplink, end, &pdus, exit);
                 self.ues[index].uplink_blocks[usize::from(slot)].block.pdus = pdus;
             } else {
                 owner.counters[1].errors += 1;

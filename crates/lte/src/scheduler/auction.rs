@@ -148,9 +148,15 @@ pub(super) fn hold_with_one(subframe: &mut Subframe<'_>, ue: u16, bids: &Bids, o
     if winning == 0 || free == 0 {
         return owners.fill(NOBODY);
     }
-    let mut won = 0;
-    for (k, &cqi) in subframe.channel.subbands(ue).iter().enumerate() {
-        won |= (winning >> (cqi & 15) & 1) << k;
+    // To look at groups one by one takes 190 instructions more.
+    let mut won = match subframe.channel.even(ue) {
+        Some(cqi) => 0u32.wrapping_sub(winning >> (cqi & 15) & 1),
+        None => 0,
+    };
+    if won == 0 {
+        for (k, &cqi) in subframe.channel.subbands(ue).iter().enumerate() {
+            won |= (winning >> (cqi & 15) & 1) << k;
+        }
     }
     won &= free;
     for (k, owner) in owners.iter_mut().enumerate() {

@@ -67,6 +67,13 @@ impl Channel for Reports {
         &self.subbands[usize::from(ue)]
     }
 
+    fn even(&mut self, ue: u16) -> Option<u8> {
+        let row = &self.subbands[usize::from(ue)][..GROUPS];
+        let even = row.iter().all(|cqi| *cqi == row[0]).then_some(row[0]);
+        self.asked.extend(even.map(|_| ue));
+        even
+    }
+
     fn ceiling(&self, ue: u16) -> u8 {
         let ue = usize::from(ue);
         let most = self.subbands[ue].iter().fold(self.wideband[ue], |most, &cqi| most.max(cqi));

@@ -131,6 +131,11 @@ pub trait Channel {
     /// CQI of each group; 0 beyond the last.
     fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS];
 
+    /// The CQI that all groups have, where that is known without a look at each.
+    fn even(&mut self, _ue: u16) -> Option<u8> {
+        None
+    }
+
     /// Neither wideband nor any subband CQI of this UE is higher. Costs nothing.
     fn ceiling(&self, ue: u16) -> u8;
 }
