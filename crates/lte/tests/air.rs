@@ -58,8 +58,8 @@ fn assert_near(found: [f64; 2], expected: [f64; 2]) {
     }
 }
 
-/// An antenna has its gain both ways: 1 dB on its axis and 3 dB less at half of its beam's width. Transmission modes gain 4.2 dB and lose 2.8 dB in the
-/// downlink (reference, section 7), to which the data region's power is added.
+/// An antenna has its gain both ways: 1 dB on its axis and 3 dB less at half of its beam's width. Transmission modes gain 4.2 dB and
+/// lose 2.8 dB in the downlink (reference, section 7), to which the data region's power is added.
 #[test]
 fn antennas_modes_and_powers_gain_what_they_should() {
     assert_near(sinr_db(four_kilometres()), [19.45, 2.27]);

@@ -19,17 +19,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Rows that are not met, and why.
-const UNMET: [(&str, &str); 3] = [
-    ("cqi_generation-005", NEIGHBOUR_OUT_OF_RANGE),
-    ("cqi_generation-006", NEIGHBOUR_OUT_OF_RANGE),
-    ("cqi_generation-007", NEIGHBOUR_OUT_OF_RANGE),
-];
-
-const NEIGHBOUR_OUT_OF_RANGE: &str = "with its power taken down by 6 dB the neighbour's own UE is at -6 dB or less and reports CQI \
-    0 (lowest SINR of CQI 1: -5.90 dB over 25 blocks, row cqi_mi_thresholds-006), so that its cell sends nothing and does not \
-    interfere; the row's MCS needs a neighbour that sends";
-
 type Fields = BTreeMap<String, String>;
 
 /// A row of the table.
@@ -518,8 +507,14 @@ fn cqi_generation(row: &Row) -> Check {
             cell.downlink_groups = Some((first, 6));
         }
     } else {
+        // The reference's test has a third UE, which the table does not name: 50 m behind the neighbour's antenna. With 6 dB less
+        // the neighbour's other UE is below the lowest SINR of CQI 1, so that without the third its cell would be silent.
+        let place = Position { x: 1_050.0, ..config.ues[1].course.points[0].1 };
+        config.ues.push(UeConfig { name: "ue2".into(), course: Course::at(place), ..config.ues[1].clone() });
         config.ues[0].data_power_offset_db = row.number("serving_pa_db");
-        config.ues[1].data_power_offset_db = row.number("neighbour_pa_db");
+        for phone in &mut config.ues[1..] {
+            phone.data_power_offset_db = row.number("neighbour_pa_db");
+        }
     }
     let status = alone(config, 500.0).ue(0);
     vec![
@@ -552,7 +547,6 @@ fn check(row: &Row) -> Option<Check> {
 fn the_machine_meets_the_reference() {
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut failures = Vec::new();
-    let mut unmet: BTreeMap<&str, &str> = UNMET.into_iter().collect();
     for row in rows() {
         let Some(check) = check(&row) else { continue };
         let count = counts.entry(row.group.clone()).or_default();
@@ -560,7 +554,7 @@ fn the_machine_meets_the_reference() {
         let wrong: Vec<_> = check.iter().filter(|(_, found, expected)| !near(&row, *found, *expected)).collect();
         if wrong.is_empty() {
             count.0 += 1;
-        } else if unmet.remove(row.id.as_str()).is_none() {
+        } else {
             failures.push(format!("{} ({}; {:?}): {wrong:?}", row.id, row.tolerance, row.inputs));
         }
     }
@@ -568,7 +562,6 @@ fn the_machine_meets_the_reference() {
         println!("{group}: {passed}/{all}");
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(unmet.is_empty(), "met after all: {unmet:?}");
 }
 
 /// ns-3's traces are data under another licence and not ours to give on; where they are, they are read.
