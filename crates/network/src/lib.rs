@@ -3,12 +3,14 @@
 //! [`Network`] owns links, packets and the calendar; hosts are whoever implements [`Hosts`]. A packet's way:
 //! [`Network::send`] stamps it and routes it to a link; the link's queue, transmitter and propagation decide when it
 //! arrives; a router sends it on; its destination host gets it by [`Hosts::receive`]. Where every link of a chain is
-//! fed by one link only, the whole chain is computed when the packet enters it (see [`network`]).
+//! fed by one link only, the whole chain is computed when the packet enters it (see [`chain`]).
 
 pub mod address;
 pub mod arp;
+pub mod chain;
 pub mod discipline;
 pub mod ethernet;
+pub mod fault;
 pub mod fragment;
 pub mod impairment;
 pub mod link;
@@ -38,6 +40,7 @@ pub use discipline::{
     StepMarkerSpecification, StepThreshold, StrictPriority,
 };
 pub use ethernet::{EthernetSpecification, StationCounters};
+pub use fault::Fault;
 pub use impairment::{
     Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,
 };
@@ -46,7 +49,7 @@ pub use loss::LossModel;
 pub use mahimahi::Trace;
 pub use medium::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
-pub use network::{Fault, Hosts, Network};
+pub use network::{Hosts, Network};
 pub use notice::{Notice, Reason};
 pub use packet::{
     AccurateEcn, Content, Handle, IpVersion, Packet, Purpose, SackBlock, SegmentOptions, Side, TcpHeader,

@@ -1,30 +1,22 @@
 //! The network as a whole: routes packets, drives links, keeps the calendar.
 //!
-//! **Chains computed at once.** If a link's packets come from one other link only, they come in the order in which
-//! that link was given them, so the second link can be booked at the moment the first is: a chain of links costs one
-//! event. [`Network::finish`] decides this once, from the declared conversations, before the run. It holds for
-//! drop-tail links that keep order and number of what they are given, also where their rate and delay change over time
-//! (see [`crate::special`]). What such a link counts belongs to a later instant than the clock's, so a
-//! link that is probed is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
-//! the run. Because simultaneous events are ordered by entity and not by insertion, results are the same with and
-//! without (`tests/fusion.rs`).
-//!
 //! **Fragments.** A packet larger than a link's MTU travels as fragments of it (RFC 791 section 3.2); the whole packet
 //! stays in the arena until the last of them has arrived or was dropped (see [`crate::fragment`]).
 
-use crate::address::{Directory, Ends};
+use crate::address::Directory;
 use crate::ethernet::Segment;
+use crate::fault::SilentDrop;
 use crate::fragment::Fragments;
 use crate::link::{Link, LinkCounters, LinkSpecification};
-use crate::medium::{self, Star, Way};
+use crate::medium::{self, Star};
 use crate::nat::Translators;
 use crate::notice::{self, Notice, Notices};
-use crate::packet::{Arena, Content, Handle, InFlight, IpVersion, Packet, Purpose};
+use crate::packet::{Arena, Content, Handle, InFlight, Packet};
 use crate::processing::{self, Departure, Processing};
 use crate::queue::Queued;
 use crate::rebinding::Rebinder;
 use crate::routing::{self, Attachment, Edge, Routes};
-use crate::tap::{Captured, Direction, Envelope, Tap};
+use crate::tap::{Direction, Tap};
 use fullpipe_engine::{Calendar, EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
@@ -48,34 +40,13 @@ pub trait Hosts<O: Observer> {
     fn notice(&mut self, _network: &mut Network<O>, _notice: Notice) {}
 }
 
-/// A fault put into the world on purpose, to see whether the auditor notices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The link transmits one per cent too fast; on a medium with a hub one frame in a hundred takes no time.
-    FastLink(LinkId),
-    /// The link drops every so many-th packet and tells no one.
-    SilentDrop {
-        /// Where.
-        link: LinkId,
-        /// Distance of drops.
-        every: u64,
-    },
-}
-
-#[derive(Debug, Default)]
-struct SilentDrop {
-    link: LinkId,
-    every: u64,
-    count: u64,
-}
-
 /// What hosts set time to live and hop limit to.
 pub(crate) const HOP_LIMIT: u8 = 64;
 
 /// A node: hosts end packets, routers pass them on.
 #[derive(Debug)]
 pub(crate) struct Node {
-    router: bool,
+    pub(crate) router: bool,
     pub(crate) routes: Routes,
 }
 
@@ -120,10 +91,10 @@ pub struct Network<O> {
     pub(crate) notices: Option<Box<Notices>>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
-    conversations: BTreeSet<(NodeId, NodeId)>,
-    observed: BTreeSet<LinkId>,
-    fuse: bool,
-    silent_drop: Option<Box<SilentDrop>>,
+    pub(crate) conversations: BTreeSet<(NodeId, NodeId)>,
+    pub(crate) observed: BTreeSet<LinkId>,
+    pub(crate) fuse: bool,
+    pub(crate) silent_drop: Option<Box<SilentDrop>>,
     /// By node, as far as any takes time before sending; empty if none does.
     pub(crate) processing: Vec<Option<Box<Processing>>>,
     /// Whether somebody captures: then arriving goes the long way. Known when the run starts, like the next.
@@ -213,31 +184,6 @@ impl<O: Observer> Network<O> {
         self.fuse = on;
     }
 
-    /// Breaks something on purpose.
-    pub fn inject(&mut self, fault: Fault) {
-        match fault {
-            Fault::FastLink(link) if self.links.get_mut(link.index()).is_some_and(Link::exceed) => {}
-            Fault::FastLink(link) if self.exceed_medium(link) => {}
-            Fault::FastLink(link) => {
-                let transmitter = match self.links.get_mut(link.index()) {
-                    Some(link) => &mut link.transmitter,
-                    None => self.channel_transmitter(link),
-                };
-                let rate = transmitter.rate().bits_per_second();
-                *transmitter = fullpipe_units::rate::Transmitter::new(fullpipe_units::Rate::from_bits_per_second(
-                    rate + rate / 100,
-                ));
-            }
-            Fault::SilentDrop { link, every } => {
-                if let Some(link) = self.links.get_mut(link.index()) {
-                    link.plain_bytes = 0;
-                }
-                self.silent_drop = Some(Box::new(SilentDrop { link, every: every.max(1), count: 0 }));
-                self.fuse = false;
-            }
-        }
-    }
-
     /// Computes routes and decides which chains are computed at once. Call once, after the last node, link and
     /// conversation.
     pub fn finish(&mut self) {
@@ -259,87 +205,6 @@ impl<O: Observer> Network<O> {
         for medium in 0..self.media.len() {
             self.arm_medium(medium as u16);
         }
-    }
-
-    /// A link is fed by whatever precedes it on the way of some conversation: another link, or a host's transport.
-    fn find_chains(&mut self) {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Feeder {
-            Unused,
-            Only(LinkId),
-            Several,
-        }
-        let mut feeders = vec![Feeder::Unused; self.links.len()];
-        let pairs: Vec<(NodeId, NodeId)> = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
-        for (from, to) in pairs {
-            let mut previous: Option<LinkId> = None;
-            for hop in self.path(from, to) {
-                let Attachment::Link(link) = hop else {
-                    previous = None;
-                    continue;
-                };
-                let feeder = &mut feeders[link.index()];
-                *feeder = match (previous, *feeder) {
-                    (Some(before), Feeder::Unused) => Feeder::Only(before),
-                    (Some(before), Feeder::Only(same)) if same == before => Feeder::Only(same),
-                    _ => Feeder::Several,
-                };
-                // What a translator lets pass depends on the time.
-                previous = (!self.translates(self.links[link.index()].to)).then_some(link);
-            }
-        }
-        for (index, feeder) in feeders.into_iter().enumerate() {
-            if let Feeder::Only(before) = feeder
-                && !self.links[index].is_driven()
-                && !self.links[index].may_take_no_time()
-                && !self.links[before.index()].is_driven()
-                && self.links[before.index()].keeps_order_and_number()
-                && !self.observed.contains(&LinkId(index as u32))
-            {
-                self.links[index].feeder = before;
-            }
-        }
-        for medium in 0..self.media.len() as u16 {
-            let feeder = self.find_feeder(medium).filter(|feeder| {
-                let link = &self.links[feeder.index()];
-                !link.is_driven()
-                    && link.special().is_none()
-                    && self.media[usize::from(medium)].may_offer_late(link.mtu_bytes)
-                    && !self.observed.contains(&self.medium_link(medium, Way::Down))
-            });
-            if let Some(feeder) = feeder {
-                self.media[usize::from(medium)].feeder = feeder;
-                self.links[feeder.index()].feeds_hub = true;
-            }
-        }
-    }
-
-    /// The only link by which packets come that go down a medium, if nothing else comes by it.
-    fn find_feeder(&self, medium: u16) -> Option<LinkId> {
-        let goes_down = |hop: &Attachment| match *hop {
-            Attachment::Medium { medium: number, way, .. } => (number, way) == (medium, Way::Down),
-            _ => false,
-        };
-        let paths = || {
-            let ways = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
-            ways.map(|(from, to)| self.path(from, to))
-        };
-        let mut feeder = None;
-        for hops in paths() {
-            for down in (0..hops.len()).filter(|&hop| goes_down(&hops[hop])) {
-                feeder = match (down.checked_sub(1).map(|before| hops[before]), feeder) {
-                    (Some(Attachment::Link(link)), None) => Some(link),
-                    (Some(Attachment::Link(link)), Some(same)) if same == link => Some(same),
-                    _ => return None,
-                };
-            }
-        }
-        let feeder = feeder.filter(|feeder| !self.translates(self.links[feeder.index()].to))?;
-        let only_down = |hops: Vec<Attachment>| {
-            let mut links = hops.iter().enumerate().filter(|(_, hop)| **hop == Attachment::Link(feeder));
-            links.all(|(hop, _)| hops.get(hop + 1).is_some_and(goes_down))
-        };
-        paths().all(only_down).then_some(feeder)
     }
 
     /// The hops from one node to another; ends early where there is no way.
@@ -370,7 +235,7 @@ impl<O: Observer> Network<O> {
         self.conversations.iter().copied()
     }
 
-    fn translates(&self, node: NodeId) -> bool {
+    pub(crate) fn translates(&self, node: NodeId) -> bool {
         matches!(self.nodes[node.index()].routes, Routes::Translated(_))
     }
 
@@ -599,18 +464,6 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The link on which a packet goes on, if that is to be booked when `link` is.
-    pub(crate) fn chained(&self, link: LinkId, destination: NodeId, arrival: Instant) -> Option<LinkId> {
-        let l = &self.links[link.index()];
-        if !l.to_router || arrival > self.horizon {
-            return None;
-        }
-        match self.nodes[l.to.index()].routes.toward(destination) {
-            Attachment::Link(next) if self.links[next.index()].feeder == link => Some(next),
-            _ => None,
-        }
-    }
-
     /// The rarer forms of a link: oversized packets, queue disciplines, what few links do, faults. Gives the next link,
     /// and when the packet comes there, if that is to be booked at once.
     #[inline(never)]
@@ -653,27 +506,6 @@ impl<O: Observer> Network<O> {
             self.depart(link);
         }
         None
-    }
-
-    /// Whether the fault of that name takes the packet.
-    #[inline]
-    pub(crate) fn drops_silently(&mut self, link: LinkId, handle: Handle) -> bool {
-        self.silent_drop.is_some() && self.fault_takes(link, handle)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn fault_takes(&mut self, link: LinkId, handle: Handle) -> bool {
-        let Some(fault) = &mut self.silent_drop else { return false };
-        if fault.link != link {
-            return false;
-        }
-        fault.count += 1;
-        let drops = fault.count.is_multiple_of(fault.every);
-        if drops {
-            self.vanish(handle);
-        }
-        drops
     }
 
     fn drop_queued(&mut self, link: LinkId, dropped: &mut Vec<Queued>) {
@@ -864,82 +696,6 @@ impl<O: Observer> Network<O> {
         }
         self.observer.delivered(self.now, &packet.view(), packet.sent);
         hosts.receive(self, node, handle);
-    }
-
-    /// Shows the tap a packet that its source hands over, unless the first link is too small for it: then its fragments
-    /// are shown as they are cut, or nothing left the host.
-    #[cold]
-    fn capture_sent(&mut self, from: NodeId, handle: Handle) {
-        let Some(mut tap) = self.tap.take() else { return };
-        if let Some(captured) = self.captured(from, handle) {
-            tap.handed_over(self.now, from, &captured);
-        }
-        self.tap = Some(tap);
-        let packet = self.arena.get(handle);
-        let mtu_bytes = match self.toward(from, packet.destination) {
-            Attachment::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
-            Attachment::Station { segment, .. } => self.segments[segment as usize].mtu_bytes,
-            Attachment::Medium { medium, .. } => self.media[usize::from(medium)].mtu_bytes,
-            Attachment::Translation | Attachment::None => u32::MAX,
-        };
-        if packet.ip_bytes <= mtu_bytes {
-            self.capture(from, Direction::Out, handle);
-        }
-    }
-
-    /// Shows a packet to the tap, if its flow was introduced.
-    #[cold]
-    pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
-        let Some(mut tap) = self.tap.take() else { return };
-        if let Some(captured) = self.captured(node, handle) {
-            tap.packet(self.now, node, direction, &captured);
-        }
-        self.tap = Some(tap);
-    }
-
-    /// A packet as it looks at a host, with all that it carries; `None` if its flow was never introduced.
-    pub fn captured(&self, node: NodeId, handle: Handle) -> Option<Captured<'_>> {
-        let packet = self.arena.get(handle);
-        let whole = match packet.content {
-            Content::Fragment { whole, .. } => whole,
-            _ => handle,
-        };
-        let ends = self.directory.ends(packet.flow)?;
-        Some(Captured {
-            packet,
-            whole: self.arena.get(whole),
-            options: self.arena.options(self.arena.get(whole).options),
-            payload: self.arena.payload(packet.payload).or_else(|| self.arena.payload(self.arena.get(whole).payload)),
-            datagram: self.arena.datagram(self.arena.get(whole).payload),
-            envelope: self.envelope(node, packet, ends, whole),
-        })
-    }
-
-    fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
-        let of = self.arena.get(whole);
-        let routers = self.routers_passed(of, node);
-        let (ends, is_settled) = match of.content {
-            Content::Wire { about: Some((flow, _)), purpose, .. } => {
-                (self.directory.ends(flow).unwrap_or(ends), purpose == Purpose::Settled)
-            }
-            Content::Wire { purpose, .. } => (ends, purpose == Purpose::Settled),
-            _ => (ends, false),
-        };
-        let seen = match packet.version {
-            IpVersion::V4 if !is_settled => self.translators.seen_at(node, ends, self.translated_as(whole)),
-            _ => ends,
-        };
-        // Packets that are not cut show a number that tells them apart from their neighbours, the same at both ends.
-        let sent = packet.sent.as_nanos();
-        let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
-        Envelope {
-            ends: seen,
-            translated: seen != ends,
-            source: self.directory.address(seen.source.node, packet.version),
-            destination: self.directory.address(seen.destination.node, packet.version),
-            hop_limit: HOP_LIMIT.saturating_sub(routers.min(usize::from(u8::MAX)) as u8),
-            identification: self.fragments.identification(whole).unwrap_or(distinct),
-        }
     }
 
     /// A queue's mark goes into the packet when it leaves.

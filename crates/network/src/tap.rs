@@ -4,9 +4,12 @@
 //! they come, not the packet that they make.
 
 use crate::address::Ends;
-use crate::packet::{Packet, SegmentOptions};
+use crate::network::{HOP_LIMIT, Network};
+use crate::packet::{Content, Handle, IpVersion, Packet, Purpose, SegmentOptions};
 use crate::quic::QuicDatagram;
+use crate::routing::Attachment;
 use bytes::Bytes;
+use fullpipe_record::Observer;
 use fullpipe_units::{Instant, NodeId};
 use std::io;
 use std::net::IpAddr;
@@ -88,4 +91,82 @@ pub struct Envelope {
     pub hop_limit: u8,
     /// Identification, of which IPv4 shows the lower 16 bits and IPv6 only in fragments.
     pub identification: u32,
+}
+
+impl<O: Observer> Network<O> {
+    /// Shows the tap a packet that its source hands over, unless the first link is too small for it: then its fragments
+    /// are shown as they are cut, or nothing left the host.
+    #[cold]
+    pub(crate) fn capture_sent(&mut self, from: NodeId, handle: Handle) {
+        let Some(mut tap) = self.tap.take() else { return };
+        if let Some(captured) = self.captured(from, handle) {
+            tap.handed_over(self.now, from, &captured);
+        }
+        self.tap = Some(tap);
+        let packet = self.arena.get(handle);
+        let mtu_bytes = match self.toward(from, packet.destination) {
+            Attachment::Link(link) => u32::from(self.links[link.index()].mtu_bytes),
+            Attachment::Station { segment, .. } => self.segments[segment as usize].mtu_bytes,
+            Attachment::Medium { medium, .. } => self.media[usize::from(medium)].mtu_bytes,
+            Attachment::Translation | Attachment::None => u32::MAX,
+        };
+        if packet.ip_bytes <= mtu_bytes {
+            self.capture(from, Direction::Out, handle);
+        }
+    }
+
+    /// Shows a packet to the tap, if its flow was introduced.
+    #[cold]
+    pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
+        let Some(mut tap) = self.tap.take() else { return };
+        if let Some(captured) = self.captured(node, handle) {
+            tap.packet(self.now, node, direction, &captured);
+        }
+        self.tap = Some(tap);
+    }
+
+    /// A packet as it looks at a host, with all that it carries; `None` if its flow was never introduced.
+    pub fn captured(&self, node: NodeId, handle: Handle) -> Option<Captured<'_>> {
+        let packet = self.arena.get(handle);
+        let whole = match packet.content {
+            Content::Fragment { whole, .. } => whole,
+            _ => handle,
+        };
+        let ends = self.directory.ends(packet.flow)?;
+        Some(Captured {
+            packet,
+            whole: self.arena.get(whole),
+            options: self.arena.options(self.arena.get(whole).options),
+            payload: self.arena.payload(packet.payload).or_else(|| self.arena.payload(self.arena.get(whole).payload)),
+            datagram: self.arena.datagram(self.arena.get(whole).payload),
+            envelope: self.envelope(node, packet, ends, whole),
+        })
+    }
+
+    fn envelope(&self, node: NodeId, packet: &Packet, ends: Ends, whole: Handle) -> Envelope {
+        let of = self.arena.get(whole);
+        let routers = self.routers_passed(of, node);
+        let (ends, is_settled) = match of.content {
+            Content::Wire { about: Some((flow, _)), purpose, .. } => {
+                (self.directory.ends(flow).unwrap_or(ends), purpose == Purpose::Settled)
+            }
+            Content::Wire { purpose, .. } => (ends, purpose == Purpose::Settled),
+            _ => (ends, false),
+        };
+        let seen = match packet.version {
+            IpVersion::V4 if !is_settled => self.translators.seen_at(node, ends, self.translated_as(whole)),
+            _ => ends,
+        };
+        // Packets that are not cut show a number that tells them apart from their neighbours, the same at both ends.
+        let sent = packet.sent.as_nanos();
+        let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
+        Envelope {
+            ends: seen,
+            translated: seen != ends,
+            source: self.directory.address(seen.source.node, packet.version),
+            destination: self.directory.address(seen.destination.node, packet.version),
+            hop_limit: HOP_LIMIT.saturating_sub(routers.min(usize::from(u8::MAX)) as u8),
+            identification: self.fragments.identification(whole).unwrap_or(distinct),
+        }
+    }
 }

@@ -1,0 +1,109 @@
+//! Chains of links that are computed at once. If a link's packets come from one other link only, they come in the order in which
+//! that link was given them, so the second link can be booked at the moment the first is: a chain of links costs one
+//! event. [`Network::finish`] decides this once, from the declared conversations, before the run. It holds for
+//! drop-tail links that keep order and number of what they are given, also where their rate and delay change over time
+//! (see [`crate::special`]). What such a link counts belongs to a later instant than the clock's, so a
+//! link that is probed is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
+//! the run. Because simultaneous events are ordered by entity and not by insertion, results are the same with and
+//! without (`tests/fusion.rs`).
+
+use crate::medium::Way;
+use crate::network::Network;
+use crate::routing::Attachment;
+use fullpipe_record::Observer;
+use fullpipe_units::{Instant, LinkId, NodeId};
+
+impl<O: Observer> Network<O> {
+    /// A link is fed by whatever precedes it on the way of some conversation: another link, or a host's transport.
+    pub(crate) fn find_chains(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            Unused,
+            Only(LinkId),
+            Several,
+        }
+        let mut feeders = vec![Feeder::Unused; self.links.len()];
+        let pairs: Vec<(NodeId, NodeId)> = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
+        for (from, to) in pairs {
+            let mut previous: Option<LinkId> = None;
+            for hop in self.path(from, to) {
+                let Attachment::Link(link) = hop else {
+                    previous = None;
+                    continue;
+                };
+                let feeder = &mut feeders[link.index()];
+                *feeder = match (previous, *feeder) {
+                    (Some(before), Feeder::Unused) => Feeder::Only(before),
+                    (Some(before), Feeder::Only(same)) if same == before => Feeder::Only(same),
+                    _ => Feeder::Several,
+                };
+                // What a translator lets pass depends on the time.
+                previous = (!self.translates(self.links[link.index()].to)).then_some(link);
+            }
+        }
+        for (index, feeder) in feeders.into_iter().enumerate() {
+            if let Feeder::Only(before) = feeder
+                && !self.links[index].is_driven()
+                && !self.links[index].may_take_no_time()
+                && !self.links[before.index()].is_driven()
+                && self.links[before.index()].keeps_order_and_number()
+                && !self.observed.contains(&LinkId(index as u32))
+            {
+                self.links[index].feeder = before;
+            }
+        }
+        for medium in 0..self.media.len() as u16 {
+            let feeder = self.find_feeder(medium).filter(|feeder| {
+                let link = &self.links[feeder.index()];
+                !link.is_driven()
+                    && link.special().is_none()
+                    && self.media[usize::from(medium)].may_offer_late(link.mtu_bytes)
+                    && !self.observed.contains(&self.medium_link(medium, Way::Down))
+            });
+            if let Some(feeder) = feeder {
+                self.media[usize::from(medium)].feeder = feeder;
+                self.links[feeder.index()].feeds_hub = true;
+            }
+        }
+    }
+
+    /// The only link by which packets come that go down a medium, if nothing else comes by it.
+    fn find_feeder(&self, medium: u16) -> Option<LinkId> {
+        let goes_down = |hop: &Attachment| match *hop {
+            Attachment::Medium { medium: number, way, .. } => (number, way) == (medium, Way::Down),
+            _ => false,
+        };
+        let paths = || {
+            let ways = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+            ways.map(|(from, to)| self.path(from, to))
+        };
+        let mut feeder = None;
+        for hops in paths() {
+            for down in (0..hops.len()).filter(|&hop| goes_down(&hops[hop])) {
+                feeder = match (down.checked_sub(1).map(|before| hops[before]), feeder) {
+                    (Some(Attachment::Link(link)), None) => Some(link),
+                    (Some(Attachment::Link(link)), Some(same)) if same == link => Some(same),
+                    _ => return None,
+                };
+            }
+        }
+        let feeder = feeder.filter(|feeder| !self.translates(self.links[feeder.index()].to))?;
+        let only_down = |hops: Vec<Attachment>| {
+            let mut links = hops.iter().enumerate().filter(|(_, hop)| **hop == Attachment::Link(feeder));
+            links.all(|(hop, _)| hops.get(hop + 1).is_some_and(goes_down))
+        };
+        paths().all(only_down).then_some(feeder)
+    }
+
+    /// The link on which a packet goes on, if that is to be booked when `link` is.
+    pub(crate) fn chained(&self, link: LinkId, destination: NodeId, arrival: Instant) -> Option<LinkId> {
+        let l = &self.links[link.index()];
+        if !l.to_router || arrival > self.horizon {
+            return None;
+        }
+        match self.nodes[l.to.index()].routes.toward(destination) {
+            Attachment::Link(next) if self.links[next.index()].feeder == link => Some(next),
+            _ => None,
+        }
+    }
+}
