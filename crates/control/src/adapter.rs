@@ -37,7 +37,7 @@ use noq_proto::congestion::{self, ControllerMetrics};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Makes the congestion control of a connection: when it is made, and anew when its path becomes another.
 pub type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
@@ -83,12 +83,35 @@ pub struct Inspection {
 /// Hears of each packet that was found lost: its number, in a packet number space that is not told, and its bytes.
 pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
+/// The control that a factory has made last, for whoever cannot reach its connection; a clone looks at the same one.
+#[derive(Clone, Default)]
+pub struct Newest(Arc<Mutex<Weak<Mutex<Driver>>>>);
+
+impl fmt::Debug for Newest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Newest")
+    }
+}
+
+impl Newest {
+    fn set(&self, adapter: &Adapter) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&adapter.0);
+    }
+
+    /// What it shows of itself; `None` before there is one, and when its connection is gone.
+    pub fn inspect(&self) -> Option<Inspection> {
+        let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
+        Some(Adapter(driver).inspect())
+    }
+}
+
 /// Makes controllers for the stack.
 pub struct Factory {
     maker: Maker,
     initial_window_packets: u64,
     round_trips: RoundTrips,
     losses: Option<LossListener>,
+    newest: Newest,
 }
 
 impl Factory {
@@ -96,13 +119,19 @@ impl Factory {
     pub fn new(maker: Maker, initial_window_packets: u64, round_trips: RoundTrips) -> Factory {
         // No packet of theirs leaves before their time begins.
         clock::begin();
-        Factory { maker, initial_window_packets, round_trips, losses: None }
+        Factory { maker, initial_window_packets, round_trips, losses: None, newest: Newest::default() }
     }
 
     /// The same, and somebody hears of losses.
     #[must_use]
     pub fn with_losses(self, losses: Option<LossListener>) -> Factory {
         Factory { losses, ..self }
+    }
+
+    /// The same, and somebody can look at the control that was made last.
+    #[must_use]
+    pub fn with_newest(self, newest: Newest) -> Factory {
+        Factory { newest, ..self }
     }
 }
 
@@ -111,6 +140,7 @@ impl congestion::ControllerFactory for Factory {
         let mtu_bytes = u64::from(current_mtu);
         let adapter = Adapter::new((self.maker)(), mtu_bytes, self.initial_window_packets, self.round_trips.clone());
         adapter.driver().losses = self.losses.clone();
+        self.newest.set(&adapter);
         Box::new(adapter)
     }
 }

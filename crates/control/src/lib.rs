@@ -8,7 +8,7 @@ mod named;
 mod round_trips;
 mod uncontrolled;
 
-pub use adapter::{Adapter, Factory, Inspection, LossListener, Maker, refusal};
+pub use adapter::{Adapter, Factory, Inspection, LossListener, Maker, Newest, refusal};
 pub use named::{INITIAL_WINDOW_PACKETS, name_of, named};
 pub use round_trips::RoundTrips;
 pub use uncontrolled::Uncontrolled;

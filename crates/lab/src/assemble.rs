@@ -135,10 +135,10 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     network.observer.watch(observers);
     let mut world = World::new(flows, applications, shared.clone(), lie_from);
-    world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
     if recorder.is_some() {
         world.begin_watching();
     }
+    world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
     Ok(Prepared { world, network, probes, scenario: shared, recorder })
 }
 

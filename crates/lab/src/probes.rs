@@ -15,6 +15,8 @@ use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 
 /// What the names of metrics begin with that a congestion control gives itself.
 const CONTROL: &str = "control_";
+/// What the names of metrics begin with that are a tunnel's proxy's.
+const PROXY: &str = "proxy_";
 
 /// A metric of a flow, a link or a UE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ impl Metric {
             "mcs" => Metric::Mcs,
             "tb_errors" => Metric::BlockErrors,
             control if control.starts_with(CONTROL) => Metric::Control,
-            _ => return None,
+            name => return Metric::named(name.strip_prefix(PROXY)?),
         })
     }
 }
@@ -77,6 +79,8 @@ struct Channel {
     subject: String,
     name: String,
     metric: Metric,
+    /// It is that of a tunnel's proxy.
+    of_proxy: bool,
     target: Target,
     interval: Duration,
     next: Instant,
@@ -128,6 +132,7 @@ impl Sampler {
                     subject,
                     name: name.clone(),
                     metric,
+                    of_proxy: name.starts_with(PROXY),
                     target,
                     interval: probe.interval.max(Duration::from_nanos(1)),
                     next: Instant::ZERO.saturating_add(probe.interval),
@@ -237,7 +242,10 @@ impl Channel {
                     return match self.metric {
                         Metric::SmoothedRtt => tunnel.smoothed_rtt.map(|rtt| rtt.as_secs_f64()),
                         Metric::ProxyQueue => Some(tunnel.proxy.queued_bytes as f64),
-                        _ => None,
+                        _ => {
+                            let (seen, _) = world.tunnel_inspection(flow, usize::from(self.of_proxy))?;
+                            self.of_quic(&seen, 0.0)
+                        }
                     };
                 }
                 let Some(connection) = world.connection(flow, 0) else {

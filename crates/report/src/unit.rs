@@ -134,6 +134,10 @@ pub(crate) fn words(metric: &str) -> String {
         Some((stem, ending)) if UNIT_ENDINGS.contains(&ending) => stem,
         _ => metric,
     };
+    let (whose, stem) = match stem.strip_prefix("proxy_") {
+        Some(own) => ("proxy's ", own),
+        None => ("", stem),
+    };
     let stem = match stem {
         "cwnd" => "congestion window",
         "ssthresh" => "slow-start threshold",
@@ -141,7 +145,7 @@ pub(crate) fn words(metric: &str) -> String {
         "inflight" => "bytes in flight",
         other => other,
     };
-    let mut text = stem.replace('_', " ");
+    let mut text = format!("{whose}{}", stem.replace('_', " "));
     if let Some(first) = text.get(..1) {
         let upper = first.to_uppercase();
         text.replace_range(..1, &upper);
@@ -185,6 +189,7 @@ mod tests {
         assert_eq!(Unit::of_metric("tb_errors").unscaled().label, "");
         assert_eq!(words("queue_delay_s"), "Queue delay");
         assert_eq!(words("cwnd_bytes"), "Congestion window");
+        assert_eq!(words("proxy_cwnd_bytes"), "Proxy's congestion window");
         assert_eq!(words("throughput_mibps"), "Throughput");
         assert_eq!(words("éa_s"), "éa");
         assert_eq!(words("_"), " ");

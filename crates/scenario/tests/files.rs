@@ -676,8 +676,9 @@ fn links_are_measured_once_each_in_the_order_of_the_scenario() {
 fn a_pattern_asks_each_flow_for_what_it_has() {
     let text = format!(
         "{PAIR}[[flow]]\nname = 'a'\nfrom = 'source'\nto = 'sink'\n[[flow]]\nname = 'b'\nfrom = 'source'\nto = 'sink'\n\
-         workload = 'voice'\n[[probe]]\nflow = '*'\nmetrics = ['cwnd_bytes', 'drops']\n[[probe]]\nflow = '*'\n\
-         metrics = ['srtt_s']\n"
+         workload = 'voice'\n[[flow]]\nname = 'c'\nfrom = 'source'\nto = 'sink'\nworkload = 'tunnel'\n\
+         [[probe]]\nflow = '*'\nmetrics = ['cwnd_bytes', 'drops']\n[[probe]]\nflow = '*'\n\
+         metrics = ['control_state', 'proxy_cwnd_bytes']\n"
     );
     let probes: Vec<(Subject, Vec<String>)> =
         good(&text).scenario.probes.into_iter().map(|probe| (probe.subject, probe.metrics)).collect();
@@ -685,9 +686,15 @@ fn a_pattern_asks_each_flow_for_what_it_has() {
     let expected = [
         (Subject::Flow(0), metrics(&["cwnd_bytes", "drops"])),
         (Subject::Flow(1), metrics(&["drops"])),
-        (Subject::Flow(0), metrics(&["srtt_s"])),
+        (Subject::Flow(2), metrics(&["cwnd_bytes", "drops"])),
+        (Subject::Flow(0), metrics(&["control_state"])),
+        (Subject::Flow(2), metrics(&["proxy_cwnd_bytes"])),
     ];
     assert_eq!(probes, expected);
+    // What none has is an error, as without a pattern.
+    let wrong = text.replace("'control_state', 'proxy_cwnd_bytes'", "'srtt_s', 'queue_bytes'");
+    let errors = fullpipe_scenario::load(&wrong, "wrong.toml", &[]).expect_err("links have queues").to_string();
+    assert!(errors.contains("queue_bytes is not a metric of a TCP flow"), "{errors}");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 use crate::connection::Datagram;
 use crate::entropy::Entropy;
 use crate::executor::{Executor, Timer, locked};
+use crate::journal::{Entry, Journal};
 use crate::settings::EndpointSettings;
 use bytes::Bytes;
 use fullpipe_control::clock::{from_std, to_std};
@@ -249,7 +250,11 @@ impl VirtualRuntime {
     /// # Errors
     /// If the address is none of the host's, or the port is taken.
     pub fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>> {
-        Ok(Box::new(VirtualSocket { binding: Arc::new(self.bound(local, None)?) }))
+        Ok(Box::new(self.socket(local, None)?))
+    }
+
+    fn socket(&self, local: SocketAddr, journal: Option<Journal>) -> io::Result<VirtualSocket> {
+        Ok(VirtualSocket { binding: Arc::new(self.bound(local, None)?), journal })
     }
 
     /// A port, for one peer alone if one is given.
@@ -275,7 +280,8 @@ impl VirtualRuntime {
         local: SocketAddr,
         serves: bool,
     ) -> io::Result<noq::Endpoint> {
-        let (server, socket) = (serves.then(|| settings.server(entropy)), self.bind(local)?);
+        let server = serves.then(|| settings.server(entropy));
+        let socket = Box::new(self.socket(local, settings.journal.clone())?);
         let runtime = Arc::new(self.clone());
         let endpoint = noq::Endpoint::new_with_abstract_socket(settings.endpoint(entropy), server, socket, runtime)?;
         endpoint.set_default_client_config(settings.client(entropy));
@@ -375,6 +381,16 @@ impl Drop for Binding {
 
 struct VirtualSocket {
     binding: Arc<Binding>,
+    /// Where datagrams are noted for an observer, if they are.
+    journal: Option<Journal>,
+}
+
+impl VirtualSocket {
+    fn note(&self, entry: impl FnOnce() -> Entry) {
+        if let Some(journal) = &self.journal {
+            journal.note(entry());
+        }
+    }
 }
 
 impl fmt::Debug for VirtualSocket {
@@ -385,7 +401,7 @@ impl fmt::Debug for VirtualSocket {
 
 impl AsyncUdpSocket for VirtualSocket {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(VirtualSocket { binding: Arc::clone(&self.binding) })
+        Box::pin(VirtualSocket { binding: Arc::clone(&self.binding), journal: self.journal.clone() })
     }
 
     fn poll_recv(
@@ -401,6 +417,7 @@ impl AsyncUdpSocket for VirtualSocket {
         }
         let mut count = 0;
         let polled = self.binding.poll_receive(context, |source, Datagram { payload, codepoint }| {
+            self.note(|| Entry::DatagramReceived { bytes: payload.len(), codepoint });
             let (buffer, meta) = (&mut bufs[count], &mut meta[count]);
             let length = payload.len().min(buffer.len());
             buffer[..length].copy_from_slice(&payload[..length]);
@@ -432,6 +449,7 @@ impl UdpSender for VirtualSocket {
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for piece in transmit.contents.chunks(segment) {
             let datagram = Datagram { payload: Bytes::copy_from_slice(piece), codepoint };
+            self.note(|| Entry::DatagramSent { bytes: piece.len(), codepoint });
             self.binding.send(Addressed { source, destination: transmit.destination, datagram });
         }
         Poll::Ready(Ok(()))

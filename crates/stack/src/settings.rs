@@ -179,7 +179,7 @@ impl EndpointSettings {
 }
 
 /// Losses are noted in a journal.
-fn listener(journal: Journal) -> LossListener {
+pub(crate) fn listener(journal: Journal) -> LossListener {
     Arc::new(move |number, bytes| {
         journal.note(Entry::Lost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });
     })

@@ -12,10 +12,11 @@ use crate::entropy::Entropy;
 use crate::environment::VirtualEnvironment;
 use crate::executor::locked;
 use crate::host::{Host, VirtualRuntime};
-use crate::settings::{Cryptography, EndpointSettings, variable};
+use crate::journal::Journal;
+use crate::settings::{Cryptography, EndpointSettings, listener, variable};
 use bytes::Bytes;
 use fullpipe_control::clock::{duration, std_duration};
-use fullpipe_control::{Factory, Maker, RoundTrips, Uncontrolled};
+use fullpipe_control::{Factory, Inspection, Maker, Newest, RoundTrips, Uncontrolled};
 use fullpipe_masque::client::{Client, Tunnel};
 use fullpipe_masque::configuration::{self, Mode, Mtu};
 use fullpipe_masque::environment::Environment;
@@ -76,6 +77,15 @@ pub struct TunnelSettings {
     pub certificate_bytes: u64,
     /// What protects packets between client and proxy.
     pub cryptography: Cryptography,
+    /// Where this end's packets and losses are noted for an observer, if they are.
+    pub journal: Option<Journal>,
+}
+
+/// What one end's connection tells.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    round_trips: RoundTrips,
+    newest: Newest,
 }
 
 impl fmt::Debug for TunnelSettings {
@@ -86,18 +96,21 @@ impl fmt::Debug for TunnelSettings {
 }
 
 impl TunnelSettings {
-    fn congestion(&self, round_trips: &RoundTrips) -> Arc<dyn ControllerFactory + Send + Sync> {
+    fn congestion(&self, told: &Told) -> Arc<dyn ControllerFactory + Send + Sync> {
         match &self.control {
-            Some(maker) => Arc::new(Factory::new(Arc::clone(maker), self.initial_window_packets, round_trips.clone())),
+            Some(maker) => {
+                let factory = Factory::new(Arc::clone(maker), self.initial_window_packets, told.round_trips.clone());
+                Arc::new(factory.with_newest(told.newest.clone()).with_losses(self.journal.clone().map(listener)))
+            }
             None => Arc::new(Uncontrolled),
         }
     }
 
-    fn tunnel(&self, round_trips: &RoundTrips) -> configuration::Tunnel {
+    fn tunnel(&self, told: &Told) -> configuration::Tunnel {
         let mtu = self.initial_mtu_bytes;
         configuration::Tunnel {
             mtu: if self.largest_mtu_bytes.is_some() { Mtu::Discover(mtu) } else { Mtu::Fixed(mtu) },
-            congestion: Some(self.congestion(round_trips)),
+            congestion: Some(self.congestion(told)),
             queue_limit: self.queue_limit,
             drop_policy: self.drop_policy,
             // What a study does not limit is not limited.
@@ -113,7 +126,7 @@ impl TunnelSettings {
     }
 
     /// Settings of an endpoint whose transport was configured by the program.
-    fn endpoint(&self, mut transport: noq::TransportConfig, round_trips: &RoundTrips) -> EndpointSettings {
+    fn endpoint(&self, mut transport: noq::TransportConfig, told: &Told) -> EndpointSettings {
         transport.enable_segmentation_offload(false).receive_window(variable(u64::from(self.receive_buffer_bytes) * 8));
         if let Some(largest) = self.largest_mtu_bytes {
             let mut discovery = MtuDiscoveryConfig::default();
@@ -123,11 +136,11 @@ impl TunnelSettings {
         let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
         EndpointSettings {
             transport: Arc::new(transport),
-            round_trips: round_trips.clone(),
+            round_trips: told.round_trips.clone(),
             largest_payload_bytes: largest,
             certificate_bytes: self.certificate_bytes,
             cryptography: self.cryptography,
-            journal: None,
+            journal: self.journal.clone(),
         }
     }
 }
@@ -169,7 +182,7 @@ fn statistics(metrics: &Metrics, round_trips: &RoundTrips) -> TunnelStatistics {
 #[derive(Debug)]
 pub struct TunnelProxy {
     metrics: Arc<Metrics>,
-    round_trips: RoundTrips,
+    told: Told,
 }
 
 impl TunnelProxy {
@@ -183,24 +196,29 @@ impl TunnelProxy {
         entropy: &Entropy,
         listen: SocketAddr,
     ) -> io::Result<TunnelProxy> {
-        let (runtime, round_trips) = (host.runtime(), RoundTrips::default());
+        let (runtime, told) = (host.runtime(), Told::default());
         let mut configuration = configuration::Proxy::new(template(listen)?);
         configuration.policy.allow_private = true;
         configuration.idle_timeout = std_duration(settings.idle_timeout);
         configuration.max_requests = u64::from(MOST_REQUESTS);
         configuration.max_requests_per_connection = MOST_REQUESTS;
-        configuration.tunnel = settings.tunnel(&round_trips);
-        let endpoint = settings.endpoint(configuration.transport(), &round_trips);
+        configuration.tunnel = settings.tunnel(&told);
+        let endpoint = settings.endpoint(configuration.transport(), &told);
         let endpoint = runtime.endpoint(&endpoint, entropy, listen, true)?;
         let metrics = Arc::default();
         let proxy = Proxy::new(environment(runtime), configuration, Arc::new(()), Arc::clone(&metrics));
         host.spawn(async move { proxy.serve(endpoint).await });
-        Ok(TunnelProxy { metrics, round_trips })
+        Ok(TunnelProxy { metrics, told })
     }
 
     /// What it has done.
     pub fn statistics(&self) -> TunnelStatistics {
-        statistics(&self.metrics, &self.round_trips)
+        statistics(&self.metrics, &self.told.round_trips)
+    }
+
+    /// What the congestion control of its connection shows; `None`: there is no connection, or no control.
+    pub fn inspect(&self) -> Option<Inspection> {
+        self.told.newest.inspect()
     }
 }
 
@@ -221,7 +239,7 @@ pub struct TunnelClient {
 struct Shared {
     environment: Arc<dyn Environment>,
     metrics: Arc<Metrics>,
-    round_trips: RoundTrips,
+    told: Told,
     state: Mutex<State>,
 }
 
@@ -278,21 +296,21 @@ impl TunnelClient {
         local: SocketAddr,
         proxy: SocketAddr,
     ) -> io::Result<TunnelClient> {
-        let (runtime, round_trips) = (host.runtime(), RoundTrips::default());
+        let (runtime, told) = (host.runtime(), Told::default());
         let configuration = configuration::Client {
             mode: if settings.stream_mode { Mode::Stream } else { Mode::Datagram },
             // The host's applications read at once.
             receive_queue: u64::MAX,
-            tunnel: settings.tunnel(&round_trips),
+            tunnel: settings.tunnel(&told),
             ..configuration::Client::default()
         };
-        let endpoint = settings.endpoint(configuration.transport(), &round_trips);
+        let endpoint = settings.endpoint(configuration.transport(), &told);
         let endpoint = runtime.endpoint(&endpoint, entropy, local, false)?;
         let template = template(proxy)?;
         let shared = Arc::new(Shared {
             environment: environment(runtime),
             metrics: Arc::default(),
-            round_trips,
+            told,
             state: Mutex::default(),
         });
         let its = Arc::clone(&shared);
@@ -348,8 +366,13 @@ impl TunnelClient {
     /// What it has done.
     pub fn statistics(&self) -> TunnelStatistics {
         let state = self.shared.state();
-        let known = statistics(&self.shared.metrics, &self.shared.round_trips);
+        let known = statistics(&self.shared.metrics, &self.shared.told.round_trips);
         TunnelStatistics { refused: state.refused, dropped_queue: known.dropped_queue + state.undelivered, ..known }
+    }
+
+    /// What the congestion control of its connection shows; `None`: there is no connection, or no control.
+    pub fn inspect(&self) -> Option<Inspection> {
+        self.shared.told.newest.inspect()
     }
 
     /// Smoothed round-trip time to the proxy; `None` before there is a connection.

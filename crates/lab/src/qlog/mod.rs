@@ -36,7 +36,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
 use fullpipe_stack::journal::Entry;
 use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
@@ -226,8 +226,8 @@ impl Recorder {
             let described = &self.scenario.flows[flow];
             let tcp = match described.transport {
                 Transport::Tcp(_) => true,
-                Transport::Quic(_) => false,
-                Transport::Udp | Transport::Masque(_) => return None,
+                Transport::Quic(_) | Transport::Masque(_) => false,
+                Transport::Udp => return None,
             };
             let name = direction_name(&described.name, world.number_of(conversation) + 1, 0);
             let group = format!("{name}/{}", ["client", "server"][end]);
@@ -337,19 +337,31 @@ impl Recorder {
 
     /// Settings at first sight; what was found lost; what the real stack's journal tells.
     fn look_at_losses(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
-        // A connection that nobody has heard of begins only with an end that lives.
-        if !self.known.contains_key(&place) && world.end_mut(place.0, place.1).is_none() {
+        let journal = world.journal(place.0, place.1).map(|journal| journal.take()).unwrap_or_default();
+        // A connection that nobody has heard of begins only with an end that lives; a tunnel's with its first packet.
+        let begins = !journal.is_empty() || world.end_mut(place.0, place.1).is_some();
+        if !self.known.contains_key(&place) && !begins {
             return;
         }
         let at = network.now();
         if self.known(world, network, place, at).is_none() {
             return;
         }
-        let journal = world.journal(place.0, place.1).map(|journal| journal.take()).unwrap_or_default();
         let flow = world.flow_of(place.0);
         let Recorder { writer, known, scenario, .. } = self;
         let Some(known) = known.get_mut(&place) else { return };
         let first = !std::mem::replace(&mut known.configured, true);
+        if let Some(Transport::Masque(settings)) = flow.map(|flow| &scenario.flows[flow].transport) {
+            if first {
+                let packets = settings.congestion.as_ref().map(|_| settings.initial_window_packets);
+                known.recovery_parameters(writer, at, u64::from(settings.initial_mtu_bytes), packets);
+                let stream_bytes = settings.receive_buffer_bytes;
+                let windows = [stream_bytes.saturating_mul(8), stream_bytes];
+                known.stack_parameters(writer, at, settings.idle_timeout, windows);
+            }
+            known.write_journal(writer, at, journal);
+            return;
+        }
         match world.end_mut(place.0, place.1) {
             Some(End::Tcp(connection)) => {
                 if !first {
@@ -374,7 +386,7 @@ impl Recorder {
                     connection.note_losses();
                     let config = connection.config();
                     let (mtu, packets) = (config.initial_mtu_bytes, config.initial_window_packets);
-                    known.recovery_parameters(writer, at, u64::from(mtu), packets);
+                    known.recovery_parameters(writer, at, u64::from(mtu), Some(packets));
                 }
             }
             Some(End::Stack(connection)) => {
@@ -382,8 +394,9 @@ impl Recorder {
                     && first
                 {
                     let (mtu, packets) = (settings.initial_mtu_bytes, settings.initial_window_packets);
-                    known.recovery_parameters(writer, at, u64::from(mtu), packets);
-                    known.stack_parameters(writer, at, settings);
+                    known.recovery_parameters(writer, at, u64::from(mtu), Some(packets));
+                    let bytes = settings.receive_buffer_bytes;
+                    known.stack_parameters(writer, at, settings.idle_timeout, [bytes, bytes]);
                 }
                 known.write_journal(writer, at, journal);
                 let probes = connection.lost_mtu_probes();
@@ -402,8 +415,10 @@ impl Recorder {
     /// State and metrics, where they have changed.
     fn look_at_state(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
         let at = network.now();
-        let Recorder { writer, known, .. } = self;
+        let Recorder { writer, known, scenario, .. } = self;
         let Some(known) = known.get_mut(&place) else { return };
+        // A tunnel has its flow's number.
+        let flow = place.0;
         let prefix = if known.tcp { "tcp" } else { "quic" };
         let mut named = Vec::new();
         let (state, seen) = match world.end_mut(place.0, place.1) {
@@ -443,6 +458,18 @@ impl Recorder {
                 let rtt = connection.smoothed_rtt();
                 named = seen.as_ref().map(|seen| seen.named.clone()).unwrap_or_default();
                 (state, seen.map(|seen| (of_stack(&seen, rtt), seen.in_recovery)))
+            }
+            None if scenario.flows.get(flow).is_some_and(|flow| matches!(flow.transport, Transport::Masque(_))) => {
+                let state = match known.closed_by {
+                    Some(TransportSide::Remote) => "draining",
+                    Some(TransportSide::Local) => "closing",
+                    None if known.confirmed => "handshake_confirmed",
+                    None if known.handshake => "handshake_started",
+                    None => "attempted",
+                };
+                let inspected = world.tunnel_inspection(place.0, place.1);
+                named = inspected.as_ref().map(|(seen, _)| seen.named.clone()).unwrap_or_default();
+                (state, inspected.map(|(seen, rtt)| (of_stack(&seen, rtt), seen.in_recovery)))
             }
             None if known.configured => ("closed", None),
             None => return,
@@ -510,22 +537,26 @@ impl Known {
         });
     }
 
-    fn recovery_parameters(&self, writer: &mut QlogWriter, at: Instant, mtu_bytes: u64, initial_packets: u64) {
+    /// `initial_packets`: `None` without a congestion control.
+    fn recovery_parameters(&self, writer: &mut QlogWriter, at: Instant, mtu_bytes: u64, initial_packets: Option<u64>) {
         writer.event(at, &self.group, "quic:recovery_parameters_set", |data| {
             data.unsigned("max_datagram_size", mtu_bytes);
-            data.unsigned("initial_congestion_window", mtu_bytes.saturating_mul(initial_packets));
+            if let Some(packets) = initial_packets {
+                data.unsigned("initial_congestion_window", mtu_bytes.saturating_mul(packets));
+            }
             data.text("congestion_control", &self.control);
         });
     }
 
-    /// Of the real stack only what it was set to is known.
-    fn stack_parameters(&self, writer: &mut QlogWriter, at: Instant, settings: &fullpipe_scenario::description::Quic) {
+    /// Of the real stack only what it was set to is known: here the receive windows of the connection and of a stream, in
+    /// bytes.
+    fn stack_parameters(&self, writer: &mut QlogWriter, at: Instant, idle: Duration, windows: [u64; 2]) {
         writer.event(at, &self.group, "quic:parameters_set", |data| {
             data.text("initiator", TransportSide::Local.word());
-            data.unsigned("max_idle_timeout", settings.idle_timeout.as_nanos() / 1_000_000);
-            data.unsigned("initial_max_data", settings.receive_buffer_bytes);
+            data.unsigned("max_idle_timeout", idle.as_nanos() / 1_000_000);
+            data.unsigned("initial_max_data", windows[0]);
             for kind in ["bidi_local", "bidi_remote", "uni"] {
-                data.unsigned(&format!("initial_max_stream_data_{kind}"), settings.receive_buffer_bytes);
+                data.unsigned(&format!("initial_max_stream_data_{kind}"), windows[1]);
             }
             data.array("unknown_parameters", |_| {});
         });
@@ -534,23 +565,26 @@ impl Known {
     /// What the real stack has done, in its order.
     fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<Entry>) {
         let mut made = Vec::new();
-        let mut come: Option<(u64, u64, Codepoint)> = None;
-        let mut readable = false;
+        let mut come: VecDeque<Come> = VecDeque::new();
         for entry in journal {
-            if !matches!(entry, Entry::Received(_)) {
-                self.write_unreadable(writer, at, come.take().filter(|_| !readable));
-            }
             match entry {
                 Entry::DatagramReceived { bytes, codepoint } => {
-                    come = Some((self.count(TransportSide::Remote), bytes as u64, codepoint));
-                    readable = false;
+                    let id = self.count(TransportSide::Remote);
+                    come.push_back(Come { id, bytes, unread_bytes: bytes, codepoint });
                 }
                 Entry::Received(packet) => {
-                    let (id, bytes, codepoint) = come.unwrap_or_default();
-                    let side = TransportSide::Remote;
+                    // Those before the one that the packet is of will not be read any more.
+                    while come.front().is_some_and(|front| !front.may_hold(&packet)) {
+                        self.write_unread(writer, at, come.pop_front());
+                    }
+                    let front = come.front_mut().map(|front| {
+                        front.unread_bytes -= packet.bytes;
+                        *front
+                    });
+                    let Come { id, bytes, codepoint, .. } = front.unwrap_or_default();
+                    let (side, bytes) = (TransportSide::Remote, bytes as u64);
                     let carried = Carried { at, group: &self.group, side, id, codepoint, bytes };
                     let meaning = datagram::of_stack(writer, &carried, &packet);
-                    readable = true;
                     self.handshake |= datagram::type_of(&packet.header) == QuicPacketType::Handshake;
                     self.confirmed |= meaning.confirms;
                     if meaning.closes {
@@ -566,6 +600,7 @@ impl Known {
                         let meaning = datagram::of_stack(writer, &carried, &packet);
                         let packet_type = datagram::type_of(&packet.header);
                         self.handshake |= packet_type == QuicPacketType::Handshake;
+                        self.confirmed |= meaning.confirms;
                         if packet_type != QuicPacketType::OneRtt {
                             self.opening.push((packet.number, packet.bytes, packet_type));
                         } else if meaning.probes {
@@ -585,17 +620,39 @@ impl Known {
                 }
             }
         }
-        self.write_unreadable(writer, at, come.filter(|_| !readable));
+        for come in come {
+            self.write_unread(writer, at, Some(come));
+        }
     }
 
-    /// A datagram has come of which the stack could read nothing.
-    fn write_unreadable(&self, writer: &mut QlogWriter, at: Instant, come: Option<(u64, u64, Codepoint)>) {
-        let Some((id, bytes, codepoint)) = come else { return };
+    /// A datagram is over; says so if the stack could read nothing of it.
+    fn write_unread(&self, writer: &mut QlogWriter, at: Instant, come: Option<Come>) {
+        let Some(Come { id, bytes, codepoint, .. }) = come.filter(|come| come.unread_bytes == come.bytes) else {
+            return;
+        };
         writer.event(at, &self.group, "quic:packet_dropped", |data| {
-            data.object("raw", |raw| raw.unsigned("length", bytes));
+            data.object("raw", |raw| raw.unsigned("length", bytes as u64));
             data.unsigned("datagram_id", id & u64::from(u32::MAX));
             data.text("ecn", word_of(codepoint));
         });
+    }
+}
+
+/// A datagram that has come, for the real stack to read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Come {
+    id: u64,
+    bytes: usize,
+    unread_bytes: usize,
+    codepoint: Codepoint,
+}
+
+impl Come {
+    /// Whether a packet may be the next of this datagram. The stack may be handed several datagrams before it reads the first;
+    /// a packet with a short header ends its datagram (RFC 9000 section 12.2), which tells them apart.
+    fn may_hold(&self, packet: &fullpipe_stack::journal::Packet) -> bool {
+        let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
+        packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends
     }
 }
 

@@ -204,7 +204,7 @@ impl QuicEnds {
     }
 
     /// A journal for one end of a conversation, if journals are kept.
-    fn open_journal(&mut self, place: (usize, usize)) -> Option<Journal> {
+    pub(super) fn open_journal(&mut self, place: (usize, usize)) -> Option<Journal> {
         let journals = self.journals.as_mut()?;
         Some(journals.entry(place).or_default().clone())
     }

@@ -24,7 +24,7 @@ use fullpipe_scenario::description::{self, QueueLimit};
 use fullpipe_stack::tunnel::{
     self, DropPolicy, Scheduler, TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics,
 };
-use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Maker};
+use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Inspection, Maker};
 use fullpipe_units::{Codepoint, Duration, FlowId, NodeId, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -80,6 +80,7 @@ impl TunnelMaker {
             idle_timeout: described.idle_timeout,
             certificate_bytes: described.certificate_bytes,
             cryptography: super::quic::cryptography(described.tls, described.certificate_bytes)?,
+            journal: None,
         };
         let control = described.congestion.as_deref().unwrap_or("none").into();
         let habits = Habits { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
@@ -239,7 +240,8 @@ impl World {
                 let random = Stream::new(self.core.scenario.seed, &format!("{name} {end}"), "reaction");
                 tunnels.hosts[host].wakeups.slow_down(Wakeups::new(&maker.habits, random));
             }
-            let (settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
+            let (mut settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
+            settings.journal = self.core.quic.open_journal((number, 1));
             let host = &tunnels.hosts[proxy_host].host;
             let proxy = TunnelProxy::start(host, &settings, &entropy, proxy_address)
                 .map_err(|error| (name.clone(), error.to_string()))?;
@@ -270,14 +272,26 @@ impl World {
         })
     }
 
+    /// What the congestion control at one end of a tunnel (0: client) shows, and the smoothed round-trip time as far as it is
+    /// known: the proxy does not tell. `None`: the flow is none, there is no connection, or no control.
+    pub(crate) fn tunnel_inspection(&self, flow: usize, end: usize) -> Option<(Inspection, Option<Duration>)> {
+        let running = self.core.tunnels.as_ref()?.running.get(&(flow as u32))?;
+        if end == 1 {
+            return running.proxy.inspect().map(|seen| (seen, None));
+        }
+        let client = running.client.as_ref()?;
+        client.inspect().map(|seen| (seen, client.smoothed_rtt()))
+    }
+
     /// A tunnel's flow starts: its client connects. Says whether it is a tunnel's.
     #[cold]
     pub(super) fn start_tunnel(&mut self, network: &mut Network<Witness>, flow: u32) -> bool {
-        let Core { tunnels: Some(tunnels), flows, scenario, .. } = &mut self.core else { return false };
+        let Core { tunnels: Some(tunnels), flows, scenario, quic, .. } = &mut self.core else { return false };
         let Some(maker) = &flows[flow as usize].tunnel else { return false };
         let Tunnels { running, hosts, awake, .. } = &mut **tunnels;
         if let Some(running) = running.get_mut(&flow) {
-            let (settings, entropy) = maker.end(scenario.seed, &scenario.flows[flow as usize].name, "client");
+            let (mut settings, entropy) = maker.end(scenario.seed, &scenario.flows[flow as usize].name, "client");
+            settings.journal = quic.open_journal((flow as usize, 0));
             let host = &hosts[running.client_host].host;
             let client = TunnelClient::start(host, &settings, &entropy, running.local, running.proxy_address)
                 .expect("each client has a port of its own at a host that has the address");

@@ -45,8 +45,8 @@ impl World {
         self.core.quic.place(quic::FIRST + index.checked_sub(quic::FIRST_TIMER)?)
     }
 
-    /// Lets the world be watched from now on: ends of the real stack that are opened keep journals, and which ends
-    /// applications call is noted.
+    /// Lets the world be watched from now on: ends of the real stack that are opened, and tunnels that are prepared, keep
+    /// journals, and which ends applications call is noted.
     pub(crate) fn begin_watching(&mut self) {
         self.core.quic.journals.get_or_insert_default();
         self.core.called.get_or_insert_default();
@@ -78,17 +78,18 @@ impl World {
         Some((endpoint.flow.index() / 2, usize::from(!endpoint.flow.is_forward())))
     }
 
-    /// The journal of one end of a conversation that the real stack plays.
+    /// The journal of one end of a conversation, or of a tunnel, that the real stack plays.
     pub(crate) fn journal(&self, conversation: usize, end: usize) -> Option<&Journal> {
         self.core.quic.journals.as_ref()?.get(&(conversation, end))
     }
 
-    /// Ends of the real stack whose datagrams go by tunnels, so that no packet tells of them.
+    /// Ends of the real stack whose datagrams go by tunnels, so that no packet tells of them, and those of tunnels, which act
+    /// when programs of their host do.
     pub(crate) fn tunnelled(&self) -> impl Iterator<Item = (usize, usize)> {
         let journals = self.core.quic.journals.iter().flatten();
         journals.map(|(place, _)| *place).filter(|(conversation, _)| {
             let flow = self.core.conversations[*conversation].flow;
-            self.core.flows.get(flow as usize).is_some_and(|flow| flow.via.is_some())
+            self.core.flows.get(flow as usize).is_some_and(|flow| flow.via.is_some() || flow.tunnel.is_some())
         })
     }
 }

@@ -33,7 +33,23 @@ pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
 /// Metrics that a UDP flow has.
 pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops", "marks"];
 /// Metrics that a tunnel has.
-pub const METRICS_OF_TUNNELS: &[&str] = &["srtt_s", "proxy_queue_bytes", "throughput_bps", "drops", "marks"];
+pub const METRICS_OF_TUNNELS: &[&str] = &[
+    "cwnd_bytes",
+    "ssthresh_bytes",
+    "inflight_bytes",
+    "srtt_s",
+    "pacing_bps",
+    "delivery_bps",
+    "proxy_cwnd_bytes",
+    "proxy_ssthresh_bytes",
+    "proxy_inflight_bytes",
+    "proxy_pacing_bps",
+    "proxy_delivery_bps",
+    "proxy_queue_bytes",
+    "throughput_bps",
+    "drops",
+    "marks",
+];
 /// Metrics that a direction of a link has.
 pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
 /// Metrics that a shared segment has.
@@ -43,13 +59,18 @@ pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
 pub const METRICS_OF_UES: &[&str] = &["sinr_db", "cqi", "mcs", "tb_errors", "queue_bytes", "throughput_bps", "drops"];
 
 const METRIC: Kind = Kind::Choice(&[
-    Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows)."),
-    Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows)."),
-    Choice::new("inflight_bytes", "bytes in flight (TCP and QUIC flows)."),
+    Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows; tunnels: the client's)."),
+    Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows; tunnels: the client's)."),
+    Choice::new("inflight_bytes", "bytes in flight (TCP and QUIC flows; tunnels: from the client)."),
     Choice::new("srtt_s", "smoothed round-trip time (TCP and QUIC flows; tunnels: the client's, to the proxy)."),
+    Choice::new("proxy_cwnd_bytes", "the proxy's congestion window (tunnels)."),
+    Choice::new("proxy_ssthresh_bytes", "the proxy's slow-start threshold (tunnels)."),
+    Choice::new("proxy_inflight_bytes", "bytes in flight from the proxy (tunnels)."),
+    Choice::new("proxy_pacing_bps", "the proxy's pacing rate (tunnels)."),
+    Choice::new("proxy_delivery_bps", "the proxy's newest delivery-rate sample (tunnels)."),
     Choice::new("proxy_queue_bytes", "payload that waits at the proxy ahead of its QUIC stack (tunnels)."),
-    Choice::new("pacing_bps", "pacing rate (TCP and QUIC flows)."),
-    Choice::new("delivery_bps", "newest delivery-rate sample (TCP and QUIC flows)."),
+    Choice::new("pacing_bps", "pacing rate (TCP and QUIC flows; tunnels: the client's)."),
+    Choice::new("delivery_bps", "newest delivery-rate sample (TCP and QUIC flows; tunnels: the client's)."),
     Choice::new("queue_bytes", "bytes in the queue (links), in the RLC buffers (UEs)."),
     Choice::new(
         "queue_delay_s",
@@ -81,7 +102,7 @@ pub(crate) static PROBE: Table = Table {
             Kind::Text,
             "one of the four",
             "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means flows of \
-             both kinds, UDP flows are asked for what they have.",
+             several kinds, each is asked for what it has.",
         ),
         Field::optional(
             "link",
@@ -143,12 +164,15 @@ pub(crate) fn probes(
             );
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
-        // A pattern may mean flows of both kinds: each is asked for what it has.
-        let some_stream = is_pattern(tree.text(key)) && subjects.iter().any(|subject| is_stream(subject, flows));
+        // A pattern may mean flows of several kinds: each is asked for what it has, all for what none has.
+        let has = |subject: &Subject, metric: &Value| metrics_of(subject, flows).0.contains(&metric.choice());
+        let some_has: Vec<bool> = metrics
+            .iter()
+            .map(|metric| is_pattern(tree.text(key)) && subjects.iter().any(|subject| has(subject, metric)))
+            .collect();
         for subject in subjects {
-            let lenient = some_stream && !is_stream(&subject, flows);
-            let asked = |metric: &&Value| !lenient || METRICS_OF_UDP_FLOWS.contains(&metric.choice());
-            let metrics: Vec<&Value> = metrics.iter().filter(asked).collect();
+            let asked = metrics.iter().zip(&some_has).filter(|(metric, some)| !**some || has(&subject, metric));
+            let metrics: Vec<&Value> = asked.map(|(metric, _)| metric).collect();
             if metrics.is_empty() {
                 continue;
             }
@@ -228,8 +252,20 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
-fn is_stream(subject: &Subject, flows: &Flows) -> bool {
-    matches!(subject, Subject::Flow(flow) if flows.list[*flow].transport.is_stream())
+/// The metrics that a subject has, what it is, and a number for it.
+fn metrics_of(subject: &Subject, flows: &Flows) -> (&'static [&'static str], &'static str, (u8, usize)) {
+    match subject {
+        Subject::Flow(flow) => match flows.list[*flow].transport {
+            Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
+            Transport::Quic(_) => (METRICS_OF_TCP_FLOWS, "a QUIC flow", (0, *flow)),
+            Transport::Masque(_) => (METRICS_OF_TUNNELS, "a tunnel", (0, *flow)),
+            Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
+        },
+        Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
+        Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
+        // A node is a UE once.
+        Subject::Ue { lte, ue, uplink } => (METRICS_OF_UES, "a UE", (3 + u8::from(*uplink), lte << 32 | ue)),
+    }
 }
 
 /// Whether each metric exists for the subject and is sampled only once.
@@ -241,18 +277,7 @@ fn fits(
     watched: &mut BTreeSet<(u8, usize, &'static str)>,
     check: &mut Check,
 ) -> bool {
-    let (valid, what, key) = match subject {
-        Subject::Flow(flow) => match flows.list[*flow].transport {
-            Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
-            Transport::Quic(_) => (METRICS_OF_TCP_FLOWS, "a QUIC flow", (0, *flow)),
-            Transport::Masque(_) => (METRICS_OF_TUNNELS, "a tunnel", (0, *flow)),
-            Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
-        },
-        Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
-        Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
-        // A node is a UE once.
-        Subject::Ue { lte, ue, uplink } => (METRICS_OF_UES, "a UE", (3 + u8::from(*uplink), lte << 32 | ue)),
-    };
+    let (valid, what, key) = metrics_of(subject, flows);
     let mut good = true;
     for (index, metric) in metrics.iter().enumerate() {
         let name = metric.choice();
