@@ -49,7 +49,7 @@ impl Row {
 }
 
 fn rows() -> Vec<Row> {
-    let text = include_str!("data/vectors.csv");
+    let files = [include_str!("data/vectors.csv"), include_str!("data/further.csv")];
     let fields = |line: &str| {
         let mut fields = vec![String::new()];
         let mut quoted = false;
@@ -65,8 +65,8 @@ fn rows() -> Vec<Row> {
     let map = |text: &str| -> Fields {
         text.split("; ").filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect()
     };
-    text.lines()
-        .skip(1)
+    let lines = files.into_iter().flat_map(|file| file.lines().skip(1));
+    lines
         .map(fields)
         .map(|f| Row {
             id: f[0].clone(),

@@ -122,7 +122,7 @@ fn vectors_are_met() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A row of the file.
+/// A row of the files.
 #[derive(Clone, Debug)]
 struct Row {
     id: String,
@@ -137,7 +137,8 @@ fn read() -> Vec<Row> {
         let pairs = text.split("; ").filter_map(|pair| pair.split_once('='));
         pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
     };
-    let lines = include_str!("data/vectors.csv").lines().skip(1);
+    let files = [include_str!("data/vectors.csv"), include_str!("data/further.csv")];
+    let lines = files.into_iter().flat_map(|file| file.lines().skip(1));
     let row = |line: &str| {
         let [id, group, inputs, expected, tolerance, _source] = fields(line).try_into().expect("six columns");
         Row { id, group, inputs: pairs(&inputs), expected: pairs(&expected), tolerance }
@@ -378,7 +379,9 @@ fn tbler_ns3(rows: &[Row]) -> Vec<Outcome> {
         let mean = model.mean_mutual_information(modulation(mcs), &[linear(sinr_db)]);
         let error = model.block_error_rate(mcs, row.integer("tb_bits") / 8, mean);
         // Four decimals.
-        near("computed_bler", error, row.expected("computed_bler"), 5e-5)?;
+        if row.expected.contains_key("computed_bler") {
+            near("computed_bler", error, row.expected("computed_bler"), 5e-5)?;
+        }
         near("bler", error, row.expected("bler"), row.tolerance() / row.number("packets"))
     })
 }
