@@ -49,7 +49,7 @@ impl Row {
 }
 
 fn rows() -> Vec<Row> {
-    let files = [include_str!("data/vectors.csv"), include_str!("data/further.csv")];
+    let files = [include_str!("data/vectors.csv"), include_str!("data/further.csv"), include_str!("data/measured.csv")];
     let fields = |line: &str| {
         let mut fields = vec![String::new()];
         let mut quoted = false;
@@ -91,6 +91,9 @@ fn measured(row: &Row) -> Config {
     let cell = CellConfig::reference("cell", band(row, "bw_rb"));
     let mut phone = ue(0, row.number_or("distance_m", 99.0));
     phone.noise_figure_db = MEASURED_NOISE_FIGURE_DB;
+    if row.inputs.get("rlc").is_some_and(|mode| mode == "AM") {
+        phone.bearers[0].mode = Mode::Acknowledged;
+    }
     Config::reference(1, cell, vec![phone])
 }
 
@@ -210,11 +213,13 @@ fn pings(row: &Row) -> Check {
 /// Saturated for 3 s in the directions that are expected, the first second left out.
 fn saturated(row: &Row, config: Config) -> Check {
     let seconds = 3_000.0;
-    let peak = f64::from(row.number_or("bw_rb", 25.0) as u32);
+    // More than the cell carries, with two layers too.
+    let peak = row.number_or("bw_rb", 25.0) * if row.number_or("tx_mode", 0.0) < 2.0 { 1.0 } else { 2.0 };
+    let payload = row.number_or("udp_payload", 1400.0) as u32;
     let mut network = network(config);
     let ways = [(Way::Downlink, "dl_mbps", "dl_mcs"), (Way::Uplink, "ul_mbps", "ul_mcs")];
     let wanted: Vec<_> = ways.into_iter().filter(|(_, key, _)| row.expects(key).is_some()).collect();
-    let sources: Vec<Source> = wanted.iter().map(|(way, ..)| saturating(*way, 0, 1400, peak, ms(seconds))).collect();
+    let sources: Vec<Source> = wanted.iter().map(|(way, ..)| saturating(*way, 0, payload, peak, ms(seconds))).collect();
     let story = run(&mut network, &sources, ms(seconds));
     let mut check = Vec::new();
     for (way, key, mcs) in wanted {
@@ -227,6 +232,28 @@ fn saturated(row: &Row, config: Config) -> Check {
         check.push(("dl_sinr_db", network.ue(0).last[0].sinr_db, expected));
     }
     check
+}
+
+/// What each of several saturated UEs gets, their schedulers' shares included.
+fn shares(row: &Row) -> Check {
+    let mut config = measured(row);
+    config.cells[0].scheduler = scheduler(&row.inputs["scheduler"]);
+    let one = config.ues.remove(0);
+    for (number, distance) in Row::list(&row.inputs, "distances_m").into_iter().enumerate() {
+        config.ues.push(UeConfig { name: format!("ue{number}"), course: Course::at(at(distance)), ..one.clone() });
+    }
+    let (way, seconds) = (if row.inputs["direction"] == "dl" { Way::Downlink } else { Way::Uplink }, 3_000.0);
+    let peak = row.number("bw_rb") * 0.9;
+    let sources: Vec<Source> = (0..config.ues.len() as u16)
+        .map(|ue| Source { first: ms(400.0 + 0.137 * f64::from(ue)), ..saturating(way, ue, 1400, peak, ms(seconds)) })
+        .collect();
+    let mut network = network(config);
+    let story = run(&mut network, &sources, ms(seconds));
+    let expected = Row::list(&row.expected, "mbps").into_iter();
+    (0..)
+        .zip(expected)
+        .map(|(ue, mbps)| ("mbps", goodput_mbps(&story, way, ue, ms(1_000.0), ms(seconds)), mbps))
+        .collect()
 }
 
 fn uplink_throughput(row: &Row) -> Check {
@@ -532,6 +559,7 @@ fn check(row: &Row) -> Option<Check> {
         "throughput_fading" => fading(row),
         "throughput_ul" => uplink_throughput(row),
         "scheduler" => schedulers(row),
+        "shares" => shares(row),
         "tbler_ns3" => block_errors(row),
         "pdcch_ns3" => control_errors(row),
         "harq_throughput" => harq_throughput(row),

@@ -37,6 +37,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("mimo", "machine.rs"),
     ("scheduler", "machine.rs"),
     ("scheduler_mixed", "machine.rs"),
+    ("shares", "machine.rs"),
     ("throughput", "machine.rs"),
     ("throughput_fading", "machine.rs"),
     ("throughput_mimo", "machine.rs"),
@@ -137,7 +138,7 @@ fn read() -> Vec<Row> {
         let pairs = text.split("; ").filter_map(|pair| pair.split_once('='));
         pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
     };
-    let files = [include_str!("data/vectors.csv"), include_str!("data/further.csv")];
+    let files = [include_str!("data/vectors.csv"), include_str!("data/further.csv"), include_str!("data/measured.csv")];
     let lines = files.into_iter().flat_map(|file| file.lines().skip(1));
     let row = |line: &str| {
         let [id, group, inputs, expected, tolerance, _source] = fields(line).try_into().expect("six columns");
