@@ -26,8 +26,8 @@
 //!
 //! Bytes are those of whole QUIC packets; the segment size that a control hears of is the largest UDP payload of the path.
 
-use crate::RoundTrips;
-use crate::clock::{self, duration, from_std};
+use crate::clock::{duration, from_std};
+use crate::{LossListener, RoundTrips};
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::recovery::{Answer, Recovery};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals};
@@ -38,9 +38,6 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// Makes the congestion control of a connection: when it is made, and anew when its path becomes another.
-pub type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
 /// Why the stack cannot drive a control, as a sentence; `None`: it can.
 pub fn refusal(control: &dyn Controller) -> Option<String> {
@@ -80,75 +77,20 @@ pub struct Inspection {
     pub named: Vec<(&'static str, f64)>,
 }
 
-/// Hears of each packet that was found lost: its number, in a packet number space that is not told, and its bytes.
-pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
-
-/// The control that a factory has made last, for whoever cannot reach its connection; a clone looks at the same one.
-#[derive(Clone, Default)]
-pub struct Newest(Arc<Mutex<Weak<Mutex<Driver>>>>);
-
-impl fmt::Debug for Newest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Newest")
-    }
-}
-
-impl Newest {
-    fn set(&self, adapter: &Adapter) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&adapter.0);
-    }
-
-    /// What it shows of itself; `None` before there is one, and when its connection is gone.
-    pub fn inspect(&self) -> Option<Inspection> {
-        let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
-        Some(Adapter(driver).inspect())
-    }
-}
-
-/// Makes controllers for the stack.
-pub struct Factory {
-    maker: Maker,
-    initial_window_packets: u64,
-    round_trips: RoundTrips,
-    losses: Option<LossListener>,
-    newest: Newest,
-}
-
-impl Factory {
-    /// A factory of controls with this initial window, whose connections note their round-trip times there.
-    pub fn new(maker: Maker, initial_window_packets: u64, round_trips: RoundTrips) -> Factory {
-        // No packet of theirs leaves before their time begins.
-        clock::begin();
-        Factory { maker, initial_window_packets, round_trips, losses: None, newest: Newest::default() }
-    }
-
-    /// The same, and somebody hears of losses.
-    #[must_use]
-    pub fn with_losses(self, losses: Option<LossListener>) -> Factory {
-        Factory { losses, ..self }
-    }
-
-    /// The same, and somebody can look at the control that was made last.
-    #[must_use]
-    pub fn with_newest(self, newest: Newest) -> Factory {
-        Factory { newest, ..self }
-    }
-}
-
-impl congestion::ControllerFactory for Factory {
-    fn build(self: Arc<Self>, _now: std::time::Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        let mtu_bytes = u64::from(current_mtu);
-        let adapter = Adapter::new((self.maker)(), mtu_bytes, self.initial_window_packets, self.round_trips.clone());
-        adapter.driver().losses = self.losses.clone();
-        self.newest.set(&adapter);
-        Box::new(adapter)
-    }
-}
-
 /// One of our controls, as the stack sees it. A clone (the stack makes one when the peer's port changes) drives the same
 /// control, for it is the same path then.
 #[derive(Clone)]
 pub struct Adapter(Arc<Mutex<Driver>>);
+
+/// A control, for whoever does not keep it alive.
+#[derive(Default)]
+pub(crate) struct Weakly(Weak<Mutex<Driver>>);
+
+impl Weakly {
+    pub(crate) fn upgrade(&self) -> Option<Adapter> {
+        self.0.upgrade().map(Adapter)
+    }
+}
 
 impl fmt::Debug for Adapter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,7 +150,13 @@ struct Driver {
 }
 
 impl Adapter {
-    fn new(controller: Box<dyn Controller>, mtu_bytes: u64, initial_window: u64, round_trips: RoundTrips) -> Adapter {
+    pub(crate) fn new(
+        controller: Box<dyn Controller>,
+        mtu_bytes: u64,
+        initial_window: u64,
+        round_trips: RoundTrips,
+        losses: Option<LossListener>,
+    ) -> Adapter {
         let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
         let signals = controller.signals();
         Adapter(Arc::new(Mutex::new(Driver {
@@ -229,8 +177,12 @@ impl Adapter {
             delivery_rate_bps: 0,
             now: Instant::ZERO,
             latest_rtt: Duration::ZERO,
-            losses: None,
+            losses,
         })))
+    }
+
+    pub(crate) fn weakly(&self) -> Weakly {
+        Weakly(Arc::downgrade(&self.0))
     }
 
     /// The stack drives a connection from one place at a time: nobody else holds the lock.
@@ -621,7 +573,7 @@ mod tests {
         fn new(needs: Signals) -> Play {
             let (told, acks) = (Arc::default(), Arc::default());
             let scribe = Scribe { told: Arc::clone(&told), acks: Arc::clone(&acks), needs };
-            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RoundTrips::default()), told, acks }
+            Play { adapter: Adapter::new(Box::new(scribe), MTU, 10, RoundTrips::default(), None), told, acks }
         }
 
         fn send(&mut self, now: u64, number: u64) {

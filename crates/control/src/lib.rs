@@ -4,11 +4,13 @@
 
 mod adapter;
 pub mod clock;
+mod factory;
 mod named;
 mod round_trips;
 mod uncontrolled;
 
-pub use adapter::{Adapter, Factory, Inspection, LossListener, Maker, Newest, refusal};
+pub use adapter::{Adapter, Inspection, refusal};
+pub use factory::{Factory, LossListener, Maker, Newest};
 pub use named::{INITIAL_WINDOW_PACKETS, name_of, named};
 pub use round_trips::RoundTrips;
 pub use uncontrolled::Uncontrolled;
