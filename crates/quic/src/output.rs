@@ -397,7 +397,12 @@ impl Connection {
         let number_bytes = layer.space.number_bytes();
         let number = layer.space.next_number;
         let overhead = self.overhead(packet_type, number_bytes);
-        let mut draft = Draft::new(room.checked_sub(overhead)?);
+        // Room for frames alone would not do: the packet is padded to this if they are shorter.
+        let shortest = overhead + SAMPLED - u32::from(number_bytes);
+        if room < shortest {
+            return None;
+        }
+        let mut draft = Draft::new(room - overhead);
         let layer = self.layer(id)?;
         let mut acknowledges = may_acknowledge
             && (layer.received.is_due(now) || layer.received.has_fresh() && data)
@@ -433,11 +438,11 @@ impl Connection {
             return None;
         }
         let mut bytes = overhead + draft.frames.iter().map(QuicFrame::bytes).sum::<u32>();
-        let shortest = overhead + SAMPLED - u32::from(number_bytes);
         if bytes < shortest {
             draft.frames.push(QuicFrame::Padding(shortest - bytes));
             bytes = shortest;
         }
+        debug_assert!(bytes <= room, "{packet_type:?} of {bytes} bytes where {room} are left");
         let token = self.token_of(packet_type);
         let packet = QuicPacket {
             packet_type,

@@ -455,7 +455,7 @@ fn same_ids(mut configs: [Config; 2]) -> [Config; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_byte_arrives_once_in_order_and_within_credit(

@@ -79,6 +79,36 @@ fn a_server_never_sends_more_than_three_times_what_has_come_before_the_proof() {
 }
 
 #[test]
+fn a_packet_whose_frames_would_fit_but_not_its_padding_waits() {
+    // What the server's first 3600 bytes leave of its flight comes in the second round trip, in one datagram with what the
+    // 1-RTT keys have to say: STREAMS_BLOCKED, two bytes. The smallest such packet, by hand: 1 + 8 of header, 4 of number
+    // and what protection samples (RFC 9001 section 5.4.2), 16 of tag: 29 bytes. A number of one byte, the frame and the
+    // tag make 28: where 28 are left of the datagram, the frame has to wait.
+    let mut beside = std::collections::BTreeMap::new();
+    for certificate_bytes in 4150..4250 {
+        let mut server = plain();
+        server.handshake.certificate_bytes = certificate_bytes;
+        let mut pair = pair(Config { max_streams: 1, ..plain() }, server);
+        pair.run_until(|pair| pair.now >= at(60));
+        while pair.server.open_stream(pair.now, true).is_some() {}
+        pair.run_until(|pair| pair.now >= at(151));
+        for (_, flight) in pair.sent[1].iter().filter(|(sent, _)| *sent == at(150)) {
+            assert!(flight.bytes <= 1200, "{} bytes with a certificate of {certificate_bytes}", flight.bytes);
+            let packets = packets(flight);
+            let of_handshake: u32 = packets
+                .iter()
+                .filter(|packet| packet.packet_type == QuicPacketType::Handshake)
+                .map(|packet| packet.bytes)
+                .sum();
+            if of_handshake > 0 {
+                beside.insert(1200 - of_handshake, packets.len() > 1);
+            }
+        }
+    }
+    assert!((20..40).all(|rest| beside.get(&rest) == Some(&(rest >= 29))), "{beside:?}");
+}
+
+#[test]
 fn a_client_keeps_a_server_from_being_stuck() {
     // The server has used up its credit, the client has nothing outstanding and its acknowledgements are lost.
     let mut server = plain();
