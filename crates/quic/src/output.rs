@@ -691,6 +691,8 @@ impl Connection {
         }
         if self.server && !opening.validated {
             if opening.credit == 0 {
+                // Nobody looks at the pacer's deadline meanwhile; it would be past when the client is heard again.
+                self.path.pace_at = Instant::NEVER;
                 self.postpone_ack(now);
                 return false;
             }
