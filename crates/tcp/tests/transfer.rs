@@ -305,7 +305,7 @@ fn applications() -> impl Strategy<Value = Application> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
     fn every_byte_arrives_once_and_in_order_and_then_the_end(
         configs in (configs(), configs()),

@@ -131,7 +131,8 @@ impl Connection {
         let since = self.receiver.next - number;
         self.fill_header(now, self.numbering.to_wire(self.sender.next), header, out);
         header.acknowledgement = self.peer_numbering.to_wire(number);
-        header.window = (u64::from(header.window) + (since >> self.window_shift)).min(65_535) as u16;
+        // Rounded once, as in every other segment: rounded apart, the two would take the edge of the window back.
+        header.window = ((self.receiver.window_bytes() + since) >> self.window_shift).min(65_535) as u16;
         header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
     }
 
