@@ -23,7 +23,9 @@ pub(crate) fn addresses() -> [SocketAddr; 2] {
 }
 
 pub(crate) fn control(name: &'static str) -> Maker {
-    Arc::new(move || catalogue::create(name, &catalogue::Options::default()).expect("a known control"))
+    Arc::new(move || {
+        catalogue::create(name, &catalogue::Options { quic: true, ..Default::default() }).expect("a known control")
+    })
 }
 
 /// One direction's link, and what is on its way.
