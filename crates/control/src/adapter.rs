@@ -84,9 +84,9 @@ pub struct Adapter(Arc<Mutex<Driver>>);
 
 /// A control, for whoever does not keep it alive.
 #[derive(Default)]
-pub(crate) struct Weakly(Weak<Mutex<Driver>>);
+pub(crate) struct WeakAdapter(Weak<Mutex<Driver>>);
 
-impl Weakly {
+impl WeakAdapter {
     pub(crate) fn upgrade(&self) -> Option<Adapter> {
         self.0.upgrade().map(Adapter)
     }
@@ -181,8 +181,8 @@ impl Adapter {
         })))
     }
 
-    pub(crate) fn weakly(&self) -> Weakly {
-        Weakly(Arc::downgrade(&self.0))
+    pub(crate) fn downgrade(&self) -> WeakAdapter {
+        WeakAdapter(Arc::downgrade(&self.0))
     }
 
     /// The stack drives a connection from one place at a time: nobody else holds the lock.

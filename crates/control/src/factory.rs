@@ -1,7 +1,11 @@
-//! Makes controls for the stack's connections, and lets those look on who cannot reach a connection: at its losses, its
-//! round-trip times, and what its control shows of itself.
+//! Makes the congestion controls of the stack's connections.
+//!
+//! **Model.** The stack asks a factory for a control when a connection begins and when its path becomes another; a factory
+//! wraps one of ours into an [`Adapter`] each time. Who cannot reach a connection (a proxy's, deep within HTTP/3) looks on
+//! through what the factory was given: a listener for losses, the round-trip times, and [`Newest`], the control made last,
+//! which does not keep a connection's control alive.
 
-use crate::adapter::Weakly;
+use crate::adapter::WeakAdapter;
 use crate::{Adapter, Inspection, RoundTrips, clock};
 use fullpipe_congestion::Controller;
 use noq_proto::congestion;
@@ -16,7 +20,7 @@ pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The control that a factory has made last, for whoever cannot reach its connection; a clone looks at the same one.
 #[derive(Clone, Default)]
-pub struct Newest(Arc<Mutex<Weakly>>);
+pub struct Newest(Arc<Mutex<WeakAdapter>>);
 
 impl fmt::Debug for Newest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +30,7 @@ impl fmt::Debug for Newest {
 
 impl Newest {
     fn set(&self, adapter: &Adapter) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = adapter.weakly();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = adapter.downgrade();
     }
 
     /// What it shows of itself; `None` before there is one, and when its connection is gone.

@@ -239,7 +239,9 @@ fn shares(row: &Row) -> Check {
     let mut config = measured(row);
     config.cells[0].scheduler = scheduler(&row.inputs["scheduler"]);
     let one = config.ues.remove(0);
-    for (number, distance) in Row::list(&row.inputs, "distances_m").into_iter().enumerate() {
+    let distances = Row::list(&row.inputs, "distances_m");
+    assert_eq!(distances.len(), Row::list(&row.expected, "mbps").len(), "{}", row.id);
+    for (number, distance) in distances.into_iter().enumerate() {
         config.ues.push(UeConfig { name: format!("ue{number}"), course: Course::at(at(distance)), ..one.clone() });
     }
     let (way, seconds) = (if row.inputs["direction"] == "dl" { Way::Downlink } else { Way::Uplink }, 3_000.0);

@@ -691,7 +691,9 @@ impl Connection {
         }
         if self.server && !opening.validated {
             if opening.credit == 0 {
-                // Nobody looks at the pacer's deadline meanwhile; it would be past when the client is heard again.
+                // RFC 9002 section 6.2.2.1: no probe is due before the client is heard again, and the pacer's deadline would be past
+                // by then.
+                self.pto_at = Instant::NEVER;
                 self.path.pace_at = Instant::NEVER;
                 self.postpone_ack(now);
                 return false;

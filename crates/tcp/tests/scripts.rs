@@ -42,7 +42,7 @@ scripts! {
         client_uses_a_cookie client_whose_cookie_is_refused client_whose_data_are_taken_in_part server_accepts_data
         server_grants server_hears_a_wrong_cookie server_ignores_bad_lengths server_is_reset_early
         server_that_loses_its_answer server_without_a_cookie server_without_fast_open;
-    rfc8257: receiver sender;
+    rfc8257: receiver sender window_of_the_earlier;
     rfc9293: fin_retransmission fin_wait_2_timeout half_close half_close_of_the_peer keep_alive keep_alive_default
         keep_alive_off keep_alive_with_data listening_to_nonsense simultaneous_close simultaneous_open
         simultaneous_open_refused three_way_handshake user_timeout user_timeout_of_a_syn user_timeout_of_probes

@@ -121,6 +121,35 @@ fn a_client_keeps_a_server_from_being_stuck() {
 }
 
 #[test]
+fn a_server_that_waits_for_its_clients_proof_leaves_no_deadline_behind() {
+    // The pacer: a tenth of three packets in 333 ms, so 1200 bytes take 1110 ms. The server's first datagram leaves at 50 ms,
+    // and its second once the Initial packet in the first (the rest is padding) has had its time; the third is due 1110 ms
+    // after that. Before it, at 50 + 3 * 333 = 1049 ms (RFC 9002 section 6.2.2), a probe uses up what is left of credit
+    // (3600 bytes) and window. When the client is heard again, at 50 + 999 + 2 * 999 ms, the window holds the server back: the
+    // third datagram's deadline would be past, which each step of a pair refuses.
+    let slow = Config {
+        pacing: true,
+        pace_first_flight: true,
+        pacing_gain: 0.1,
+        pacing_burst_packets: 1,
+        initial_window_packets: 3,
+        ..plain()
+    };
+    let mut pair = pair(plain(), slow);
+    // The server's three are lost, and so is what the client sends in between, at 999 ms.
+    pair.drop = [vec![1, 2], vec![0, 1, 2]];
+    pair.run_until(|pair| pair.now >= at(1_200));
+    let [(first, _), (second, _), (probe, _)] = pair.sent[1][..] else { panic!("{:?}", pair.sent[1]) };
+    assert!(pair.sent[1].iter().all(|(_, flight)| flight.bytes == 1200));
+    assert_eq!((first, probe), (at(50), at(1_049)));
+    assert!(first < second && second + ms(1110) > probe, "{second}");
+    pair.run_until(|pair| pair.server.statistics().received_bytes > 1200);
+    assert_eq!(pair.now, at(3_047));
+    assert_eq!(pair.server.statistics().probe_timeouts, 1, "nor is a probe due meanwhile");
+    pair.run_until(|pair| pair.server.is_confirmed() && pair.client.is_confirmed());
+}
+
+#[test]
 fn zero_rtt_data_arrive_with_the_first_datagram() {
     let zero_rtt = Config { zero_rtt: true, ..plain() };
     let mut pair = pair(zero_rtt.clone(), zero_rtt);

@@ -1,14 +1,12 @@
 //! A path between two ends: one rate and one delay each way, an unlimited queue, and a say in what becomes of each datagram.
 
 use bytes::Bytes;
-use fullpipe_congestion::catalogue;
 use fullpipe_stack::{Connection, Datagram, Entropy, Maker, Settings};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// IPv4 and UDP headers.
 pub(crate) const HEADER_BYTES: u64 = 28;
@@ -23,9 +21,7 @@ pub(crate) fn addresses() -> [SocketAddr; 2] {
 }
 
 pub(crate) fn control(name: &'static str) -> Maker {
-    Arc::new(move || {
-        catalogue::create(name, &catalogue::Options { quic: true, ..Default::default() }).expect("a known control")
-    })
+    fullpipe_control::named(name, false, || 0).expect("a known control")
 }
 
 /// One direction's link, and what is on its way.
