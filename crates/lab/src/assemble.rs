@@ -49,7 +49,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         own.for_each(|address| network.directory.set_address(number, address));
     }
     for link in &scenario.links {
-        let limit = link.queue.at(link.rate);
+        let limit = Limit::at(link.queue, link.rate);
         let plugged = plugins.queue_of(scenario, link, limit);
         // A discipline in the place of a drop-tail queue has nothing below it.
         let alone = plugged.is_some() && link.discipline.is_none();

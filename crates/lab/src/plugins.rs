@@ -9,7 +9,7 @@ use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, Link, Transport};
-use fullpipe_scenario::language::matches;
+use fullpipe_scenario::matches;
 use fullpipe_scenario::schema::nearest;
 use fullpipe_units::{LinkId, Stream};
 use fullpipe_workload::Application;

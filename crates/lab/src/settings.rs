@@ -2,7 +2,7 @@
 
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{
-    ArpSpecification, EthernetSpecification, LossModel, NatSpecification, PortAllocation, QueueDiscipline,
+    ArpSpecification, EthernetSpecification, Limit, LossModel, NatSpecification, PortAllocation, QueueDiscipline,
 };
 use fullpipe_scenario::description;
 use fullpipe_units::{NodeId, Stream};
@@ -41,7 +41,7 @@ pub(crate) fn ethernet(
         slot: described.slot,
         backoff_ceiling: described.backoff_ceiling,
         max_retries: described.max_retries,
-        device_queue: described.device_queue.at(described.rate),
+        device_queue: Limit::at(described.device_queue, described.rate),
         arp: ArpSpecification {
             enabled: arp.enabled,
             pending_packets: arp.pending_packets,

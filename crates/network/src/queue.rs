@@ -7,7 +7,7 @@
 
 use crate::packet::{Content, Handle, Packet};
 use fullpipe_record::{DropReason, Protocol};
-use fullpipe_units::{Codepoint, Duration, Instant, Rate};
+use fullpipe_units::{Codepoint, Duration, Instant, QueueLimit, Rate};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -26,6 +26,16 @@ impl Limit {
     /// A limit in time: what a link transmits in that time.
     pub fn of_time(time: Duration, rate: Rate) -> Limit {
         Limit::Bytes(rate.bytes_in(time))
+    }
+
+    /// What a stated limit means at a link of this rate.
+    pub fn at(limit: QueueLimit, rate: Rate) -> Limit {
+        match limit {
+            QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
+            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
+            QueueLimit::Time(time) => Limit::of_time(time, rate),
+            QueueLimit::Unlimited => Limit::Unlimited,
+        }
     }
 
     /// Whether a packet of `wire_bytes` fits beside what is already there.

@@ -11,6 +11,7 @@ use fullpipe_network::{Course, IpVersion, Limit, NatFilter};
 use fullpipe_tcp::Config;
 use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
+pub use fullpipe_units::QueueLimit;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::{
     Distribution, GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec,
@@ -164,31 +165,6 @@ pub struct Link {
     pub course: Course,
     /// What else happens to frames; its seed and name are given when the world is built.
     pub impairments: Impairments,
-}
-
-/// How much a drop-tail queue holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// So many packets.
-    Packets(u32),
-    /// So many bytes on the wire.
-    Bytes(u64),
-    /// What the link transmits in this time (bytes = rate x time / 8).
-    Time(Duration),
-    /// No limit.
-    Unlimited,
-}
-
-impl QueueLimit {
-    /// What it means at a link of this rate.
-    pub fn at(self, rate: Rate) -> Limit {
-        match self {
-            QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
-            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
-            QueueLimit::Time(time) => Limit::of_time(time, rate),
-            QueueLimit::Unlimited => Limit::Unlimited,
-        }
-    }
 }
 
 /// A queue discipline above a device queue.

@@ -7,12 +7,14 @@
 pub mod codepoint;
 pub mod id;
 pub mod math;
+pub mod queue;
 pub mod random;
 pub mod rate;
 pub mod time;
 
 pub use codepoint::Codepoint;
 pub use id::{FlowId, LinkId, NodeId};
+pub use queue::QueueLimit;
 pub use random::Stream;
 pub use rate::Rate;
 pub use time::{Duration, Instant};

@@ -259,7 +259,7 @@ impl Device {
 
 /// The discipline that a table describes; `None` for the device's queue alone, or after an error.
 pub(super) fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
-    let limit_of = |key: &str| tree.queue_limit(key).at(device.rate);
+    let limit_of = |key: &str| Limit::at(tree.queue_limit(key), device.rate);
     Some(match tree.choice("kind") {
         "fifo" => Discipline::Fifo { limit: limit_of("limit") },
         "red" => red(tree, device, path, check)?,
@@ -303,7 +303,7 @@ fn codel(tree: &Tree, device: Device) -> CoDelSpecification {
 }
 
 fn red(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
-    let of = |key: &str| match tree.queue_limit(key).at(device.rate) {
+    let of = |key: &str| match Limit::at(tree.queue_limit(key), device.rate) {
         Limit::Packets(packets) => (RedUnit::Packets, packets as f64),
         Limit::Bytes(bytes) => (RedUnit::Bytes, bytes as f64),
         Limit::Unlimited => (RedUnit::Bytes, f64::INFINITY),
@@ -329,13 +329,13 @@ fn red(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Dis
         gentle: tree.boolean("gentle"),
         max_packet_bytes: device.largest_bytes(),
         ecn: tree.boolean("ecn"),
-        ..RedSpecification::recommended(tree.queue_limit("limit").at(device.rate), device.rate)
+        ..RedSpecification::recommended(Limit::at(tree.queue_limit("limit"), device.rate), device.rate)
     }))
 }
 
 fn pie(tree: &Tree, device: Device) -> PieSpecification {
     PieSpecification {
-        limit: tree.queue_limit("limit").at(device.rate),
+        limit: Limit::at(tree.queue_limit("limit"), device.rate),
         target: tree.duration("target"),
         update_interval: tree.duration("update_interval"),
         alpha: tree.number("alpha"),
@@ -355,7 +355,7 @@ fn dualpi2(tree: &Tree, device: Device) -> DualPi2Specification {
     let derived =
         DualPi2Specification::for_path(device.rate, tree.duration("target"), tree.duration("longest_round_trip"));
     DualPi2Specification {
-        limit: tree.queue_limit("limit").at(device.rate),
+        limit: Limit::at(tree.queue_limit("limit"), device.rate),
         max_packet_bytes: device.largest_bytes(),
         coupling: tree.number("coupling"),
         ramp_start: tree.duration("l4s_start"),

@@ -4,10 +4,10 @@ use super::Check;
 use super::distributions::{TIME_OR_RANDOM, checked, distribution};
 use super::quic::{CRYPTOGRAPHY, DATAGRAM, GRANULARITY};
 use super::reach::Reach;
-use super::settings::Settings;
 use super::tcp::{CONGESTION, CONTROLS};
 use super::traffic::Flows;
 use crate::description::{Masque, QueueLimit, Transport};
+use crate::schema::Settings;
 use crate::schema::{Choice, Field, Kind, Place, Table, Tree, Value};
 
 /// The controls, and none.

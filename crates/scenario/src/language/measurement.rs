@@ -3,8 +3,8 @@
 use super::network::Network;
 use super::{COMPARED, Check, some_of};
 use crate::description::Measurement;
-use crate::pattern::{is_pattern, matches};
 use crate::schema::{Field, Kind, Table, Tree, Value, nearest};
+use crate::schema::{is_pattern, matches};
 use fullpipe_units::Duration;
 
 pub(super) static MEASUREMENT: Table = Table {

@@ -41,14 +41,12 @@ mod quic;
 mod random;
 mod reach;
 mod real_time;
-mod settings;
 mod tcp;
 mod topology;
 mod traffic;
 mod web;
 mod workloads;
 
-pub use crate::pattern::matches;
 pub use lte::{fading_kinds, path_loss_models};
 pub use probes::{
     METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_TUNNELS, METRICS_OF_UDP_FLOWS,
@@ -58,7 +56,8 @@ pub use quic::stream_schedulers;
 pub use tcp::CONGESTION;
 
 use crate::description::Scenario;
-use crate::schema::{self, Data, Error, Errors, Override, Place, Sources, Tree, Value};
+pub(crate) use crate::schema::error::{COMPARED, some_of};
+use crate::schema::{self, Check, Data, Errors, Override, Tree, Value};
 use reach::Reach;
 
 /// A file that is right.
@@ -77,10 +76,10 @@ pub struct Loaded {
 /// only a file without them is checked for those that span several.
 pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
     let schema::Loaded { mut root, sources } = schema::load(&fields::SCENARIO, text, file, overrides)?;
-    let mut check = Check { sources: &sources, errors: Vec::new() };
+    let mut check = Check::new(&sources);
     fill(&mut root, &mut check);
     check.done()?;
-    let mut check = Check { sources: &sources, errors: Vec::new() };
+    let mut check = Check::new(&sources);
     let scenario = build(&mut root, &mut check);
     check.done()?;
     match scenario {
@@ -128,51 +127,6 @@ whose names it matches: `--set 'flow.*.size=1MB'`. VALUE is TOML; a bare word is
 ## The file
 
 ";
-
-/// Collects errors that span several keys.
-pub(crate) struct Check<'a> {
-    pub(crate) sources: &'a Sources,
-    errors: Vec<Error>,
-}
-
-impl Check<'_> {
-    /// Whether there is no use in looking for more errors.
-    pub(crate) fn full(&self) -> bool {
-        self.errors.len() >= schema::error::MOST_ERRORS
-    }
-
-    pub(crate) fn push(&mut self, error: Error) {
-        if !self.full() {
-            self.errors.push(error);
-        }
-    }
-
-    pub(crate) fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
-        let error = self.sources.error(place, path, message, expected);
-        // One table of a topology stands for many links: its mistake is told once.
-        if self.errors.last() != Some(&error) {
-            self.push(error);
-        }
-    }
-
-    /// An error about something that is not there.
-    pub(crate) fn missing(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
-        if !self.full() {
-            let mut error = self.sources.error(place, path, message, expected);
-            error.found = String::new();
-            self.errors.push(error);
-        }
-    }
-
-    /// How many errors there are.
-    pub(crate) fn count(&self) -> usize {
-        self.errors.len()
-    }
-
-    fn done(self) -> Result<(), Errors> {
-        if self.errors.is_empty() { Ok(()) } else { Err(Errors::sorted(self.errors)) }
-    }
-}
 
 /// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
 fn fill(root: &mut Tree, check: &mut Check) {
@@ -229,16 +183,16 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     })
 }
 
-/// The first few of many names, for what was expected.
-pub(crate) fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
-    const FEW: usize = 8;
-    let more = names.len().saturating_sub(FEW);
-    let mut some: Vec<String> = names.take(FEW).map(|name| format!("\"{name}\"")).collect();
-    if more > 0 {
-        some.push(format!("{more} more"));
-    }
-    some
-}
+#[cfg(test)]
+mod tests {
+    use super::{masque, quic};
 
-/// How many names are compared to find the nearest: enough for any file written by hand.
-pub(crate) const COMPARED: usize = 2000;
+    #[test]
+    fn every_key_has_a_default_and_no_other() {
+        for settings in [&quic::SETTINGS, &masque::SETTINGS] {
+            let keys: Vec<&str> = settings.table.common().map(|field| field.key).collect();
+            let with_default: Vec<&str> = settings.values.iter().map(|(key, _)| *key).collect();
+            assert_eq!(keys, with_default, "{}", settings.table.name);
+        }
+    }
+}

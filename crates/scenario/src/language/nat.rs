@@ -3,8 +3,8 @@
 use super::network::{Network, known};
 use super::{Check, some_of};
 use crate::description::{Nat, PortAllocation};
-use crate::pattern::{is_pattern, matches};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
+use crate::schema::{is_pattern, matches};
 use fullpipe_network::NatFilter;
 use fullpipe_units::NodeId;
 use std::collections::BTreeSet;

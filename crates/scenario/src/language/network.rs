@@ -84,14 +84,14 @@ pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
             check.error(place, key, message, vec!["either [topology] or a network of your own".into()]);
         }
     }
-    if check.errors.is_empty() {
+    if check.is_empty() {
         lte::networks(root, &mut network, check);
     }
-    if check.errors.is_empty() {
+    if check.is_empty() {
         routes_fit(root, &network, check);
     }
     // Unknown or doubled names would only lead to further errors.
-    check.errors.is_empty().then_some(network)
+    check.is_empty().then_some(network)
 }
 
 /// A node that the file names itself.

@@ -4,8 +4,8 @@ use super::network::Network;
 use super::traffic::Flows;
 use super::{COMPARED, Check, some_of};
 use crate::description::{Probe, Subject, Transport};
-use crate::pattern::{is_pattern, matches};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, nearest};
+use crate::schema::{is_pattern, matches};
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
 
@@ -194,7 +194,7 @@ pub(crate) fn probes(
             });
         }
     }
-    check.errors.is_empty().then_some(probes)
+    check.is_empty().then_some(probes)
 }
 
 /// What a probe watches; nothing if there is an error.

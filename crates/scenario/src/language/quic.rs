@@ -2,9 +2,9 @@
 
 use super::Check;
 use super::distributions::{TIME_OR_RANDOM, checked, distribution};
-use super::settings::Settings;
 use super::tcp::CONGESTION;
 use crate::description::{Quic, QuicHandshake, QuicModel, StreamScheduler};
+use crate::schema::Settings;
 use crate::schema::{Choice, Field, Kind, Table, Tree};
 use fullpipe_units::Duration;
 

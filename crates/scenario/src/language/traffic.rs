@@ -5,8 +5,8 @@ use super::network::{Network, known};
 use super::reach::Reach;
 use super::{Check, masque, quic, real_time, some_of, tcp, web, workloads};
 use crate::description::{Flow, Transport};
-use crate::pattern::{is_pattern, matches, natural_order};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
+use crate::schema::{is_pattern, matches, natural_order};
 use fullpipe_network::IpVersion;
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -358,7 +358,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     }
     let names: Vec<&str> = network.nodes.iter().map(|node| node.name.as_str()).collect();
     masque::find_tunnels(&through, &mut flows, &names, reach, check);
-    check.errors.is_empty().then_some(flows)
+    check.is_empty().then_some(flows)
 }
 
 /// Counts flows for each pair of hosts and protocol; whether all have a port.

@@ -2,7 +2,7 @@
 //!
 //! toml_edit's own tree loses its spans as soon as it is edited; this one is edited by overrides and keeps them.
 
-use super::error::{Error, Errors, nearest};
+use crate::error::{Error, Errors, nearest};
 use toml_edit::{Document, Item, Table, Value};
 
 /// Where a value came from.

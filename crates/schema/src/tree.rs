@@ -1,8 +1,7 @@
 //! What a file says after it was checked against a schema: typed values, each with its place, defaults filled in.
 
-use super::node::{Node, Place};
-use crate::description::QueueLimit;
-use fullpipe_units::{Duration, Rate};
+use crate::node::{Node, Place};
+use fullpipe_units::{Duration, QueueLimit, Rate};
 
 /// A checked value.
 #[derive(Clone, Debug)]
@@ -146,7 +145,7 @@ accessors! {
 
 impl Tree {
     /// An empty table at a place.
-    pub(crate) fn at(place: Place) -> Self {
+    pub fn at(place: Place) -> Self {
         Tree { place, fields: Vec::new() }
     }
 

@@ -1,10 +1,10 @@
 //! Writes a checked tree out as TOML, every default included, in the order of the schema: the same values always give
 //! the same text, and reading that text gives the same values.
 
-use super::node::{format_float, quote, quote_key};
-use super::quantity::{format_queue_limit, format_size};
-use super::tree::{Data, Tree, Value};
-use super::{Field, Kind, Table};
+use crate::node::{format_float, quote, quote_key};
+use crate::quantity::{format_queue_limit, format_size};
+use crate::tree::{Data, Tree, Value};
+use crate::{Field, Kind, Table};
 
 /// The file that says the same as `tree` with nothing left to defaults.
 pub fn resolved(schema: &'static Table, tree: &Tree) -> String {
@@ -83,7 +83,7 @@ fn below_header(kind: &'static Kind, data: &Data, path: &str, text: &mut String)
     }
 }
 
-fn named(kind: &'static Kind, map: &[super::Named], path: &str, text: &mut String) {
+fn named(kind: &'static Kind, map: &[crate::Named], path: &str, text: &mut String) {
     header(&format!("[{path}]"), text);
     for entry in map.iter().filter(|entry| !under_header(Some(kind), &entry.value)) {
         text.push_str(&format!("{} = {}\n", quote_key(&entry.name), one_line(Some(kind), &entry.value)));

@@ -1,8 +1,8 @@
 //! The reference page of a schema, in Markdown.
 
-use super::node::quote;
-use super::quantity::format_size;
-use super::{Default, Field, Kind, Table};
+use crate::node::quote;
+use crate::quantity::format_size;
+use crate::{Default, Field, Kind, Table};
 
 /// One section for each table that the schema reaches, in the order in which they are first named. The first is the
 /// file itself.
@@ -127,11 +127,11 @@ fn kind_text(kind: &Kind) -> String {
                 1 => ", above 0".to_string(),
                 _ => format!(", at least {min}"),
             };
-            let below = if *max < super::LONGEST { format!(", at most {max}") } else { String::new() };
+            let below = if *max < crate::LONGEST { format!(", at most {max}") } else { String::new() };
             format!("duration{above}{below}")
         }
         Kind::Rate => "rate".to_string(),
-        Kind::Size { min, max } => match (*min > 1, *max < super::LARGEST) {
+        Kind::Size { min, max } => match (*min > 1, *max < crate::LARGEST) {
             (true, true) => format!("size, {} to {}", format_size(*min), format_size(*max)),
             (true, false) => format!("size, at least {}", format_size(*min)),
             (false, true) => format!("size, at most {}", format_size(*max)),

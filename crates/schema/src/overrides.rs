@@ -1,10 +1,10 @@
 //! `--set PATH=VALUE`: puts a value into the tree of a file before it is checked. The schema says which paths exist.
 
-use super::error::{Error, nearest};
-use super::node::{Content, Entry, Node, Override, Place, Sources};
-use super::walk::{unknown_key, with_article};
-use super::{Kind, Table, Variant};
+use crate::error::{Error, nearest};
+use crate::node::{Content, Entry, Node, Override, Place, Sources};
 use crate::pattern;
+use crate::walk::{unknown_key, with_article};
+use crate::{Kind, Table, Variant};
 
 /// Applies the overrides in order and gives back what is wrong with their paths. A key that another override's value
 /// decides about may be set before that one: what finds no place is tried again after the others. Where a later one has
@@ -143,7 +143,7 @@ impl Setter<'_> {
                 self.in_kind(kind, entry, &rest[0], &rest[1..])
             }
             Kind::Either(first, second) => {
-                let fits = super::walk::type_fits(second, &node.content);
+                let fits = crate::walk::type_fits(second, &node.content);
                 self.in_kind(if fits { second } else { first }, node, key, rest)
             }
             Kind::Raw => {

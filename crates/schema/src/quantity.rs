@@ -1,9 +1,8 @@
 //! Durations, rates, sizes and queue limits as words: a decimal number and a unit, "12.5us". The arithmetic is exact:
 //! a text that is not a whole number of nanoseconds, bits per second or bytes is refused, not rounded.
 
-use super::error::nearest;
-use crate::description::QueueLimit;
-use fullpipe_units::{Duration, Rate};
+use crate::error::nearest;
+use fullpipe_units::{Duration, QueueLimit, Rate};
 
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -88,6 +88,20 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
+/// How many names are compared to find the nearest: enough for any file written by hand.
+pub const COMPARED: usize = 2000;
+
+/// The first few of many names, for what was expected.
+pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
+    const FEW: usize = 8;
+    let more = names.len().saturating_sub(FEW);
+    let mut some: Vec<String> = names.take(FEW).map(|name| format!("\"{name}\"")).collect();
+    if more > 0 {
+        some.push(format!("{more} more"));
+    }
+    some
+}
+
 /// The candidate nearest to `found` by Damerau-Levenshtein distance, if it is near: at most a third of the letters
 /// differ (at least two may, in names of four letters and more). The first of equally near ones.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

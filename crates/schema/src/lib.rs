@@ -3,7 +3,7 @@
 //! path, and the reference page.
 //!
 //! ```
-//! use fullpipe_scenario::schema::{self, Field, Kind, Table};
+//! use fullpipe_schema::{self as schema, Field, Kind, Table};
 //!
 //! static LINK: Table = Table {
 //!     name: "link",
@@ -23,22 +23,27 @@
 //! assert_eq!(errors.0[1].suggestion.as_deref(), Some("\"10Mbit/s\""));
 //! ```
 
+pub mod check;
 pub mod error;
 pub mod node;
 mod overrides;
+mod pattern;
 pub mod quantity;
 mod reference;
 mod resolve;
+pub mod settings;
 pub mod tree;
 mod walk;
 
-pub use error::{Error, Errors, nearest};
+pub use check::Check;
+pub use error::{Error, Errors, nearest, some_of};
 pub use node::{Content, Entry, Node, Override, Place, Sources};
+pub use pattern::{is_pattern, matches, natural_order};
 pub use reference::reference;
 pub use resolve::resolved;
+pub use settings::Settings;
 pub use tree::{Data, Named, Tree, Value};
-pub(crate) use walk::default_data;
-pub use walk::{Loaded, is_name, load};
+pub use walk::{Loaded, default_data, is_name, load};
 
 use fullpipe_units::{Duration, Rate};
 

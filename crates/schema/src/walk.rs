@@ -1,13 +1,12 @@
 //! Checks a file against a schema: every mistake becomes an [`Error`], what is right becomes a [`Tree`].
 
-use super::error::{Error, Errors, MOST_ERRORS, nearest};
-use super::node::{Content, Entry, Node, Override, Place, Sources, quote};
-use super::overrides;
-use super::quantity::{self, Malformed, format_size};
-use super::tree::{Data, Named, Tree, Value};
-use super::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table, Variant};
-use crate::description::QueueLimit;
-use fullpipe_units::Duration;
+use crate::error::{Error, Errors, MOST_ERRORS, nearest};
+use crate::node::{Content, Entry, Node, Override, Place, Sources, quote};
+use crate::overrides;
+use crate::quantity::{self, Malformed, format_size};
+use crate::tree::{Data, Named, Tree, Value};
+use crate::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table, Variant};
+use fullpipe_units::{Duration, QueueLimit};
 use std::fmt;
 use toml_edit::Document;
 
@@ -103,7 +102,7 @@ impl fmt::Display for Path<'_> {
         }
         match self {
             Path::Root => Ok(()),
-            Path::Key(_, key) => formatter.write_str(&super::node::quote_key(key)),
+            Path::Key(_, key) => formatter.write_str(&crate::node::quote_key(key)),
             Path::Index(_, index) => write!(formatter, "{index}"),
         }
     }
@@ -138,7 +137,7 @@ pub(crate) fn expected(kind: &Kind) -> Vec<String> {
         Kind::Duration { min, max } => between("a duration such as \"10ms\"", *min, *max, Duration::ZERO, LONGEST),
         Kind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
         Kind::Size { min, max } => {
-            let bounds = match (*min > 1, *max < super::LARGEST) {
+            let bounds = match (*min > 1, *max < crate::LARGEST) {
                 (true, true) => format!(" from {} to {}", format_size(*min), format_size(*max)),
                 (true, false) => format!(", at least {}", format_size(*min)),
                 (false, true) => format!(", at most {}", format_size(*max)),
@@ -575,7 +574,7 @@ pub fn is_name(text: &str) -> bool {
 ///
 /// # Panics
 /// If the schema declares a default that its own kind refuses; a test reads every default.
-pub(crate) fn default_data(kind: &Kind, text: &str) -> Data {
+pub fn default_data(kind: &Kind, text: &str) -> Data {
     let content = match kind {
         Kind::Choice(choices) => {
             let choice = choices.iter().find(|choice| choice.name == text);

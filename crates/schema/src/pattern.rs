@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 /// Whether a text is a pattern and not just a name.
-pub(crate) fn is_pattern(text: &str) -> bool {
+pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
@@ -33,7 +33,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Compares names piece by piece, runs of digits as numbers.
-pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
+pub fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {
         let (piece_a, digits_a) = piece(rest_a);
