@@ -5,7 +5,7 @@
 
 use super::Check;
 use crate::description::Tcp;
-use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, default_data};
+use crate::schema::{Choice, Data, Default, Field, Kind, Table, Tree, Value, resolved};
 use fullpipe_congestion::catalogue::{ENTRIES, LATER};
 use fullpipe_tcp::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 use fullpipe_transport::tls;
@@ -45,7 +45,7 @@ pub(crate) static TCP: Table = Table {
         Field::optional(
             "preset",
             Kind::Choice(&[
-                Choice::new("linux", "a Linux host with large buffers."),
+                Choice::new("linux", "a Linux host with buffers of 32 MiB, whose programs set TCP_NODELAY."),
                 Choice::new("ns3", "the defaults of ns-3 (3.33 to 3.37)."),
             ]),
             "`\"linux\"`; in a flow as `[tcp]`",
@@ -249,102 +249,93 @@ pub(crate) static TCP: Table = Table {
     ..Table::EMPTY
 };
 
-/// A preset: its name and the value of every key but `preset` itself.
+/// A preset: its name, the connection that it describes, and what belongs to the control and the application.
 pub(crate) struct Preset {
-    pub(crate) name: &'static str,
-    pub(crate) values: &'static [(&'static str, &'static str)],
+    name: &'static str,
+    connection: fn() -> Config,
+    congestion: &'static str,
+    hystart: bool,
+    receiver_closes: bool,
 }
 
-/// The presets. Each names every key; a test holds them to it.
 pub(crate) static PRESETS: [Preset; 2] = [
     Preset {
         name: "linux",
-        values: &[
-            ("congestion", "cubic"),
-            ("mss", "1448B"),
-            ("initial_window", "10"),
-            ("send_buffer", "32MiB"),
-            ("receive_buffer", "32MiB"),
-            ("sack", "true"),
-            ("timestamps", "true"),
-            ("timestamp_tick", "1ms"),
-            ("rtt_from_timestamps", "false"),
-            ("window_scaling", "true"),
-            ("mss_option", "true"),
-            ("delayed_ack_segments", "2"),
-            ("delayed_ack_timeout", "40ms"),
-            ("nagle", "false"),
-            ("min_rto", "200ms"),
-            ("initial_rto", "1s"),
-            ("max_rto", "120s"),
-            ("idle_restart", "true"),
-            ("max_syn_retransmissions", "6"),
-            ("max_retransmissions", "15"),
-            ("time_wait", "60s"),
-            ("first_segment_acknowledged_at_once", "false"),
-            ("quick_ack", "true"),
-            ("fin_with_data_acknowledged_twice", "false"),
-            ("loss_detection", "rack"),
-            ("tail_loss_probe", "true"),
-            ("dsack", "true"),
-            ("dsack_undo", "true"),
-            ("eifel", "true"),
-            ("frto", "true"),
-            ("limited_transmit", "true"),
-            ("ecn", "passive"),
-            ("ecn_feedback", "classic"),
-            ("proportional_ecn_reduction", "true"),
-            ("pacing", "false"),
-            ("pacing_quantum", "2"),
-            ("hystart", "true"),
-            ("receiver_closes", "true"),
-        ],
+        connection: Config::linux_large_buffers,
+        congestion: "cubic",
+        hystart: true,
+        receiver_closes: true,
     },
-    Preset {
-        name: "ns3",
-        values: &[
-            ("congestion", "newreno"),
-            ("mss", "536B"),
-            ("initial_window", "10"),
-            ("send_buffer", "128KiB"),
-            ("receive_buffer", "128KiB"),
-            ("sack", "true"),
-            ("timestamps", "true"),
-            ("timestamp_tick", "1ms"),
-            ("rtt_from_timestamps", "true"),
-            ("window_scaling", "true"),
-            ("mss_option", "false"),
-            ("delayed_ack_segments", "2"),
-            ("delayed_ack_timeout", "200ms"),
-            ("nagle", "false"),
-            ("min_rto", "1s"),
-            // ns-3 waits 3 s for the answer to a SYN (TcpSocket's ConnTimeout).
-            ("initial_rto", "3s"),
-            ("max_rto", "60s"),
-            ("idle_restart", "false"),
-            ("max_syn_retransmissions", "6"),
-            ("max_retransmissions", "6"),
-            ("time_wait", "240s"),
-            ("first_segment_acknowledged_at_once", "true"),
-            ("quick_ack", "false"),
-            ("fin_with_data_acknowledged_twice", "true"),
-            ("loss_detection", "duplicate-acks"),
-            ("tail_loss_probe", "false"),
-            ("dsack", "false"),
-            ("dsack_undo", "false"),
-            ("eifel", "false"),
-            ("frto", "false"),
-            ("limited_transmit", "true"),
-            ("ecn", "off"),
-            ("ecn_feedback", "classic"),
-            ("proportional_ecn_reduction", "false"),
-            ("pacing", "false"),
-            ("pacing_quantum", "1"),
-            ("hystart", "true"),
-            ("receiver_closes", "false"),
-        ],
-    },
+    Preset { name: "ns3", connection: Config::ns3, congestion: "newreno", hystart: true, receiver_closes: false },
 ];
+
+impl Preset {
+    /// The value of every key that a preset fills in: the reverse of [`settings`].
+    fn values(&self) -> Vec<(&'static str, Data)> {
+        let connection = (self.connection)();
+        let integer = |number: u32| Data::Integer(i64::from(number));
+        vec![
+            ("congestion", Data::Choice(self.congestion)),
+            ("mss", Data::Size(u64::from(connection.mss_bytes))),
+            ("initial_window", integer(connection.initial_window_segments)),
+            ("send_buffer", Data::Size(connection.send_buffer_bytes)),
+            ("receive_buffer", Data::Size(connection.receive_buffer_bytes)),
+            ("sack", Data::Boolean(connection.sack)),
+            ("timestamps", Data::Boolean(connection.timestamps)),
+            ("timestamp_tick", Data::Duration(connection.timestamp_tick)),
+            ("rtt_from_timestamps", Data::Boolean(connection.rtt_from_timestamps)),
+            ("window_scaling", Data::Boolean(connection.window_scaling)),
+            ("mss_option", Data::Boolean(connection.mss_option)),
+            ("delayed_ack_segments", integer(connection.delayed_ack_segments)),
+            ("delayed_ack_timeout", Data::Duration(connection.delayed_ack_timeout)),
+            ("nagle", Data::Boolean(connection.nagle)),
+            ("min_rto", Data::Duration(connection.min_rto)),
+            ("initial_rto", Data::Duration(connection.initial_rto)),
+            ("max_rto", Data::Duration(connection.max_rto)),
+            ("idle_restart", Data::Boolean(connection.idle_restart)),
+            ("max_syn_retransmissions", integer(connection.max_syn_retransmissions)),
+            ("max_retransmissions", integer(connection.max_retransmissions)),
+            ("time_wait", Data::Duration(connection.time_wait)),
+            ("first_segment_acknowledged_at_once", Data::Boolean(connection.first_segment_acknowledged_at_once)),
+            ("quick_ack", Data::Boolean(connection.quick_ack)),
+            ("fin_with_data_acknowledged_twice", Data::Boolean(connection.fin_with_data_acknowledged_twice)),
+            (
+                "loss_detection",
+                Data::Choice(match connection.loss_detection {
+                    LossDetection::Rack => "rack",
+                    LossDetection::DuplicateAcks => "duplicate-acks",
+                }),
+            ),
+            ("tail_loss_probe", Data::Boolean(connection.tail_loss_probe)),
+            ("dsack", Data::Boolean(connection.dsack)),
+            ("dsack_undo", Data::Boolean(connection.dsack_undo)),
+            ("eifel", Data::Boolean(connection.eifel)),
+            ("frto", Data::Boolean(connection.frto)),
+            ("limited_transmit", Data::Boolean(connection.limited_transmit)),
+            (
+                "ecn",
+                Data::Choice(match connection.ecn {
+                    Ecn::Off => "off",
+                    Ecn::Passive => "passive",
+                    Ecn::Active => "active",
+                }),
+            ),
+            (
+                "ecn_feedback",
+                Data::Choice(match connection.ecn_feedback {
+                    EcnFeedback::Classic => "classic",
+                    EcnFeedback::Dctcp => "dctcp",
+                    EcnFeedback::Accurate => "accurate",
+                }),
+            ),
+            ("proportional_ecn_reduction", Data::Boolean(connection.proportional_ecn_reduction)),
+            ("pacing", Data::Boolean(connection.pacing)),
+            ("pacing_quantum", integer(connection.pacing_quantum_segments)),
+            ("hystart", Data::Boolean(self.hystart)),
+            ("receiver_closes", Data::Boolean(self.receiver_closes)),
+        ]
+    }
+}
 
 /// Fills in every key of a TCP table: from `inherited`, unless the table names a preset of its own.
 pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
@@ -368,10 +359,8 @@ pub(crate) fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
             let preset = preset.unwrap_or("linux");
             let preset = PRESETS.iter().find(|entry| entry.name == preset).unwrap_or(&PRESETS[0]);
             tree.fill("preset", Data::Choice(preset.name));
-            for field in TCP.common() {
-                if let Some((_, value)) = preset.values.iter().find(|(key, _)| *key == field.key) {
-                    tree.fill(field.key, default_data(&field.kind, value));
-                }
+            for (key, value) in preset.values() {
+                tree.fill(key, value);
             }
         }
     }
@@ -485,15 +474,19 @@ fn tls(tree: &Tree) -> Option<tls::Settings> {
 /// The presets side by side, for the reference page.
 pub(crate) fn presets_markdown() -> String {
     let mut page = String::from("### Presets\n\n| key |");
+    let mut columns = Vec::new();
     for preset in &PRESETS {
         page.push_str(&format!(" `{}` |", preset.name));
+        let mut tree = Tree::default();
+        preset.values().into_iter().for_each(|(key, value)| tree.fill(key, value));
+        columns.push(resolved(&TCP, &tree));
     }
     page.push_str("\n|---|---|---|\n");
     for field in TCP.common().filter(|field| matches!(field.default, Default::Absent(BY_PRESET))) {
         page.push_str(&format!("| `{}` |", field.key));
-        for preset in &PRESETS {
-            let value = preset.values.iter().find(|(key, _)| *key == field.key).map_or("", |(_, value)| value);
-            page.push_str(&format!(" {value} |"));
+        for column in &columns {
+            let value = column.lines().find_map(|line| line.strip_prefix(field.key)?.strip_prefix(" = "));
+            page.push_str(&format!(" {} |", value.unwrap_or_default().trim_matches('"')));
         }
         page.push('\n');
     }
@@ -504,12 +497,78 @@ pub(crate) fn presets_markdown() -> String {
 mod tests {
     use super::*;
 
+    /// A connection whose switches are bits of their own numbers: each two differ at some bit.
+    fn switches(bit: u32) -> Config {
+        let switch = |number: u32| number >> bit & 1 == 1;
+        Config {
+            sack: switch(0),
+            timestamps: switch(1),
+            rtt_from_timestamps: switch(2),
+            window_scaling: switch(3),
+            mss_option: switch(4),
+            nagle: switch(5),
+            idle_restart: switch(6),
+            first_segment_acknowledged_at_once: switch(7),
+            quick_ack: switch(8),
+            fin_with_data_acknowledged_twice: switch(9),
+            tail_loss_probe: switch(10),
+            dsack: switch(11),
+            dsack_undo: switch(12),
+            eifel: switch(13),
+            frto: switch(14),
+            limited_transmit: switch(15),
+            proportional_ecn_reduction: switch(16),
+            pacing: switch(17),
+            ..Config::linux_large_buffers()
+        }
+    }
+
+    #[test]
+    fn a_preset_gives_the_connection_that_it_is_written_from() {
+        let numbers = || Config {
+            initial_window_segments: 1,
+            delayed_ack_segments: 2,
+            max_syn_retransmissions: 3,
+            max_retransmissions: 4,
+            pacing_quantum_segments: 5,
+            send_buffer_bytes: 1 << 20,
+            loss_detection: LossDetection::DuplicateAcks,
+            ecn: Ecn::Active,
+            ecn_feedback: EcnFeedback::Accurate,
+            ..Config::ns3()
+        };
+        let connections: [fn() -> Config; 8] = [
+            Config::linux_large_buffers,
+            Config::ns3,
+            numbers,
+            || switches(0),
+            || switches(1),
+            || switches(2),
+            || switches(3),
+            || switches(4),
+        ];
+        for (n, connection) in connections.into_iter().enumerate() {
+            let (hystart, receiver_closes) = (n % 2 == 0, n % 4 < 2);
+            let preset = Preset { name: "test", connection, congestion: "cubic", hystart, receiver_closes };
+            let mut tree = Tree::default();
+            preset.values().into_iter().for_each(|(key, value)| tree.fill(key, value));
+            for key in ["fast_open", "tls", "hystart_variant"] {
+                tree.fill(key, Data::Choice("off"));
+            }
+            tree.fill("tls_certificates", Data::Size(0));
+            let settings = settings(&tree);
+            assert_eq!(settings.connection, connection());
+            let rest = (settings.congestion.as_str(), settings.hystart, settings.receiver_closes);
+            assert_eq!(rest, ("cubic", hystart, receiver_closes));
+        }
+    }
+
     #[test]
     fn each_preset_names_each_key_once_and_no_other() {
         let by_preset = |field: &&Field| matches!(field.default, Default::Absent(BY_PRESET));
         let keys: Vec<&str> = TCP.common().filter(by_preset).map(|field| field.key).collect();
         for preset in &PRESETS {
-            let mut named: Vec<&str> = preset.values.iter().map(|(key, _)| *key).collect();
+            let mut named: Vec<&str> = preset.values().into_iter().map(|(key, _)| key).collect();
             let mut keys = keys.clone();
             named.sort_unstable();
             keys.sort_unstable();
