@@ -10,8 +10,8 @@ use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_masque::transport::{FrameGuard, OneWayGuard, Peer};
 use fullpipe_masque::{capsule, percent, varint};
-use fullpipe_network::wire::{self, Neighbour, Reassembler, Reassembly, Summary, Translation, rewrite};
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::{self as wire, Neighbour, Reassembler, Reassembly, Summary, Translation, rewrite};
 
 /// Takes whatever bytes there are.
 pub type Parser = fn(&[u8]);

@@ -35,6 +35,7 @@ pub use fullpipe_tcp as tcp;
 pub use fullpipe_tmix as tmix;
 pub use fullpipe_transport as transport;
 pub use fullpipe_units as units;
+pub use fullpipe_wire as wire;
 pub use fullpipe_workload as workload;
 
 pub mod embedded;

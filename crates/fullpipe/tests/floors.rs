@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 24] = [
+const FLOORS: [(&str, u32); 25] = [
     ("fullpipe-cli", 9),
     ("fullpipe", 8),
     ("fullpipe-study", 7),
@@ -27,6 +27,7 @@ const FLOORS: [(&str, u32); 24] = [
     ("fullpipe-congestion", 2),
     ("fullpipe-record", 2),
     ("fullpipe-tmix", 2),
+    ("fullpipe-wire", 2),
     ("fullpipe-schema", 1),
     ("fullpipe-units", 0),
 ];

@@ -3,7 +3,7 @@
 //! Each file is kept in memory a piece at a time and appended to its place, so that 10 000 hosts need neither 10 000
 //! open files nor the memory of all their packets.
 
-use fullpipe_network::{Captured, Direction, Tap, wire};
+use fullpipe_network::{Captured, Direction, Tap};
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Instant, NodeId};
@@ -66,7 +66,8 @@ impl Captures {
         let Some(Some(file)) = self.files.get_mut(node.index()) else { return Ok(()) };
         let snap_bytes = if self.settings.snap_bytes == 0 { usize::MAX } else { self.settings.snap_bytes as usize };
         self.bytes.clear();
-        let original_bytes = wire::write(captured, snap_bytes, &mut self.bytes)
+        let original_bytes = captured
+            .write(snap_bytes, &mut self.bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", file.name)))?;
         file.capture.packet(0, now, way, &self.bytes, original_bytes)?;
         if file.capture.get_mut().len() >= PIECE_BYTES {

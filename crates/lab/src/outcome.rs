@@ -7,12 +7,13 @@ use crate::witness::Witness;
 use crate::world::{World, ends};
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
-use fullpipe_network::{Course, Endpoint, NatCounters, Network, wire};
+use fullpipe_network::{Course, Endpoint, NatCounters, Network};
 use fullpipe_record::{FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Player, Transport, Workload};
 use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
+use fullpipe_wire::protocol;
 use fullpipe_workload::{Completion, Figure, Progress};
 use std::any::Any;
 use std::borrow::Cow;
@@ -355,9 +356,9 @@ impl Outcome {
         }
         let name = |end: Endpoint| &self.scenario.nodes[end.node.index()].name;
         let protocol = match protocol {
-            wire::TCP => "tcp",
-            wire::UDP => "udp",
-            wire::ICMP | wire::ICMPV6 => "icmp",
+            protocol::TCP => "tcp",
+            protocol::UDP => "udp",
+            protocol::ICMP | protocol::ICMPV6 => "icmp",
             _ => "other",
         };
         let (source, destination) = (ends.source, ends.destination);

@@ -6,12 +6,12 @@ use crate::plugins::Plugged;
 use crate::promise::declared_links;
 use crate::{Options, disciplines};
 use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
-use fullpipe_network::IpVersion;
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, LinkMonitor, LinkSummary, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Discipline;
 use fullpipe_units::{FlowId, Instant, LinkId};
+use fullpipe_wire::IpVersion;
 use std::fmt;
 
 /// All observers of a run.

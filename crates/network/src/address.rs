@@ -5,8 +5,8 @@
 //! next port of its host from 49152 on (the dynamic range, RFC 6335 section 6), after 65535 from 1024 on, like a host
 //! that keeps one counter (RFC 6056 section 3.3.1); only after 64 512 conversations of one host is a port used again.
 
-use crate::packet::IpVersion;
 use fullpipe_units::{FlowId, NodeId};
+use fullpipe_wire::IpVersion;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -15,9 +15,6 @@ use crate::packet::Handle;
 use fullpipe_units::{Duration, Instant, Stream};
 use std::collections::BTreeMap;
 
-/// Bytes of a request or a reply for IPv4 over Ethernet, without framing (RFC 826: 8 + 2 x (6 + 4)).
-pub const ARP_BYTES: u32 = 28;
-
 /// Settings of address resolution on one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArpSpecification {

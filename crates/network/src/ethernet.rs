@@ -19,16 +19,18 @@
 //! **Identity.** Half duplex: one [`LinkId`] for the medium. Full duplex: one for each station, whose frames then obey
 //! every rule of a point-to-point link. They follow those of the links: see [`Network::ethernet_link`].
 
-use crate::arp::{ARP_BYTES, ArpSpecification, Due, Lookup, Resolver};
+use crate::arp::{ArpSpecification, Due, Lookup, Resolver};
 use crate::link::LinkCounters;
 use crate::network::{Hosts, Network};
-use crate::packet::{Content, Handle, IpVersion, Packet, Side};
+use crate::packet::{Content, Handle, Packet, Side};
 use crate::queue::{Interface, Limit, QueueDiscipline, Queued};
 use crate::routing::{Attachment, Edge};
 use fullpipe_engine::{EventClass, EventId, Lane, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Codepoint, Duration, FlowId, LinkId, NodeId, Rate, Stream};
+use fullpipe_wire::IpVersion;
+use fullpipe_wire::frame::ARP_BYTES;
 
 /// The flow that frames of address resolution belong to.
 pub const ARP_FLOW: FlowId = FlowId(u32::MAX);

@@ -14,10 +14,11 @@
 //! receiver would hold the rest of such a packet for 30 s or so, and deliver nothing either.)
 
 use crate::network::{Hosts, Network};
-use crate::packet::{Content, Handle, IpVersion, Packet, Side};
+use crate::packet::{Content, Handle, Packet, Side};
 use crate::tap::Direction;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Codepoint, Instant, LinkId, NodeId};
+use fullpipe_wire::IpVersion;
 use std::collections::BTreeMap;
 
 /// How a fragmented packet first failed; ordered by time.

@@ -7,6 +7,7 @@
 
 pub mod address;
 pub mod arp;
+mod bytes;
 pub mod chain;
 pub mod discipline;
 pub mod ethernet;
@@ -23,14 +24,12 @@ pub mod notice;
 pub mod packet;
 pub mod processing;
 pub mod queue;
-pub mod quic;
 pub mod rebinding;
 pub mod routing;
 pub mod schedule;
 pub mod selection;
 pub mod special;
 pub mod tap;
-pub mod wire;
 
 pub use address::{Directory, Endpoint, Ends};
 pub use arp::ArpSpecification;
@@ -51,11 +50,8 @@ pub use medium::{Fate, Fated, Frame, Medium, MediumSpecification, Way};
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{Hosts, Network};
 pub use notice::{Notice, Reason};
-pub use packet::{
-    AccurateEcn, Content, Handle, IpVersion, Packet, Purpose, SackBlock, SegmentOptions, Side, TcpHeader,
-};
+pub use packet::{Content, Handle, Packet, Purpose, Side};
 pub use queue::{Fifo, Limit, QueueDiscipline, Queued};
-pub use quic::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, TransportParameters};
 pub use rebinding::{Rebinding, RebindingSide};
 pub use routing::Attachment;
 pub use schedule::{Schedule, Step};

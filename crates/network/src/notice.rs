@@ -6,11 +6,11 @@
 //! often, is theirs. Nothing of this costs a network without real hosts anything.
 
 use crate::network::{HOP_LIMIT, Hosts, Network};
-use crate::packet::{Content, Handle, IpVersion, Packet, Purpose};
-use crate::wire::{self, IcmpError, Unreachable, rewrite};
+use crate::packet::{Content, Handle, Packet, Purpose};
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_wire::{IcmpError, IpVersion, Unreachable, protocol, rewrite};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The event at which notices are handed over: of the class [`EventClass::Host`], below those of hosts' processing.
@@ -104,12 +104,12 @@ impl<O: Observer> Network<O> {
                 Content::Wire { purpose: Purpose::Arrive | Purpose::Expire, protocol, .. } => protocol,
                 _ => return None,
             },
-            Content::Tcp(_) => wire::TCP,
-            Content::Udp { .. } | Content::Quic(_) => wire::UDP,
+            Content::Tcp(_) => protocol::TCP,
+            Content::Udp { .. } | Content::Quic(_) => protocol::UDP,
         };
         let mut bytes = Vec::new();
         // At its source nothing has changed yet.
-        wire::write(&self.captured(source, handle)?, usize::MAX, &mut bytes).ok()?;
+        self.captured(source, handle)?.write(usize::MAX, &mut bytes).ok()?;
         rewrite::lower_hop_limit(&mut bytes, self.routers_passed(packet, node).min(usize::from(HOP_LIMIT)) as u8)
             .ok()?;
         Some(Notice { node, reason, source, flow: packet.flow, version: packet.version, protocol, bytes })

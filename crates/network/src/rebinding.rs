@@ -17,10 +17,10 @@
 
 use crate::network::Network;
 use crate::packet::{Content, Handle};
-use crate::wire::{self, Summary, Translation};
 use bytes::Bytes;
 use fullpipe_record::Observer;
 use fullpipe_units::{Duration, FlowId, Instant, NodeId, Stream};
+use fullpipe_wire::{Summary, Translation, protocol};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -254,7 +254,7 @@ impl<O: Observer> Network<O> {
             Content::Fragment { whole, .. } => self.arena.get(whole),
             _ => &packet,
         };
-        let Content::Wire { protocol: wire::UDP, .. } = whole.content else { return true };
+        let Content::Wire { protocol: protocol::UDP, .. } = whole.content else { return true };
         let (bytes, whole) = (self.arena.payload(packet.payload), self.arena.payload(whole.payload));
         let (Some(bytes), Some(whole)) = (bytes, whole) else { return true };
         let Some(translation) = rebinder.translation(rebinding.side, now, arrival, whole, host) else {

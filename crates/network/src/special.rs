@@ -14,11 +14,11 @@ use crate::queue::Queued;
 use crate::rebinding::Rebinding;
 use crate::schedule::{Schedule, Timetable};
 use crate::selection::Frame;
-use crate::wire::rewrite;
 use bytes::Bytes;
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, Instant, LinkId, Rate};
+use fullpipe_wire::rewrite;
 use std::collections::BTreeMap;
 
 /// Rate and delay of a link over time.

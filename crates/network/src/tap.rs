@@ -5,12 +5,12 @@
 
 use crate::address::Ends;
 use crate::network::{HOP_LIMIT, Network};
-use crate::packet::{Content, Handle, IpVersion, Packet, Purpose, SegmentOptions};
-use crate::quic::QuicDatagram;
+use crate::packet::{Content, Handle, Packet, Purpose};
 use crate::routing::Attachment;
 use bytes::Bytes;
 use fullpipe_record::Observer;
 use fullpipe_units::{Instant, NodeId};
+use fullpipe_wire::{IpVersion, QuicDatagram, SegmentOptions};
 use std::io;
 use std::net::IpAddr;
 

@@ -6,11 +6,10 @@ mod common;
 
 use common::segment::{resolved, study};
 use common::{Record, Recorder, Send, World, constant_rate};
-use fullpipe_network::{
-    Content, Fifo, IpVersion, Limit, LinkSpecification, LossModel, Network, Packet, QueueDiscipline, TcpHeader,
-};
+use fullpipe_network::{Content, Fifo, Limit, LinkSpecification, LossModel, Network, Packet, QueueDiscipline};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use fullpipe_wire::{IpVersion, TcpHeader};
 use proptest::prelude::*;
 
 const NEVER: Instant = Instant::NEVER;

@@ -5,13 +5,13 @@
 mod common;
 
 use common::{Recorder, Send, World};
-use fullpipe_network::wire::{ParsedContent, parse, write};
 use fullpipe_network::{
     Captured, Content, Direction, Endpoint, Ends, Limit, LinkSpecification, NatCounters, NatSpecification, Network,
     PortAllocation, Tap, address,
 };
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Duration, FlowId, Instant, NodeId, Rate};
+use fullpipe_wire::{ParsedContent, parse};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -95,7 +95,7 @@ type Sight = (NodeId, Direction, SocketAddr, SocketAddr, u8);
 impl Tap for Seen {
     fn packet(&mut self, _: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
         let mut bytes = Vec::new();
-        write(captured, usize::MAX, &mut bytes).unwrap();
+        captured.write(usize::MAX, &mut bytes).unwrap();
         let parsed = parse(&bytes).unwrap();
         assert_eq!(parsed.content, ParsedContent::Udp);
         self.0.lock().unwrap().push((node, direction, parsed.source, parsed.destination, parsed.hop_limit));
@@ -297,7 +297,7 @@ fn what_does_not_cross_is_left_alone() {
     world.declare(&mut home.network);
     home.network.finish();
     let packet = fullpipe_network::Packet {
-        version: fullpipe_network::IpVersion::V6,
+        version: fullpipe_wire::IpVersion::V6,
         ..fullpipe_network::Packet::new(FlowId(3), second, 148, Content::Udp { payload_bytes: 100 })
     };
     home.network.send(home.server, &packet);

@@ -9,11 +9,12 @@ use bytes::Bytes;
 use common::{Recorder, Send, World};
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, SlicedPacket, TcpHeader, TransportSlice, UdpHeader, ip_number};
 use fullpipe_network::{
-    Blackhole, Content, Course, Droplist, Endpoint, Ends, Frames, Handle, Hosts, Impairments, IpVersion, Limit,
-    LinkSpecification, Network, Packet, PayloadCorruption, Rebinding, RebindingSide, Selection, Side, wire,
+    Blackhole, Content, Course, Droplist, Endpoint, Ends, Frames, Handle, Hosts, Impairments, Limit, LinkSpecification,
+    Network, Packet, PayloadCorruption, Rebinding, RebindingSide, Selection, Side,
 };
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId, Rate};
+use fullpipe_wire::{self as wire, IpVersion};
 
 const MS: u64 = 1_000_000;
 
@@ -49,7 +50,7 @@ impl<O: Observer> Hosts<O> for Keep {
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: Handle) {
         let captured = network.captured(node, handle).expect("it was introduced");
         let mut bytes = Vec::new();
-        wire::write(&captured, usize::MAX, &mut bytes).expect("it can be written");
+        captured.write(usize::MAX, &mut bytes).expect("it can be written");
         self.0.push((network.now(), node, bytes));
         network.arena.release(handle);
     }

@@ -9,9 +9,9 @@ use crate::connection::{Violation, unusual};
 use crate::space::{Id, Note, Sent, Stretch, Thresholds, flag};
 use crate::status::{LostPacket, State};
 use crate::stream::Ask;
-use fullpipe_network::QuicPacketType;
-use fullpipe_network::quic::{AckRange, EcnCounts};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::QuicPacketType;
+use fullpipe_wire::quic::{AckRange, EcnCounts};
 
 /// Probes for a time-out (RFC 9002 section 6.2.4: one or two).
 const PROBES: u8 = 2;

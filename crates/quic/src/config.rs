@@ -1,8 +1,8 @@
 //! How one end of a connection is set up.
 
 use crate::scheduler::{Discipline, Retransmission};
-use fullpipe_network::TransportParameters;
 use fullpipe_units::Duration;
+use fullpipe_wire::TransportParameters;
 
 /// Bytes of the handshake's messages, headers of messages included (RFC 8446 section 4).
 ///

@@ -15,8 +15,8 @@ use fullpipe_congestion::pacing::Pacer;
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::recovery::{Answer, Recovery};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Signals};
-use fullpipe_network::quic::EcnCounts;
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::quic::EcnCounts;
 
 /// Where validation of ECN stands (RFC 9000 section 13.4.2 and appendix A.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

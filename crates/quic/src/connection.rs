@@ -15,9 +15,9 @@ use crate::stream::{Ask, is_unidirectional};
 use crate::streams::{Streams, Windows};
 use crate::{AckFrequency, Config};
 use fullpipe_congestion::Controller;
-use fullpipe_network::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use std::sync::Arc;
 
 /// What is to be sent besides data and acknowledgements of it; bits of [`Connection::unusual`].
@@ -468,7 +468,7 @@ impl Connection {
 
     /// The address that datagrams are to be sent to, by the number that [`QuicHeader::path`] had of datagrams from there.
     ///
-    /// [`QuicHeader::path`]: fullpipe_network::QuicHeader
+    /// [`QuicHeader::path`]: fullpipe_wire::QuicHeader
     pub fn peer_path(&self) -> u8 {
         self.peer_path
     }

@@ -10,11 +10,11 @@ use crate::space::{Id, Note};
 use crate::status::State;
 use crate::stream::{Ask, Breach, Piece, event, is_unidirectional};
 use crate::streams::Misnamed;
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SegmentOptions};
-use fullpipe_network::quic::{AckRange, MAX_VARINT, varint_bytes};
-use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
 use fullpipe_transport::CloseReason;
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::quic::{AckRange, MAX_VARINT, varint_bytes};
+use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
+use fullpipe_wire::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SegmentOptions};
 
 /// DATAGRAM frames that wait for the application.
 const MOST_DATAGRAMS: usize = 1024;
@@ -491,7 +491,7 @@ impl Connection {
         now: Instant,
         id: Id,
         piece: &Piece,
-        parameters: Option<&fullpipe_network::TransportParameters>,
+        parameters: Option<&fullpipe_wire::TransportParameters>,
     ) -> Result<(), Violation> {
         let Some(layer) = self.layer(id) else { return Ok(()) };
         let was_complete = layer.incoming.is_complete();

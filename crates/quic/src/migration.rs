@@ -12,8 +12,8 @@ use crate::connection::{Violation, unusual};
 use crate::output::SMALLEST_DATAGRAM;
 use crate::rtt::Rtt;
 use crate::space::Note;
-use fullpipe_network::{QuicFrame, QuicPacket};
 use fullpipe_units::Instant;
+use fullpipe_wire::{QuicFrame, QuicPacket};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A path that is being validated.

@@ -13,9 +13,9 @@
 use crate::received::{Policy, Received};
 use crate::space::Space;
 use crate::stream::{Receiving, Sending};
-use fullpipe_network::QuicPacketType;
 use fullpipe_transport::Payload;
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::QuicPacketType;
 
 /// CRYPTO bytes of a level that an end keeps (RFC 9000 section 7.5: at least 4096).
 const CRYPTO_BYTES: u64 = 1 << 20;

@@ -12,10 +12,12 @@ use crate::rtt::GRANULARITY;
 use crate::space::{Id, Note, flag};
 use crate::status::State;
 use crate::stream::{Ask, Piece};
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, SegmentOptions};
-use fullpipe_network::quic::{TAG_BYTES, stream_header_bytes, varint_bytes};
-use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
 use fullpipe_units::{Codepoint, Instant};
+use fullpipe_wire::quic::{TAG_BYTES, stream_header_bytes, varint_bytes};
+use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
+use fullpipe_wire::{
+    QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SackBlock, SegmentOptions,
+};
 
 /// Smallest datagram that carries an Initial packet, or a challenge of a path (RFC 9000 sections 14.1 and 8.2.1).
 pub(crate) const SMALLEST_DATAGRAM: u32 = 1200;

@@ -8,9 +8,9 @@
 //! duplicates then. So that the peer says what it has heard to an end that only receives, such an end adds a PING to an
 //! acknowledgement now and then while it holds more than one range (section 13.2.4).
 
-use fullpipe_network::quic::{AckRange, EcnCounts};
 use fullpipe_transport::ranges::Ranges;
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::quic::{AckRange, EcnCounts};
 
 /// Most ranges that are kept and told.
 const MOST_RANGES: usize = 32;

@@ -8,8 +8,8 @@
 use crate::rtt::Rtt;
 use crate::stream::Piece;
 use fullpipe_congestion::PacketState;
-use fullpipe_network::QuicPacketType;
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::QuicPacketType;
 use std::collections::VecDeque;
 
 /// A packet number space (RFC 9000 section 12.3).

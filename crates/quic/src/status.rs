@@ -1,7 +1,7 @@
 //! What a connection tells about itself: its state, counts, and a snapshot of the sender.
 
-use fullpipe_network::QuicPacketType;
 use fullpipe_units::Duration;
+use fullpipe_wire::QuicPacketType;
 
 /// States of a connection (RFC 9000 sections 7 and 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

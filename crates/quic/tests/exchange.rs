@@ -5,11 +5,11 @@ mod common;
 
 use bytes::Bytes;
 use common::{Pair, PathModel};
-use fullpipe_network::{QuicForm, QuicFrame, QuicPacket, QuicPacketType};
 use fullpipe_quic::scheduler::{Discipline, Retransmission};
 use fullpipe_quic::{AckFrequency, Config, State};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::{QuicForm, QuicFrame, QuicPacket, QuicPacketType};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

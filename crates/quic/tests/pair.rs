@@ -3,11 +3,11 @@
 mod common;
 
 use common::{Pair, PathModel};
-use fullpipe_network::QuicFrame;
 use fullpipe_quic::scheduler::Discipline;
 use fullpipe_quic::{Config, HandshakeSizes, State};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::QuicFrame;
 
 #[test]
 fn a_transfer_larger_than_all_windows_arrives() {

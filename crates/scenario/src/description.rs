@@ -7,12 +7,13 @@ use fullpipe_network::discipline::{
     StepMarkerSpecification,
 };
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{Course, IpVersion, Limit, NatFilter};
+use fullpipe_network::{Course, Limit, NatFilter};
 use fullpipe_tcp::Config;
 use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
 pub use fullpipe_units::QueueLimit;
 use fullpipe_units::{Duration, NodeId, Rate};
+use fullpipe_wire::IpVersion;
 use fullpipe_workload::{
     Distribution, GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec,
     TmixOptions, VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,

@@ -4,10 +4,10 @@
 //! no rate, so the receiver's window (250 kB, about 170 segments) is what limits the flow.
 
 use fullpipe_congestion::cubic::Cubic;
-use fullpipe_network::packet::{SegmentOptions, TcpHeader};
 use fullpipe_tcp::{Config, Connection, Segment, Transmit};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::{SegmentOptions, TcpHeader};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -13,8 +13,8 @@ use crate::sender::{LastRate, Sender};
 use crate::sequence::{Numbering, timestamp_before};
 use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::{Ack, Congestion, RecoveryExit};
-use fullpipe_network::packet::SackBlock;
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::SackBlock;
 
 /// The acknowledging part of a segment that arrived, its numbers checked.
 #[derive(Clone, Copy, Debug)]
@@ -591,9 +591,10 @@ fn is_duplicate_report(arrival: &Arrival<'_>, start: i64, end: i64, floor: u64) 
 mod tests {
     use crate::{Config, Connection, Transmit};
     use fullpipe_congestion::newreno::NewReno;
-    use fullpipe_network::packet::{TcpHeader, flags};
     use fullpipe_transport::{Payload, Stream as _};
     use fullpipe_units::Instant;
+    use fullpipe_wire::TcpHeader;
+    use fullpipe_wire::tcp::flags;
     use std::sync::Arc;
 
     #[test]

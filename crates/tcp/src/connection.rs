@@ -25,10 +25,11 @@ use crate::sequence::{Numbering, timestamp_before};
 use crate::status::{Inspect, LostSegment, State, Statistics};
 use bytes::Bytes;
 use fullpipe_congestion::Controller;
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_transport::buffers::ByteStore;
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags, options};
+use fullpipe_wire::{SackBlock, SegmentOptions, TcpHeader};
 use std::sync::Arc;
 
 /// A segment that has arrived.

@@ -21,8 +21,9 @@
 //! it fits beside timestamps and SACK blocks, with all three counters; data segments are full and carry none.
 
 use crate::config::EcnFeedback;
-use fullpipe_network::packet::{AccurateEcn, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_units::Codepoint;
+use fullpipe_wire::tcp::{flags, options};
+use fullpipe_wire::{AccurateEcn, SegmentOptions, TcpHeader};
 
 /// All three flags.
 pub(crate) const ALL_FLAGS: u16 = flags::AE | flags::CWR | flags::ECE;

@@ -6,9 +6,10 @@ use crate::{
 };
 use bytes::Bytes;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_transport::{Event, Payload, Stream};
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::tcp::{flags, options};
+use fullpipe_wire::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 use proptest::prelude::*;
 use std::sync::Arc;
 

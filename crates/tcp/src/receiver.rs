@@ -11,11 +11,12 @@ use crate::quick_ack::QuickAck;
 use crate::sequence::Numbering;
 use crate::tuning::Tuning;
 use bytes::Bytes;
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SackBlock};
 use fullpipe_transport::Payload;
 use fullpipe_transport::buffers::ByteStore;
 use fullpipe_transport::ranges::{Range, Ranges};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::SackBlock;
+use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 
 /// What the arrival of a segment's payload or FIN calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

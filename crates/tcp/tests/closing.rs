@@ -3,10 +3,11 @@
 mod common;
 
 use common::*;
-use fullpipe_network::packet::{TcpHeader, flags};
 use fullpipe_tcp::{Config, State};
 use fullpipe_transport::{CloseReason, Event, Stream};
 use fullpipe_units::Duration;
+use fullpipe_wire::TcpHeader;
+use fullpipe_wire::tcp::flags;
 
 fn open() -> Script {
     let mut script = Script::client(Config { nagle: false, ..Config::linux() }, ms(10));

@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use fullpipe_network::packet::{flags, options};
 use fullpipe_tcp::{Config, Connection, State};
 use fullpipe_transport::{CloseReason, Event, Stream};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::tcp::{flags, options};
 use std::sync::Arc;
 
 fn server(config: Config) -> Connection {

@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use fullpipe_network::packet::flags;
 use fullpipe_tcp::Config;
 use fullpipe_transport::{Event, Stream};
 use fullpipe_units::Duration;
+use fullpipe_wire::tcp::flags;
 
 fn open(config: Config) -> Script {
     Script::client(config, ms(10))

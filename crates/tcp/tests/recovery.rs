@@ -477,7 +477,7 @@ fn an_acknowledgement_of_the_original_says_nothing_of_the_retransmission() {
         let echo = script.segment(0, 0).header.timestamp_echo;
         assert_eq!(sent(&mut script), [0]);
         script.advance(ms(later));
-        let mut late = script.segment(4_000, fullpipe_network::packet::flags::ACK);
+        let mut late = script.segment(4_000, fullpipe_wire::tcp::flags::ACK);
         late.header.timestamp_echo = echo;
         script.deliver(late);
         // Were it for the retransmission, segments 4 to 9, sent earlier, would be lost.

@@ -4,10 +4,10 @@ mod common;
 
 use common::*;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_network::packet::flags;
 use fullpipe_tcp::{Config, Connection};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::tcp::flags;
 use std::sync::Arc;
 
 /// Segments of 1000 bytes, no Nagle, no probes.

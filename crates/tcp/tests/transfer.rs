@@ -4,11 +4,11 @@ mod common;
 
 use common::*;
 use fullpipe_congestion::cubic::Cubic;
-use fullpipe_network::packet::flags;
 use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State};
 use fullpipe_transport::CloseReason;
 use fullpipe_transport::Stream as _;
 use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_wire::tcp::flags;
 use proptest::prelude::*;
 use std::sync::Arc;
 

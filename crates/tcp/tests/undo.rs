@@ -7,9 +7,9 @@ use common::*;
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_congestion::linux_reno::LinuxReno;
 use fullpipe_congestion::newreno::NewReno;
-use fullpipe_network::packet::flags;
 use fullpipe_tcp::{Config, LossDetection};
 use fullpipe_units::Duration;
+use fullpipe_wire::tcp::flags;
 
 /// All three detectors off.
 fn config(detection: LossDetection) -> Config {

@@ -2,14 +2,13 @@
 
 use super::frames::{self, Meaning};
 use super::word_of;
-use fullpipe_network::packet::SegmentOptions;
-use fullpipe_network::quic::stream_header_bytes;
-use fullpipe_network::{
-    QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, TransportParameters,
-};
 use fullpipe_record::qlog::{Array, Object, QlogWriter, hexadecimal};
 use fullpipe_stack::journal::Packet;
 use fullpipe_units::{Codepoint, Instant};
+use fullpipe_wire::quic::stream_header_bytes;
+use fullpipe_wire::{
+    QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SegmentOptions, TransportParameters,
+};
 
 /// The default of RFC 9000 section 18.2, with which noq sends.
 pub(super) const ACK_DELAY_EXPONENT: u8 = 3;
@@ -148,7 +147,7 @@ pub(super) fn of_model(
         });
     } else {
         let ranges = fullpipe_quic::acknowledged_ranges(header, beside).unwrap_or_default();
-        let length = u64::from(fullpipe_network::quic::ack_bytes(u64::from(header.stream), &ranges));
+        let length = u64::from(fullpipe_wire::quic::ack_bytes(u64::from(header.stream), &ranges));
         carried.packet(writer, fill_header, [carried.bytes, length], |out| {
             frames::ack(out, u64::from(header.stream), exponent, &ranges, None);
         });

@@ -1,8 +1,8 @@
 //! QUIC's frames as qlog writes them: those of the model, which are values, and those of the real stack, which are bytes.
 
 use super::datagram::TransportSide;
-use fullpipe_network::quic::{AckRange, EcnCounts, QuicFrame, TransportParameters};
 use fullpipe_record::qlog::{Array, Milliseconds, Object, hexadecimal};
+use fullpipe_wire::quic::{AckRange, EcnCounts, QuicFrame, TransportParameters};
 
 /// Types of frames (draft-ietf-quic-ack-frequency-11) that the events' draft does not know.
 const IMMEDIATE_ACK: u64 = 0x1f;

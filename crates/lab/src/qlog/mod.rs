@@ -26,16 +26,14 @@ use crate::plugins::Plugged;
 use crate::witness::Witness;
 use crate::world::{End, World};
 use fullpipe_engine::EventId;
-use fullpipe_network::packet::{SegmentOptions, UDP_HEADER_BYTES};
-use fullpipe_network::{
-    Captured, Content, Direction, Endpoint, Handle, Hosts, IpVersion, Network, Notice, Packet, QuicDatagram,
-    QuicPacketType, Tap,
-};
+use fullpipe_network::{Captured, Content, Direction, Endpoint, Handle, Hosts, Network, Notice, Packet, Tap};
 use fullpipe_record::qlog::{MAIN_SCHEMA_DRAFT, Object, Preamble, QUIC_EVENTS, QlogWriter};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
 use fullpipe_stack::journal::Entry;
 use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId};
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
+use fullpipe_wire::{IpVersion, QuicDatagram, QuicPacketType, SegmentOptions};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};

@@ -2,11 +2,11 @@
 
 use super::metrics::{Metrics, positive, sampled, threshold};
 use super::word_of;
-use fullpipe_network::TcpHeader;
-use fullpipe_network::packet::{SegmentOptions, flags, options};
 use fullpipe_record::qlog::Object;
 use fullpipe_tcp::{Config, Inspect, LostSegment, State};
 use fullpipe_units::Codepoint;
+use fullpipe_wire::tcp::{flags, options};
+use fullpipe_wire::{SegmentOptions, TcpHeader};
 
 /// The schema of these events.
 pub(super) const SCHEMA: &str = "urn:fullpipe:qlog:events:tcp-1";

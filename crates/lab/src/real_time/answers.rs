@@ -6,9 +6,9 @@
 
 use crate::witness::Witness;
 use crate::world::World;
-use fullpipe_network::wire::{self, IcmpError, Unreachable, icmp};
-use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Notice, Packet, Purpose, Reason};
+use fullpipe_network::{Content, Endpoint, Ends, Network, Notice, Packet, Purpose, Reason};
 use fullpipe_units::{Duration, FlowId, Instant, NodeId};
+use fullpipe_wire::{self as wire, IcmpError, IpVersion, Unreachable, icmp, protocol};
 use std::collections::BTreeMap;
 
 /// Errors that a node may send at once.
@@ -75,9 +75,9 @@ impl World {
             }
             Reason::Arrived if wire::reset(&notice.bytes, *identification, &mut bytes).is_ok() => {
                 said.resets += 1;
-                return send(network, notice, notice.flow.reverse(), wire::TCP, bytes);
+                return send(network, notice, notice.flow.reverse(), protocol::TCP, bytes);
             }
-            Reason::Arrived if notice.protocol == wire::UDP => IcmpError::Unreachable(Unreachable::Port),
+            Reason::Arrived if notice.protocol == protocol::UDP => IcmpError::Unreachable(Unreachable::Port),
             Reason::Arrived => return,
         };
         if icmp::error(&notice.bytes, error, from, *identification, &mut bytes).is_err() {
@@ -112,8 +112,8 @@ impl World {
 
 fn protocol(version: IpVersion) -> u8 {
     match version {
-        IpVersion::V4 => wire::ICMP,
-        IpVersion::V6 => wire::ICMPV6,
+        IpVersion::V4 => protocol::ICMP,
+        IpVersion::V6 => protocol::ICMPV6,
     }
 }
 

@@ -12,11 +12,11 @@ use crate::witness::Witness;
 use crate::world::World;
 use bytes::Bytes;
 use fullpipe_emulate::Arrival;
-use fullpipe_network::wire::{self, ParsedContent, Summary, Translation, Transport as Upper};
-use fullpipe_network::{Content, Endpoint, Ends, IpVersion, Network, Packet, Purpose, Side};
+use fullpipe_network::{Content, Endpoint, Ends, Network, Packet, Purpose, Side};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Transport;
 use fullpipe_units::{FlowId, NodeId};
+use fullpipe_wire::{self as wire, IpVersion, ParsedContent, Summary, Translation, Transport as Upper, protocol};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -85,8 +85,8 @@ impl Gateway {
         let mut flows = BTreeMap::new();
         for (number, flow) in scenario.flows.iter().enumerate() {
             let protocol = match flow.transport {
-                Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => wire::UDP,
-                Transport::Tcp(_) => wire::TCP,
+                Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => protocol::UDP,
+                Transport::Tcp(_) => protocol::TCP,
             };
             // Of several flows that look alike from outside, the first has all.
             // What went through a tunnel begins at its proxy.

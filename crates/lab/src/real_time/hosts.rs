@@ -1,7 +1,7 @@
 //! Real hosts as the model's world sees them: where packets leave it.
 
 use super::answers::Answers;
-use fullpipe_network::{Content, Ends, Handle, Network, wire};
+use fullpipe_network::{Content, Ends, Handle, Network};
 use fullpipe_record::Observer;
 use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ impl RealHosts {
             !matches!(captured.packet.content, Content::Arp { .. }),
             "address resolution stays on its segment"
         );
-        match wire::write(&captured, usize::MAX, &mut frame) {
+        match captured.write(usize::MAX, &mut frame) {
             Ok(_) => self.delivered.push(Delivery { at: network.now(), port, frame }),
             // A model endpoint that sends what no header can say; counted, so that it does not go unseen.
             Err(_) => self.unwritable += 1,

@@ -7,10 +7,10 @@
 
 use super::hosts::ETHERNET_HEADER_BYTES;
 use fullpipe_emulate::{Frame, PacketPort, Port, PortCounters, nanos_since_1970};
-use fullpipe_network::wire::neighbour::sender;
-use fullpipe_network::wire::{Answer, HardwareAddress, Neighbour};
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_units::Instant;
+use fullpipe_wire::neighbour::sender;
+use fullpipe_wire::{Answer, HardwareAddress, Neighbour};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::net::IpAddr;

@@ -6,9 +6,9 @@
 
 use super::gateway::FiveTuple;
 use bytes::Bytes;
-use fullpipe_network::wire::{Reassembler, Reassembly, Summary};
-use fullpipe_network::{IpVersion, Network};
+use fullpipe_network::Network;
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::{IpVersion, Reassembler, Reassembly, Summary};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -15,12 +15,11 @@ use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
     hardware_address, thread_processor_time,
 };
-use fullpipe_network::IpVersion;
-use fullpipe_network::wire::HardwareAddress;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
 use fullpipe_scenario::description::lte::Lte;
 use fullpipe_units::{Duration, Instant, NodeId};
+use fullpipe_wire::{HardwareAddress, IpVersion};
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;

@@ -6,10 +6,10 @@
 
 use super::{Core, NONE, model};
 use crate::witness::Witness;
-use fullpipe_network::packet::UDP_HEADER_BYTES;
 use fullpipe_network::{Content, Network, Packet};
 use fullpipe_transport::{Priority, Stream};
 use fullpipe_units::{FlowId, Instant};
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::{Io, OpenOptions, StreamId};
 
 /// What one application can do, while it is being called.

@@ -9,13 +9,14 @@ use crate::plugins::ControlMaker;
 use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_engine::{EventClass, EventId, Slot};
-use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES};
 use fullpipe_network::{Content, Handle, Network, Side};
 use fullpipe_quic::scheduler::{Discipline, Retransmission};
 use fullpipe_quic::{AckFrequency, Beside, Config, Connection, Entry, HandshakeSizes};
 use fullpipe_scenario::description::{self, QuicHandshake, StreamScheduler};
 use fullpipe_transport::{Event, Priority, Stream};
 use fullpipe_units::{Duration, FlowId, NodeId};
+use fullpipe_wire::IpVersion;
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::{OpenOptions, StreamId};
 use std::sync::Arc;
 

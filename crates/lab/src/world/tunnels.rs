@@ -17,7 +17,6 @@ use super::{Core, Flow, World};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
 use fullpipe_engine::{EventClass, EventId, Slot};
-use fullpipe_network::packet::{IpVersion, UDP_HEADER_BYTES};
 use fullpipe_network::{Content, Network, Packet};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, QueueLimit};
@@ -26,6 +25,8 @@ use fullpipe_stack::tunnel::{
 };
 use fullpipe_stack::{Addressed, Datagram, Entropy, Host, HostSettings, Inspection, Maker};
 use fullpipe_units::{Codepoint, Duration, FlowId, NodeId, Stream};
+use fullpipe_wire::IpVersion;
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -4,12 +4,12 @@
 use super::Whole;
 use crate::network::{Hosts, Network};
 use crate::notice::Reason;
-use crate::packet::{Content, Handle, IpVersion, Packet, Side};
+use crate::packet::{Content, Handle, Packet, Side};
 use crate::tap::Direction;
-use crate::wire::{IcmpError, Summary, fragments};
 use bytes::Bytes;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, LinkId, NodeId};
+use fullpipe_wire::{IcmpError, IpVersion, Summary, fragments};
 
 /// Where the payload of a packet, or of a fragment, begins and ends in its whole packet's.
 fn extent(bytes: &[u8]) -> Option<(u32, u32)> {

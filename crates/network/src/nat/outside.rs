@@ -14,11 +14,11 @@ use super::translate::{Kind, Translated, Translators};
 use crate::address::Endpoint;
 use crate::network::Network;
 use crate::notice::Reason;
-use crate::packet::{Content, Handle, IpVersion, Purpose};
-use crate::wire::{self, IcmpError, Summary, Translation, Transport};
+use crate::packet::{Content, Handle, Purpose};
 use bytes::Bytes;
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, NodeId};
+use fullpipe_wire::{IcmpError, IpVersion, Summary, Translation, Transport, quoted};
 use std::net::SocketAddr;
 
 /// Translators on the way in, by number, each with the endpoint inside it.
@@ -165,7 +165,7 @@ impl<O: Observer> Network<O> {
         let now = self.now;
         let error = summary.transport == Transport::IcmpError;
         let settled = if error {
-            let quoted = wire::quoted(bytes).filter(|quoted| quoted.source.ip() == summary.destination.ip())?;
+            let quoted = quoted(bytes).filter(|quoted| quoted.source.ip() == summary.destination.ip())?;
             let of = |address| self.directory.address(ends.source.node, IpVersion::V4) == address;
             let receiver = of(quoted.destination.ip()).then_some(ends.source.node)?;
             let receiver = Endpoint { node: receiver, port: quoted.destination.port() };

@@ -5,8 +5,8 @@
 //! anew, as hosts that use a port again do.
 
 use super::NatSpecification;
-use crate::packet::flags;
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::tcp::flags;
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 use super::session::{Session, Side};
 use super::{NatFilter, NatSpecification, PortAllocation};
 use crate::address::Endpoint;
-use crate::packet::flags;
 use fullpipe_units::{Instant, NodeId};
+use fullpipe_wire::tcp::flags;
 use std::collections::BTreeMap;
 
 /// Why a packet may not pass.

@@ -5,11 +5,11 @@ use super::session::Side;
 use super::table::{Refusal, Table};
 use crate::address::{Endpoint, Ends};
 use crate::network::Network;
-use crate::packet::{Content, Handle, IpVersion, Packet, Purpose};
+use crate::packet::{Content, Handle, Packet, Purpose};
 use crate::routing::Attachment;
-use crate::wire::{self, Summary, Transport};
 use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, NodeId};
+use fullpipe_wire::{IpVersion, Summary, Transport, protocol};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a translator has done.
@@ -61,8 +61,8 @@ impl Translated {
     /// Of a protocol's packets; a TCP segment's flags are not known.
     pub(super) fn of(protocol: u8) -> Translated {
         match protocol {
-            wire::TCP => Translated::Tcp(0),
-            wire::ICMP => Translated::Echo,
+            protocol::TCP => Translated::Tcp(0),
+            protocol::ICMP => Translated::Echo,
             _ => Translated::Udp,
         }
     }
@@ -271,7 +271,7 @@ impl<O: Observer> Network<O> {
     /// Whether a packet is an ICMP error, of which nobody knows what it is about if it does not say so.
     fn is_error(&self, handle: Handle) -> bool {
         let packet = self.arena.get(handle);
-        let Content::Wire { protocol: wire::ICMP, .. } = packet.content else { return false };
+        let Content::Wire { protocol: protocol::ICMP, .. } = packet.content else { return false };
         let summary = self.arena.payload(packet.payload).and_then(|bytes| Summary::of(bytes).ok());
         summary.is_some_and(|summary| summary.transport == Transport::IcmpError)
     }
@@ -281,7 +281,7 @@ impl<O: Observer> Network<O> {
         match &self.arena.get(handle).content {
             Content::Tcp(header) => Translated::Tcp(header.flags),
             Content::Wire { about: Some((_, protocol)), .. } => Translated::of(*protocol),
-            Content::Wire { protocol: wire::TCP, flags, .. } => Translated::Tcp(*flags),
+            Content::Wire { protocol: protocol::TCP, flags, .. } => Translated::Tcp(*flags),
             Content::Wire { protocol, .. } => Translated::of(*protocol),
             Content::Fragment { whole, .. } => self.translated_as(*whole),
             _ => Translated::Udp,

@@ -58,7 +58,7 @@ impl World {
 
 pub fn content(ip_bytes: u32, tcp: bool) -> Content {
     if tcp {
-        let header = fullpipe_network::TcpHeader { payload_bytes: (ip_bytes - 40) as u16, ..Default::default() };
+        let header = fullpipe_wire::TcpHeader { payload_bytes: (ip_bytes - 40) as u16, ..Default::default() };
         Content::Tcp(header)
     } else {
         Content::Udp { payload_bytes: ip_bytes - 28 }

@@ -131,9 +131,11 @@ fn bands_by_codepoint_by_protocol_and_beyond_the_last() {
 
 #[test]
 fn segments_and_datagrams_are_told_apart() {
+    use fullpipe_network::packet::Arena;
     use fullpipe_network::queue::Queued;
-    use fullpipe_network::{Content, Packet, TcpHeader, packet::Arena};
+    use fullpipe_network::{Content, Packet};
     use fullpipe_units::{Instant, NodeId};
+    use fullpipe_wire::TcpHeader;
     let mut arena = Arena::default();
     let bands = (0..2).map(|_| Box::new(Fifo::new(Limit::Unlimited)) as Box<dyn QueueDiscipline>).collect();
     let mut queue = StrictPriority::new(Classifier::Protocol { tcp: 0, udp: 1 }, bands);

@@ -51,7 +51,7 @@ fn a_mark_is_answered_as_a_loss_but_once_in_a_round_trip() {
     let first = lone.first;
     let mut acknowledge = |upto: u64, ce: u64| {
         // All packets of data so far were counted by the peer, those of the handshake among them.
-        let counts = fullpipe_network::quic::EcnCounts { ect0: first + upto + 1 - ce, ect1: 0, ce };
+        let counts = fullpipe_wire::quic::EcnCounts { ect0: first + upto + 1 - ce, ect1: 0, ce };
         lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(0, first + upto)], ecn: Some(counts) }]);
         (lone.connection.inspect().cwnd_bytes, lone.connection.statistics().recoveries)
     };
@@ -67,7 +67,7 @@ fn counts_that_cannot_be_end_the_use_of_marks() {
     // Section 13.4.2.1: none, too few, more than was sent, of the other codepoint.
     let first = Lone::client(marking(), marking()).first;
     let all = first + 1;
-    let counts = |ect0, ect1, ce| Some(fullpipe_network::quic::EcnCounts { ect0, ect1, ce });
+    let counts = |ect0, ect1, ce| Some(fullpipe_wire::quic::EcnCounts { ect0, ect1, ce });
     for (ecn, good) in [
         (counts(all, 0, 0), true),
         (counts(all - 1, 0, 1), true),
@@ -95,7 +95,7 @@ fn an_old_acknowledgement_does_not_end_the_use_of_marks() {
         lone.write(stream, 10);
     }
     let first = lone.first;
-    let counts = |ect0| Some(fullpipe_network::quic::EcnCounts { ect0, ect1: 0, ce: 0 });
+    let counts = |ect0| Some(fullpipe_wire::quic::EcnCounts { ect0, ect1: 0, ce: 0 });
     lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(first + 3, first + 3)], ecn: counts(first + 4) }]);
     lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(0, first + 1)], ecn: counts(first + 2) }]);
     assert_eq!(lone.write(stream, 10)[0].codepoint, Codepoint::Ect0);

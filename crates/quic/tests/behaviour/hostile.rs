@@ -1,8 +1,8 @@
 //! What a peer may send without bringing an end down: anything. It may close the connection, that is all.
 
 use super::*;
-use fullpipe_network::packet::{SackBlock, SegmentOptions};
-use fullpipe_network::quic::EcnCounts;
+use fullpipe_wire::quic::EcnCounts;
+use fullpipe_wire::{SackBlock, SegmentOptions};
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {

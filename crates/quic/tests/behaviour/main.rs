@@ -16,10 +16,10 @@ mod schedulers;
 mod streams;
 
 use common::{Flight, Pair, PathModel};
-use fullpipe_network::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
 use fullpipe_quic::{Config, Connection, State, Transmit};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType};
 
 pub(crate) const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)

@@ -3,12 +3,11 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use fullpipe_congestion::catalogue::{Options, create};
-use fullpipe_network::QuicDatagram;
-use fullpipe_network::packet::SegmentOptions;
-use fullpipe_network::quic::QuicHeader;
 use fullpipe_quic::{Config, Connection, Entry, Transmit};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Codepoint, Duration, Instant, Stream};
+use fullpipe_wire::quic::QuicHeader;
+use fullpipe_wire::{QuicDatagram, SegmentOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use super::{Check, masque, quic, real_time, some_of, tcp, web, workloads};
 use crate::description::{Flow, Transport};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
 use crate::schema::{is_pattern, matches, natural_order};
-use fullpipe_network::IpVersion;
 use fullpipe_units::{Duration, NodeId};
+use fullpipe_wire::IpVersion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

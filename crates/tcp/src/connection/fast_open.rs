@@ -13,8 +13,9 @@
 use super::{Beside, Connection, Segment, event};
 use crate::sender::Outgoing;
 use crate::status::State;
-use fullpipe_network::packet::{TcpHeader, flags, options};
 use fullpipe_units::Instant;
+use fullpipe_wire::TcpHeader;
+use fullpipe_wire::tcp::{flags, options};
 
 /// Payload of a SYN to a server whose MSS is not known (RFC 7413 section 4.2.1).
 const DEFAULT_MSS: u16 = 536;
@@ -113,7 +114,7 @@ impl Connection {
         // A segment without options holds so much, here and there; the options of a SYN take their share of it.
         let ours = if header.mss > 0 { header.mss } else { self.config.mss_bytes.min(65_535) as u16 };
         let most = ours.min(entry.mss_bytes.unwrap_or(DEFAULT_MSS));
-        let room = u32::from(most).saturating_sub(header.header_bytes() - fullpipe_network::packet::TCP_HEADER_BYTES);
+        let room = u32::from(most).saturating_sub(header.header_bytes() - fullpipe_wire::tcp::TCP_HEADER_BYTES);
         let length = self.sender.written.min(u64::from(room));
         header.payload_bytes = length as u16;
         if self.sender.bytes.is_some() && length > 0 {

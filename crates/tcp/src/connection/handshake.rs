@@ -7,9 +7,10 @@ use crate::ecn::{self, EcnHalves, EcnReceiver, EcnSender};
 use crate::sender::LARGEST_MSS;
 use crate::sequence::Numbering;
 use crate::status::State;
-use fullpipe_network::packet::{TcpHeader, flags, options};
 use fullpipe_transport::CloseReason;
 use fullpipe_units::{Codepoint, Instant};
+use fullpipe_wire::TcpHeader;
+use fullpipe_wire::tcp::{flags, options};
 
 /// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u64 = 536;

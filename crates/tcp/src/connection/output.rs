@@ -8,8 +8,9 @@ use super::{Connection, pending};
 use crate::sender::Outgoing;
 use crate::status::State;
 use bytes::Bytes;
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, SegmentOptions, TcpHeader, flags};
 use fullpipe_units::{Codepoint, Instant};
+use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags};
+use fullpipe_wire::{SegmentOptions, TcpHeader};
 
 /// A segment to send. Make one and hand it to every [`Connection::poll_transmit`].
 #[derive(Clone, Debug, Default)]

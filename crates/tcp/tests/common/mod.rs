@@ -5,10 +5,11 @@
 
 use bytes::Bytes;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, Timeout};
-use fullpipe_network::packet::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader, flags, options};
 use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry, Transmit};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
 use fullpipe_units::{Codepoint, Duration, Instant, Rate, Stream};
+use fullpipe_wire::tcp::{flags, options};
+use fullpipe_wire::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! From the text of a script to its lines.
 
-use fullpipe_network::packet::{AccurateEcn, flags};
 use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::AccurateEcn;
+use fullpipe_wire::tcp::flags;
 
 /// When a line happens.
 #[derive(Clone, Copy, Debug)]

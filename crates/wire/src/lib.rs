@@ -1,59 +1,48 @@
-//! Packets as bytes: IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with right lengths and
-//! checksums, for captures; and back, for real programs at the edge.
+//! Headers of IP, TCP, UDP and the QUIC model as plain values, and packets as bytes.
 //!
-//! A payload that is a mere length is all zeros. TCP segments have "don't fragment" set; UDP datagrams do not, because
-//! routers of the model may cut them. A packet in which bits were flipped on the way has the lowest bit of its last byte
-//! flipped, so that its checksum fails: which bits they were is not modelled.
+//! Header types have numbers as on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. They are what the TCP model and the QUIC
+//! model exchange, and what a packet of the network holds.
 //!
-//! Packets of real programs stay the bytes that they are: [`summary`] looks at what enters, [`rewrite`] makes the changes
-//! of the way on what leaves. What nodes of the model answer to such packets is built by [`icmp`] and [`neighbour`].
-//! [`fragments`] and [`reassembly`] cut packets to an MTU and put them together again.
+//! As bytes, packets have IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with correct lengths
+//! and checksums. [`IpPacket::write`] writes a packet of the model, [`parse`] reads one. A payload that is a length without
+//! bytes is written as zeros.
+//!
+//! Packets of real programs stay the bytes that they are: [`summary`] reads their headers when they enter the network,
+//! [`rewrite`] changes them as routers and address translation do. [`icmp`], [`reset()`] and [`neighbour`] build the
+//! answers of modeled nodes. [`fragments`] and [`reassembly`] cut packets to an MTU and put them together again.
 
 pub mod fragments;
 pub mod frame;
 pub mod icmp;
+pub mod ip;
 mod layout;
 pub mod neighbour;
-mod options;
+pub mod protocol;
+pub mod quic;
 mod read;
 pub mod reassembly;
 mod reset;
 pub mod rewrite;
 pub mod summary;
+pub mod tcp;
+mod tcp_options;
+pub mod udp;
 mod write;
 
 pub use fragments::Uncut;
 pub use frame::{EtherType, EthernetHeader, HardwareAddress};
 pub use icmp::{IcmpError, Unanswered, Unreachable};
+pub use ip::IpVersion;
 pub use layout::Refused;
 pub use neighbour::{Answer, Neighbour};
+pub use quic::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, TransportParameters};
 pub use read::{Malformed, Parsed, ParsedContent, parse};
 pub use reassembly::{Reassembler, Reassembly};
 pub use reset::reset;
 pub use rewrite::{HopLimit, Translation, Untranslatable};
 pub use summary::{Fragment, Quoted, Summary, Transport, quoted};
-pub use write::{Unwritable, write};
-
-/// Numbers of protocols (the registry of protocol numbers).
-mod protocol {
-    pub(super) const IPV6_HOP_BY_HOP: u8 = 0;
-    pub(super) const ICMP: u8 = 1;
-    pub(super) const TCP: u8 = 6;
-    pub(super) const UDP: u8 = 17;
-    pub(super) const IPV6_ROUTING: u8 = 43;
-    pub(super) const IPV6_FRAGMENT: u8 = 44;
-    pub(super) const ICMP_V6: u8 = 58;
-    pub(super) const IPV6_DESTINATION_OPTIONS: u8 = 60;
-}
-
-/// Protocol number of TCP.
-pub const TCP: u8 = protocol::TCP;
-/// Protocol number of ICMP for IPv4.
-pub const ICMP: u8 = protocol::ICMP;
-/// Protocol number of ICMP for IPv6.
-pub const ICMPV6: u8 = protocol::ICMP_V6;
-/// Protocol number of UDP.
-pub const UDP: u8 = protocol::UDP;
+pub use tcp::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
+pub use write::{FragmentRange, IpPacket, TransportHeader, Unwritable};
 
 /// "Don't fragment" among the bits above an IPv4 fragment's offset.
 const DONT_FRAGMENT: u16 = 0x4000;

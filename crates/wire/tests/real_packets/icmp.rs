@@ -2,9 +2,9 @@
 
 use crate::build::{self, Recipe, Upper};
 use etherparse::{Icmpv4Slice, Icmpv6Slice, IpSlice};
-use fullpipe_network::wire::icmp::{echo_reply, error};
-use fullpipe_network::wire::summary::quoted;
-use fullpipe_network::wire::{IcmpError, Refused, Summary, Transport, Unanswered, Unreachable};
+use fullpipe_wire::icmp::{echo_reply, error};
+use fullpipe_wire::summary::quoted;
+use fullpipe_wire::{IcmpError, Refused, Summary, Transport, Unanswered, Unreachable};
 use proptest::prelude::*;
 use std::net::IpAddr;
 

@@ -1,9 +1,11 @@
 //! From bytes to what they say: IP headers by the `etherparse` library, transport headers checked against their
 //! checksums.
 
-use super::layout::Layout;
-use super::{Checksum, options, protocol};
-use crate::packet::{IpVersion, SegmentOptions, TcpHeader, UDP_HEADER_BYTES, flags};
+use crate::ip::IpVersion;
+use crate::layout::Layout;
+use crate::tcp::{SegmentOptions, TcpHeader, flags};
+use crate::udp::UDP_HEADER_BYTES;
+use crate::{Checksum, protocol, tcp_options};
 use etherparse::{IpSlice, Ipv6ExtensionSlice, TcpSlice, UdpSlice};
 use fullpipe_units::Codepoint;
 use std::fmt;
@@ -158,7 +160,7 @@ fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
 type Transport<'a> = ((u16, u16), ParsedContent, &'a [u8]);
 
 /// The sum over pseudo-header and transport bytes.
-pub(super) fn sum(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Checksum {
+pub(crate) fn sum(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Checksum {
     let mut checksum = Checksum::default().add_number(u32::from(number)).add_number(bytes.len() as u32);
     for address in [addresses.0, addresses.1] {
         checksum = match address {
@@ -186,7 +188,7 @@ fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malfo
         ..TcpHeader::default()
     };
     let mut side = Box::<SegmentOptions>::default();
-    options::read(segment.options(), &mut header, &mut side)?;
+    tcp_options::read(segment.options(), &mut header, &mut side)?;
     let payload = &bytes[raw.len()..];
     Ok(((segment.source_port(), segment.destination_port()), ParsedContent::Tcp(header, side), payload))
 }

@@ -6,9 +6,9 @@
 //! (without one, up to the hop-by-hop options) are repeated in every fragment; the first must hold all headers, the
 //! transport's included.
 
-use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
-use super::{Checksum, MORE_FRAGMENTS, Refused, protocol};
-use crate::packet::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
+use crate::{Checksum, MORE_FRAGMENTS, Refused, protocol};
 use std::fmt;
 
 /// Bit of an IPv4 option's kind: it stands in all fragments (RFC 791 section 3.1).
@@ -22,7 +22,7 @@ pub enum Uncut {
     /// It cannot be read.
     Packet(Refused),
     /// Its IPv4 header says "don't fragment"; its source wants to hear of it
-    /// ([`PacketTooBig`](super::IcmpError::PacketTooBig)).
+    /// ([`PacketTooBig`](crate::IcmpError::PacketTooBig)).
     DontFragment,
     /// It is an IPv6 packet with a fragment header already.
     Fragment,
@@ -77,7 +77,7 @@ fn share(from: usize, left: usize, room: usize) -> Result<Share, Uncut> {
 
 fn cut_v4(packet: &[u8], layout: &Layout, mtu_bytes: usize, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
     let word_of_flags = word(packet, 6);
-    if word_of_flags & super::DONT_FRAGMENT != 0 {
+    if word_of_flags & crate::DONT_FRAGMENT != 0 {
         return Err(Uncut::DontFragment);
     }
     let (header, payload) = packet.split_at(layout.transport);
@@ -111,7 +111,7 @@ fn fragment_v4(header: &[u8], flags: u16, payload: &[u8], share: &Share) -> Vec<
 }
 
 /// Computes an IPv4 header's checksum anew.
-pub(super) fn write_header_checksum(header: &mut [u8]) {
+pub(crate) fn write_header_checksum(header: &mut [u8]) {
     header[10..12].fill(0);
     let checksum = Checksum::default().add(header).finish();
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -181,17 +181,17 @@ fn transport_header_bytes(packet: &[u8], layout: &Layout) -> usize {
 }
 
 /// The headers of an IPv6 packet that every fragment has.
-pub(super) struct Repeated {
+pub(crate) struct Repeated {
     /// Where they end.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// Where the number stands of what follows them.
-    pub(super) next_at: usize,
+    pub(crate) next_at: usize,
     /// Where a fragment header stands, if there is one, and the number that announces it.
-    pub(super) fragment_header: Option<(usize, usize)>,
+    pub(crate) fragment_header: Option<(usize, usize)>,
 }
 
 /// Finds them in a packet whose layout was found right.
-pub(super) fn repeated_headers(packet: &[u8]) -> Repeated {
+pub(crate) fn repeated_headers(packet: &[u8]) -> Repeated {
     let (mut at, mut next_at) = (IPV6_HEADER_BYTES as usize, 6);
     let mut repeated = Repeated { end: at, next_at, fragment_header: None };
     loop {

@@ -6,13 +6,15 @@
 //! extension headers; RFC 8883 section 2 allows such a limit and a packet with more is of no use but to keep us busy. What
 //! follows an authentication header (RFC 4302) is not looked at: it may not be changed.
 
-use super::{MORE_FRAGMENTS, protocol};
-use crate::packet::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::tcp::TCP_HEADER_BYTES;
+use crate::udp::UDP_HEADER_BYTES;
+use crate::{MORE_FRAGMENTS, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of the part of an ICMP header that all messages have (RFC 792, RFC 4443 section 2.1), with the four that follow.
-pub(super) const ICMP_HEADER_BYTES: usize = 8;
+pub(crate) const ICMP_HEADER_BYTES: usize = 8;
 const MAX_EXTENSIONS: u32 = 8;
 /// A fragment's offset, in units of eight bytes, in IPv4's word of flags and offset.
 const OFFSET: u16 = 0x1fff;
@@ -58,15 +60,15 @@ impl std::error::Error for Refused {}
 
 /// What makes a packet a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) offset_bytes: u32,
-    pub(super) last: bool,
-    pub(super) identification: u32,
+pub(crate) struct Piece {
+    pub(crate) offset_bytes: u32,
+    pub(crate) last: bool,
+    pub(crate) identification: u32,
 }
 
 /// What stands behind the IP headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Upper {
+pub(crate) enum Upper {
     Tcp,
     Udp,
     Echo {
@@ -82,17 +84,17 @@ pub(super) enum Upper {
 
 /// Where things stand in one packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    pub(super) version: IpVersion,
+pub(crate) struct Layout {
+    pub(crate) version: IpVersion,
     /// Bytes of the packet; of a quoted one, those that are there.
-    pub(super) total: usize,
+    pub(crate) total: usize,
     /// Where the transport header, or a fragment's payload, begins.
-    pub(super) transport: usize,
-    pub(super) protocol: u8,
-    pub(super) upper: Upper,
-    pub(super) piece: Option<Piece>,
+    pub(crate) transport: usize,
+    pub(crate) protocol: u8,
+    pub(crate) upper: Upper,
+    pub(crate) piece: Option<Piece>,
     /// It has still to pass addresses of a source route, so that the destination in its header is not its last.
-    pub(super) source_routed: bool,
+    pub(crate) source_routed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +105,7 @@ enum Extent {
 
 /// A 16-bit number in network order; zero where there are no such bytes.
 #[inline]
-pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     match bytes.get(at..at + 2) {
         Some(&[high, low]) => u16::from_be_bytes([high, low]),
         _ => 0,
@@ -112,7 +114,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
 
 /// The version in the first four bits.
 #[inline]
-pub(super) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
+pub(crate) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
     match bytes.first().ok_or(Refused::Truncated)? >> 4 {
         4 => Ok(IpVersion::V4),
         6 => Ok(IpVersion::V6),
@@ -123,12 +125,12 @@ pub(super) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
 impl Layout {
     /// Of a whole packet; bytes beyond the length that its header tells (a frame's padding) do not matter.
     #[inline]
-    pub(super) fn whole(bytes: &[u8]) -> Result<Layout, Refused> {
+    pub(crate) fn whole(bytes: &[u8]) -> Result<Layout, Refused> {
         Layout::of(bytes, Extent::Whole)
     }
 
     /// Of a packet in an ICMP error.
-    pub(super) fn quoted(bytes: &[u8]) -> Result<Layout, Refused> {
+    pub(crate) fn quoted(bytes: &[u8]) -> Result<Layout, Refused> {
         Layout::of(bytes, Extent::Quoted)
     }
 
@@ -152,7 +154,7 @@ impl Layout {
         let (upper, header_bytes) = match (self.protocol, self.version) {
             (protocol::TCP, _) => (Upper::Tcp, TCP_HEADER_BYTES as usize),
             (protocol::UDP, _) => (Upper::Udp, UDP_HEADER_BYTES as usize),
-            (protocol::ICMP, IpVersion::V4) | (protocol::ICMP_V6, IpVersion::V6) => {
+            (protocol::ICMP, IpVersion::V4) | (protocol::ICMPV6, IpVersion::V6) => {
                 (icmp(self.version, transport, extent), ICMP_HEADER_BYTES)
             }
             _ => return Ok(()),
@@ -184,7 +186,7 @@ impl Layout {
 
     /// Where the source and destination addresses stand.
     #[inline]
-    pub(super) fn addresses_at(&self) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+    pub(crate) fn addresses_at(&self) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         match self.version {
             IpVersion::V4 => (12..16, 16..20),
             IpVersion::V6 => (8..24, 24..40),
@@ -193,14 +195,14 @@ impl Layout {
 
     /// Source and destination address of the packet that this is the layout of.
     #[inline]
-    pub(super) fn addresses(&self, bytes: &[u8]) -> (IpAddr, IpAddr) {
+    pub(crate) fn addresses(&self, bytes: &[u8]) -> (IpAddr, IpAddr) {
         let (source, destination) = self.addresses_at();
         (address(&bytes[source]), address(&bytes[destination]))
     }
 
     /// Ports of TCP and UDP. An echo's identifier takes the place of the asker's port, zero that of the answerer's.
     #[inline]
-    pub(super) fn ports(&self, bytes: &[u8]) -> (u16, u16) {
+    pub(crate) fn ports(&self, bytes: &[u8]) -> (u16, u16) {
         let at = self.transport;
         match self.upper {
             Upper::Tcp | Upper::Udp => (word(bytes, at), word(bytes, at + 2)),

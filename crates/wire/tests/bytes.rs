@@ -2,49 +2,58 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-use bytes::Bytes;
 use etherparse::{IpSlice, TcpHeaderSlice, UdpHeaderSlice};
-use fullpipe_network::packet::{MAX_SACK_BLOCKS, flags, options};
-use fullpipe_network::wire::{Malformed, ParsedContent, Unwritable, parse, write};
-use fullpipe_network::{
-    AccurateEcn, Captured, Content, Endpoint, Ends, Envelope, IpVersion, Packet, SackBlock, SegmentOptions, TcpHeader,
+use fullpipe_units::Codepoint;
+use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags, options};
+use fullpipe_wire::{
+    AccurateEcn, FragmentRange, IpPacket, IpVersion, Malformed, ParsedContent, SackBlock, SegmentOptions, TcpHeader,
+    TransportHeader, Unwritable, parse,
 };
-use fullpipe_units::{Codepoint, FlowId, NodeId};
 use proptest::prelude::*;
+use std::net::SocketAddr;
 
-const ENDS: Ends =
-    Ends { source: Endpoint { node: NodeId(0), port: 49_152 }, destination: Endpoint { node: NodeId(1), port: 443 } };
-
-fn envelope(version: IpVersion) -> Envelope {
-    let [source, destination] = [ENDS.source, ENDS.destination].map(|end| end.socket(version).ip());
-    Envelope { ends: ENDS, source, destination, translated: false, hop_limit: 63, identification: 0x1_2345 }
+fn ends(version: IpVersion) -> [SocketAddr; 2] {
+    match version {
+        IpVersion::V4 => ["10.0.0.1:49152", "10.0.0.2:443"],
+        IpVersion::V6 => ["[fd66:756c:6c70::1]:49152", "[fd66:756c:6c70::2]:443"],
+    }
+    .map(|end| end.parse().unwrap())
 }
 
-fn packet(content: Content, version: IpVersion) -> Packet {
-    let header_bytes = version.header_bytes()
-        + match &content {
-            Content::Tcp(header) => header.header_bytes() + u32::from(header.payload_bytes),
-            Content::Udp { payload_bytes } => 8 + payload_bytes,
-            _ => 0,
-        };
-    Packet { version, ..Packet::new(FlowId(0), NodeId(1), header_bytes, content) }
+fn packet(transport: TransportHeader, version: IpVersion) -> IpPacket<'static> {
+    let [source, destination] = ends(version);
+    IpPacket {
+        source,
+        destination,
+        codepoint: Codepoint::NotEct,
+        hop_limit: 63,
+        identification: 0x1_2345,
+        dont_fragment: matches!(transport, TransportHeader::Tcp { .. }),
+        transport,
+        payload: None,
+        fragment: None,
+        corrupted: false,
+    }
 }
 
-fn captured<'a>(packet: &'a Packet, side: Option<&'a SegmentOptions>, payload: Option<&'a Bytes>) -> Captured<'a> {
-    Captured { packet, whole: packet, options: side, payload, datagram: None, envelope: envelope(packet.version) }
+fn tcp(header: TcpHeader) -> TransportHeader {
+    TransportHeader::Tcp { header, options: SegmentOptions::default() }
 }
 
-fn bytes_of(captured: &Captured<'_>) -> Vec<u8> {
+fn udp(payload_bytes: u32) -> TransportHeader {
+    TransportHeader::Udp { payload_bytes }
+}
+
+fn bytes_of(packet: &IpPacket<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    assert_eq!(write(captured, usize::MAX, &mut out), Ok(captured.packet.ip_bytes));
-    assert_eq!(out.len() as u32, captured.packet.ip_bytes);
+    let length = packet.write(usize::MAX, &mut out);
+    assert_eq!(length, Ok(out.len() as u32));
     out
 }
 
 /// TCP options as they stand in the header.
 fn options_of(header: TcpHeader, side: SegmentOptions) -> Vec<u8> {
-    let packet = packet(Content::Tcp(header), IpVersion::V4);
-    bytes_of(&captured(&packet, Some(&side), None))[40..].to_vec()
+    bytes_of(&packet(TransportHeader::Tcp { header, options: side }, IpVersion::V4))[40..].to_vec()
 }
 
 /// A SYN as Linux sends it, checksums by hand: sums of the sixteen-bit words in hexadecimal.
@@ -60,8 +69,7 @@ fn a_syn_by_hand() {
         options: options::MSS | options::SACK_PERMITTED | options::TIMESTAMPS | options::WINDOW_SCALE,
         ..TcpHeader::default()
     };
-    let packet = packet(Content::Tcp(header), IpVersion::V4);
-    let bytes = bytes_of(&captured(&packet, None, None));
+    let bytes = bytes_of(&packet(tcp(header), IpVersion::V4));
     // 4500 + 003c + 2345 + 4000 + 3f06 + 0a00 + 0001 + 0a00 + 0002 = fb8a, complement 0475.
     let ip = [
         0x45, 0, 0, 60, 0x23, 0x45, 0x40, 0, 63, 6, 0x04, 0x75, // 10.0.0.1, 10.0.0.2
@@ -80,7 +88,7 @@ fn a_syn_by_hand() {
     assert_eq!(bytes[20..], tcp);
 }
 
-/// Layouts as stacks have them; kinds and lengths from the RFCs named in `wire/options.rs`.
+/// Layouts as stacks have them; kinds and lengths from the RFCs named in `tcp_options.rs`.
 #[test]
 fn options_stand_where_stacks_put_them() {
     let nothing = SegmentOptions::default();
@@ -134,10 +142,8 @@ fn options_of_accurate_ecn_and_fast_open() {
 /// RFC 3168 figure 1, RFC 8200 section 3: version 6, traffic class 03, flow label 0.
 #[test]
 fn an_ipv6_datagram_by_hand() {
-    let mut packet = packet(Content::Udp { payload_bytes: 3 }, IpVersion::V6);
-    packet.codepoint = Codepoint::Ce;
-    let payload = Bytes::from_static(&[1, 2, 3]);
-    let bytes = bytes_of(&captured(&packet, None, Some(&payload)));
+    let packet = packet(udp(3), IpVersion::V6);
+    let bytes = bytes_of(&IpPacket { codepoint: Codepoint::Ce, payload: Some(&[1, 2, 3]), ..packet });
     assert_eq!(bytes[..8], [0x60, 0x30, 0, 0, 0, 11, 17, 63]);
     let address = |last| [0xfd, 0x66, 0x75, 0x6c, 0x6c, 0x70, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
     assert_eq!((&bytes[8..24], &bytes[24..40]), (&address(1)[..], &address(2)[..]));
@@ -149,9 +155,7 @@ fn an_ipv6_datagram_by_hand() {
 #[test]
 fn a_checksum_of_zero_is_sent_as_ones() {
     // 0a00 + 0001 + 0a00 + 0002 + 0011 + 000a + c000 + 01bb + 000a = d5e3; + 2a1c = ffff, whose complement is zero.
-    let packet = packet(Content::Udp { payload_bytes: 2 }, IpVersion::V4);
-    let payload = Bytes::from_static(&[0x2a, 0x1c]);
-    let bytes = bytes_of(&captured(&packet, None, Some(&payload)));
+    let bytes = bytes_of(&IpPacket { payload: Some(&[0x2a, 0x1c]), ..packet(udp(2), IpVersion::V4) });
     assert_eq!(bytes[26..28], [0xff, 0xff]);
     assert_eq!(parse(&bytes).map(|parsed| parsed.content), Ok(ParsedContent::Udp));
 }
@@ -159,23 +163,16 @@ fn a_checksum_of_zero_is_sent_as_ones() {
 /// The fragments' payloads, put together, are the datagram that would have been sent whole.
 #[test]
 fn fragments_make_the_whole() {
-    let bytes: Vec<u8> = (0..100).map(|n| n as u8 + 1).collect();
-    let payload = Bytes::from(bytes);
+    let payload: Vec<u8> = (1..=100).collect();
     for version in [IpVersion::V4, IpVersion::V6] {
-        let whole = packet(Content::Udp { payload_bytes: 100 }, version);
-        let expected = bytes_of(&captured(&whole, None, Some(&payload)));
+        let whole = IpPacket { payload: Some(&payload), ..packet(udp(100), version) };
+        let expected = bytes_of(&whole);
         let expected = &expected[version.header_bytes() as usize..];
-        let mut arena = fullpipe_network::packet::Arena::default();
-        let handle = arena.insert(whole);
         let mut got = Vec::new();
-        for (offset_bytes, length, last) in [(0, 48, false), (48, 48, false), (96, 12, true)] {
-            let fragment = Packet {
-                content: Content::Fragment { whole: handle, offset_bytes, last },
-                ip_bytes: version.fragment_header_bytes() + length,
-                ..whole
-            };
-            let captured = Captured { packet: &fragment, ..captured(&whole, None, Some(&payload)) };
-            let bytes = bytes_of(&captured);
+        for (offset_bytes, length_bytes, last) in [(0, 48, false), (48, 48, false), (96, 12, true)] {
+            let fragment = Some(FragmentRange { offset_bytes, length_bytes, last });
+            let bytes = bytes_of(&IpPacket { fragment, ..whole });
+            assert_eq!(bytes.len() as u32, version.fragment_header_bytes() + length_bytes);
             let parsed = parse(&bytes).unwrap();
             assert_eq!(parsed.content, ParsedContent::Fragment { offset_bytes, last, protocol: 17 });
             assert_eq!(parsed.identification, if version == IpVersion::V4 { 0x2345 } else { 0x1_2345 });
@@ -187,41 +184,39 @@ fn fragments_make_the_whole() {
 
 #[test]
 fn what_cannot_be_written_is_an_error() {
-    let error = |content| {
-        let packet = packet(content, IpVersion::V4);
-        write(&captured(&packet, None, None), usize::MAX, &mut Vec::new()).unwrap_err()
-    };
+    let error_of = |packet: IpPacket<'_>| packet.write(usize::MAX, &mut Vec::new()).unwrap_err();
+    let error = |transport| error_of(packet(transport, IpVersion::V4));
     // 65 535 - 20 - 8 = 65 507 bytes are the most.
-    assert_eq!(error(Content::Udp { payload_bytes: 65_508 }), Unwritable::TooLong);
-    assert_eq!(error(Content::Udp { payload_bytes: u32::MAX - 28 }), Unwritable::TooLong);
-    assert_eq!(error(Content::Arp { request: true }), Unwritable::NotIp);
+    assert_eq!(error(udp(65_508)), Unwritable::TooLong);
+    assert_eq!(error(udp(u32::MAX - 28)), Unwritable::TooLong);
+    let mixed = IpPacket { destination: ends(IpVersion::V6)[1], ..packet(udp(0), IpVersion::V4) };
+    assert_eq!(error_of(mixed), Unwritable::NotIp);
+    // 8 + 10 bytes have no part of 19.
+    let fragment = Some(FragmentRange { offset_bytes: 0, length_bytes: 19, last: true });
+    assert_eq!(error_of(IpPacket { fragment, ..packet(udp(10), IpVersion::V4) }), Unwritable::TooLong);
     // 10 + 34 bytes: more than 40.
     let full = TcpHeader { options: options::TIMESTAMPS, sack_count: 4, ..TcpHeader::default() };
-    assert_eq!(error(Content::Tcp(full)), Unwritable::Options);
-    assert_eq!(error(Content::Tcp(TcpHeader { sack_count: 9, ..TcpHeader::default() })), Unwritable::Options);
+    assert_eq!(error(tcp(full)), Unwritable::Options);
+    assert_eq!(error(tcp(TcpHeader { sack_count: 9, ..TcpHeader::default() })), Unwritable::Options);
 }
 
 #[test]
 fn a_snap_length_keeps_the_beginning() {
     let header = TcpHeader { payload_bytes: 1000, ..TcpHeader::default() };
-    let packet = packet(Content::Tcp(header), IpVersion::V4);
-    let payload = Bytes::from(vec![7; 1000]);
-    let captured = captured(&packet, None, Some(&payload));
-    let whole = bytes_of(&captured);
+    let packet = IpPacket { payload: Some(&[7; 1000]), ..packet(tcp(header), IpVersion::V4) };
+    let whole = bytes_of(&packet);
     for snap_bytes in [0, 10, 40, 41, 500, 1039, 1040, 2000] {
         let mut out = vec![9];
-        assert_eq!(write(&captured, snap_bytes, &mut out), Ok(1040));
+        assert_eq!(packet.write(snap_bytes, &mut out), Ok(1040));
         assert_eq!(out[1..], whole[..snap_bytes.min(1040)]);
     }
 }
 
 #[test]
 fn flipped_bits_show_in_the_checksum() {
-    for content in
-        [Content::Tcp(TcpHeader::default()), Content::Udp { payload_bytes: 0 }, Content::Udp { payload_bytes: 7 }]
-    {
-        let packet = Packet { corrupted: true, ..packet(content, IpVersion::V4) };
-        assert_eq!(parse(&bytes_of(&captured(&packet, None, None))), Err(Malformed::Checksum));
+    for transport in [tcp(TcpHeader::default()), udp(0), udp(7)] {
+        let packet = IpPacket { corrupted: true, ..packet(transport, IpVersion::V4) };
+        assert_eq!(parse(&bytes_of(&packet)), Err(Malformed::Checksum));
     }
 }
 
@@ -317,24 +312,23 @@ fn check_checksums(bytes: &[u8]) {
 proptest! {
     #[test]
     fn a_segment_comes_back((header, side) in tcp_header(), version in version(), bits in 0..4_u8, fill in any::<u8>()) {
-        let packet = Packet { codepoint: Codepoint::from_bits(bits), ..packet(Content::Tcp(header), version) };
-        let payload = Bytes::from(vec![fill; usize::from(header.payload_bytes)]);
+        let transport = TransportHeader::Tcp { header, options: side };
+        let payload = vec![fill; usize::from(header.payload_bytes)];
         // Zeros as bytes and as a mere length are the same.
-        let bytes = bytes_of(&captured(&packet, Some(&side), (fill != 0).then_some(&payload)));
+        let given = (fill != 0).then_some(&payload[..]);
+        let packet = IpPacket { codepoint: Codepoint::from_bits(bits), payload: given, ..packet(transport, version) };
+        let bytes = bytes_of(&packet);
         check_checksums(&bytes);
         let parsed = parse(&bytes).unwrap();
         prop_assert_eq!(parsed.content, ParsedContent::Tcp(header, Box::new(side)));
         prop_assert_eq!(parsed.payload, &payload[..]);
-        prop_assert_eq!(parsed.source, ENDS.source.socket(version));
-        prop_assert_eq!(parsed.destination, ENDS.destination.socket(version));
+        prop_assert_eq!([parsed.source, parsed.destination], ends(version));
         prop_assert_eq!((parsed.codepoint, parsed.hop_limit), (packet.codepoint, 63));
     }
 
     #[test]
     fn a_datagram_comes_back(payload in prop::collection::vec(any::<u8>(), 0..1500), version in version()) {
-        let packet = packet(Content::Udp { payload_bytes: payload.len() as u32 }, version);
-        let payload = Bytes::from(payload);
-        let bytes = bytes_of(&captured(&packet, None, Some(&payload)));
+        let bytes = bytes_of(&IpPacket { payload: Some(&payload), ..packet(udp(payload.len() as u32), version) });
         check_checksums(&bytes);
         let parsed = parse(&bytes).unwrap();
         prop_assert_eq!((parsed.content, parsed.payload), (ParsedContent::Udp, &payload[..]));
@@ -348,8 +342,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         noise in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let packet = packet(Content::Tcp(header), IpVersion::V4);
-        let mut bytes = bytes_of(&captured(&packet, Some(&side), None));
+        let mut bytes = bytes_of(&packet(TransportHeader::Tcp { header, options: side }, IpVersion::V4));
         let _ = parse(&bytes[..cut.index(bytes.len())]);
         for (place, value) in changes {
             let place = place.index(bytes.len());
@@ -401,22 +394,16 @@ fn options_that_lie_about_their_length_are_refused_and_unknown_ones_passed_over(
 /// ports c000 + 2bda make fffe, complement 1. With 100 zeros of payload the two lengths are 006c, and the port 2b12.
 #[test]
 fn a_damaged_checksum_of_one_does_not_become_none() {
-    let to = |port| Ends { destination: Endpoint { node: NodeId(1), port }, ..ENDS };
-    let empty = Packet { corrupted: true, ..packet(Content::Udp { payload_bytes: 0 }, IpVersion::V4) };
-    let mut shown = captured(&empty, None, None);
-    shown.envelope.ends = to(0x2bda);
-    let bytes = bytes_of(&shown);
+    let to = |port| SocketAddr::new(ends(IpVersion::V4)[1].ip(), port);
+    let packet = IpPacket { corrupted: true, ..packet(udp(0), IpVersion::V4) };
+    let bytes = bytes_of(&IpPacket { destination: to(0x2bda), ..packet });
     assert_eq!(bytes[26..28], [0, 1 ^ 2]);
     assert_eq!(parse(&bytes), Err(Malformed::Checksum));
 
     // The same where a fragment ends with the checksum.
-    let whole = packet(Content::Udp { payload_bytes: 100 }, IpVersion::V4);
-    let handle = fullpipe_network::packet::Arena::default().insert(whole);
-    let content = Content::Fragment { whole: handle, offset_bytes: 0, last: false };
-    let piece = Packet { corrupted: true, ..Packet::new(FlowId(0), NodeId(1), 28, content) };
-    let mut shown = Captured { packet: &piece, whole: &whole, ..captured(&whole, None, None) };
-    shown.envelope.ends = to(0x2b12);
-    assert_eq!(bytes_of(&shown)[26..28], [0, 1 ^ 2]);
+    let fragment = Some(FragmentRange { offset_bytes: 0, length_bytes: 8, last: false });
+    let bytes = bytes_of(&IpPacket { destination: to(0x2b12), transport: udp(100), fragment, ..packet });
+    assert_eq!(bytes[26..28], [0, 1 ^ 2]);
 }
 
 /// RFC 8200 section 4.5: only the first fragment has the extension headers that follow its fragment header. What stands in a

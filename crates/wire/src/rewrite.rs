@@ -12,9 +12,10 @@
 //! of the quoted packet's source too, port included, and the other way round (RFC 5508 section 4); the quoted packet's
 //! checksums follow, unless they are not quoted, or only half.
 
-use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
-use super::{Checksum, Refused, protocol};
-use crate::packet::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion, UDP_HEADER_BYTES};
+use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
+use crate::udp::UDP_HEADER_BYTES;
+use crate::{Checksum, Refused, protocol};
 use fullpipe_units::Codepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

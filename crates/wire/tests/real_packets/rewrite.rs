@@ -1,9 +1,9 @@
 //! Changed packets are compared, byte for byte, with packets built anew from the changed description.
 
 use crate::build::{self, Recipe, Upper};
-use fullpipe_network::wire::rewrite::{corrupt, flip, lower_hop_limit, set_codepoint};
-use fullpipe_network::wire::{HopLimit, Malformed, Refused, Translation, Untranslatable, parse};
 use fullpipe_units::Codepoint;
+use fullpipe_wire::rewrite::{corrupt, flip, lower_hop_limit, set_codepoint};
+use fullpipe_wire::{HopLimit, Malformed, Refused, Translation, Untranslatable, parse};
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 

@@ -3,11 +3,12 @@
 //! It has the service class of the segment that it answers and no ECN. A segment with a reset gets none, nor does one that a host
 //! would not look at: with a wrong checksum, cut, or from an address that is not one host's.
 
-use super::icmp::{answerable_source, ip_header};
-use super::layout::{Layout, Upper, word};
-use super::read::sum;
-use super::{Unanswered, protocol};
-use crate::packet::{IpVersion, TCP_HEADER_BYTES, flags};
+use crate::icmp::{answerable_source, ip_header};
+use crate::ip::IpVersion;
+use crate::layout::{Layout, Upper, word};
+use crate::read::sum;
+use crate::tcp::{TCP_HEADER_BYTES, flags};
+use crate::{Unanswered, protocol};
 
 /// A header of five words, in the place where a segment says so.
 const WORDS: u16 = 5 << 12;

@@ -6,8 +6,8 @@
 //! up the sum of all options, so that timestamps beside SACK blocks stand without (a stack that spends two
 //! no-operations on each has a header four bytes longer).
 
-use super::Malformed;
-use crate::packet::{AccurateEcn, MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TCP_HEADER_BYTES, TcpHeader, options};
+use crate::Malformed;
+use crate::tcp::{AccurateEcn, MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TCP_HEADER_BYTES, TcpHeader, options};
 
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
@@ -51,7 +51,7 @@ impl Layout<'_> {
 }
 
 /// Appends the options of a segment; false if they do not fit a header.
-pub(super) fn write(header: &TcpHeader, side: &SegmentOptions, out: &mut Vec<u8>) -> bool {
+pub(crate) fn write(header: &TcpHeader, side: &SegmentOptions, out: &mut Vec<u8>) -> bool {
     let length = (header.header_bytes() - TCP_HEADER_BYTES) as usize;
     if length > MAX_OPTION_BYTES || usize::from(header.sack_count) > MAX_SACK_BLOCKS {
         return false;
@@ -124,7 +124,7 @@ fn counters(ecn: &AccurateEcn) -> (u8, Vec<u8>) {
 
 /// Reads options into the header and what goes beside it. An option of a known kind with a length that it cannot have is
 /// passed over, as one of an unknown kind is.
-pub(super) fn read(mut bytes: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) -> Result<(), Malformed> {
+pub(crate) fn read(mut bytes: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) -> Result<(), Malformed> {
     while let [kind, rest @ ..] = bytes {
         match *kind {
             END => return Ok(()),

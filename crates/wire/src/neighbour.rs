@@ -7,15 +7,14 @@
 //! question if the address is ours, since then it is taken, and otherwise not. Router solicitations get no answer: hosts
 //! have their routes without.
 
-use super::frame::{ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
-use super::icmp::Message;
-use super::layout::{Layout, Upper};
-use super::protocol;
-use super::read::sum;
-use crate::packet::{IPV6_HEADER_BYTES, IpVersion};
+use crate::frame::{ARP_BYTES, ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
+use crate::icmp::Message;
+use crate::ip::{IPV6_HEADER_BYTES, IpVersion};
+use crate::layout::{Layout, Upper};
+use crate::protocol;
+use crate::read::sum;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const ARP_BYTES: usize = crate::arp::ARP_BYTES as usize;
 /// Hardware type Ethernet, protocol type IPv4, lengths of their addresses.
 const ARP_OF_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 const ARP_REQUEST: [u8; 2] = [0, 1];
@@ -104,7 +103,7 @@ impl Neighbour {
     }
 
     fn arp(&self, header: &EthernetHeader, payload: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> Option<Vec<u8>> {
-        let packet = payload.get(..ARP_BYTES)?;
+        let packet = payload.get(..ARP_BYTES as usize)?;
         let (kind, operation) = (&packet[..6], &packet[6..8]);
         if kind != ARP_OF_IPV4 || operation != ARP_REQUEST || !self.hears(header) {
             return None;
@@ -132,7 +131,7 @@ impl Neighbour {
         let is_solicitation = message.starts_with(&[NEIGHBOUR_SOLICITATION, 0]) && message.len() >= SOLICITATION_BYTES;
         let is_valid = packet[7] == HOP_LIMIT
             && layout.piece.is_none()
-            && sum((source.into(), destination.into()), protocol::ICMP_V6, message).finish() == 0;
+            && sum((source.into(), destination.into()), protocol::ICMPV6, message).finish() == 0;
         if !is_solicitation || !is_valid || !self.hears(header) || source.is_multicast() {
             return None;
         }

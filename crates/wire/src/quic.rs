@@ -36,7 +36,7 @@ pub enum QuicForm {
     Packets,
     /// One 1-RTT packet with a STREAM frame of mere length.
     Stream,
-    /// One 1-RTT packet with an ACK frame; ranges after its first in [`crate::packet::SegmentOptions`].
+    /// One 1-RTT packet with an ACK frame; ranges after its first in [`crate::tcp::SegmentOptions`].
     Ack,
 }
 
@@ -58,7 +58,7 @@ pub struct QuicHeader {
     pub form: QuicForm,
     /// Bytes of the packet number, 1 to 4.
     pub number_bytes: u8,
-    /// ACK: further ranges, at most [`crate::packet::MAX_SACK_BLOCKS`].
+    /// ACK: further ranges, at most [`crate::tcp::MAX_SACK_BLOCKS`].
     pub ranges: u8,
     /// STREAM: whether the stream ends with it.
     pub fin: bool,

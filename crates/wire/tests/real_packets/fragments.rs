@@ -1,9 +1,9 @@
 //! Packets cut and put together: by the examples of RFC 791, against fragments built one by one, there and back.
 
 use crate::build::{self, Recipe, Upper};
-use fullpipe_network::wire::fragments::cut;
-use fullpipe_network::wire::{ParsedContent, Reassembler, Reassembly, Refused, Summary, Uncut, parse};
 use fullpipe_units::{Duration, Instant};
+use fullpipe_wire::fragments::cut;
+use fullpipe_wire::{ParsedContent, Reassembler, Reassembly, Refused, Summary, Uncut, parse};
 use proptest::prelude::*;
 
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -10,11 +10,11 @@
 //! What is incomplete is forgotten after a time, counted from the first fragment that came, and when what is held takes
 //! more bytes than allowed: the oldest first.
 
-use super::Refused;
-use super::fragments::{repeated_headers, write_header_checksum};
-use super::layout::{Layout, Piece, word};
-use super::rewrite::set_codepoint;
-use crate::packet::{IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::Refused;
+use crate::fragments::{repeated_headers, write_header_checksum};
+use crate::ip::{IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::layout::{Layout, Piece, word};
+use crate::rewrite::set_codepoint;
 use fullpipe_units::{Codepoint, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -131,7 +131,7 @@ impl Reassembler {
     }
 
     /// Forgets what has waited too long. Returns the first fragments of these packets, where they had come: only about
-    /// them is their source told ([`ReassemblyTimeExceeded`](super::IcmpError::ReassemblyTimeExceeded)).
+    /// them is their source told ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
     pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut first = Vec::new();
         while let Some(&(begun, key)) = self.ages.first() {

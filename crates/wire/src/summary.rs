@@ -6,9 +6,10 @@
 //! or have impossible lengths. A first fragment must hold the transport header's fixed part (RFC 1858, RFC 7112), since
 //! translators and captures need the ports. Checksums of transport headers are left to the receiver.
 
-use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
-use super::{Checksum, DONT_FRAGMENT, Refused};
-use crate::packet::{IpVersion, UDP_HEADER_BYTES};
+use crate::ip::IpVersion;
+use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
+use crate::udp::UDP_HEADER_BYTES;
+use crate::{Checksum, DONT_FRAGMENT, Refused};
 use fullpipe_units::Codepoint;
 use std::net::SocketAddr;
 
@@ -45,7 +46,7 @@ pub struct Summary {
 pub enum Transport {
     /// TCP.
     Tcp {
-        /// Flags, see [`crate::packet::flags`].
+        /// Flags, see [`crate::tcp::flags`].
         flags: u16,
     },
     /// UDP.

@@ -7,6 +7,9 @@ use std::net::Ipv6Addr;
 /// Bytes of an Ethernet header.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
 
+/// Bytes of an ARP request or reply for IPv4 over Ethernet, without framing (RFC 826: 8 + 2 x (6 + 4)).
+pub const ARP_BYTES: u32 = 28;
+
 /// The address of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HardwareAddress(pub [u8; 6]);

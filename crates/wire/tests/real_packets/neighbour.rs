@@ -1,7 +1,7 @@
 //! Questions and answers of ARP and neighbour discovery, byte by byte.
 
 use crate::build;
-use fullpipe_network::wire::{Answer, EtherType, EthernetHeader, HardwareAddress, Neighbour};
+use fullpipe_wire::{Answer, EtherType, EthernetHeader, HardwareAddress, Neighbour};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -10,10 +10,10 @@
 //! An error has the precedence of network control (RFC 1812 section 4.3.2.5); an echo reply the service class of its
 //! request (RFC 1349 section 5.1) and no ECN. IP options of a request are not returned.
 
-use super::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
-use super::read::sum;
-use super::{Checksum, Refused, protocol};
-use crate::packet::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
+use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
+use crate::read::sum;
+use crate::{Checksum, Refused, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -157,7 +157,7 @@ pub fn error(
     if layout.piece.is_some_and(|piece| piece.offset_bytes > 0) {
         return Err(Unanswered::Fragment);
     }
-    let is_redirect = layout.protocol == protocol::ICMP_V6 && packet.get(layout.transport) == Some(&REDIRECT_V6);
+    let is_redirect = layout.protocol == protocol::ICMPV6 && packet.get(layout.transport) == Some(&REDIRECT_V6);
     if layout.upper == Upper::IcmpError || is_redirect {
         return Err(Unanswered::Error);
     }
@@ -201,7 +201,7 @@ pub fn echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Res
 }
 
 /// Where an answer goes.
-pub(super) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
+pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
     let (source, destination) = layout.addresses(packet);
     if is_group(destination) {
         return Err(Unanswered::Group);
@@ -229,18 +229,18 @@ fn is_one_host(address: IpAddr) -> bool {
 fn checksum(from: IpAddr, to: IpAddr, message: &[u8]) -> u16 {
     match from {
         IpAddr::V4(_) => Checksum::default().add(message).finish(),
-        IpAddr::V6(_) => sum((from, to), protocol::ICMP_V6, message).finish(),
+        IpAddr::V6(_) => sum((from, to), protocol::ICMPV6, message).finish(),
     }
 }
 
 /// An ICMP or ICMPv6 message, of a length that an IP header can tell: what is quoted is short, what is echoed came in a
 /// packet with headers no shorter.
-pub(super) struct Message<'a> {
-    pub(super) kind: u8,
-    pub(super) code: u8,
+pub(crate) struct Message<'a> {
+    pub(crate) kind: u8,
+    pub(crate) code: u8,
     /// The four bytes after the checksum.
-    pub(super) rest: [u8; 4],
-    pub(super) body: &'a [u8],
+    pub(crate) rest: [u8; 4],
+    pub(crate) body: &'a [u8],
 }
 
 impl Message<'_> {
@@ -260,21 +260,21 @@ impl Message<'_> {
         identification: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
-        let number = if from.is_ipv4() { protocol::ICMP } else { protocol::ICMP_V6 };
+        let number = if from.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
         ip_header((from, to), number, class, identification, ICMP_HEADER_BYTES + self.body.len(), out)?;
         out.extend(self.bytes(from, to));
         Ok(())
     }
 
     /// Appends an IPv6 packet.
-    pub(super) fn write_v6(&self, from: Ipv6Addr, to: Ipv6Addr, class: u8, hop_limit: u8, out: &mut Vec<u8>) {
-        header_v6((from, to), protocol::ICMP_V6, class, hop_limit, ICMP_HEADER_BYTES + self.body.len(), out);
+    pub(crate) fn write_v6(&self, from: Ipv6Addr, to: Ipv6Addr, class: u8, hop_limit: u8, out: &mut Vec<u8>) {
+        header_v6((from, to), protocol::ICMPV6, class, hop_limit, ICMP_HEADER_BYTES + self.body.len(), out);
         out.extend(self.bytes(IpAddr::V6(from), IpAddr::V6(to)));
     }
 }
 
 /// Appends the IP header of what a node of the model says: from and to where, and how many bytes follow.
-pub(super) fn ip_header(
+pub(crate) fn ip_header(
     addresses: (IpAddr, IpAddr),
     number: u8,
     class: u8,

@@ -1,9 +1,9 @@
 //! What a look at a packet tells, against what was built and against `parse`.
 
 use crate::build::{self, Recipe, Upper};
-use fullpipe_network::wire::summary::quoted;
-use fullpipe_network::wire::{Fragment, Malformed, ParsedContent, Refused, Summary, Transport, parse};
 use fullpipe_units::Codepoint;
+use fullpipe_wire::summary::quoted;
+use fullpipe_wire::{Fragment, Malformed, ParsedContent, Refused, Summary, Transport, parse};
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,0 +1,79 @@
+//! A captured packet as bytes, for captures and for real programs at the edge.
+//!
+//! The payload of a packet of the QUIC model is written as zeros. TCP segments, packets of the QUIC model and datagrams of a
+//! real stack have "don't fragment" set; other UDP datagrams do not, because routers of the model may cut them.
+//! A packet of a real program is its own bytes, with the changes made on its path.
+
+use crate::network::HOP_LIMIT;
+use crate::packet::Content;
+use crate::tap::{Captured, Envelope};
+use fullpipe_wire::rewrite::{Translation, corrupt, lower_hop_limit, set_codepoint};
+use fullpipe_wire::{FragmentRange, IpPacket, TransportHeader, Unwritable};
+use std::net::SocketAddr;
+
+impl Captured<'_> {
+    /// Appends the first `snap_bytes` bytes of the packet; returns its whole length.
+    ///
+    /// # Errors
+    /// See [`Unwritable`]; then what was appended is incomplete.
+    pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
+        let (transport, dont_fragment) = match &self.whole.content {
+            Content::Wire { .. } => return self.write_rewritten(snap_bytes, out),
+            Content::Tcp(header) => {
+                let options = self.options.copied().unwrap_or_default();
+                (TransportHeader::Tcp { header: *header, options }, true)
+            }
+            // A real stack's datagrams have their bytes with them.
+            Content::Udp { payload_bytes } => {
+                (TransportHeader::Udp { payload_bytes: *payload_bytes }, !self.whole.payload.is_none())
+            }
+            Content::Quic(_) => (TransportHeader::Udp { payload_bytes: self.whole.udp_payload_bytes() }, true),
+            Content::Fragment { .. } | Content::Arp { .. } => return Err(Unwritable::NotIp),
+        };
+        let fragment = match self.packet.content {
+            Content::Fragment { offset_bytes, last, .. } => {
+                Some(FragmentRange { offset_bytes, length_bytes: self.packet.fragment_bytes(), last })
+            }
+            _ => None,
+        };
+        let Envelope { ends, source, destination, hop_limit, identification, .. } = self.envelope;
+        let packet = IpPacket {
+            source: SocketAddr::new(source, ends.source.port),
+            destination: SocketAddr::new(destination, ends.destination.port),
+            codepoint: self.packet.codepoint,
+            hop_limit,
+            identification,
+            dont_fragment,
+            transport,
+            payload: self.payload.map(|payload| &payload[..]),
+            fragment,
+            corrupted: self.packet.corrupted,
+        };
+        packet.write(snap_bytes, out)
+    }
+
+    /// A packet of a real program: its bytes with the changes made on its path.
+    fn write_rewritten(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
+        let bytes = self.payload.ok_or(Unwritable::NotIp)?;
+        let begin = out.len();
+        out.extend_from_slice(bytes);
+        let packet = &mut out[begin..];
+        let Envelope { hop_limit, translated, ends, source, destination, .. } = self.envelope;
+        let refused = |_| Unwritable::NotIp;
+        set_codepoint(packet, self.packet.codepoint).map_err(refused)?;
+        // The packet entered with hops enough to arrive.
+        lower_hop_limit(packet, HOP_LIMIT.saturating_sub(hop_limit)).map_err(refused)?;
+        if translated {
+            let translation = Translation {
+                source: Some(SocketAddr::new(source, ends.source.port)),
+                destination: Some(SocketAddr::new(destination, ends.destination.port)),
+            };
+            translation.apply(packet).map_err(|_| Unwritable::NotIp)?;
+        }
+        if self.packet.corrupted {
+            corrupt(packet).map_err(refused)?;
+        }
+        out.truncate(begin.saturating_add(bytes.len().min(snap_bytes)));
+        Ok(bytes.len() as u32)
+    }
+}

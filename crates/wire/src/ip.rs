@@ -1,0 +1,38 @@
+//! IP versions and the sizes of their headers (RFC 791, RFC 8200).
+
+/// Bytes of an IPv4 header without options.
+pub const IPV4_HEADER_BYTES: u32 = 20;
+/// Bytes of an IPv6 header without extensions (RFC 8200 section 3).
+pub const IPV6_HEADER_BYTES: u32 = 40;
+/// Bytes of the extension header of an IPv6 fragment (RFC 8200 section 4.5).
+pub const IPV6_FRAGMENT_HEADER_BYTES: u32 = 8;
+
+/// Version of the Internet Protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum IpVersion {
+    /// IPv4 (RFC 791).
+    #[default]
+    V4,
+    /// IPv6 (RFC 8200).
+    V6,
+}
+
+impl IpVersion {
+    /// Bytes of its header without options or extensions.
+    #[inline(always)]
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            IpVersion::V4 => IPV4_HEADER_BYTES,
+            IpVersion::V6 => IPV6_HEADER_BYTES,
+        }
+    }
+
+    /// Bytes of all headers of a fragment.
+    pub const fn fragment_header_bytes(self) -> u32 {
+        match self {
+            IpVersion::V4 => IPV4_HEADER_BYTES,
+            IpVersion::V6 => IPV6_HEADER_BYTES + IPV6_FRAGMENT_HEADER_BYTES,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The TCP header and its options as plain values (RFC 9293 section 3.1), numbers as on the wire.
+
+/// Bytes of a TCP header without options.
+pub const TCP_HEADER_BYTES: u32 = 20;
+
+/// TCP header flags (RFC 9293 section 3.1).
+pub mod flags {
+    /// No more data from sender.
+    pub const FIN: u16 = 0x01;
+    /// Synchronise sequence numbers.
+    pub const SYN: u16 = 0x02;
+    /// Reset the connection.
+    pub const RST: u16 = 0x04;
+    /// Push.
+    pub const PSH: u16 = 0x08;
+    /// The acknowledgement number is meaningful.
+    pub const ACK: u16 = 0x10;
+    /// Urgent (never sent).
+    pub const URG: u16 = 0x20;
+    /// ECN echo.
+    pub const ECE: u16 = 0x40;
+    /// Congestion window reduced.
+    pub const CWR: u16 = 0x80;
+    /// Accurate ECN (RFC 9768).
+    pub const AE: u16 = 0x100;
+}
+
+/// Which TCP options a segment carries, besides selective acknowledgements.
+pub mod options {
+    /// Maximum segment size (SYN only).
+    pub const MSS: u8 = 0x01;
+    /// Window scale (SYN only).
+    pub const WINDOW_SCALE: u8 = 0x02;
+    /// SACK permitted (SYN only).
+    pub const SACK_PERMITTED: u8 = 0x04;
+    /// Timestamps (RFC 7323).
+    pub const TIMESTAMPS: u8 = 0x08;
+    /// Accurate ECN counters (RFC 9768 section 3.2.3); which fields, and in which order, is in [`super::AccurateEcn`].
+    pub const ACCURATE_ECN: u8 = 0x10;
+    /// TCP Fast Open cookie, or the request for one (RFC 7413 section 2.2; SYN only).
+    pub const FAST_OPEN: u8 = 0x20;
+}
+
+/// A range of sequence numbers as on the wire, first byte and byte after the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// First sequence number of the block.
+    pub start: u32,
+    /// Sequence number after the block's last.
+    pub end: u32,
+}
+
+/// The byte counters of the Accurate ECN option (RFC 9768 section 3.2.3), each modulo 2^24.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccurateEcn {
+    /// Payload bytes that arrived with ECT(0): EE0B.
+    pub ect0_bytes: u32,
+    /// Payload bytes that arrived with CE: ECEB.
+    pub ce_bytes: u32,
+    /// Payload bytes that arrived with ECT(1): EE1B.
+    pub ect1_bytes: u32,
+    /// How many of the counters are on the wire, 0 to 3, from the first in order.
+    pub fields: u8,
+    /// Whether the order is EE1B, ECEB, EE0B (option kind 174) instead of EE0B, ECEB, EE1B (kind 172).
+    pub ect1_first: bool,
+}
+
+/// What a TCP segment carries beside the fixed fields of its header, where it carries any of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentOptions {
+    /// SACK blocks; [`TcpHeader::sack_count`] says how many hold.
+    pub sacks: [SackBlock; MAX_SACK_BLOCKS],
+    /// Counters of the Accurate ECN option; hold if [`options::ACCURATE_ECN`] is set.
+    pub accurate_ecn: AccurateEcn,
+    /// Cookie of the Fast Open option, 4 to 16 bytes (0: a request); holds if [`options::FAST_OPEN`] is set.
+    pub fast_open_cookie: [u8; 16],
+    /// Bytes of the cookie.
+    pub fast_open_bytes: u8,
+}
+
+/// Most blocks one segment can carry (RFC 2018 section 3: four, three beside timestamps).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// A TCP segment's header, with numbers as on the wire, and its payload's length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpHeader {
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub acknowledgement: u32,
+    /// Timestamp value.
+    pub timestamp: u32,
+    /// Timestamp echo reply.
+    pub timestamp_echo: u32,
+    /// Flags, see [`flags`].
+    pub flags: u16,
+    /// Window as on the wire (not scaled).
+    pub window: u16,
+    /// Payload bytes.
+    pub payload_bytes: u16,
+    /// Maximum segment size option.
+    pub mss: u16,
+    /// Options present, see [`options`].
+    pub options: u8,
+    /// Window scale option.
+    pub window_scale: u8,
+    /// Number of SACK blocks.
+    pub sack_count: u8,
+    /// Bytes of the Accurate ECN and Fast Open options together, without padding.
+    pub other_option_bytes: u8,
+}
+
+impl TcpHeader {
+    /// Bytes of the header with its options, padded to a multiple of four.
+    ///
+    /// Lengths: MSS 4, window scale 3, SACK permitted 2, timestamps 10, SACK 2 + 8 per block (RFC 9293, 7323, 2018),
+    /// Accurate ECN 2 + 3 per counter (RFC 9768), Fast Open 2 + cookie (RFC 7413).
+    /// An established segment with timestamps thus has 20 + 10 padded = 32 bytes.
+    #[inline(always)]
+    pub fn header_bytes(&self) -> u32 {
+        // The two forms that nearly all segments have.
+        if self.sack_count == 0 && self.options == options::TIMESTAMPS {
+            return TCP_HEADER_BYTES + 12;
+        }
+        let mut bytes = u32::from(self.other_option_bytes);
+        for (option, length) in
+            [(options::MSS, 4), (options::WINDOW_SCALE, 3), (options::SACK_PERMITTED, 2), (options::TIMESTAMPS, 10)]
+        {
+            if self.options & option != 0 {
+                bytes += length;
+            }
+        }
+        if self.sack_count > 0 {
+            bytes += 2 + 8 * u32::from(self.sack_count);
+        }
+        TCP_HEADER_BYTES + bytes.next_multiple_of(4)
+    }
+
+    /// Whether it comes with [`SegmentOptions`].
+    #[inline(always)]
+    pub fn has_side_options(&self) -> bool {
+        self.sack_count > 0 || self.options & (options::ACCURATE_ECN | options::FAST_OPEN) != 0
+    }
+
+    /// Whether a flag is set.
+    #[inline(always)]
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Sequence number after the segment's last, SYN and FIN counted.
+    #[inline(always)]
+    pub fn sequence_end(&self) -> u32 {
+        self.sequence
+            .wrapping_add(u32::from(self.payload_bytes))
+            .wrapping_add(u32::from(self.has(flags::SYN)))
+            .wrapping_add(u32::from(self.has(flags::FIN)))
+    }
+}
