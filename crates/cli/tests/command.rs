@@ -281,8 +281,8 @@ fn an_interrupt_is_130_and_the_same_call_goes_on() {
         assert!(child.try_wait().expect("it can be asked").is_none(), "it ended before it could be interrupted");
         std::thread::yield_now();
     }
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill starts");
-    assert!(kill.success());
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let before = finished(&out);
     let again = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).output().expect("it starts");

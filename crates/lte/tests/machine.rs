@@ -1,6 +1,8 @@
 //! The whole machine against the vectors of the reference: one world for each row, run, and looked at from outside.
 
 mod common;
+#[path = "common/traces.rs"]
+mod traces;
 
 use common::*;
 use fullpipe_lte::config::{CellConfig, Config, Course, CqiSource, Position, UeConfig};
@@ -8,15 +10,13 @@ use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;
 use fullpipe_lte::radio::errors::segment;
-use fullpipe_lte::radio::fading::{Fading, Places, Trace};
+use fullpipe_lte::radio::fading::{Fading, Places};
 use fullpipe_lte::radio::path_loss::PathLoss;
 use fullpipe_lte::radio::power::decibels;
 use fullpipe_lte::rlc::{Mode, Way};
 use fullpipe_lte::{AccessNetwork, Offered};
 use fullpipe_units::{Duration, Rate};
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 type Fields = BTreeMap<String, String>;
@@ -594,24 +594,9 @@ fn the_machine_meets_the_reference() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// ns-3's traces are data under another licence and not ours to give on; where they are, they are read.
-fn shipped_trace(name: &str) -> Option<Arc<Trace>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/lte");
-    let plain = folder.join(format!("fading_trace_{name}.fad"));
-    let text = match std::fs::read(&plain) {
-        Ok(text) => text,
-        Err(_) => {
-            let packed = folder.join(format!("fading_trace_{name}.fad.gz"));
-            let output = Command::new("gzip").arg("-dc").arg(packed).output().ok()?;
-            output.status.success().then_some(output.stdout)?
-        }
-    };
-    Some(Arc::new(Trace::read(text.as_slice()).unwrap_or_else(|error| panic!("{error}"))))
-}
-
 /// Mean of ten placements in the trace of 10 s each.
 fn fading(row: &Row) -> Check {
-    let Some(trace) = shipped_trace(&row.inputs["trace"]) else { return Vec::new() };
+    let Some(trace) = traces::shipped_trace(&row.inputs["trace"]).map(Arc::new) else { return Vec::new() };
     let (way, key) =
         if row.expected.contains_key("dl_mbps") { (Way::Downlink, "dl_mbps") } else { (Way::Uplink, "ul_mbps") };
     let peak = f64::from(row.number_or("bw_rb", 25.0) as u32);

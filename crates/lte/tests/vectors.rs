@@ -1,6 +1,9 @@
 //! The network against vectors of ns-3's LTE model (`data/README.md`): a function for each group, one line of output for
 //! each.
 
+#[path = "common/traces.rs"]
+mod traces;
+
 use fullpipe_lte::bearer::{
     Addresses, Classifier, Headers, PacketFilter, Ports, buffer_status_bytes, buffer_status_index,
 };
@@ -23,10 +26,7 @@ use fullpipe_lte::radio::tables::{
 use fullpipe_lte::rlc::{Bearer, Limits, Mode, Sdu, Way};
 use fullpipe_units::{Instant, math};
 use std::collections::BTreeMap;
-use std::io::BufReader;
 use std::net::IpAddr;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Groups that other tests check, and which.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -599,20 +599,6 @@ fn ul_power_control(rows: &[Row]) -> Vec<Outcome> {
         .collect()
 }
 
-/// Where the traces of ns-3 may be; they are not ours to ship.
-const TRACES: &str = "/work/shared/data/lte";
-
-/// A trace of ns-3, if it is there.
-fn shipped_trace(name: &str) -> Option<Trace> {
-    let plain = Path::new(TRACES).join(format!("fading_trace_{name}.fad"));
-    if let Ok(file) = std::fs::File::open(&plain) {
-        return Some(Trace::read(BufReader::new(file)).expect("a fading trace"));
-    }
-    let packed = plain.with_extension("fad.gz");
-    let unpacked = Command::new("gzip").arg("-dc").arg(packed).stderr(Stdio::null()).output().ok()?;
-    unpacked.status.success().then(|| Trace::read(&unpacked.stdout[..]).expect("a fading trace"))
-}
-
 /// Statistics of gains of several realisations, each with 100 resource blocks.
 struct Statistics<'a> {
     traces: &'a [Trace],
@@ -707,14 +693,14 @@ impl<'a> Statistics<'a> {
     }
 }
 
-/// The reader against statistics of the shipped traces, where they are; and the generator, for which the tolerance is
+/// The reader against statistics of the shipped traces, if they were given; and the generator, for which the tolerance is
 /// 0.3 dB on the mean, the deviation and percentiles from 10 on and 0.1 on correlations: the shipped trace is one
 /// realisation of 10 s.
 fn fading_stats(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let name = row.word("trace");
-        match shipped_trace(name) {
-            None => println!("  {name}: no shipped trace here, only the generator is checked"),
+        match traces::shipped_trace(name) {
+            None => println!("  {name}: the shipped trace was not given, only the generator is checked"),
             Some(trace) => {
                 let traces = [trace];
                 let statistics = Statistics::new(&traces, 1);

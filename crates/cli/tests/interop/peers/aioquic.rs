@@ -32,7 +32,7 @@ static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
 fn script(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("python3");
     command
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop").join(name))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peers").join(name))
         .args(arguments)
         .env("PYTHONPATH", &*INSTALLED)
         .stdin(Stdio::null());

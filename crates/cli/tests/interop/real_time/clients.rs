@@ -4,7 +4,7 @@
 use crate::bench::{Bench, Called, Namespaces, User};
 use std::time::Duration;
 
-const CLIENTS: &str = include_str!("../../../../scenarios/lte-clients.toml");
+const CLIENTS: &str = include_str!("../../../../../scenarios/lte-clients.toml");
 const CALL: [&str; 5] = ["run", "scenario.toml", "--real-time", "--out", "out"];
 
 /// The SHA-256 of the first two million bytes that `http3 serve --generate` sends: the clients' `--check` makes these bytes again by

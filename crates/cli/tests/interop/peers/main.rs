@@ -4,7 +4,7 @@
 mod aioquic;
 mod masque_go;
 #[allow(dead_code, reason = "shared with other tests of the programs")]
-#[path = "../masque/processes.rs"]
+#[path = "../../masque/processes.rs"]
 mod processes;
 
 use std::process::Child;

@@ -216,7 +216,7 @@ fn play(name: &str, scenario: &str, role: &str) -> Played {
     let own = std::env::current_exe().expect("this program");
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh"])
-        .arg(root().join("crates/cli/tests/simulator/network.sh"))
+        .arg(root().join("crates/cli/tests/interop/simulator/network.sh"))
         .arg(root().join("simulator/run.sh"))
         .arg(own)
         .arg(role)
