@@ -10,10 +10,12 @@
 //! ([`Ack::round_start`](crate::control::Ack::round_start)); the sample that comes with the start of a round belongs to
 //! that round. Samples are kept in microseconds to keep a connection small.
 
+mod linux;
+
 use crate::control::{Ack, Control};
-use crate::hystart_linux::LinuxHyStart;
 use crate::window;
 use fullpipe_units::Duration;
+use linux::LinuxHyStart;
 
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);

@@ -24,7 +24,6 @@ pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
 pub mod hystart;
-mod hystart_linux;
 pub mod illinois;
 pub mod law;
 pub mod linux_reno;

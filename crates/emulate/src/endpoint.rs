@@ -5,7 +5,7 @@
 
 use crate::clock::WallClock;
 use crate::namespace::{Home, HostNamespace};
-use crate::sys::{self, TcpInfo};
+use crate::sys::{self, Negotiated, TcpInfo};
 use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -98,19 +98,6 @@ pub struct Sample {
     pub pacing_bps: u64,
     /// Delivery rate in bits per second; zero before the first measurement.
     pub delivery_bps: u64,
-}
-
-/// What the two ends of a connection agreed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Negotiated {
-    /// Timestamps (RFC 7323).
-    pub timestamps: bool,
-    /// Selective acknowledgements (RFC 2018).
-    pub sack: bool,
-    /// Window scaling (RFC 7323).
-    pub window_scaling: bool,
-    /// Explicit congestion notification (RFC 3168).
-    pub ecn: bool,
 }
 
 /// What an end has done.

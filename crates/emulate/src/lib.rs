@@ -35,7 +35,7 @@ pub use machine::{Arrival, Machine};
 #[cfg(target_os = "linux")]
 pub use clock::{Reading, WallClock, nanos_since_1970, thread_processor_time};
 #[cfg(target_os = "linux")]
-pub use endpoint::{Content, KernelEndpoint, KernelTcp, Negotiated, Over, Report, Role, Sample, Sent};
+pub use endpoint::{Content, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent};
 #[cfg(target_os = "linux")]
 pub use machine::linux::LinuxMachine;
 #[cfg(target_os = "linux")]
@@ -46,5 +46,7 @@ pub use netlink::Mac;
 pub use port::{Frame, PacketPort, Port, PortCounters, TunPort, hardware_address};
 #[cfg(target_os = "linux")]
 pub use program::{Ended, ProgramSettings, Programs, Readiness};
+#[cfg(target_os = "linux")]
+pub use sys::Negotiated;
 #[cfg(target_os = "linux")]
 pub use waiting::SPIN;

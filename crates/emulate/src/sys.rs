@@ -5,7 +5,6 @@
 
 #![allow(unsafe_code)]
 
-use crate::endpoint::Negotiated;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -325,6 +324,19 @@ pub(crate) fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
         }
         Ok(address)
     }
+}
+
+/// What the two ends of a connection agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
 }
 
 /// What the kernel's TCP says of a connection.

@@ -12,9 +12,9 @@
 mod downlink;
 mod uplink;
 
-use crate::access::Exit;
 use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, draw};
 use crate::config::{CellConfig, CqiSource, UplinkReports};
+use crate::exit::Exit;
 use crate::radio::Invalid;
 use crate::radio::ROW;
 use crate::radio::amc::CqiTables;
@@ -24,6 +24,7 @@ use crate::radio::power::{PowerControl, UplinkPowerControl, decibels};
 use crate::radio::tables;
 use crate::rlc::{Due, Outcome, Sdu, Way};
 use crate::scheduler::{Groups, MOST_GROUPS, Rates, Scheduler, indices};
+use crate::subframe::{start, subframe_from};
 use crate::ue::{Belief, Report, Ue};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -297,16 +298,6 @@ impl Bits {
             })
         })
     }
-}
-
-/// The beginning of a subframe.
-pub(crate) fn start(subframe: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(subframe)
-}
-
-/// The first subframe that begins at `at` or later.
-pub(crate) fn subframe_from(at: Instant) -> u64 {
-    at.as_nanos().div_ceil(1_000_000)
 }
 
 impl Cell {

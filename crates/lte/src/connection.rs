@@ -29,8 +29,8 @@
 //! Periods, delays and the sequence are those of ns-3's `lte` module (its documentation and measured time lines), which sends
 //! the second system information block less often than a network would.
 
-use crate::cell::{start, subframe_from};
 use crate::radio::Invalid;
+use crate::subframe::{start, subframe_from};
 use fullpipe_units::{Duration, Instant, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 

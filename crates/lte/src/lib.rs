@@ -24,8 +24,11 @@ mod access;
 mod air;
 mod cell;
 pub mod config;
+mod exit;
+mod subframe;
 mod ue;
 
-pub use access::{AccessNetwork, Fate, Offered, Output, UeStatus};
+pub use access::{AccessNetwork, Offered, UeStatus};
 pub use cell::BlockRecord;
+pub use exit::{Fate, Output};
 pub use ue::{WayCounters, WayStatus};

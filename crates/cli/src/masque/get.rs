@@ -2,7 +2,7 @@
 
 use super::arguments::GetArguments;
 use super::figures::Figures;
-use super::{failure, template, trust, words};
+use super::{failure, settings, template, trust};
 use crate::exit::Failure;
 use fullpipe_masque::configuration::{self, Mode, Tunnel};
 use fullpipe_sockets::generated::{self, Check};
@@ -109,8 +109,8 @@ fn options(arguments: &GetArguments) -> Result<programs::Get, Failure> {
         server_name: arguments.server_name.clone(),
         connect: arguments.connect,
         via,
-        connection: words::end_to_end(arguments.mtu, &arguments.buffers, arguments.idle_timeout),
-        control: words::control(&arguments.control)?,
+        connection: settings::end_to_end(arguments.mtu, &arguments.buffers, arguments.idle_timeout),
+        control: settings::control(&arguments.control)?,
     })
 }
 
@@ -125,16 +125,16 @@ fn via(arguments: &GetArguments, text: &str) -> Result<Via, Failure> {
         tunnel: Tunnel {
             connection_idle: arguments.idle_timeout / 2,
             keep_alive: Some(arguments.idle_timeout / 6),
-            ..words::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())
+            ..settings::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())
         },
         ..defaults
     };
-    words::warn_of_mtu(settings.tunnel.mtu);
+    settings::warn_of_mtu(settings.tunnel.mtu);
     let trust = match &arguments.via_ca {
         Some(path) => Trust::Authorities(path.clone()),
         None => trust(&arguments.trusted),
     };
-    let control = words::tunnel_control(congestion, &arguments.control)?;
+    let control = settings::tunnel_control(congestion, &arguments.control)?;
     Ok(Via { template: template(text)?, trust, settings, control })
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod arguments;
 mod figures;
 mod get;
+mod settings;
 mod words;
 
 use crate::exit::Failure;
@@ -103,7 +104,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         max_connections: arguments.max_connections.unwrap_or(defaults.max_connections),
         max_requests: arguments.max_requests.unwrap_or(defaults.max_requests),
         idle_timeout: arguments.idle_timeout.unwrap_or(defaults.idle_timeout),
-        tunnel: words::buffered(&arguments.buffers, words::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
+        tunnel: settings::buffered(&arguments.buffers, settings::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
         ..defaults
     };
     if let Some(limit) = arguments.queue_limit {
@@ -118,12 +119,12 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     settings.policy.allow.clone_from(&arguments.allow);
     settings.policy.deny.clone_from(&arguments.deny);
     settings.policy.allow_private = arguments.allow_private;
-    words::warn_of_mtu(settings.tunnel.mtu);
+    settings::warn_of_mtu(settings.tunnel.mtu);
     let options = programs::Proxy {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
         metrics: arguments.metrics,
-        control: words::tunnel_control(&arguments.control.congestion, &arguments.control)?,
+        control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
     };
     let ready = |address, metrics: Option<SocketAddr>| {
@@ -149,17 +150,17 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
     let settings = configuration::Client {
         mode: arguments.mode,
         token: arguments.token.clone(),
-        tunnel: words::buffered(&arguments.buffers, words::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
+        tunnel: settings::buffered(&arguments.buffers, settings::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
         ..defaults
     };
-    words::warn_of_mtu(settings.tunnel.mtu);
+    settings::warn_of_mtu(settings.tunnel.mtu);
     let options = programs::Connect {
         template: template(&arguments.template)?,
         target,
         listen: arguments.listen,
         trust: trust(&arguments.trusted),
         server_name: arguments.server_name.clone(),
-        control: words::tunnel_control(&arguments.control.congestion, &arguments.control)?,
+        control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
     };
     let ready = |address, max_payload| {
@@ -180,8 +181,8 @@ fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
         identity: identity(&arguments.identity)?,
         root: arguments.root.clone(),
         generate: arguments.generate,
-        connection: words::end_to_end(arguments.mtu, &arguments.buffers, words::SILENCE),
-        control: words::control(&arguments.control)?,
+        connection: settings::end_to_end(arguments.mtu, &arguments.buffers, settings::SILENCE),
+        control: settings::control(&arguments.control)?,
     };
     let refused = |client: SocketAddr, status: u16, reason: &str| {
         eprintln!("event=refused client={client} status={status} reason={reason:?}");

@@ -1,5 +1,6 @@
 //! One client's connection: HTTP/3 is established, requests are read, each is judged and answered by a task of its own.
 
+use super::client::Client;
 use super::relay::{self, Relay};
 use super::request::{self, Refused};
 use super::{Permit, Shared};
@@ -12,14 +13,13 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use h3::error::{ConnectionError, StreamError};
 use h3::server::{RequestResolver, RequestStream};
-use h3::{ConnectionState, SharedState};
 use http::{Request, Response, StatusCode, header};
 use std::future::{Future, IntoFuture, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
 
 type Resolver = RequestResolver<transport::Connection, Bytes>;
 type Stream = RequestStream<BidiStream, Bytes>;
@@ -27,55 +27,6 @@ type Stream = RequestStream<BidiStream, Bytes>;
 /// How many bytes of one frame h3 may be given to keep, as a multiple of what a header section may have: some more, so
 /// that a client learns by a status that its headers are too large.
 const FRAME_FACTOR: u64 = 8;
-
-/// What the requests of a connection share.
-pub(super) struct Client {
-    pub(super) shared: Arc<Shared>,
-    pub(super) session: Arc<Session>,
-    pub(super) address: SocketAddr,
-    http: Arc<SharedState>,
-    handles: Handles,
-    /// Requests that wait for the client's settings.
-    early: Mutex<Vec<Waker>>,
-    /// Streams that brought no request.
-    fruitless: AtomicU64,
-}
-
-impl Client {
-    /// Whether the client takes HTTP datagrams (RFC 9297 section 2.1.1).
-    pub(super) fn takes_datagrams(&self) -> bool {
-        self.http.settings().enable_datagram() && self.session.connection.max_datagram_size().is_some()
-    }
-
-    fn has_settings(&self) -> bool {
-        matches!(self.http.settings(), std::borrow::Cow::Borrowed(_))
-    }
-
-    fn early(&self) -> MutexGuard<'_, Vec<Waker>> {
-        self.early.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the client offers decides how it is answered, so requests wait for its settings.
-    async fn settings(&self) {
-        poll_fn(|context| {
-            let mut early = self.early();
-            if self.has_settings() {
-                return Poll::Ready(());
-            }
-            early.push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// A stream that brings no request costs nearly as much as one that does, and h3 remembers its number. As many as
-    /// requests may be open are excused (RFC 9114 section 10.5).
-    fn note_fruitless(&self) {
-        if self.fruitless.fetch_add(1, Ordering::Relaxed) >= self.shared.settings.max_requests_per_connection.into() {
-            self.session.connection.close(code::EXCESSIVE_LOAD.into(), b"streams without requests");
-        }
-    }
-}
 
 /// Serves one connection until its end.
 pub(super) async fn serve(shared: Arc<Shared>, incoming: noq::Incoming, _permit: Permit) {

@@ -1,5 +1,6 @@
 //! The proxy: connections, each with its requests, each with a tunnel to its target.
 
+mod client;
 mod connection;
 mod relay;
 mod request;

@@ -2,7 +2,7 @@
 //! the target's host, silence or an error ends it (RFC 9298 section 3.1).
 
 use super::Permit;
-use super::connection::Client;
+use super::client::Client;
 use crate::environment::{BoxFuture, ConnectedSocket};
 use crate::halves::{ReadEnd, ReadHalf, Sink, WriteHalf, read_capsules, write_capsules};
 use crate::log::Event;

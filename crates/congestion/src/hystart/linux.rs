@@ -11,8 +11,8 @@
 //! (`hystart_update`, `cubictcp_acked`), behaviour only. The allowance for bursts is 1 ms there below 2 Gbit/s, and always
 //! here. A round trip is counted by delivery.
 
+use super::delay_threshold;
 use crate::control::Ack;
-use crate::hystart::delay_threshold;
 use fullpipe_units::{Duration, Instant};
 
 const LOW_WINDOW_SEGMENTS: u64 = 16;

@@ -1,0 +1,68 @@
+//! Settings of connections, from what the user gave.
+
+use super::arguments::{self, Buffers};
+use crate::exit::Failure;
+use fullpipe_masque::configuration::{MIN_MTU, MTU_FOR_INITIALS, Mtu, Tunnel};
+use fullpipe_sockets::programs::Control;
+use std::time::Duration;
+
+/// A congestion control, by its name in scenarios.
+pub(super) fn control(arguments: &arguments::Control) -> Result<Control, Failure> {
+    let control = Control::named(&arguments.congestion, !arguments.no_hystart).map_err(super::failure)?;
+    Ok(match arguments.initial_window {
+        Some(packets) => control.with_initial_window(packets),
+        None => control,
+    })
+}
+
+/// A tunnel's, which may be none.
+pub(super) fn tunnel_control(name: &str, arguments: &arguments::Control) -> Result<Control, Failure> {
+    if name == "none" {
+        return Ok(Control::none());
+    }
+    let (congestion, no_hystart, initial_window) = (name.to_owned(), arguments.no_hystart, arguments.initial_window);
+    control(&arguments::Control { congestion, no_hystart, initial_window })
+}
+
+/// The settings of a connection with the size that the user chose.
+pub(super) fn tunnel(mtu: Option<u16>, defaults: Tunnel) -> Tunnel {
+    Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), ..defaults }
+}
+
+/// The same with the buffers that the user chose.
+pub(super) fn buffered(buffers: &Buffers, defaults: Tunnel) -> Tunnel {
+    Tunnel {
+        stream_buffer: buffers.send_buffer.unwrap_or(defaults.stream_buffer),
+        receive_window: buffers.receive_buffer.unwrap_or(defaults.receive_window),
+        ..defaults
+    }
+}
+
+/// How long a connection between ends may be silent.
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
+
+/// What it keeps until that is acknowledged, as in virtual time.
+const SEND_BUFFER_BYTES: u64 = 8 << 20;
+
+/// The settings of a connection between ends. It begins with packets that every path carries, be it a tunnel (RFC 9000
+/// section 14.1).
+pub(super) fn end_to_end(mtu: Option<u16>, buffers: &Buffers, silence: Duration) -> Tunnel {
+    let defaults = Tunnel {
+        mtu: Mtu::Discover(MIN_MTU),
+        connection_idle: silence,
+        stream_buffer: SEND_BUFFER_BYTES,
+        ..Tunnel::default()
+    };
+    buffered(buffers, tunnel(mtu, defaults))
+}
+
+/// Says what a small tunnel means.
+pub(super) fn warn_of_mtu(mtu: Mtu) {
+    if mtu.initial() < MTU_FOR_INITIALS {
+        eprintln!(
+            "note: a tunnel MTU of {} does not carry the 1200-byte packets with which QUIC connections begin; that \
+             needs {MTU_FOR_INITIALS}",
+            mtu.initial()
+        );
+    }
+}
