@@ -1,48 +1,116 @@
-//! Embeds the scenarios and studies of the workspace, and gives the build an identity: the package's version and a hash
-//! over the workspace's sources and Cargo.lock.
+//! Embeds scenarios, studies and the page of limitations, and gives the build an identity: the package's version and a hash
+//! over the sources that it is built from.
+//!
+//! In the workspace these are the sources of all crates, Cargo.lock and the workspace's manifest. In a package they are those of
+//! this package, and of the packages of ours that it depends on: cargo unpacks packages side by side, and ours depend on each
+//! other by exact versions. The Cargo.lock of whoever builds, where it is found above the target folder, adds versions and
+//! checksums of all others.
 
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
     // Asked when it runs: several clones may share a target folder, and with it this program.
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    let workspace = Path::new(&package).join("../..");
+    let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let workspace = workspace(&package);
+    // The package has these folders by symbolic links, which not every checkout has.
+    let data = workspace.as_deref().unwrap_or(&package);
     let mut code = String::new();
     for (name, folder) in [("SCENARIO_FILES", "scenarios"), ("STUDY_FILES", "studies")] {
-        let root = workspace.join(folder);
+        let root = data.join(folder);
         println!("cargo:rerun-if-changed={}", root.display());
         let _ = writeln!(code, "/// Every file below `{folder}/`, by its path there.");
         let _ = writeln!(code, "pub(crate) const {name}: &[(&str, &str)] = &[");
-        for file in files(&root, &["toml", "csv", "md"]) {
-            let relative = relative(&root, &file);
-            let absolute = fs::canonicalize(&file).expect("a listed file exists");
-            let _ = writeln!(code, "    ({relative:?}, include_str!({:?})),", absolute.display().to_string());
+        let found = files(&root, &["toml", "csv", "md"]);
+        assert!(!found.is_empty(), "no files in {}", root.display());
+        for file in found {
+            let _ = writeln!(code, "    ({:?}, include_str!({:?})),", relative(&root, &file), absolute(&file));
         }
         code.push_str("];\n");
     }
+    let docs = absolute(&data.join("docs"));
+    let _ = writeln!(code, "/// The page of limitations.");
+    let _ = writeln!(code, "pub const LIMITATIONS: &str = include_str!({:?});", format!("{docs}/limitations.md"));
     fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
+    println!("cargo:rustc-env=FULLPIPE_DOCS={docs}");
 
+    let digest = match &workspace {
+        Some(workspace) => {
+            let crates = workspace.join("crates");
+            println!("cargo:rerun-if-changed={}", crates.display());
+            let mut sources = files(&crates, &["rs", "toml"]);
+            sources.extend([workspace.join("Cargo.lock"), workspace.join("Cargo.toml")]);
+            digest(sources.iter().map(|file| (relative(workspace, file), file.clone())))
+        }
+        None => {
+            let mut sources = Vec::new();
+            for (name, folder) in packages(&package) {
+                println!("cargo:rerun-if-changed={}", folder.display());
+                let named = |file: PathBuf| (format!("{name}/{}", relative(&folder, &file)), file);
+                // A package has the manifest as it was written, too, and its own Cargo.lock counts for nobody else.
+                sources.extend(files(&folder, &["rs", "toml", "csv"]).into_iter().map(named));
+            }
+            let lock = out.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.exists());
+            if let Some(lock) = lock {
+                println!("cargo:rerun-if-changed={}", lock.display());
+                sources.push(("Cargo.lock".into(), lock));
+            }
+            digest(sources.into_iter())
+        }
+    };
+    println!("cargo:rustc-env=FULLPIPE_BUILD={}+{digest}", env!("CARGO_PKG_VERSION"));
+}
+
+/// The workspace's root, unless this is a package by itself.
+fn workspace(package: &Path) -> Option<PathBuf> {
+    let root = package.join("../..");
+    let inside = fs::canonicalize(root.join("crates/fullpipe")).ok()?;
+    (inside == fs::canonicalize(package).ok()?).then_some(root)
+}
+
+/// This package and those of ours that it depends on, by name.
+fn packages(package: &Path) -> BTreeSet<(String, PathBuf)> {
+    let beside = package.parent().expect("a package is in a folder");
+    let version = env!("CARGO_PKG_VERSION");
+    let mut found = BTreeSet::from([(String::from("fullpipe"), package.to_path_buf())]);
+    let mut next = vec![package.to_path_buf()];
+    while let Some(folder) = next.pop() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a package has a manifest");
+        let names = manifest.lines().filter_map(|line| line.strip_prefix("[dependencies.")?.strip_suffix(']'));
+        for name in names.filter(|name| name.starts_with("fullpipe-")) {
+            // `cargo vendor` leaves out the version.
+            let places = [format!("{name}-{version}"), name.to_owned()].map(|place| beside.join(place));
+            let Some(folder) = places.into_iter().find(|place| place.join("Cargo.toml").exists()) else { continue };
+            if found.insert((name.to_owned(), folder.clone())) {
+                next.push(folder);
+            }
+        }
+    }
+    found
+}
+
+/// The hash of files, by their names and contents.
+fn digest(files: impl Iterator<Item = (String, PathBuf)>) -> String {
     let mut hash = Sha256::new();
-    let crates = workspace.join("crates");
-    println!("cargo:rerun-if-changed={}", crates.display());
-    let mut sources = files(&crates, &["rs", "toml"]);
-    sources.extend([workspace.join("Cargo.lock"), workspace.join("Cargo.toml")]);
-    for file in sources {
-        // An installed package has no workspace around it; then the version alone must do.
+    for (name, file) in files {
         let Ok(content) = fs::read(&file) else { continue };
-        hash.update(relative(&workspace, &file).as_bytes());
+        hash.update(name.as_bytes());
         hash.update((content.len() as u64).to_le_bytes());
         hash.update(content);
     }
-    let digest: String = hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
+    hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
-    });
-    println!("cargo:rustc-env=FULLPIPE_BUILD={}+{digest}", env!("CARGO_PKG_VERSION"));
+    })
+}
+
+fn absolute(path: &Path) -> String {
+    let path = fs::canonicalize(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path.display().to_string()
 }
 
 fn relative(root: &Path, file: &Path) -> String {
@@ -61,7 +129,9 @@ fn files(root: &Path, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.path();
             if path.is_dir() {
                 let name = entry.file_name();
-                if !["target", "tests", "benches", "examples"].iter().any(|skipped| name == *skipped) {
+                // Symbolic links to the workspace's folders are no sources.
+                let is_link = path.is_symlink();
+                if !is_link && !["target", "tests", "benches", "examples"].iter().any(|skipped| name == *skipped) {
                     folders.push(path);
                 }
             } else if path.extension().is_some_and(|ending| endings.iter().any(|wanted| ending == *wanted)) {

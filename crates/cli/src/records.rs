@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-const LIMITATIONS: &str = include_str!("../../../docs/limitations.md");
-
 fn failure_of(error: StudyError) -> Failure {
     Failure { status: error.exit_status(), message: error.to_string() }
 }
@@ -212,7 +210,7 @@ fn make(
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
     let built = if outcome.failed.is_empty() {
-        let options = ReportOptions { limitations: Some(LIMITATIONS) };
+        let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
         Some(report::build_with(folder, options).map_err(|error| Failure::machine(error.to_string()))?)
     } else {
         None
@@ -308,7 +306,7 @@ pub(crate) fn report(folder: &Path) -> Result<(), Failure> {
     if !folder.is_dir() {
         return Err(Failure::usage(format!("{} is not a folder of records", folder.display())));
     }
-    let options = ReportOptions { limitations: Some(LIMITATIONS) };
+    let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
     let built = report::build_with(folder, options).map_err(|error| Failure::usage(error.to_string()))?;
     eprintln!("{} and {} plots", built.html.display(), built.plots.len());
     if built.distrust.is_empty() {

@@ -44,22 +44,23 @@ mod simulation;
 pub use lab::{Outcome, Plugins};
 pub use simulation::{Error, Simulation};
 
-/// Identity of this build: the package's version, and a hash of the workspace's sources and Cargo.lock.
+/// Identity of this build: the package's version, and a hash of its sources, those of the other crates of Fullpipe, and
+/// Cargo.lock.
 pub const BUILD: &str = env!("FULLPIPE_BUILD");
 
 /// The code of the pages in `docs/`, compiled and run as documentation tests.
 #[cfg(doctest)]
 mod pages {
-    #[doc = include_str!("../../../docs/build-a-world.md")]
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/build-a-world.md"))]
     struct BuildAWorld;
-    #[doc = include_str!("../../../docs/add-a-congestion-control.md")]
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-congestion-control.md"))]
     struct AddACongestionControl;
-    #[doc = include_str!("../../../docs/add-a-queue-discipline.md")]
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-queue-discipline.md"))]
     struct AddAQueueDiscipline;
-    #[doc = include_str!("../../../docs/add-a-workload.md")]
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-workload.md"))]
     struct AddAWorkload;
-    #[doc = include_str!("../../../docs/add-an-observer.md")]
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-an-observer.md"))]
     struct AddAnObserver;
-    #[doc = include_str!("../../../docs/tmix.md")]
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/tmix.md"))]
     struct Tmix;
 }
