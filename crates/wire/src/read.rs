@@ -188,7 +188,7 @@ fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malfo
         ..TcpHeader::default()
     };
     let mut side = Box::<SegmentOptions>::default();
-    tcp_options::read(segment.options(), &mut header, &mut side)?;
+    tcp_options::read(segment.options(), &mut header, &mut side).ok_or(Malformed::Options)?;
     let payload = &bytes[raw.len()..];
     Ok(((segment.source_port(), segment.destination_port()), ParsedContent::Tcp(header, side), payload))
 }

@@ -6,7 +6,6 @@
 //! up the sum of all options, so that timestamps beside SACK blocks stand without (a stack that spends two
 //! no-operations on each has a header four bytes longer).
 
-use crate::Malformed;
 use crate::tcp::{AccurateEcn, MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TCP_HEADER_BYTES, TcpHeader, options};
 
 const END: u8 = 0;
@@ -123,23 +122,23 @@ fn counters(ecn: &AccurateEcn) -> (u8, Vec<u8>) {
 }
 
 /// Reads options into the header and what goes beside it. An option of a known kind with a length that it cannot have is
-/// passed over, as one of an unknown kind is.
-pub(crate) fn read(mut bytes: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) -> Result<(), Malformed> {
+/// passed over, as one of an unknown kind is. `None` if a length is below two or leads beyond the options.
+pub(crate) fn read(mut bytes: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) -> Option<()> {
     while let [kind, rest @ ..] = bytes {
         match *kind {
-            END => return Ok(()),
+            END => return Some(()),
             NO_OPERATION => bytes = rest,
             kind => {
-                let length = usize::from(*rest.first().ok_or(Malformed::Options)?);
+                let length = usize::from(*rest.first()?);
                 if length < 2 || length > bytes.len() {
-                    return Err(Malformed::Options);
+                    return None;
                 }
                 read_one(kind, &bytes[2..length], header, side);
                 bytes = &bytes[length..];
             }
         }
     }
-    Ok(())
+    Some(())
 }
 
 fn read_one(kind: u8, value: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) {

@@ -56,8 +56,6 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
     ("lab", &["real_time::answers", "real_time::hosts", "world"], REMOVED),
     ("lab", &["real_time::gateway", "real_time::pieces"], REMOVED),
     ("lab", &["world::at_host", "world::model", "world::quic"], REMOVED),
-    ("network", &["packet", "wire::layout", "wire::rewrite"], REMOVED),
-    ("network", &["wire::options", "wire::read"], REMOVED),
     ("report", &["page::published", "page::results"], REMOVED),
     ("report", &["plot::palette", "plot::shape"], REMOVED),
     (
