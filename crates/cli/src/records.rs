@@ -5,6 +5,7 @@ use crate::bench::seconds_of;
 use crate::exit::Failure;
 use crate::progress::Shown;
 use crate::sabotage;
+use fullpipe::archive::{Cell, Column, SummaryRow};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::study::{
@@ -246,30 +247,37 @@ fn make(
     }
 }
 
+/// The columns that are printed.
+const SHOWN: [Column<SummaryRow>; 10] = [
+    SummaryRow::point(),
+    SummaryRow::metric(),
+    SummaryRow::unit(),
+    SummaryRow::n(),
+    SummaryRow::mean(),
+    SummaryRow::ci95(),
+    SummaryRow::published(),
+    SummaryRow::tolerance(),
+    SummaryRow::verdict(),
+    SummaryRow::note(),
+];
+
 /// The summary as aligned columns; empty columns are left out.
 fn table(outcome: &study::Outcome) -> String {
-    let number = |value: Option<f64>| value.map_or_else(String::new, significant);
-    let header = ["point", "metric", "unit", "n", "mean", "ci95", "published", "tolerance", "verdict", "note"];
-    let mut rows: Vec<Vec<String>> = vec![header.iter().map(ToString::to_string).collect()];
-    rows.extend(outcome.rows.iter().map(|row| {
-        vec![
-            row.point.clone(),
-            row.metric.clone(),
-            row.unit.clone(),
-            row.n.map_or_else(String::new, |n| n.to_string()),
-            number(row.mean),
-            number(row.ci95),
-            number(row.published),
-            row.tolerance.clone(),
-            row.verdict.map_or("", study::Verdict::word).to_string(),
-            row.note.clone(),
-        ]
-    }));
+    let cell = |column: Column<SummaryRow>, row: &SummaryRow| match (column.cell)(row) {
+        Cell::Number(number) => significant(number),
+        cell => {
+            let mut text = String::new();
+            cell.print(&mut text);
+            text
+        }
+    };
+    let mut rows: Vec<Vec<String>> = vec![SHOWN.map(|column| column.name.to_owned()).to_vec()];
+    rows.extend(outcome.rows.iter().map(|row| SHOWN.map(|column| cell(column, row)).to_vec()));
     let used: Vec<usize> =
-        (0..header.len()).filter(|&column| rows[1..].iter().any(|row| !row[column].is_empty())).collect();
+        (0..SHOWN.len()).filter(|&column| rows[1..].iter().any(|row| !row[column].is_empty())).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let numeric = |column: usize| (3..=6).contains(&column);
+    let widths: Vec<usize> = (0..SHOWN.len()).map(width).collect();
+    let numeric = |column: usize| SHOWN[column].is_numeric();
     rows.iter()
         .map(|row| {
             let cells: Vec<String> = used

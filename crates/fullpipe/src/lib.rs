@@ -22,6 +22,7 @@
 //! | a workload | [`workload::Application`] | `examples/workload.rs` |
 //! | an observer | [`record::Observer`] | `examples/observer.rs` |
 
+pub use fullpipe_archive as archive;
 pub use fullpipe_audit as audit;
 pub use fullpipe_congestion as congestion;
 pub use fullpipe_lab as lab;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 25] = [
+const FLOORS: [(&str, u32); 26] = [
     ("fullpipe-cli", 9),
     ("fullpipe", 8),
     ("fullpipe-study", 7),
@@ -23,6 +23,7 @@ const FLOORS: [(&str, u32); 25] = [
     ("fullpipe-network", 3),
     ("fullpipe-transport", 3),
     ("fullpipe-control", 3),
+    ("fullpipe-archive", 2),
     ("fullpipe-engine", 2),
     ("fullpipe-congestion", 2),
     ("fullpipe-record", 2),

@@ -1,123 +1,89 @@
-//! The run archive's tables: `flows.csv`, `series.csv`, `links.csv`, with the columns of the command line's contract.
-//!
-//! Times are printed as exact decimal seconds, other numbers in the shortest form that reads back the same, so equal
-//! runs give equal bytes.
+//! The tables of a run: its rows as `fullpipe_archive` and the components declare them, as columns and as files.
 
 use crate::lte::{BearerRow, UeRow};
-use crate::outcome::{MeasuredLink, Outcome};
-use fullpipe_units::{Duration, Instant};
-use fullpipe_workload::Completion;
+use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
+use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, LINKS, SERIES};
+use fullpipe_lte::records::{BEARERS, BearerRecord, UES, UeRecord, direction};
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
-/// Columns of `flows.csv`; all but the first [`FLOW_TEXTS`] hold numbers.
-pub const FLOW_COLUMNS: [&str; 21] = [
-    "flow",
-    "source",
-    "destination",
-    "protocol",
-    "congestion",
-    "tx_packets",
-    "tx_bytes",
-    "rx_packets",
-    "rx_bytes",
-    "lost_packets",
-    "delay_sum_s",
-    "jitter_sum_s",
-    "first_tx_s",
-    "last_tx_s",
-    "first_rx_s",
-    "last_rx_s",
-    "goodput_bps",
-    "completion_s",
-    "retransmitted_packets",
-    "marked_packets",
-    "measured_goodput_bps",
-];
-
-/// How many columns of `flows.csv` hold texts.
-pub const FLOW_TEXTS: usize = 5;
-
-/// Columns of `series.csv`.
-pub const SERIES_COLUMNS: [&str; 4] = ["time_s", "subject", "metric", "value"];
-
-/// Columns of `links.csv`; all but the first hold numbers.
-pub const LINK_COLUMNS: [&str; 21] = [
-    "link",
-    "from_s",
-    "to_s",
-    "measured_s",
-    "queued_at_from_packets",
-    "queued_at_to_packets",
-    "arrivals_packets",
-    "arrivals_bytes",
-    "departed_packets",
-    "departed_bytes",
-    "dropped_packets",
-    "marked_packets",
-    "drop_ratio",
-    "mark_ratio",
-    "throughput_bps",
-    "utilisation",
-    "mean_queue_delay_s",
-    "p50_queue_delay_s",
-    "p99_queue_delay_s",
-    "mean_queue_packets",
-    "mean_queue_bytes",
-];
-
-/// Columns of `ues.csv`.
-pub const UE_COLUMNS: [&str; 20] = [
-    "network",
-    "ue",
-    "cell",
-    "direction",
-    "packets",
-    "delivered_packets",
-    "delivered_bytes",
-    "buffer_drops",
-    "lost_packets",
-    "blocks",
-    "block_bytes",
-    "retransmissions",
-    "tb_errors",
-    "lost_blocks",
-    "control_errors",
-    "mean_mcs",
-    "blocks_by_mcs",
-    "early_packets",
-    "connected_s",
-    "bearers_ready_s",
-];
-
-/// Columns of `bearers.csv`.
-pub const BEARER_COLUMNS: [&str; 17] = [
-    "network",
-    "ue",
-    "bearer",
-    "qci",
-    "mode",
-    "direction",
-    "packets",
-    "delivered_packets",
-    "delivered_bytes",
-    "buffer_drops",
-    "discarded_packets",
-    "lost_packets",
-    "pdus",
-    "pdu_bytes",
-    "retransmitted_pdus",
-    "status_pdus",
-    "exhausted_pdus",
-];
-
-/// Nanoseconds as exact decimal seconds.
-fn seconds(nanoseconds: u64) -> String {
-    let text = format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
+/// Tables that were asked for column by column.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    flows: OnceLock<Columns>,
+    samples: OnceLock<Columns>,
+    links: OnceLock<Columns>,
+    figures: OnceLock<Columns>,
+    completions: OnceLock<Columns>,
 }
 
-fn optional<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
-    value.map_or_else(String::new, print)
+/// The tables column by column. Each is gathered when it is asked for the first time.
+impl Outcome {
+    /// The columns of `flows.csv`, documented in `docs/records.md`.
+    ///
+    /// ```
+    /// # let text = r#"
+    /// #     duration = "1s"
+    /// #     [topology]
+    /// #     kind = "chain"
+    /// #     link = [{ rate = "1Mbit/s", delay = "5ms" }]
+    /// #     [[flow]]
+    /// #     name = "data"
+    /// #     from = "source"
+    /// #     to = "sink"
+    /// #     workload = "bulk"
+    /// # "#;
+    /// # let scenario = fullpipe_scenario::load(text, "example.toml", &[]).expect("a good scenario").scenario;
+    /// let outcome = fullpipe_lab::run(&scenario, &Default::default()).expect("a run");
+    /// let (flows, goodput_bps) = (outcome.flows().texts("flow"), outcome.flows().column("goodput_bps"));
+    /// assert_eq!(flows, ["data", "data.reverse"]);
+    /// assert!(goodput_bps[0] < 1e6 && goodput_bps[1].is_nan());
+    /// ```
+    pub fn flows(&self) -> &Columns {
+        self.gathered.flows.get_or_init(|| FLOWS.gather(flow_records(self)))
+    }
+
+    /// The columns of `series.csv`; [`Outcome::series`] has the samples of one metric.
+    pub fn samples(&self) -> &Columns {
+        self.gathered.samples.get_or_init(|| SERIES.gather(series_records(self)))
+    }
+
+    /// The columns of `links.csv`.
+    pub fn links(&self) -> &Columns {
+        self.gathered.links.get_or_init(|| LINKS.gather(self.measured_links().map(link_record)))
+    }
+
+    /// The columns of `figures.csv`.
+    pub fn figures(&self) -> &Columns {
+        self.gathered.figures.get_or_init(|| FIGURES.gather(self.figure_rows().map(figure_record)))
+    }
+
+    /// The columns of `completions.csv`.
+    pub fn completions(&self) -> &Columns {
+        self.gathered.completions.get_or_init(|| COMPLETIONS.gather(self.completion_rows().map(completion_record)))
+    }
+
+    /// The tables that the run leaves behind: name and content of each file.
+    pub fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut tables = vec![(FLOWS.file, FLOWS.to_bytes(flow_records(self)))];
+        if !self.scenario().probes.is_empty() {
+            tables.push((SERIES.file, SERIES.to_bytes(series_records(self))));
+        }
+        if !self.scenario().measurement.links.is_empty() {
+            tables.push((LINKS.file, LINKS.to_bytes(self.measured_links().map(link_record))));
+        }
+        if self.ue_rows().next().is_some() {
+            tables.push((UES.file, UES.to_bytes(self.ue_rows().map(ue_record))));
+            tables.push((BEARERS.file, BEARERS.to_bytes(self.bearer_rows().map(bearer_record))));
+        }
+        if self.completion_rows().next().is_some() {
+            tables.push((COMPLETIONS.file, COMPLETIONS.to_bytes(self.completion_rows().map(completion_record))));
+        }
+        if self.figure_rows().next().is_some() {
+            tables.push((FIGURES.file, FIGURES.to_bytes(self.figure_rows().map(figure_record))));
+        }
+        tables
+    }
 }
 
 /// Writes `flows.csv`.
@@ -125,39 +91,7 @@ fn optional<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
 /// # Errors
 /// Those of the writer.
 pub fn write_flows(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(FLOW_COLUMNS)?;
-    for row in outcome.flow_rows() {
-        let counters = &row.counters;
-        let sent = counters.tx_packets > 0;
-        let received = counters.rx_packets > 0;
-        let at = |happened: bool, instant: Instant| optional(happened.then_some(instant), |i| seconds(i.as_nanos()));
-        let sum = |duration: Duration| optional(received.then_some(duration), |d| seconds(d.as_nanos()));
-        table.write_record([
-            row.flow.as_ref(),
-            row.source,
-            row.destination,
-            row.protocol,
-            row.congestion.unwrap_or(""),
-            &counters.tx_packets.to_string(),
-            &counters.tx_bytes.to_string(),
-            &counters.rx_packets.to_string(),
-            &counters.rx_bytes.to_string(),
-            &counters.lost_packets.to_string(),
-            &sum(counters.delay_sum),
-            &sum(counters.jitter_sum),
-            &at(sent, counters.first_tx),
-            &at(sent, counters.last_tx),
-            &at(received, counters.first_rx),
-            &at(received, counters.last_rx),
-            &optional(row.goodput_bps, |value| value.to_string()),
-            &optional(row.completion, |value| seconds(value.as_nanos())),
-            &optional(row.retransmitted_packets, |value| value.to_string()),
-            &optional(row.marked_packets, |value| value.to_string()),
-            &optional(row.measured_goodput_bps, |value| value.to_string()),
-        ])?;
-    }
-    table.flush()
+    FLOWS.write(flow_records(outcome), out)
 }
 
 /// Writes `series.csv`.
@@ -165,162 +99,132 @@ pub fn write_flows(outcome: &Outcome, out: impl Write) -> io::Result<()> {
 /// # Errors
 /// Those of the writer.
 pub fn write_series(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(SERIES_COLUMNS)?;
-    for row in outcome.series_rows() {
-        table.write_record([&seconds(row.time.as_nanos()), row.subject, row.metric, &row.value.to_string()])?;
-    }
-    table.flush()
+    SERIES.write(series_records(outcome), out)
 }
 
-/// Writes `links.csv`: what measured links carried.
+/// Writes `links.csv`.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write_links(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(LINK_COLUMNS)?;
-    let number = |value: Option<f64>| optional(value, |value| value.to_string());
-    let time = |value: Option<Duration>| optional(value, |value| seconds(value.as_nanos()));
-    for MeasuredLink { link, summary, utilisation } in outcome.measured_links() {
-        table.write_record([
-            link,
-            &seconds(summary.from.as_nanos()),
-            &seconds(summary.to.as_nanos()),
-            &seconds(summary.measured().as_nanos()),
-            &summary.waiting_first.packets.to_string(),
-            &summary.waiting_last.packets.to_string(),
-            &summary.arrivals.packets.to_string(),
-            &summary.arrivals.bytes.to_string(),
-            &summary.departed.packets.to_string(),
-            &summary.departed.bytes.to_string(),
-            &summary.dropped_packets.to_string(),
-            &summary.marked_packets.to_string(),
-            &number(summary.drop_ratio()),
-            &number(summary.mark_ratio()),
-            &number(summary.throughput_bps()),
-            &number(utilisation),
-            &number(summary.mean_queue_delay_s()),
-            &time(summary.delay_p50),
-            &time(summary.delay_p99),
-            &number(summary.mean_queue_packets()),
-            &number(summary.mean_queue_bytes()),
-        ])?;
-    }
-    table.flush()
+    LINKS.write(outcome.measured_links().map(link_record), out)
 }
 
-/// Writes `ues.csv`: what the radio has done for UEs.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_ues(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(UE_COLUMNS)?;
-    for UeRow { network, ue, cell, uplink, established, counters } in outcome.ue_rows() {
-        let by_mcs = counters.blocks_by_mcs.iter().map(u64::to_string).collect::<Vec<_>>().join(";");
-        let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
-        let mean_mcs = (counters.blocks > 0).then(|| sum as f64 / counters.blocks as f64);
-        table.write_record([
-            network.as_str(),
-            ue,
-            cell,
-            if *uplink { "uplink" } else { "downlink" },
-            &counters.packets.to_string(),
-            &counters.delivered_packets.to_string(),
-            &counters.delivered_bytes.to_string(),
-            &counters.buffer_drops.to_string(),
-            &counters.lost_packets.to_string(),
-            &counters.blocks.to_string(),
-            &counters.block_bytes.to_string(),
-            &counters.retransmissions.to_string(),
-            &counters.errors.to_string(),
-            &counters.lost_blocks.to_string(),
-            &counters.control_errors.to_string(),
-            &optional(mean_mcs, |value| value.to_string()),
-            &by_mcs,
-            &counters.early_packets.to_string(),
-            &seconds(established.connected.as_nanos()),
-            &seconds(established.ready.as_nanos()),
-        ])?;
-    }
-    table.flush()
-}
-
-/// Writes `bearers.csv`: what RLC has done for bearers.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_bearers(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(BEARER_COLUMNS)?;
-    for BearerRow { network, ue, bearer, qci, mode, uplink, counters } in outcome.bearer_rows() {
-        table.write_record([
-            network.as_str(),
-            ue,
-            &bearer.to_string(),
-            &qci.to_string(),
-            mode,
-            if *uplink { "uplink" } else { "downlink" },
-            &counters.sdus_offered.to_string(),
-            &counters.sdus_delivered.to_string(),
-            &counters.bytes_delivered.to_string(),
-            &counters.sdus_dropped.to_string(),
-            &counters.sdus_discarded.to_string(),
-            &counters.sdus_lost.to_string(),
-            &counters.pdus.to_string(),
-            &counters.pdu_bytes.to_string(),
-            &counters.pdus_retransmitted.to_string(),
-            &counters.status_pdus.to_string(),
-            &counters.retransmissions_exhausted.to_string(),
-        ])?;
-    }
-    table.flush()
-}
-
-/// Writes `completions.csv`: exchanges and transfers within flows, and how long each took.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_completions(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(["flow", "number", "started_s", "completed_s", "bytes"])?;
-    for row in outcome.completion_rows() {
-        let Completion { started, completed, bytes } = row.completion;
-        table.write_record([
-            row.flow,
-            &row.number.to_string(),
-            &seconds(started.as_nanos()),
-            &seconds(completed.as_nanos()),
-            &bytes.to_string(),
-        ])?;
-    }
-    table.flush()
-}
-
-/// Writes `figures.csv`: what applications have to say of their run, the unit in the figure's name.
+/// Writes `figures.csv`.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write_figures(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(["flow", "host", "figure", "value"])?;
-    for row in outcome.figure_rows() {
-        let value = Some(row.value).filter(|value| value.is_finite());
-        table.write_record([row.flow, row.host, row.name, &optional(value, |value| value.to_string())])?;
-    }
-    table.flush()
+    FIGURES.write(outcome.figure_rows().map(figure_record), out)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn flow_records(outcome: &Outcome) -> impl Iterator<Item = fullpipe_archive::FlowRow> {
+    outcome.flow_rows().map(flow_record)
+}
 
-    #[test]
-    fn times_print_exactly() {
-        assert_eq!(seconds(0), "0");
-        assert_eq!(seconds(7_009_616), "0.007009616");
-        assert_eq!(seconds(2_000_000_000), "2");
-        assert_eq!(seconds(u64::MAX), "18446744073.709551615");
+fn flow_record(row: FlowRow<'_>) -> fullpipe_archive::FlowRow {
+    let counters = &row.counters;
+    let (is_sent, is_received) = (counters.tx_packets > 0, counters.rx_packets > 0);
+    fullpipe_archive::FlowRow {
+        flow: row.flow.into_owned(),
+        source: row.source.to_owned(),
+        destination: row.destination.to_owned(),
+        protocol: row.protocol.to_owned(),
+        congestion: row.congestion.unwrap_or_default().to_owned(),
+        tx_packets: counters.tx_packets,
+        tx_bytes: counters.tx_bytes,
+        rx_packets: counters.rx_packets,
+        rx_bytes: counters.rx_bytes,
+        lost_packets: counters.lost_packets,
+        delay_sum_s: is_received.then_some(counters.delay_sum),
+        jitter_sum_s: is_received.then_some(counters.jitter_sum),
+        first_tx_s: is_sent.then_some(counters.first_tx),
+        last_tx_s: is_sent.then_some(counters.last_tx),
+        first_rx_s: is_received.then_some(counters.first_rx),
+        last_rx_s: is_received.then_some(counters.last_rx),
+        goodput_bps: row.goodput_bps,
+        completion_s: row.completion,
+        retransmitted_packets: row.retransmitted_packets,
+        marked_packets: row.marked_packets,
+        measured_goodput_bps: row.measured_goodput_bps,
+    }
+}
+
+fn series_records(outcome: &Outcome) -> impl Iterator<Item = fullpipe_archive::SeriesRow> {
+    outcome.series_rows().map(|row| fullpipe_archive::SeriesRow {
+        time_s: row.time,
+        subject: row.subject.to_owned(),
+        metric: row.metric.to_owned(),
+        value: Some(row.value),
+    })
+}
+
+fn link_record(row: MeasuredLink<'_>) -> fullpipe_archive::LinkRow {
+    let summary = &row.summary;
+    fullpipe_archive::LinkRow {
+        link: row.link.to_owned(),
+        from_s: summary.from,
+        to_s: summary.to,
+        measured_s: summary.measured(),
+        queued_at_from_packets: summary.waiting_first.packets,
+        queued_at_to_packets: summary.waiting_last.packets,
+        arrivals_packets: summary.arrivals.packets,
+        arrivals_bytes: summary.arrivals.bytes,
+        departed_packets: summary.departed.packets,
+        departed_bytes: summary.departed.bytes,
+        dropped_packets: summary.dropped_packets,
+        marked_packets: summary.marked_packets,
+        drop_ratio: summary.drop_ratio(),
+        mark_ratio: summary.mark_ratio(),
+        throughput_bps: summary.throughput_bps(),
+        utilisation: row.utilisation,
+        mean_queue_delay_s: summary.mean_queue_delay_s(),
+        p50_queue_delay_s: summary.delay_p50,
+        p99_queue_delay_s: summary.delay_p99,
+        mean_queue_packets: summary.mean_queue_packets(),
+        mean_queue_bytes: summary.mean_queue_bytes(),
+    }
+}
+
+fn figure_record(row: FigureRow<'_>) -> fullpipe_archive::FigureRow {
+    fullpipe_archive::FigureRow {
+        flow: row.flow.to_owned(),
+        host: row.host.to_owned(),
+        figure: row.name.to_owned(),
+        value: Some(row.value).filter(|value| value.is_finite()),
+    }
+}
+
+fn completion_record(row: CompletionRow<'_>) -> fullpipe_archive::CompletionRow {
+    fullpipe_archive::CompletionRow {
+        flow: row.flow.to_owned(),
+        number: row.number as u64,
+        started_s: row.completion.started,
+        completed_s: row.completion.completed,
+        bytes: row.completion.bytes,
+    }
+}
+
+fn ue_record(row: &UeRow) -> UeRecord {
+    UeRecord {
+        network: row.network.clone(),
+        ue: row.ue.clone(),
+        cell: row.cell.clone(),
+        direction: direction(row.uplink).to_owned(),
+        connected_s: row.established.connected,
+        bearers_ready_s: row.established.ready,
+        ..UeRecord::of_counters(&row.counters)
+    }
+}
+
+fn bearer_record(row: &BearerRow) -> BearerRecord {
+    BearerRecord {
+        network: row.network.clone(),
+        ue: row.ue.clone(),
+        bearer: row.bearer as u64,
+        qci: row.qci.into(),
+        mode: row.mode.to_owned(),
+        direction: direction(row.uplink).to_owned(),
+        ..BearerRecord::of_counters(&row.counters)
     }
 }

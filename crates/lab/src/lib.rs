@@ -39,10 +39,7 @@ mod settings;
 mod witness;
 mod world;
 
-pub use archive::{
-    BEARER_COLUMNS, FLOW_COLUMNS, FLOW_TEXTS, LINK_COLUMNS, SERIES_COLUMNS, UE_COLUMNS, write_bearers,
-    write_completions, write_figures, write_flows, write_links, write_series, write_ues,
-};
+pub use archive::{write_figures, write_flows, write_links, write_series};
 pub use capture::{Append, Capture};
 pub use fullpipe_workload::FIGURE_NAMES;
 pub use lte::{BearerRow, UeRow};

@@ -1,6 +1,7 @@
 //! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
 //! 100 000 flows needs no table of them.
 
+use crate::archive::Gathered;
 use crate::lte::{self, BearerRow, UeRow};
 use crate::probes::Sampler;
 use crate::witness::Witness;
@@ -188,6 +189,7 @@ pub struct Outcome {
     played: BTreeMap<(usize, usize), Played>,
     /// In real time, the figures that programs have told. The model then tells of the ends that it plays, of no others.
     told: Option<Vec<Told>>,
+    pub(crate) gathered: Gathered,
 }
 
 impl Outcome {
@@ -238,6 +240,7 @@ impl Outcome {
             captured,
             played: BTreeMap::new(),
             told: None,
+            gathered: Gathered::default(),
         }
     }
 
@@ -249,7 +252,7 @@ impl Outcome {
         played: BTreeMap<(usize, usize), Played>,
         told: Vec<Told>,
     ) -> Self {
-        Outcome { ended, played, told: Some(told), ..self }
+        Outcome { ended, played, told: Some(told), gathered: Gathered::default(), ..self }
     }
 
     /// The scenario that was run.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{behind_fast_access, flows_csv, outcome};
-use fullpipe_lab::{LINK_COLUMNS, MeasuredLink, Options, Outcome, Plugins, run, run_with, write_links};
+use fullpipe_lab::{MeasuredLink, Options, Outcome, Plugins, run, run_with, write_links};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Instant, LinkId};
@@ -61,7 +61,7 @@ fn an_overload_by_hand() {
     assert_eq!(summary.throughput_bps(), Some(501.0 * 8000.0 / 0.5));
     let csv = links_csv(&outcome);
     let (header, row) = csv.trim_end().split_once('\n').expect("two lines");
-    assert_eq!(header, LINK_COLUMNS.join(","));
+    assert_eq!(header, fullpipe_archive::LINKS.names().collect::<Vec<_>>().join(","));
     assert!(row.starts_with("link1,0.5,1,0.5,125,250,626,626000,501,501000,0,0,0,0,8016000,1,0.15,"), "{row}");
     // The n-th frame has arrived at n + 11 ms: those from 489 to 989 within the half second, each with 970 bytes.
     let goodput = |outcome: &Outcome| outcome.flow_rows().next().expect("one flow").measured_goodput_bps;

@@ -17,6 +17,7 @@
 pub mod bearer;
 pub mod connection;
 pub mod radio;
+pub mod records;
 pub mod rlc;
 pub mod scheduler;
 

@@ -1,6 +1,7 @@
 //! What can go wrong while a report is built: a record is missing, unreadable or not what the contract says. Every
 //! error names the file and says what was expected, because the person who reads it has only the folder.
 
+use fullpipe_archive::RecordError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,15 @@ impl ReportError {
 
     pub(crate) fn corrupt_at(file: &Path, line: u64, problem: impl Into<String>) -> Self {
         Self::Corrupt { file: file.to_path_buf(), line: Some(line), problem: problem.into() }
+    }
+}
+
+impl From<RecordError> for ReportError {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Read { file, cause } => Self::Read { file, cause },
+            RecordError::Invalid { file, line, problem } => Self::Corrupt { file, line, problem },
+        }
     }
 }
 

@@ -4,9 +4,8 @@
 //! cargo run -p fullpipe-study --example study [STUDY.toml [FOLDER]]
 //! ```
 
-use fullpipe_study::{
-    Files, FinishedRun, Options, Progress, Settings, StudyError, VirtualLaboratory, open, run, summary,
-};
+use fullpipe_archive::SUMMARY;
+use fullpipe_study::{Files, FinishedRun, Options, Progress, Settings, StudyError, VirtualLaboratory, open, run};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +46,7 @@ fn example() -> Result<u8, StudyError> {
     }
     let options = Options { jobs: 2, ..Options::default() };
     let outcome = run(&study, &laboratory, &folder, &Files::new(), &options, &mut Lines, &AtomicBool::new(false))?;
-    print!("{}", String::from_utf8_lossy(&summary::summary_csv(&outcome.rows)));
+    print!("{}", String::from_utf8_lossy(&SUMMARY.to_bytes(&outcome.rows)));
     for (run, reason) in outcome.failed.iter().chain(&outcome.untrusted) {
         eprintln!("{run}: {reason}");
     }

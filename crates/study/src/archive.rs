@@ -14,14 +14,12 @@ use crate::error::StudyError;
 use crate::files::{Files, Refused, UNFINISHED, names_in, read};
 use crate::port::{Attach, RunOptions, RunRecords};
 use crate::resolved::FIRST_LINE;
+use crate::tables::TABLES;
+use fullpipe_archive::{FLOWS, Results, SUMMARY};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-
-/// The table of links that a run measured.
-pub(crate) const LINKS: &str = "links.csv";
-/// The table of what applications tell.
-pub(crate) const FIGURES: &str = "figures.csv";
 
 /// An open folder of records.
 pub(crate) struct Archive {
@@ -34,10 +32,8 @@ pub(crate) struct Archive {
 /// A run that is there.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) flows: Vec<u8>,
-    pub(crate) series: Option<Vec<u8>>,
-    pub(crate) links: Option<Vec<u8>>,
-    pub(crate) figures: Option<Vec<u8>>,
+    /// The content of the tables that metrics see, by the name of the file.
+    pub(crate) tables: BTreeMap<&'static str, Vec<u8>>,
     pub(crate) distrust: Vec<String>,
     /// Its account of lateness; null without one.
     pub(crate) lateness: Value,
@@ -69,7 +65,7 @@ impl Archive {
         files.clean(folder)?;
         files.clean(&runs)?;
         if read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
-            for stale in ["summary.csv", "results.csv", "report.html", "plots"] {
+            for stale in [SUMMARY.file, Results::FILE, "report.html", "plots"] {
                 files.remove(&folder.join(stale))?;
             }
             files.replace(&study_file, study_text.as_bytes())?;
@@ -85,9 +81,7 @@ impl Archive {
     /// The run with this key, if it is there, whole, and was made with all that `options` ask for.
     pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<Finished>, Refused> {
         let folder = self.run_folder(key);
-        let (Some(run), Some(flows)) = (read(&folder.join("run.json"))?, read(&folder.join("flows.csv"))?) else {
-            return Ok(None);
-        };
+        let Some(run) = read(&folder.join("run.json"))? else { return Ok(None) };
         let Ok(Value::Object(run)) = serde_json::from_slice::<Value>(&run) else { return Ok(None) };
         if run.get("key").and_then(Value::as_str) != Some(key) {
             return Ok(None);
@@ -101,9 +95,11 @@ impl Archive {
             _ => Vec::new(),
         };
         let lateness = account(&run);
-        let table = |name| read(&folder.join(name));
-        let (series, links, figures) = (table("series.csv")?, table(LINKS)?, table(FIGURES)?);
-        Ok(Some(Finished { flows, series, links, figures, distrust, lateness }))
+        let mut tables = BTreeMap::new();
+        for name in TABLES {
+            tables.extend(read(&folder.join(name))?.map(|content| (name, content)));
+        }
+        Ok(tables.contains_key(FLOWS.file).then_some(Finished { tables, distrust, lateness }))
     }
 
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
@@ -150,23 +146,12 @@ impl Archive {
         let lateness = account(&run);
         let mut text = serde_json::to_vec_pretty(&Value::Object(run)).unwrap_or_default();
         text.push(b'\n');
-        let mut content = vec![("flows.csv".to_owned(), records.flows)];
-        content.extend(records.series.map(|series| ("series.csv".to_owned(), series)));
-        content.extend(records.attachments);
+        let mut content = records.files;
         content.push(("run.json".to_owned(), text));
         self.files.publish(&self.run_folder(key), &content, has_attachments(run_options))?;
-        let mut take = |name: &str| {
-            let at = content.iter().position(|(known, _)| known == name)?;
-            Some(std::mem::take(&mut content[at].1))
-        };
-        Ok(Finished {
-            flows: take("flows.csv").unwrap_or_default(),
-            series: take("series.csv"),
-            links: take(LINKS),
-            figures: take(FIGURES),
-            distrust: records.distrust,
-            lateness,
-        })
+        let of_metrics = |name: &String| TABLES.into_iter().find(|known| known == name);
+        let tables = content.into_iter().filter_map(|(name, content)| Some((of_metrics(&name)?, content)));
+        Ok(Finished { tables: tables.collect(), distrust: records.distrust, lateness })
     }
 
     /// Writes a table of the whole study.

@@ -21,19 +21,15 @@
 //! Nothing here panics and every evaluation ends: there are no loops, no definitions, and depth is limited. Errors name
 //! the column, counted in characters from 1. Reading is in `parser.rs`, evaluation in `evaluate.rs`.
 
-use fullpipe_lab::{FIGURE_NAMES, LINK_COLUMNS};
+use fullpipe_archive::LINKS;
+use fullpipe_lab::FIGURE_NAMES;
 use std::fmt;
 
 pub use crate::parser::parse;
 
-/// Columns of `flows.csv` that hold numbers.
-pub const FLOW_COLUMNS: &[&str] = fullpipe_lab::FLOW_COLUMNS.split_at(fullpipe_lab::FLOW_TEXTS).1;
-
 /// The column of `links.csv` that a name means: `link_throughput_bps` is its `throughput_bps`.
 pub fn link_column(name: &str) -> Option<&'static str> {
-    let column = name.strip_prefix("link_")?;
-    // The first is the link's name.
-    LINK_COLUMNS.into_iter().skip(1).find(|known| *known == column)
+    LINKS.numeric_column(name.strip_prefix("link_")?).map(|column| column.name)
 }
 
 /// The figure of `figures.csv` that a name means: `figure_rebuffer_s` is `rebuffer_s`. What real programs tell beyond the

@@ -1,12 +1,8 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
-use crate::archive::{FIGURES, LINKS};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_lab::real_time::{Answered, Refused};
-use fullpipe_lab::{
-    Append, Capture, Options, Outcome, Qlog, Sabotage, write_bearers, write_completions, write_figures, write_flows,
-    write_links, write_series, write_ues,
-};
+use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
 use fullpipe_scenario::{Override, Scenario};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -129,37 +125,8 @@ pub(crate) fn records(
     clock: &str,
 ) -> Result<RunRecords, RunError> {
     outcome.captured().map_err(|reason| RunError::Machine(reason.to_string()))?;
-    let memory = |reason: std::io::Error| RunError::Machine(reason.to_string());
-    let mut records = RunRecords::default();
-    write_flows(outcome, &mut records.flows).map_err(memory)?;
-    if !outcome.scenario().probes.is_empty() {
-        let mut series = Vec::new();
-        write_series(outcome, &mut series).map_err(memory)?;
-        records.series = Some(series);
-    }
-    if !outcome.scenario().measurement.links.is_empty() {
-        let mut table = Vec::new();
-        write_links(outcome, &mut table).map_err(memory)?;
-        records.attachments.push((LINKS.to_owned(), table));
-    }
-    if outcome.ue_rows().next().is_some() {
-        let mut table = Vec::new();
-        write_ues(outcome, &mut table).map_err(memory)?;
-        records.attachments.push(("ues.csv".to_owned(), table));
-        let mut table = Vec::new();
-        write_bearers(outcome, &mut table).map_err(memory)?;
-        records.attachments.push(("bearers.csv".to_owned(), table));
-    }
-    if outcome.completion_rows().next().is_some() {
-        let mut table = Vec::new();
-        write_completions(outcome, &mut table).map_err(memory)?;
-        records.attachments.push(("completions.csv".to_owned(), table));
-    }
-    if outcome.figure_rows().next().is_some() {
-        let mut table = Vec::new();
-        write_figures(outcome, &mut table).map_err(memory)?;
-        records.attachments.push((FIGURES.to_owned(), table));
-    }
+    let files = outcome.tables().into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
+    let mut records = RunRecords { files, ..RunRecords::default() };
     let verdict = outcome.verdict();
     let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();
     if !verdict.passed() {

@@ -35,6 +35,7 @@ mod words;
 
 pub use error::StudyError;
 pub use files::Files;
+pub use fullpipe_archive::{SummaryRow, Verdict};
 pub use laboratory::VirtualLaboratory;
 pub use load::{load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
@@ -46,5 +47,4 @@ pub use run::{Options, Outcome, run, single};
 pub use settings::Settings;
 pub use shelf::{Embedded, Folder, Shelf};
 pub use study::Study;
-pub use summary::{SummaryRow, Verdict};
 pub use sweep::{FinishedRun, Progress};

@@ -2,12 +2,13 @@
 //! checked on the way, so that evaluation need not fail for them.
 
 use crate::expression::{
-    Arithmetic, Comparison, Expression, ExpressionError, FLOW_COLUMNS, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
-    Node, Operation, Purpose, STATISTICS, figure_name, link_column,
+    Arithmetic, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup, Node,
+    Operation, Purpose, STATISTICS, figure_name, link_column,
 };
 use crate::lateness;
 use crate::words::{list_of, suggestion};
-use fullpipe_lab::{FIGURE_NAMES, LINK_COLUMNS};
+use fullpipe_archive::{FLOWS, LINKS};
+use fullpipe_lab::FIGURE_NAMES;
 use std::fmt;
 
 /// How deep an expression may nest.
@@ -354,7 +355,7 @@ impl Parser {
                     self.deeper(column, |parser| parser.call(&word, column))
                 } else if self.takes("[") {
                     self.column_of_a_table(&word, column)
-                } else if FLOW_COLUMNS.contains(&word.as_str()) {
+                } else if FLOWS.numeric_column(&word).is_some() {
                     let (found, column) = self.peek();
                     let message = format!("found {found}, expected `[\"FLOW\"]` after the column `{word}`");
                     Err(ExpressionError::new(column, message))
@@ -370,23 +371,20 @@ impl Parser {
     }
 
     fn column_of_a_table(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
-        if !FLOW_COLUMNS.contains(&name) && link_column(name).is_none() && figure_name(name).is_none() {
+        if FLOWS.numeric_column(name).is_none() && link_column(name).is_none() && figure_name(name).is_none() {
             let message = match (name.strip_prefix("link_"), name.strip_prefix("figure_")) {
                 (_, Some(figure)) => {
                     let (near, all) = (suggestion(figure, FIGURE_NAMES), list_of(FIGURE_NAMES));
                     format!("no workload tells the figure `{figure}`{near}; expected figure_ and one of {all}")
                 }
                 (Some(of_link), _) => {
-                    let known = || LINK_COLUMNS.into_iter().skip(1);
-                    let (near, all) = (suggestion(of_link, known()), list_of(known()));
-                    format!(
-                        "`{of_link}` is not a column of numbers in links.csv{near}; expected link_ and one of {all}"
-                    )
+                    let (near, all) = (suggestion(of_link, LINKS.numeric_names()), list_of(LINKS.numeric_names()));
+                    let file = LINKS.file;
+                    format!("`{of_link}` is not a column of numbers in {file}{near}; expected link_ and one of {all}")
                 }
                 (None, None) => {
-                    let (near, all) =
-                        (suggestion(name, FLOW_COLUMNS.iter().copied()), list_of(FLOW_COLUMNS.iter().copied()));
-                    format!("`{name}` is not a column of flows.csv{near}; expected {all}")
+                    let (near, all) = (suggestion(name, FLOWS.numeric_names()), list_of(FLOWS.numeric_names()));
+                    format!("`{name}` is not a column of {}{near}; expected {all}", FLOWS.file)
                 }
             };
             return Err(ExpressionError::new(column, message));

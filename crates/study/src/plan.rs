@@ -5,8 +5,9 @@ use crate::error::StudyError;
 use crate::evaluate::{self, Environment, end_of, flow_matches};
 use crate::expression::link_column;
 use crate::port::{Laboratory, ResolvedScenario};
-use crate::published::point_label;
+use crate::published::{pairs, point_label};
 use crate::study::{Experiment, Seeds, Study, number_of};
+use fullpipe_archive as archive;
 use fullpipe_scenario::schema::{Override, nearest};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -34,8 +35,8 @@ pub struct Point {
     pub own_label: String,
     /// The same with the experiment, if the study has several.
     pub label: String,
-    /// Values of the plan's columns; empty where the experiment does not have the axis.
-    pub cells: Vec<String>,
+    /// The values of the axes, and in a study of several experiments which one it is.
+    pub place: archive::Point,
     /// Axes and parameters that are numbers here.
     pub numbers: BTreeMap<String, f64>,
     /// Indices of its runs in order.
@@ -77,7 +78,7 @@ pub fn key(content: &[u8], seed: u64, build: &str) -> String {
 pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyError> {
     let build = laboratory.build();
     let several = study.experiments.len() > 1;
-    let mut columns: Vec<String> = several.then(|| "experiment".to_owned()).into_iter().collect();
+    let mut columns: Vec<String> = several.then(|| archive::Point::EXPERIMENT.to_owned()).into_iter().collect();
     columns.extend(study.axis_names().into_iter().map(str::to_owned));
     let mut plan = Plan { points: Vec::new(), runs: Vec::new(), columns };
     let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
@@ -88,7 +89,7 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
             let by_clock = laboratory.real().filter(|_| real);
             let nobody = real && by_clock.is_none();
             let laboratory = by_clock.unwrap_or(laboratory);
-            let (mut point, overrides) = describe(study, experiment, levels, &plan.columns, several);
+            let (mut point, overrides) = describe(study, experiment, levels, several);
             let mut scenario = resolve(study, experiment, &point, &overrides, laboratory)?;
             if nobody {
                 // It must not pass for the run in virtual time.
@@ -122,13 +123,7 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
 
 /// A point in words and numbers, and what it sets in the scenario: parameters, then what the experiment fixes, then what
 /// the user set, then axes (a label must not lie); of several settings of a path the last counts.
-fn describe(
-    study: &Study,
-    experiment: &Experiment,
-    levels: Vec<usize>,
-    columns: &[String],
-    several: bool,
-) -> (Point, Vec<Override>) {
+fn describe(study: &Study, experiment: &Experiment, levels: Vec<usize>, several: bool) -> (Point, Vec<Override>) {
     let mut overrides: Vec<Override> = Vec::new();
     let mut set = |path: &str, value: String| {
         overrides.retain(|earlier| earlier.path != path);
@@ -162,21 +157,11 @@ fn describe(
         };
     }
     let own_label = point_label(experiment, &levels);
-    let label = match (several, own_label.is_empty()) {
-        (false, _) => own_label.clone(),
-        (true, true) => format!("experiment={}", experiment.name),
-        (true, false) => format!("experiment={};{own_label}", experiment.name),
-    };
-    let cells = columns
-        .iter()
-        .map(|column| match experiment.axis(column) {
-            Some((index, axis)) => axis.levels[levels[index]].label.clone(),
-            None if column == "experiment" => experiment.name.clone(),
-            None => String::new(),
-        })
-        .collect();
-    let point =
-        Point { experiment: experiment.name.clone(), levels, own_label, label, cells, numbers, runs: Vec::new() };
+    let of_experiment = (archive::Point::EXPERIMENT.to_owned(), experiment.name.clone());
+    let mut place = archive::Point(several.then_some(of_experiment).into_iter().collect());
+    place.0.extend(pairs(experiment, &levels));
+    let (label, experiment) = (place.to_string(), experiment.name.clone());
+    let point = Point { experiment, levels, own_label, label, place, numbers, runs: Vec::new() };
     (point, overrides)
 }
 

@@ -53,7 +53,7 @@ pub struct RunOptions {
     pub record: bool,
     /// Reuse also what would not be the same if it were made again.
     pub resume: bool,
-    /// Where files go that are too large for [`RunRecords::attachments`]; there is a place if packets or qlog are asked
+    /// Where files go that are too large for [`RunRecords::files`]; there is a place if packets or qlog are asked
     /// for.
     pub attach: Attach,
     /// Set from outside to end a run early; the run then returns [`RunError::Interrupted`].
@@ -94,17 +94,13 @@ impl fmt::Debug for Attach {
 /// What a run leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct RunRecords {
-    /// `flows.csv`: one row per flow and direction.
-    pub flows: Vec<u8>,
-    /// `series.csv`, if the scenario asks for samples.
-    pub series: Option<Vec<u8>>,
+    /// The run's tables and further files: name and content. `flows.csv` is always among them.
+    pub files: Vec<(String, Vec<u8>)>,
     /// What `run.json` says beside key, build, seed and options: the resolved scenario, duration, packet counts, the
     /// auditor's verdict.
     pub facts: Map<String, Value>,
     /// Why the result is not to be trusted; empty if it is.
     pub distrust: Vec<String>,
-    /// Further files of the run: name and content.
-    pub attachments: Vec<(String, Vec<u8>)>,
 }
 
 /// Why there are no records.

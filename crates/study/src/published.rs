@@ -3,8 +3,9 @@
 //! Columns, in any order: experiment (may be left empty if the study has one), point (`axis=value;axis=value`), metric,
 //! value; and, where they help, tolerance, source, note, explained_by. Lines that begin with `#` are comments.
 
-use crate::study::{Experiment, Published, Study, Tolerance};
+use crate::study::{Axis, Experiment, Published, Study, Tolerance};
 use crate::words::{list_of, suggestion};
+use fullpipe_archive::Point;
 use fullpipe_scenario::schema::{Error, Place, Sources, Tree, Value, nearest};
 
 /// Columns of `published.csv`.
@@ -258,11 +259,14 @@ fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (Strin
 
 /// A point as `axis=value;axis=value`, without the experiment.
 pub(crate) fn point_label(experiment: &Experiment, levels: &[usize]) -> String {
-    let parts: Vec<String> = experiment
-        .axes
-        .iter()
-        .zip(levels)
-        .map(|(axis, level)| format!("{}={}", axis.name, axis.levels.get(*level).map_or("", |level| &level.label)))
-        .collect();
-    parts.join(";")
+    Point(pairs(experiment, levels).collect()).to_string()
+}
+
+/// The axes of an experiment with their values at a point.
+pub(crate) fn pairs<'a>(
+    experiment: &'a Experiment,
+    levels: &'a [usize],
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let label = |(axis, level): (&Axis, &usize)| axis.levels.get(*level).map_or("", |level| &level.label).to_owned();
+    experiment.axes.iter().zip(levels).map(move |at| (at.0.name.clone(), label(at)))
 }

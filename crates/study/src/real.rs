@@ -123,7 +123,7 @@ impl Laboratory for RealLaboratory {
         for ended in result.programs {
             for (kind, text) in [("out", ended.output), ("err", ended.errors)] {
                 if !text.is_empty() {
-                    records.attachments.push((format!("{}.{kind}.txt", ended.name), text));
+                    records.files.push((format!("{}.{kind}.txt", ended.name), text));
                 }
             }
         }

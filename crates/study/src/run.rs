@@ -8,8 +8,9 @@ use crate::plan::plan;
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
 use crate::study::{Experiment, LateRuns, Metric, Seeds, Study};
-use crate::summary::{Measured, SummaryRow, Verdict, summary_csv};
+use crate::summary::{Measured, json};
 use crate::sweep::{Progress, RunResult, Sweep};
+use fullpipe_archive::{Results, SUMMARY, SummaryRow, Verdict};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -67,7 +68,7 @@ impl Outcome {
 
     /// The summary as a JSON array.
     pub fn json(&self) -> serde_json::Value {
-        self.rows.iter().map(|row| row.json(self.quick)).collect()
+        self.rows.iter().map(|row| json(row, self.quick)).collect()
     }
 }
 
@@ -107,8 +108,8 @@ pub fn run(
     let results = sweep.run(options.jobs, progress, stop)?;
     let measured = Measured::new(study, &plan, &results);
     let rows = measured.rows();
-    archive.write("results.csv", &measured.results_csv())?;
-    archive.write("summary.csv", &summary_csv(&rows))?;
+    archive.write(Results::FILE, &measured.results().to_bytes())?;
+    archive.write(SUMMARY.file, &SUMMARY.to_bytes(&rows))?;
     let mut outcome = Outcome { quick: study.quick, ..Outcome::default() };
     for (run, result) in plan.runs.iter().zip(&results) {
         match result {

@@ -19,161 +19,20 @@ use crate::statistics::{Summary, summarize};
 use crate::study::{Claim, LeftOut, Level, Published, Study};
 use crate::sweep::RunResult;
 use crate::words::list_of;
-use serde_json::{Map, Value};
+use fullpipe_archive::{Cell, Column, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Columns of `summary.csv`.
-pub const SUMMARY_COLUMNS: [&str; 14] = [
-    "point",
-    "metric",
-    "unit",
-    "n",
-    "mean",
-    "ci95",
-    "min",
-    "median",
-    "max",
-    "published",
-    "tolerance",
-    "verdict",
-    "source",
-    "note",
-];
-
-/// How a measured value stands to a published one, or a claim to what was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is as published.
-    Match,
-    /// A value is not as published.
-    Differs,
-    /// It is not, and a run of this study shows why.
-    Explained,
-    /// A claim does not hold.
-    Refuted,
-    /// Too many of the runs that it rests on are not to be trusted.
-    Untrusted,
-}
-
-impl Verdict {
-    /// The word in the table.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Match => "match",
-            Verdict::Differs => "differs",
-            Verdict::Explained => "explained",
-            Verdict::Refuted => "refuted",
-            Verdict::Untrusted => "untrusted",
-        }
-    }
-}
-
-/// A row of `summary.csv`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SummaryRow {
-    /// `axis=value;axis=value`; empty for claims.
-    pub point: String,
-    /// The metric, or `claim:NAME`.
-    pub metric: String,
-    /// The metric's unit.
-    pub unit: String,
-    /// Runs that have a value; for a claim none.
-    pub n: Option<usize>,
-    /// Their mean; for a claim 1 if it holds and 0 if not.
-    pub mean: Option<f64>,
-    /// Half width of its 95 % interval.
-    pub ci95: Option<f64>,
-    /// Smallest.
-    pub min: Option<f64>,
-    /// Median.
-    pub median: Option<f64>,
-    /// Largest.
-    pub max: Option<f64>,
-    /// The published value.
-    pub published: Option<f64>,
-    /// How far off it may be, as `5%` or a number.
-    pub tolerance: String,
-    /// The verdict.
-    pub verdict: Option<Verdict>,
-    /// Where it was published.
-    pub source: String,
-    /// What a reader should know.
-    pub note: String,
-}
-
-fn cell(number: Option<f64>) -> String {
-    number.map_or_else(String::new, |number| number.to_string())
-}
-
-impl SummaryRow {
-    /// The metric and where it was measured, in one line.
-    pub(crate) fn name(&self) -> String {
-        if self.point.is_empty() { self.metric.clone() } else { format!("{}, {}", self.point, self.metric) }
-    }
-
-    /// The row's cells.
-    pub fn cells(&self) -> [String; 14] {
-        [
-            self.point.clone(),
-            self.metric.clone(),
-            self.unit.clone(),
-            self.n.map_or_else(String::new, |n| n.to_string()),
-            cell(self.mean),
-            cell(self.ci95),
-            cell(self.min),
-            cell(self.median),
-            cell(self.max),
-            cell(self.published),
-            self.tolerance.clone(),
-            self.verdict.map_or("", Verdict::word).to_owned(),
-            self.source.clone(),
-            self.note.clone(),
-        ]
-    }
-
-    /// The row as a JSON object; empty cells are null, and a shortened study says `"quick": true`.
-    pub fn json(&self, quick: bool) -> Value {
-        let number = |number: Option<f64>| number.map_or(Value::Null, Value::from);
-        let text = |text: &str| if text.is_empty() { Value::Null } else { Value::from(text) };
-        let values = [
-            Value::from(self.point.as_str()),
-            Value::from(self.metric.as_str()),
-            text(&self.unit),
-            self.n.map_or(Value::Null, Value::from),
-            number(self.mean),
-            number(self.ci95),
-            number(self.min),
-            number(self.median),
-            number(self.max),
-            number(self.published),
-            text(&self.tolerance),
-            text(self.verdict.map_or("", Verdict::word)),
-            text(&self.source),
-            text(&self.note),
-        ];
-        let mut object: Map<String, Value> =
-            SUMMARY_COLUMNS.iter().map(|name| (*name).to_owned()).zip(values).collect();
-        if quick {
-            object.insert("quick".to_owned(), Value::Bool(true));
-        }
-        Value::Object(object)
-    }
-}
-
-/// A table as CSV.
-fn csv_of(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
-    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-    // Writing to memory cannot fail.
-    let _ = writer.write_record(header);
-    for row in rows {
-        let _ = writer.write_record(&row);
-    }
-    writer.into_inner().unwrap_or_default()
-}
-
-/// `summary.csv`.
-pub fn summary_csv(rows: &[SummaryRow]) -> Vec<u8> {
-    csv_of(&SUMMARY_COLUMNS.map(str::to_owned), rows.iter().map(|row| row.cells().to_vec()))
+/// A row of `summary.csv` as a JSON object; empty cells are null, and a shortened study says `"quick": true`.
+pub fn json(row: &SummaryRow, quick: bool) -> Value {
+    let cell = |column: &Column<SummaryRow>| match (column.cell)(row) {
+        // A claim is at no point; any other empty text is missing.
+        Cell::Text(text) if text.is_empty() && column.name != SummaryRow::point().name => Value::Null,
+        cell => cell.into(),
+    };
+    let cells = SUMMARY.columns.iter().map(|column| (column.name.to_owned(), cell(column)));
+    let quick = quick.then(|| ("quick".to_owned(), Value::Bool(true)));
+    Value::Object(cells.chain(quick).collect())
 }
 
 /// Values of all metrics at all points, by point, run, metric.
@@ -290,21 +149,20 @@ impl<'a> Measured<'a> {
         published.find(|row| row.experiment == point.experiment && row.point == point.own_label && row.metric == metric)
     }
 
-    /// `results.csv`: the plan's columns, seed, key, one column per metric.
-    pub(crate) fn results_csv(&self) -> Vec<u8> {
-        let mut header = self.plan.columns.clone();
-        header.extend(["seed".to_owned(), "key".to_owned()]);
-        header.extend(self.study.metrics.iter().map(|metric| metric.name.clone()));
+    /// `results.csv`.
+    pub(crate) fn results(&self) -> Results {
         let rows = self.plan.points.iter().zip(&self.points).flat_map(|(point, runs)| {
             point.runs.iter().zip(runs).filter_map(|(run, of_run)| {
                 let run = self.plan.runs.get(*run)?;
-                let mut row = point.cells.clone();
-                row.extend([run.seed.to_string(), run.key.clone()]);
-                row.extend(of_run.values()?.iter().map(|value| cell(*value)));
-                Some(row)
+                let (point, key, values) = (point.place.clone(), run.key.clone(), of_run.values()?.to_vec());
+                Some(ResultRow { point, seed: run.seed, key, values })
             })
         });
-        csv_of(&header, rows)
+        Results {
+            axes: self.plan.columns.clone(),
+            metrics: self.study.metrics.iter().map(|metric| metric.name.clone()).collect(),
+            rows: rows.collect(),
+        }
     }
 
     /// All rows of `summary.csv`: metrics point by point, then claims.
@@ -318,10 +176,10 @@ impl<'a> Measured<'a> {
                 let thin = self.is_thin(index);
                 let summary = if thin { self.summary_of_all(index, number) } else { self.summary(index, number) };
                 let mut row = SummaryRow {
-                    point: point.label.clone(),
+                    point: point.place.clone(),
                     metric: metric.name.clone(),
                     unit: metric.unit.clone(),
-                    n: Some(summary.map_or(0, |summary| summary.n)),
+                    n: Some(summary.map_or(0, |summary| summary.n as u64)),
                     mean: summary.map(|summary| summary.mean),
                     ci95: summary.and_then(|summary| summary.ci95),
                     min: summary.map(|summary| summary.min),
@@ -332,7 +190,7 @@ impl<'a> Measured<'a> {
                 let mut notes = self.doubts(index);
                 let heard = |run: &&OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
                 let heard = self.points[index].iter().filter(heard).count();
-                let missing = heard.saturating_sub(row.n.unwrap_or(0));
+                let missing = (heard as u64).saturating_sub(row.n.unwrap_or(0));
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
                 }
@@ -482,7 +340,7 @@ impl<'a> Measured<'a> {
             }
         };
         SummaryRow {
-            metric: format!("claim:{}", claim.name),
+            metric: SummaryRow::metric_of_claim(&claim.name),
             mean: held.map(|held| f64::from(u8::from(held))),
             verdict,
             source: claim.source.clone(),

@@ -212,8 +212,7 @@ impl Sweep<'_> {
     }
 
     fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
-        let series = finished.series.as_deref().filter(|_| self.uses_series);
-        let tables = Tables::parse(&finished.flows, series, finished.links.as_deref(), finished.figures.as_deref())
+        let tables = Tables::parse(&finished.tables, self.uses_series)
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
         let mut values = Vec::new();
         for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {

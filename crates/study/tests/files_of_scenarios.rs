@@ -45,7 +45,8 @@ fn the_content_of_a_trace_is_part_of_the_key() {
         let laboratory = VirtualLaboratory::new("test");
         let resolved = laboratory.resolve(&source, &[]).unwrap();
         let records = laboratory.run(&resolved, 1, &RunOptions::default()).unwrap();
-        let flows = String::from_utf8(records.flows).unwrap();
+        let flows = records.files.into_iter().find(|(name, _)| name == "flows.csv").unwrap().1;
+        let flows = String::from_utf8(flows).unwrap();
         assert!(flows.lines().count() == 3, "{flows}");
         let row: Vec<&str> = flows.lines().nth(1).unwrap().split(',').collect();
         // Forward: SYN with its options, request, acknowledgements, FIN; 40 bytes each at least, and 246 of payload once.

@@ -13,7 +13,7 @@ fn late(runs: &[u64], more: u64) -> Fake {
 
 fn packets(outcome: &Outcome, size: u64) -> &SummaryRow {
     let point = format!("experiment=sizes;size={size}");
-    outcome.rows.iter().find(|row| row.point == point && row.metric == "packets").expect("a row")
+    outcome.rows.iter().find(|row| row.point == point.as_str() && row.metric == "packets").expect("a row")
 }
 
 fn claim<'a>(outcome: &'a Outcome, name: &str) -> &'a SummaryRow {

@@ -1,17 +1,16 @@
 //! The records in a folder, read and checked. The report trusts nothing in them: a wrong field is an error that names
 //! file and line.
 
+pub(crate) mod flows;
 pub(crate) mod links;
 pub(crate) mod run;
 pub(crate) mod series;
 pub(crate) mod study;
-pub(crate) mod summary;
-pub(crate) mod table;
 
 use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
-use crate::input::summary::{ResultRow, Results, SummaryRow, read_results, read_summary};
+use fullpipe_archive::{ResultRow, Results, SUMMARY, SummaryRow, read_summary};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +29,8 @@ impl Records {
     /// Reads a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self, ReportError> {
         let study = Study::read(&folder.join("study.toml"))?;
-        let results = read_results(&folder.join("results.csv"))?;
-        let summary = read_summary(&folder.join("summary.csv"))?;
+        let results = Results::read(&folder.join(Results::FILE))?;
+        let summary = read_summary(&folder.join(SUMMARY.file))?;
         let mut runs: Vec<Run> = Vec::new();
         let mut seen = BTreeSet::new();
         for row in &results.rows {

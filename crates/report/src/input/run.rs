@@ -1,8 +1,8 @@
-//! One run's folder: `run.json` (build, seed, duration, counts, audit, lateness) and `flows.csv`. What the report does
-//! not know in `run.json` it leaves alone, so that runs can say more.
+//! `run.json` of one run: build, seed, duration, counts, audit, lateness. What the report does not know in it it leaves
+//! alone, so that runs can say more.
 
 use crate::error::ReportError;
-use crate::input::table::{Table, shorten};
+use crate::markup::shorten;
 use crate::numbers::{fixed, trimmed};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -228,60 +228,4 @@ fn shown(value: &Value) -> String {
         }
         other => other.to_string(),
     }
-}
-
-/// `flows.csv` as a table of texts and numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Flows {
-    pub(crate) header: Vec<String>,
-    /// The first rows, at most as many as were asked for.
-    pub(crate) rows: Vec<Vec<Cell>>,
-    /// How many rows the file has.
-    pub(crate) total: usize,
-}
-
-/// A field of `flows.csv`.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
-    Text(String),
-    Number(f64),
-    Empty,
-}
-
-/// Columns of `flows.csv` that hold words; all others hold numbers or nothing.
-const WORD_COLUMNS: [&str; 5] = ["flow", "source", "destination", "protocol", "congestion"];
-
-/// Reads a run's `flows.csv`, keeping the first `most` rows.
-pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportError> {
-    let mut table = Table::open(&folder.join("flows.csv"))?;
-    table.column("flow")?;
-    let header = table.header().to_vec();
-    let mut flows = Flows { header, ..Flows::default() };
-    while table.next()? {
-        flows.total += 1;
-        if flows.rows.len() >= most {
-            continue;
-        }
-        let mut row = Vec::with_capacity(flows.header.len());
-        for (column, name) in flows.header.iter().enumerate() {
-            row.push(if WORD_COLUMNS.contains(&name.as_str()) {
-                Cell::Text(table.text(column).to_owned())
-            } else {
-                table.number(column)?.map_or(Cell::Empty, Cell::Number)
-            });
-        }
-        flows.rows.push(row);
-    }
-    Ok(flows)
-}
-
-/// A column of numbers of a run's `flows.csv`, missing values left out.
-pub(crate) fn read_flow_column(folder: &Path, name: &str) -> Result<Vec<f64>, ReportError> {
-    let mut table = Table::open(&folder.join("flows.csv"))?;
-    let column = table.column(name)?;
-    let mut values = Vec::new();
-    while table.next()? {
-        values.extend(table.number(column)?);
-    }
-    Ok(values)
 }

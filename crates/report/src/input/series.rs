@@ -2,8 +2,9 @@
 //! numbers.
 
 use crate::error::ReportError;
-use crate::input::table::Table;
+use fullpipe_archive::{SERIES, SeriesRow};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 
 /// So many subjects of one metric are kept; a plot with more curves could not be read.
@@ -24,51 +25,43 @@ pub(crate) struct MetricSeries {
 
 /// A run's `series.csv` that is being read.
 struct Reader {
-    table: Table,
-    time: usize,
-    subject: usize,
-    metric: usize,
-    value: usize,
+    table: fullpipe_archive::Reader<SeriesRow, File>,
+    row: SeriesRow,
 }
 
 impl Reader {
     /// Opens a run's file; `None` if there is none.
     fn open(folder: &Path) -> Result<Option<Self>, ReportError> {
-        let file = folder.join("series.csv");
+        let file = folder.join(SERIES.file);
         if !file.exists() {
             return Ok(None);
         }
-        let table = Table::open(&file)?;
-        let [time, subject, metric, value] = ["time_s", "subject", "metric", "value"].map(|name| table.column(name));
-        let (time, subject, metric, value) = (time?, subject?, metric?, value?);
-        Ok(Some(Self { table, time, subject, metric, value }))
+        Ok(Some(Self { table: SERIES.open(&file)?, row: SeriesRow::default() }))
     }
 
-    /// Goes on to the next row whose subject and metric are wanted; its time and its value, if it has one. What is not
-    /// wanted is not looked at: most of a long file.
+    /// Goes on to the next row whose subject and metric are wanted; its time and its value, if it has one.
     fn next(&mut self, wanted: impl Fn(&str, &str) -> bool) -> Result<Option<(f64, Option<f64>)>, ReportError> {
-        while self.table.next()? {
+        while self.table.next_into(&mut self.row)? {
             if wanted(self.subject(), self.metric()) {
-                // Both must be numbers even where the sample is not kept: a corrupt file is never half believed.
-                return Ok(Some((self.table.required(self.time)?, self.table.number(self.value)?)));
+                return Ok(Some((SeriesRow::time_s().number(&self.row), self.row.value)));
             }
         }
         Ok(None)
     }
 
     fn subject(&self) -> &str {
-        self.table.text(self.subject)
+        &self.row.subject
     }
 
     fn metric(&self) -> &str {
-        self.table.text(self.metric)
+        &self.row.metric
     }
 
     /// Adds a sample to those before it. No value means a moment at which there was nothing to sample.
     fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>) -> Result<(), ReportError> {
         if samples.last().is_some_and(|(last, _)| at < *last) {
             let problem = format!("time {at} s stands after a later one of the same subject and metric");
-            return Err(self.table.problem(problem));
+            return Err(self.table.problem(problem).into());
         }
         samples.extend(value.map(|v| (at, v)));
         Ok(())

@@ -2,19 +2,27 @@
 
 use crate::error::ReportError;
 use crate::input::Records;
-use crate::input::links::{LINK_COLUMNS, read_links};
-use crate::input::summary::{Point, ResultRow};
+use crate::input::links::read_links;
 use crate::numbers::{significant, trimmed};
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::gather::{shown, varying, word_for};
 use crate::unit::Unit;
+use fullpipe_archive::{Column, LinkRow};
+use fullpipe_archive::{Point, ResultRow};
 
 /// So many rows are shown; the files have all.
 const MOST_ROWS: usize = 500;
 /// Digits of a mean.
 const DIGITS: usize = 4;
-/// Headings, in the order of the columns that are read.
-const HEADINGS: [&str; 6] = ["Throughput", "Utilisation", "Mean queue delay", "99 % queue delay", "Dropped", "Marked"];
+/// The columns that are shown, with their headings.
+const SHOWN: [(&str, Column<LinkRow>); 6] = [
+    ("Throughput", LinkRow::throughput_bps()),
+    ("Utilisation", LinkRow::utilisation()),
+    ("Mean queue delay", LinkRow::mean_queue_delay_s()),
+    ("99 % queue delay", LinkRow::p99_queue_delay_s()),
+    ("Dropped", LinkRow::drop_ratio()),
+    ("Marked", LinkRow::mark_ratio()),
+];
 
 /// A direction of a link at a point.
 struct Row<'a> {
@@ -31,7 +39,7 @@ pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
         return Ok(None);
     }
     let axes = varying(rows.iter().map(|row| row.point));
-    let columns: Vec<(Heading, Vec<Field>)> = (0..LINK_COLUMNS.len()).map(|column| numbers(&rows, column)).collect();
+    let columns: Vec<(Heading, Vec<Field>)> = (0..SHOWN.len()).map(|column| numbers(&rows, column)).collect();
     let mut headings: Vec<Heading> = axes.iter().map(|axis| Heading::text(word_for(records, axis))).collect();
     headings.push(Heading::text("Link"));
     headings.extend(columns.iter().map(|(heading, _)| heading.clone()));
@@ -76,8 +84,8 @@ fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
                     values.len() - 1
                 });
                 out[first + at].runs += 1;
-                for (all, value) in values[at].iter_mut().zip(link.values) {
-                    all.extend(value);
+                for (all, (_, column)) in values[at].iter_mut().zip(SHOWN) {
+                    all.extend(Some(column.number(&link)).filter(|value| !value.is_nan()));
                 }
             }
         }
@@ -91,10 +99,11 @@ fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
 
 /// A column with its heading: shares in per cent, others with the prefix that suits the largest.
 fn numbers(rows: &[Row<'_>], column: usize) -> (Heading, Vec<Field>) {
-    let share = !LINK_COLUMNS[column].ends_with("_s") && !LINK_COLUMNS[column].ends_with("_bps");
+    let (heading, declared) = SHOWN[column];
+    let share = declared.unit.is_empty();
     let largest = rows.iter().filter_map(|row| row.means[column]).fold(0.0, |a: f64, v| a.max(v.abs()));
-    let unit = if share { Unit::new("%").unscaled() } else { Unit::of_metric(LINK_COLUMNS[column]).scale_for(largest) };
+    let unit = if share { Unit::new("%").unscaled() } else { Unit::new(declared.unit).scale_for(largest) };
     let text = |value: f64| if share { trimmed(value * 100.0, DIGITS) } else { significant(unit.value(value), DIGITS) };
     let fields = rows.iter().map(|row| Field::Number(row.means[column].map_or_else(|| "–".to_owned(), text)));
-    (Heading::number(unit.heading(HEADINGS[column])), fields.collect())
+    (Heading::number(unit.heading(heading)), fields.collect())
 }

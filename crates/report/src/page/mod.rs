@@ -12,9 +12,9 @@ pub(crate) mod table;
 mod validity;
 
 use crate::input::Records;
-use crate::input::summary::Verdict;
 use crate::markup::escape;
 use crate::plot::Figure;
+use fullpipe_archive::Verdict;
 use std::fmt::Write;
 
 /// Shapes of the verdicts: a tick in a circle, a diamond, a triangle, a crossed square, a clock face. With the word beside them,

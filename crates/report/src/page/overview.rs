@@ -1,11 +1,11 @@
 //! The head of the page: what this is, whether it can be trusted at a glance, and what was run.
 
 use crate::input::Records;
-use crate::input::summary::Verdict;
 use crate::markup::{escape, markdown};
 use crate::numbers::trimmed;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, verdict};
+use fullpipe_archive::Verdict;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,7 +1,6 @@
 //! Claims and published values beside what was measured, each with its verdict.
 
 use crate::input::Records;
-use crate::input::summary::{SummaryRow, Verdict};
 use crate::markup::{escape, escape_with_links, markdown};
 use crate::numbers::{mean_and_interval, signed_percent, trimmed};
 use crate::page::notes::Notes;
@@ -10,6 +9,7 @@ use crate::page::table::{Field, Heading, Table};
 use crate::page::verdict;
 use crate::plot::gather::{varying, word_for};
 use crate::unit::Unit;
+use fullpipe_archive::{SummaryRow, Verdict};
 use std::fmt::Write;
 
 /// The claims, each with verdict and note.
@@ -183,7 +183,7 @@ fn beside(
         let body = group.iter().map(|row| {
             let mut fields: Vec<Field> = axes.iter().map(|a| axis_field(row, a)).collect();
             let (mean, interval) = match row.mean {
-                Some(mean) => mean_and_interval(unit.value(mean), row.half_width.map(|h| unit.value(h))),
+                Some(mean) => mean_and_interval(unit.value(mean), row.ci95.map(|h| unit.value(h))),
                 None => ("–".to_owned(), None),
             };
             let published = row.published.map_or_else(|| "–".to_owned(), |v| trimmed(unit.value(v), 6));
@@ -201,7 +201,7 @@ fn beside(
                 Field::Number(published),
                 Field::Number(mean),
                 Field::Number(interval.unwrap_or_else(|| "–".to_owned())),
-                Field::Number(row.n.to_string()),
+                Field::Number(row.runs().to_string()),
                 Field::Number(difference),
                 Field::Number(tolerance(&row.tolerance, &unit)),
                 row.verdict.map_or(Field::Text(String::new()), |v| Field::Markup(verdict(v))),
@@ -229,7 +229,7 @@ fn signed(value: f64) -> String {
 
 /// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its group.
 fn tolerance(text: &str, unit: &crate::unit::Scaled) -> String {
-    match (text.strip_suffix('%'), crate::input::table::parse_number(text)) {
+    match (text.strip_suffix('%'), fullpipe_archive::parse_number(text)) {
         (Some(share), _) => format!("{} %", share.trim()),
         (None, Some(value)) => trimmed(unit.value(value), 4),
         (None, None) => text.to_owned(),
@@ -246,7 +246,7 @@ pub(crate) fn unit_of(records: &Records, row: &SummaryRow) -> Unit {
 pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) -> Heading {
     let unit =
         records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
-    let number = rows.iter().filter_map(|r| r.point.get(axis)).all(|v| crate::input::table::parse_number(v).is_some());
+    let number = rows.iter().filter_map(|r| r.point.get(axis)).all(|v| fullpipe_archive::parse_number(v).is_some());
     let word = word_for(records, axis);
     let text = if word.ends_with(')') { word } else { unit.unscaled().heading(&word) };
     if number { Heading::number(text) } else { Heading::text(text) }
@@ -255,7 +255,7 @@ pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) 
 /// The value of an axis at a row's point.
 pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     let text = row.point.get(axis).unwrap_or("–");
-    match crate::input::table::parse_number(text) {
+    match fullpipe_archive::parse_number(text) {
         Some(value) => Field::Number(trimmed(value, 9)),
         None => Field::Markup(escape(text)),
     }

@@ -3,8 +3,7 @@
 
 use crate::error::ReportError;
 use crate::input::Records;
-use crate::input::run::{Cell, Flows, read_flows};
-use crate::input::summary::{Point, SummaryRow};
+use crate::input::flows::{Flows, read_flows};
 use crate::markup::{escape, markdown};
 use crate::numbers::{exact, mean_and_interval};
 use crate::page::published::{axis_field, axis_heading, unit_of};
@@ -12,6 +11,8 @@ use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, links};
 use crate::plot::gather::{varying, word_for};
 use crate::unit::Unit;
+use fullpipe_archive::{Cell, Column, FlowRow, Kind};
+use fullpipe_archive::{Point, SummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -24,7 +25,7 @@ const FOLD_ABOVE: usize = 40;
 pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     let mut out = String::new();
     let rows: Vec<&SummaryRow> =
-        records.summary.iter().filter(|r| r.claim().is_none() && (r.mean.is_some() || r.n > 0)).collect();
+        records.summary.iter().filter(|r| r.claim().is_none() && (r.mean.is_some() || r.runs() > 0)).collect();
     for name in experiments(&rows) {
         let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| r.point.experiment() == name).collect();
         if let Some(name) = name {
@@ -104,7 +105,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
             .map(|a| of_point().flatten().next().map_or(Field::Text(String::new()), |r| axis_field(r, a)))
             .collect();
         for (row, unit) in of_point().zip(&units) {
-            let shown = match row.and_then(|r| r.mean.map(|mean| (mean, r.half_width))) {
+            let shown = match row.and_then(|r| r.mean.map(|mean| (mean, r.ci95))) {
                 Some((mean, half)) => match mean_and_interval(unit.value(mean), half.map(|h| unit.value(h))) {
                     (mean, Some(half)) => format!("{mean} ± {half}"),
                     (mean, None) => mean,
@@ -113,11 +114,11 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
             };
             fields.push(Field::Number(shown));
         }
-        fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.n).max().unwrap_or(0)));
+        fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.runs()).max().unwrap_or(0)));
         fields
     });
     let mut table = Table {
-        caption: match (experiment, rows.iter().all(|r| r.n <= 1)) {
+        caption: match (experiment, rows.iter().all(|r| r.runs() <= 1)) {
             (Some(name), false) => format!("{name}: means over runs ± half width of the 95 % interval"),
             (None, false) => "Means over runs ± half width of the 95 % interval".to_owned(),
             (Some(name), true) => format!("{name}: values of one run per point"),
@@ -182,28 +183,28 @@ const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
     (
         "who sends what to whom, and how it fares",
         &[
-            ("Source", From::Column("source")),
-            ("Destination", From::Column("destination")),
-            ("Protocol", From::Column("protocol")),
-            ("Congestion control", From::Column("congestion")),
-            ("Goodput", From::Column("goodput_bps")),
-            ("Mean delay", From::PerPacket("delay_sum_s")),
-            ("Mean jitter", From::PerPacket("jitter_sum_s")),
-            ("Completion", From::Column("completion_s")),
+            ("Source", From::Column(FlowRow::source())),
+            ("Destination", From::Column(FlowRow::destination())),
+            ("Protocol", From::Column(FlowRow::protocol())),
+            ("Congestion control", From::Column(FlowRow::congestion())),
+            ("Goodput", From::Column(FlowRow::goodput_bps())),
+            ("Mean delay", From::PerPacket(FlowRow::delay_sum_s())),
+            ("Mean jitter", From::PerPacket(FlowRow::jitter_sum_s())),
+            ("Completion", From::Column(FlowRow::completion_s())),
         ],
     ),
     (
         "packets and bytes, counted at the IP layer",
         &[
-            ("Packets sent", From::Column("tx_packets")),
-            ("received", From::Column("rx_packets")),
-            ("lost", From::Column("lost_packets")),
-            ("retransmitted", From::Column("retransmitted_packets")),
-            ("marked", From::Column("marked_packets")),
-            ("Bytes sent", From::Column("tx_bytes")),
-            ("received", From::Column("rx_bytes")),
-            ("First sent", From::Column("first_tx_s")),
-            ("Last received", From::Column("last_rx_s")),
+            ("Packets sent", From::Column(FlowRow::tx_packets())),
+            ("received", From::Column(FlowRow::rx_packets())),
+            ("lost", From::Column(FlowRow::lost_packets())),
+            ("retransmitted", From::Column(FlowRow::retransmitted_packets())),
+            ("marked", From::Column(FlowRow::marked_packets())),
+            ("Bytes sent", From::Column(FlowRow::tx_bytes())),
+            ("received", From::Column(FlowRow::rx_bytes())),
+            ("First sent", From::Column(FlowRow::first_tx_s())),
+            ("Last received", From::Column(FlowRow::last_rx_s())),
         ],
     ),
 ];
@@ -212,9 +213,9 @@ const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
 #[derive(Clone, Copy)]
 enum From {
     /// A column as it is.
-    Column(&'static str),
+    Column(Column<FlowRow>),
     /// A sum over received packets, divided by their number (FlowMonitor's means).
-    PerPacket(&'static str),
+    PerPacket(Column<FlowRow>),
 }
 
 fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
@@ -231,30 +232,29 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
 }
 
 fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
-    let place = |name: &str| flows.header.iter().position(|h| h == name);
-    let received = place("rx_packets");
     let mut headings = Vec::new();
     let mut columns: Vec<Vec<Field>> = Vec::new();
-    for (heading, from) in [&[("Flow", From::Column("flow"))], from].concat() {
-        let (name, per_packet) = match from {
-            From::Column(name) => (name, false),
-            From::PerPacket(name) => (name, true),
+    for (heading, from) in [&[("Flow", From::Column(FlowRow::flow()))], from].concat() {
+        let (column, per_packet) = match from {
+            From::Column(column) => (column, false),
+            From::PerPacket(column) => (column, true),
         };
-        let Some(column) = place(name) else { continue };
-        let value = |row: &Vec<Cell>| {
-            let value = number(row, Some(column))?;
-            if per_packet { number(row, received).filter(|n| *n > 0.0).map(|n| value / n) } else { Some(value) }
+        let value = |row: &FlowRow| {
+            let value = Some(column.number(row)).filter(|value| !value.is_nan())?;
+            if per_packet { (row.rx_packets > 0).then(|| value / row.rx_packets as f64) } else { Some(value) }
         };
-        let words = flows.rows.iter().any(|row| matches!(row[column], Cell::Text(_)));
         // Counts stay whole; times and rates get the prefix that suits the largest.
         let largest = flows.rows.iter().filter_map(value).fold(0.0, |a: f64, v| a.max(v.abs()));
-        let unit = match name.ends_with("_s") || name.ends_with("_bps") {
-            true => Unit::of_metric(name).scale_for(largest),
-            false => Unit::new("").scale_for(1.0),
+        let unit = match column.kind {
+            Kind::Count | Kind::Text => Unit::new("").scale_for(1.0),
+            Kind::Seconds | Kind::Number => Unit::new(column.unit).scale_for(largest),
         };
-        headings.push(if words { Heading::text(heading) } else { Heading::number(unit.heading(heading)) });
-        let field = |row: &Vec<Cell>| match &row[column] {
-            Cell::Text(text) => Field::Text(text.clone()),
+        headings.push(match column.kind {
+            Kind::Text => Heading::text(heading),
+            _ => Heading::number(unit.heading(heading)),
+        });
+        let field = |row: &FlowRow| match (column.cell)(row) {
+            Cell::Text(text) => Field::Text(text.into_owned()),
             _ => Field::Number(value(row).map_or_else(|| "–".to_owned(), |v| exact(unit.value(v), 6))),
         };
         columns.push(flows.rows.iter().map(field).collect());
@@ -266,12 +266,4 @@ fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
         _ => format!("Flows, {about}"),
     };
     Table { caption, keys: 1, headings, groups: vec![(None, rows)], ..Table::default() }
-}
-
-/// A number of a row of `flows.csv`, if it is there.
-fn number(row: &[Cell], column: Option<usize>) -> Option<f64> {
-    match row.get(column?) {
-        Some(Cell::Number(value)) => Some(*value),
-        _ => None,
-    }
 }

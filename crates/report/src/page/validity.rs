@@ -9,6 +9,7 @@ use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::frame::Extent;
+use fullpipe_archive::SummaryRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -41,7 +42,7 @@ pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
 
 fn intervals(records: &Records) -> String {
     let counts: Vec<u64> =
-        records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).map(|r| r.n).collect();
+        records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).map(SummaryRow::runs).collect();
     let (Some(low), Some(high)) = (counts.iter().min(), counts.iter().max()) else {
         return "The summary holds no means.".to_owned();
     };
@@ -92,9 +93,9 @@ fn audit(records: &Records) -> String {
 }
 
 fn seeds(records: &Records) -> String {
-    let mut by_point: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    let mut by_point: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for row in &records.results.rows {
-        by_point.entry(&row.point).or_default().insert(&row.seed);
+        by_point.entry(&row.point).or_default().insert(row.seed);
     }
     let Some(most) = by_point.values().max_by_key(|s| s.len()) else { return "None.".to_owned() };
     let count = count(most.len(), "seed");

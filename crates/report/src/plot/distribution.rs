@@ -3,7 +3,7 @@
 
 use crate::error::ReportError;
 use crate::input::Records;
-use crate::input::run::read_flow_column;
+use crate::input::flows::read_flow_column;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
 use crate::plot::decimate::thin;
@@ -11,6 +11,7 @@ use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
 use crate::plot::gather::{self, Side};
 use crate::plot::palette::style;
 use crate::plot::ticks::Ends;
+use fullpipe_archive::FLOWS;
 
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, ReportError> {
@@ -20,15 +21,19 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let rows: Vec<_> = records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)).collect();
     let axes = gather::series_axes(spec, rows.iter().map(|r| &r.point), None);
     let metric = records.results.metrics.iter().position(|m| m == x);
+    let column = match metric {
+        Some(_) => None,
+        None => Some(FLOWS.find_numeric_column(x).map_err(|unknown| {
+            ReportError::corrupt(&records.folder.join("study.toml"), format!("plot `{}`: {unknown}", spec.name))
+        })?),
+    };
     let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
     let mut series: Vec<(String, Vec<f64>)> = Vec::new();
     for row in &rows {
-        let values = match metric {
-            Some(column) => row.values[column].into_iter().collect(),
-            None => match records.run(&row.key) {
-                Some(run) => read_flow_column(&run.folder, x)?,
-                None => Vec::new(),
-            },
+        let values = match (metric, column, records.run(&row.key)) {
+            (Some(metric), ..) => row.values[metric].into_iter().collect(),
+            (None, Some(column), Some(run)) => read_flow_column(&run.folder, column)?,
+            (None, ..) => Vec::new(),
         };
         let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
         let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {

@@ -11,7 +11,6 @@ use crate::error::ReportError;
 use crate::input::Records;
 use crate::input::series::{Ends, averages, read_pair};
 use crate::input::study::{PlotSpec, Scaling};
-use crate::input::summary::ResultRow;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
@@ -19,6 +18,7 @@ use crate::plot::gather::{self, Side};
 use crate::plot::moments::{Ellipse, Moments};
 use crate::plot::palette::style;
 use crate::unit::Scaled;
+use fullpipe_archive::ResultRow;
 use std::collections::BTreeMap;
 
 /// Over so long samples are averaged if the study does not say.

@@ -2,12 +2,12 @@
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
-use crate::input::summary::{Point, SummaryRow};
-use crate::input::table::parse_number;
 use crate::plot::frame::{Axis, Extent, Scale};
 use crate::plot::shape::{fit, text_width};
 use crate::plot::ticks::Ends;
 use crate::unit::{Scaled, Unit, words};
+use fullpipe_archive::parse_number;
+use fullpipe_archive::{Point, SummaryRow};
 
 /// One value of a series.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,9 +152,9 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
         series[at].values.push(Value {
             x: place,
             mean: row.mean,
-            half_width: row.half_width,
+            half_width: row.ci95,
             published: row.published,
-            n: row.n,
+            n: row.runs(),
         });
     }
     for one in &mut series {

@@ -202,7 +202,7 @@ fn suggested(records: &Records) -> Vec<PlotSpec> {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).collect();
     let varying = gather::varying(rows.iter().map(|r| &r.point));
     let numeric = varying.iter().find(|axis| {
-        rows.iter().filter_map(|r| r.point.get(axis)).all(|v| crate::input::table::parse_number(v).is_some())
+        rows.iter().filter_map(|r| r.point.get(axis)).all(|v| fullpipe_archive::parse_number(v).is_some())
     });
     let Some(x) = numeric.or(varying.first()) else { return Vec::new() };
     let mut metrics: Vec<&str> = Vec::new();

@@ -48,9 +48,9 @@ fn gathered(records: &Records, spec: &PlotSpec) -> Result<Gathered, String> {
         series[at].values.push(Value {
             x: place as f64,
             mean: row.mean,
-            half_width: row.half_width,
+            half_width: row.ci95,
             published: row.published,
-            n: row.n,
+            n: row.runs(),
         });
     }
     let label = |(place, metric): (usize, &String)| spec.labels.get(place).cloned().unwrap_or_else(|| words(metric));

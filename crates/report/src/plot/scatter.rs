@@ -43,8 +43,8 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
         });
         series[at].1.push(Mark {
             along: along.and_then(|axis| row.point.get(axis)).unwrap_or_default(),
-            x: (mx, other.half_width.unwrap_or(0.0)),
-            y: (my, row.half_width.unwrap_or(0.0)),
+            x: (mx, other.ci95.unwrap_or(0.0)),
+            y: (my, row.ci95.unwrap_or(0.0)),
             published: other.published.zip(row.published),
         });
     }
@@ -83,7 +83,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     let (Some(x_extent), Some(y_extent)) = (x_extent, y_extent) else {
         return Drawing::nothing(format!("Not drawn: the summary has no points with both {x} and {y}."));
     };
-    let unit = |rows: &[&crate::input::summary::SummaryRow]| rows.first().map_or("", |r| &r.unit).to_owned();
+    let unit = |rows: &[&fullpipe_archive::SummaryRow]| rows.first().map_or("", |r| &r.unit).to_owned();
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, x, &unit(&across), x_extent);
     let side = if along.is_some() { Side::YFree } else { Side::Y };
     let (y_axis, y_unit) = gather::number_axis(records, spec, side, y, &unit(&upwards), y_extent);

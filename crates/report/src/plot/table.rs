@@ -3,12 +3,12 @@
 
 use crate::input::Records;
 use crate::input::study::{Best, PlotSpec};
-use crate::input::summary::{Point, SummaryRow};
 use crate::numbers::{mean_and_interval, significant};
 use crate::page::published::unit_of;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::Drawing;
 use crate::plot::gather::{self, series_label, shown, word_for};
+use fullpipe_archive::{Point, SummaryRow};
 use std::collections::BTreeMap;
 
 /// Digits of a value without an interval.
@@ -55,7 +55,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
                     .iter()
                     .find(|(m, _)| m == metric)
                     .is_some_and(|(_, best)| is_best(of(name), names.iter().map(|other| of(other)), *best));
-                fields.push(match cells.at(key, name, column, metric).and_then(|r| Some((r.mean?, r.half_width))) {
+                fields.push(match cells.at(key, name, column, metric).and_then(|r| Some((r.mean?, r.ci95))) {
                     None => Field::Number("–".to_owned()),
                     Some((mean, half)) => cell(unit.value(mean), half.map(|h| unit.value(h)), marked),
                 });

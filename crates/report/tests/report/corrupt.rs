@@ -48,7 +48,7 @@ fn wrong_records_are_named_with_line_and_expectation() {
     check("study", "study.toml", "y_scale = \"log\"", "y_scale = \"cube\"", "`y_scale` is \"linear\" or \"log\"");
     check("study", "summary.csv", "point,metric", "points,metric", "line 1: has no column `point`");
     check("study", "summary.csv", ",refuted,", ",refuting,", "column `verdict`: expected match, differs");
-    check("study", "summary.csv", ",30,", ",3.5,", "column `n`: expected a count, found 3.5");
+    check("study", "summary.csv", ",30,", ",3.5,", "column `n`: expected a count, found `3.5`");
     check(
         "study",
         "summary.csv",
@@ -71,9 +71,9 @@ fn wrong_records_are_named_with_line_and_expectation() {
         &format!("{run}/flows.csv"),
         "6299.54",
         "6299.5x",
-        "line 2: column `delay_sum_s`: expected a number, found `6299.5x`",
+        "line 2: column `delay_sum_s`: expected a number of seconds, found `6299.5x`",
     );
-    check("run", &format!("{run}/flows.csv"), "6299.54", "inf", "expected a number, found `inf`");
+    check("run", &format!("{run}/flows.csv"), "6299.54", "inf", "expected a number of seconds, found `inf`");
     check("run", &format!("{run}/series.csv"), "0.400000,bulk.1", "0.100000,bulk.1", "stands after a later one");
 }
 

@@ -1,23 +1,24 @@
 //! A laboratory whose runs are arithmetic, and helpers around folders of records.
 #![allow(dead_code, reason = "each test uses a part")]
 
+use fullpipe_archive::{FLOWS, FlowRow, SERIES, SeriesRow};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::{
     Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
     Settings, Study, StudyError, load, run,
 };
+use fullpipe_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// A scenario is lines `KEY = NUMBER`; keys that overrides may set. Flow "bulk" receives `size` packets of 1000 bytes
 /// in (10 + seed mod 7) * 0.1 s; each of them is 50 ms on its way.
 #[derive(Default)]
 pub(crate) struct Fake {
     /// How long a run takes.
-    pub(crate) takes: Duration,
+    pub(crate) takes: std::time::Duration,
     /// Runs made.
     pub(crate) made: AtomicUsize,
     /// Seeds of runs made.
@@ -99,20 +100,35 @@ impl Laboratory for Fake {
         let late = self.late.as_ref().filter(|(at, seeds, _)| *at == size && seeds.contains(&seed));
         let (asked, size) = (size, size + late.map_or(0, |(_, _, more)| *more));
         let last = 10 + seed % 7;
-        let flows = format!(
-            "flow,source,destination,protocol,congestion,rx_packets,rx_bytes,delay_sum_s,first_rx_s,last_rx_s,goodput_bps\n\
-             bulk,a,b,tcp,cubic,{size},{},{}.05,0,{}.{},{}\n\
-             bulk.reverse,b,a,tcp,cubic,{size},40,0.1,0,1,\n\
-             other,a,b,udp,,7,7000,0.1,0,1,5\n",
-            size * 1000,
-            size / 20,
-            last / 10,
-            last % 10,
-            size * 10
-        );
-        let mut records = RunRecords { flows: flows.into_bytes(), ..RunRecords::default() };
-        records.series =
-            Some(b"time_s,subject,metric,value\n0.1,bulk,cwnd_bytes,10\n0.2,bulk,cwnd_bytes,30\n".to_vec());
+        let seconds = |tenths: u64| Instant::from_nanos(tenths * 100_000_000);
+        let flow = |flow: &str, rx_packets, rx_bytes, last_tenths, goodput_bps| FlowRow {
+            flow: flow.to_owned(),
+            source: "a".to_owned(),
+            destination: "b".to_owned(),
+            protocol: "tcp".to_owned(),
+            congestion: "cubic".to_owned(),
+            rx_packets,
+            rx_bytes,
+            delay_sum_s: Some(Duration::from_nanos(rx_packets * 50_000_000)),
+            first_rx_s: Some(seconds(0)),
+            last_rx_s: Some(seconds(last_tenths)),
+            goodput_bps,
+            ..FlowRow::default()
+        };
+        let flows = [
+            flow("bulk", size, size * 1000, last, Some(size as f64 * 10.0)),
+            flow("bulk.reverse", size, 40, 10, None),
+            flow("other", 7, 7000, 10, Some(5.0)),
+        ];
+        let sample = |tenths, value| SeriesRow {
+            time_s: seconds(tenths),
+            subject: "bulk".to_owned(),
+            metric: "cwnd_bytes".to_owned(),
+            value: Some(value),
+        };
+        let mut records = RunRecords::default();
+        records.files.push((FLOWS.file.to_owned(), FLOWS.to_bytes(flows)));
+        records.files.push((SERIES.file.to_owned(), SERIES.to_bytes([sample(1, 10.0), sample(2, 30.0)])));
         if self.late.is_some() {
             records.facts.insert("lateness".to_owned(), serde_json::json!({ "on_time": late.is_none() }));
         }

@@ -1,0 +1,117 @@
+//! A table column by column: numbers and texts as slices.
+
+use std::fmt;
+
+/// The columns of a table, each as long as the table has rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    file: &'static str,
+    length: usize,
+    columns: Vec<(&'static str, Data)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Data {
+    Numbers(Vec<f64>),
+    Texts(Vec<String>),
+}
+
+/// A table has no such column of numbers, or of texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownColumn {
+    message: String,
+}
+
+impl fmt::Display for UnknownColumn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for UnknownColumn {}
+
+impl UnknownColumn {
+    pub(crate) fn new<'a>(file: &str, what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let distance = |known: &str| strsim::damerau_levenshtein(&name.to_lowercase(), known);
+        let nearest = known.clone().map(|known| (distance(known), known)).min();
+        let near = match nearest.filter(|(distance, _)| *distance <= (name.len() / 3).max(2)) {
+            Some((_, near)) => format!("; did you mean `{near}`?"),
+            None => String::new(),
+        };
+        let all = known.collect::<Vec<_>>().join(", ");
+        UnknownColumn { message: format!("{file} has no column of {what} `{name}`{near} (one of: {all})") }
+    }
+}
+
+impl Columns {
+    pub(crate) fn new(file: &'static str, length: usize, columns: Vec<(&'static str, Data)>) -> Self {
+        Columns { file, length, columns }
+    }
+
+    /// How many rows the table has.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the table has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The names of all columns, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|(name, _)| *name)
+    }
+
+    /// A column of numbers, not a number where a cell is empty. Times are in seconds.
+    ///
+    /// # Panics
+    /// If the table has no such column of numbers; [`Columns::find_column`] returns an error instead.
+    pub fn column(&self, name: &str) -> &[f64] {
+        self.find_column(name).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A column of texts.
+    ///
+    /// # Panics
+    /// If the table has no such column of texts; [`Columns::find_texts`] returns an error instead.
+    pub fn texts(&self, name: &str) -> &[String] {
+        self.find_texts(name).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A column of numbers, not a number where a cell is empty.
+    ///
+    /// # Errors
+    /// If the table has no such column of numbers.
+    pub fn find_column(&self, name: &str) -> Result<&[f64], UnknownColumn> {
+        self.find("numbers", name, |data| match data {
+            Data::Numbers(numbers) => Some(numbers.as_slice()),
+            Data::Texts(_) => None,
+        })
+    }
+
+    /// A column of texts.
+    ///
+    /// # Errors
+    /// If the table has no such column of texts.
+    pub fn find_texts(&self, name: &str) -> Result<&[String], UnknownColumn> {
+        self.find("texts", name, |data| match data {
+            Data::Texts(texts) => Some(texts.as_slice()),
+            Data::Numbers(_) => None,
+        })
+    }
+
+    fn find<'a, T>(
+        &'a self,
+        what: &str,
+        name: &str,
+        of_type: impl Fn(&'a Data) -> Option<T> + Copy,
+    ) -> Result<T, UnknownColumn> {
+        let mut known = self.columns.iter().filter_map(move |(known, data)| Some((*known, of_type(data)?)));
+        let names = known.clone().map(|(known, _)| known);
+        match known.find(|(known, _)| *known == name) {
+            Some((_, column)) => Ok(column),
+            None => Err(UnknownColumn::new(self.file, what, name, names)),
+        }
+    }
+}

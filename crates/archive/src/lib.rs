@@ -1,0 +1,37 @@
+//! The files of a run and of a study: every table, column and key is declared once here, with its unit and its text, and
+//! is written, read and documented by that declaration.
+//!
+//! A table is a type for its rows and a [`Table`] of columns, both made by [`table!`]. A component that has a table of its
+//! own, such as an access network, declares it in its own crate in the same way. Readers find columns by name, so files may
+//! have more columns than a reader knows. `docs/records.md` is made from the declarations ([`reference`]).
+//!
+//! ```
+//! use fullpipe_archive::{FLOWS, FlowRow};
+//! use std::path::Path;
+//!
+//! let row = FlowRow { flow: "data".into(), tx_packets: 7, goodput_bps: Some(5e6), ..FlowRow::default() };
+//! let mut file = Vec::new();
+//! FLOWS.write([row], &mut file).expect("memory takes it");
+//!
+//! let flows = FLOWS.read_columns(Path::new("flows.csv"), file.as_slice()).expect("a good file");
+//! assert_eq!(flows.column("goodput_bps"), [5e6]);
+//! assert!(flows.column("completion_s")[0].is_nan());
+//! assert_eq!(flows.texts("flow"), ["data"]);
+//! ```
+
+mod columns;
+mod error;
+pub mod reference;
+mod run_tables;
+mod summary;
+mod table;
+mod value;
+
+pub use columns::{Columns, UnknownColumn};
+pub use error::RecordError;
+pub use run_tables::{
+    COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, LINKS, LinkRow, SERIES, SeriesRow,
+};
+pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, read_summary};
+pub use table::{Column, Reader, Table};
+pub use value::{Cell, Kind, Value, parse_number};

@@ -1,0 +1,138 @@
+//! The page that documents every file, made from the declarations.
+
+use crate::table::Table;
+use std::fmt::Write;
+
+/// A table without the type of its rows, for documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableReference {
+    /// The file's name.
+    pub file: &'static str,
+    /// What a row is.
+    pub text: &'static str,
+    /// Its columns.
+    pub columns: Vec<ColumnReference>,
+}
+
+/// A column without the type of its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnReference {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type in a word.
+    pub kind: &'static str,
+    /// Its unit; empty for texts and plain numbers.
+    pub unit: &'static str,
+    /// What it holds.
+    pub text: &'static str,
+    /// Whether a cell may be empty.
+    pub is_optional: bool,
+}
+
+impl<R> Table<R> {
+    /// What the documentation needs of the table.
+    pub fn reference(&self) -> TableReference {
+        let column = |column: &crate::Column<R>| ColumnReference {
+            name: column.name,
+            kind: column.kind.word(),
+            unit: column.unit,
+            text: column.text,
+            is_optional: column.is_optional,
+        };
+        TableReference { file: self.file, text: self.text, columns: self.columns.iter().map(column).collect() }
+    }
+}
+
+impl TableReference {
+    /// What is wrong with the declaration: a name that occurs twice, a unit that is not the one at the end of the name, a
+    /// text that is not a sentence. Empty for a good declaration; tests of declarations use it.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut fault = |name: &str, what: String| faults.push(format!("{}, column {name}: {what}", self.file));
+        for (index, column) in self.columns.iter().enumerate() {
+            let ColumnReference { name, kind, unit, text, .. } = column;
+            if self.columns[..index].iter().any(|other| other.name == *name) {
+                fault(name, "the name occurs twice".to_owned());
+            }
+            let is_named = matches!(*unit, "bit/s" | "s" | "bytes");
+            match unit_of_name(name) {
+                Some(named) if named != *unit => {
+                    fault(name, format!("the unit is {unit:?}, the name ends with {named:?}"))
+                }
+                None if is_named => fault(name, format!("the name does not end with the unit {unit}")),
+                _ => {}
+            }
+            if *kind == "text" && !unit.is_empty() || *kind == "seconds" && *unit != "s" {
+                fault(name, format!("a {kind} in {unit:?}"));
+            }
+            if !text.ends_with('.') || text.contains("  ") || text.contains('|') {
+                fault(name, format!("{text:?} is not a sentence for a table"));
+            }
+        }
+        faults
+    }
+}
+
+/// The unit that a column's name ends with.
+fn unit_of_name(name: &str) -> Option<&'static str> {
+    let units = [("bps", "bit/s"), ("s", "s"), ("bytes", "bytes"), ("packets", "packets"), ("ratio", "")];
+    let ends_with = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.is_empty() || stem.ends_with('_'));
+    units.into_iter().find(|(ending, _)| ends_with(ending)).map(|(_, unit)| unit)
+}
+
+/// The tables of a run that this crate declares.
+pub fn run_tables() -> Vec<TableReference> {
+    vec![
+        crate::FLOWS.reference(),
+        crate::SERIES.reference(),
+        crate::LINKS.reference(),
+        crate::FIGURES.reference(),
+        crate::COMPLETIONS.reference(),
+    ]
+}
+
+/// The tables of a study.
+pub fn study_tables() -> Vec<TableReference> {
+    vec![crate::Results::reference(), crate::SUMMARY.reference()]
+}
+
+/// A table's section of the page, in Markdown.
+pub fn section(table: &TableReference) -> String {
+    let mut out = format!("## {}\n\n{}\n\n", table.file, table.text);
+    out.push_str("| Column | Type | Unit | Description |\n|---|---|---|---|\n");
+    for column in &table.columns {
+        let optional = if column.is_optional { " or empty" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "| `{}` | {}{optional} | {} | {} |", column.name, column.kind, column.unit, column.text);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_has_the_unit_that_its_name_ends_with() {
+        for table in run_tables().into_iter().chain(study_tables()) {
+            assert_eq!(table.faults(), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_wrong_declaration_has_faults() {
+        let column = |name, kind, unit, text| ColumnReference { name, kind, unit, text, is_optional: false };
+        let columns = vec![
+            column("sent_bytes", "count", "bytes", "Bytes sent."),
+            column("rate_bps", "number", "s", "A rate."),
+            column("rate", "number", "bit/s", "A rate."),
+            column("s", "seconds", "", "A time."),
+            column("name", "text", "bytes", "A name."),
+            column("count", "count", "", "No full stop"),
+            column("count", "count", "", "A count."),
+        ];
+        let faults = TableReference { file: "t.csv", text: "A row.", columns }.faults();
+        let of = |name: &str| faults.iter().filter(|fault| fault.contains(&format!("column {name}:"))).count();
+        assert_eq!(["sent_bytes", "rate_bps", "rate", "s", "name", "count"].map(of), [0, 1, 1, 2, 2, 2], "{faults:#?}");
+    }
+}

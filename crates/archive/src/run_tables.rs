@@ -1,0 +1,102 @@
+//! The tables of a run.
+
+use crate::table;
+use fullpipe_units::{Duration, Instant};
+
+table! {
+    /// One row of `flows.csv`: one direction of one conversation.
+    pub struct FlowRow;
+    /// The flows of a run.
+    pub static FLOWS = "flows.csv":
+        "One row for each direction of each flow. Packets and bytes are those of the IP layer, over the whole run, by the \
+         definitions of FlowMonitor.";
+    flow: String, "", "Name of the flow; the direction from its acceptor to its initiator ends with `.reverse`.";
+    source: String, "", "Host that sends the packets.";
+    destination: String, "", "Host that receives the packets.";
+    protocol: String, "", "`tcp`, `udp`, `quic`, `masque` (a tunnel), or what real hosts sent besides: `icmp` or `other`.";
+    congestion: String, "", "Congestion control of the sender; empty for UDP.";
+    tx_packets: u64, "packets", "Packets sent.";
+    tx_bytes: u64, "bytes", "Bytes sent.";
+    rx_packets: u64, "packets", "Packets received.";
+    rx_bytes: u64, "bytes", "Bytes received.";
+    lost_packets: u64, "packets", "Packets dropped on the way.";
+    delay_sum_s: Option<Duration>, "s", "Sum of the delays of all received packets.";
+    jitter_sum_s: Option<Duration>, "s", "Sum of the differences in delay between each received packet and the one before it.";
+    first_tx_s: Option<Instant>, "s", "Time at which the first packet was sent.";
+    last_tx_s: Option<Instant>, "s", "Time at which the last packet was sent.";
+    first_rx_s: Option<Instant>, "s", "Time at which the first packet was received.";
+    last_rx_s: Option<Instant>, "s", "Time at which the last packet was received.";
+    goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application got, over the time from the flow's start to its \
+        completion, or else to its last reception if the flow is limited, or else to the end of the run.";
+    completion_s: Option<Duration>, "s", "Time from the flow's start until the receiver had everything.";
+    retransmitted_packets: Option<u64>, "packets", "Segments that the sender retransmitted; over QUIC, packets that it declared lost.";
+    marked_packets: Option<u64>, "packets", "Packets received with a congestion mark (CE); empty if the flow does not use ECN.";
+    measured_goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application got in the measured interval, over its \
+        length; empty if the scenario measures no links.";
+}
+
+table! {
+    /// One row of `series.csv`: one sample of one metric.
+    pub struct SeriesRow;
+    /// The samples of a run.
+    pub static SERIES = "series.csv":
+        "One row for each sample that the scenario's probes ask for, in the order of time.";
+    time_s: Instant, "s", "Time of the sample.";
+    subject: String, "", "Name of the flow, link, segment or UE that was sampled.";
+    metric: String, "", "Name of the metric; it ends with the metric's unit.";
+    value: Option<f64>, "", "Value in the unit at the end of the metric's name.";
+}
+
+table! {
+    /// One row of `links.csv`: what a direction of a link carried while it was measured.
+    pub struct LinkRow;
+    /// The measured links of a run.
+    pub static LINKS = "links.csv":
+        "One row for each direction of a link that the scenario measures; all counts are of the measured interval.";
+    link: String, "", "Name of the link; the direction back ends with `.reverse`.";
+    from_s: Instant, "s", "Begin of the measured interval.";
+    to_s: Instant, "s", "End of the measured interval.";
+    measured_s: Duration, "s", "Length of the measured interval.";
+    queued_at_from_packets: u64, "packets", "Packets in the queue at the begin.";
+    queued_at_to_packets: u64, "packets", "Packets in the queue at the end.";
+    arrivals_packets: u64, "packets", "Packets that arrived at the link.";
+    arrivals_bytes: u64, "bytes", "Bytes that arrived at the link.";
+    departed_packets: u64, "packets", "Packets that left the queue to be transmitted.";
+    departed_bytes: u64, "bytes", "Bytes that left the queue to be transmitted.";
+    dropped_packets: u64, "packets", "Packets that the link dropped.";
+    marked_packets: u64, "packets", "Packets that the queue marked (CE).";
+    drop_ratio: Option<f64>, "", "Packets dropped, as a share of arrivals.";
+    mark_ratio: Option<f64>, "", "Packets marked, as a share of arrivals.";
+    throughput_bps: Option<f64>, "bit/s", "Bits that departed, over the length of the interval.";
+    utilisation: Option<f64>, "", "Share of the interval in which the link transmitted; empty for links that follow a trace.";
+    mean_queue_delay_s: Option<f64>, "s", "Mean time that departed packets spent in the queue.";
+    p50_queue_delay_s: Option<Duration>, "s", "Median time that departed packets spent in the queue.";
+    p99_queue_delay_s: Option<Duration>, "s", "99th percentile of the time that departed packets spent in the queue.";
+    mean_queue_packets: Option<f64>, "packets", "Mean number of packets in the queue, over time.";
+    mean_queue_bytes: Option<f64>, "bytes", "Mean number of bytes in the queue, over time.";
+}
+
+table! {
+    /// One row of `figures.csv`: an application metric.
+    pub struct FigureRow;
+    /// The application metrics of a run.
+    pub static FIGURES = "figures.csv":
+        "One row for each application metric of each end of a flow, such as the load time of web pages.";
+    flow: String, "", "Name of the flow.";
+    host: String, "", "Host of the application.";
+    figure: String, "", "Name of the metric; it ends with the metric's unit.";
+    value: Option<f64>, "", "Value in the unit at the end of the metric's name; empty if the run gave none.";
+}
+
+table! {
+    /// One row of `completions.csv`: an exchange or transfer within a flow.
+    pub struct CompletionRow;
+    /// The completed exchanges and transfers of a run.
+    pub static COMPLETIONS = "completions.csv":
+        "One row for each exchange or transfer that was completed within a flow, in the order of completion.";
+    flow: String, "", "Name of the flow.";
+    number: u64, "", "Number within the flow, from 1.";
+    started_s: Instant, "s", "Time at which the exchange or transfer began.";
+    completed_s: Instant, "s", "Time at which the receiver had everything.";
+    bytes: u64, "bytes", "Size of its payload.";
+}

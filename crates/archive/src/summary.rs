@@ -1,0 +1,309 @@
+//! `summary.csv`, what a study measured and how its claims came out, and `results.csv`, one row per run. The columns of
+//! `results.csv` follow from the study: its axes, then the seed and the key of the run, then its metrics.
+
+use crate::error::{RecordError, shorten};
+use crate::reference::{ColumnReference, TableReference};
+use crate::table;
+use crate::table::Lines;
+use crate::value::{Cell, Kind, Value, parse_number};
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+
+/// Begins the metric of a claim's row.
+const CLAIM: &str = "claim:";
+/// The column of `results.csv` with a run's seed.
+const SEED: &str = "seed";
+/// The column of `results.csv` with a run's key.
+const KEY: &str = "key";
+
+/// Values of the axes at one point of a study, in the study's order; in a study of several experiments the first pair is
+/// `experiment` and its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point(pub Vec<(String, String)>);
+
+impl Point {
+    /// The name of the pair that says to which experiment a point belongs.
+    pub const EXPERIMENT: &'static str = "experiment";
+
+    /// The value of an axis.
+    pub fn get(&self, axis: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == axis).map(|(_, value)| value.as_str())
+    }
+
+    /// The experiment to which it belongs, in a study of several.
+    pub fn experiment(&self) -> Option<&str> {
+        self.get(Point::EXPERIMENT)
+    }
+
+    /// Whether nothing varies.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The point in words: "transport udp, packets 10000".
+    pub fn words(&self) -> String {
+        self.0.iter().map(|(axis, value)| format!("{} {value}", axis.replace('_', " "))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// `axis=value;axis=value`.
+impl fmt::Display for Point {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (axis, value)) in self.0.iter().enumerate() {
+            write!(formatter, "{}{axis}={value}", if number > 0 { ";" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq<&str> for Point {
+    fn eq(&self, other: &&str) -> bool {
+        self.to_string() == **other
+    }
+}
+
+impl Value for Point {
+    const KIND: Kind = Kind::Text;
+    const EXPECTED: &'static str = "`axis=value;axis=value`";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self.to_string().into())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Point::default());
+        }
+        let pairs = text.split(';').map(|pair| pair.split_once('='));
+        pairs
+            .map(|pair| pair.map(|(axis, value)| (axis.to_owned(), value.to_owned())))
+            .collect::<Option<_>>()
+            .map(Point)
+    }
+}
+
+/// How a measured value compares to a published one, or a claim to what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The value is as published; the claim holds.
+    Match,
+    /// It is not, and a claim that holds in the same runs explains why.
+    Explained,
+    /// A value is not as published.
+    Differs,
+    /// A claim does not hold.
+    Refuted,
+    /// Too many of the runs that it depends on are not to be trusted.
+    Untrusted,
+}
+
+impl Verdict {
+    /// All, from good to bad.
+    pub const ALL: [Self; 5] = [Self::Match, Self::Explained, Self::Differs, Self::Refuted, Self::Untrusted];
+
+    /// The word in the table.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Match => "match",
+            Verdict::Explained => "explained",
+            Verdict::Differs => "differs",
+            Verdict::Refuted => "refuted",
+            Verdict::Untrusted => "untrusted",
+        }
+    }
+}
+
+impl Value for Verdict {
+    const KIND: Kind = Kind::Text;
+    const EXPECTED: &'static str = "match, differs, explained, refuted, untrusted or nothing";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(Cow::Borrowed(self.word()))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Verdict::ALL.into_iter().find(|verdict| verdict.word() == text.trim())
+    }
+}
+
+table! {
+    /// A row of `summary.csv`: a metric at a point, or a claim.
+    pub struct SummaryRow;
+    /// What a study measured and how its claims came out.
+    pub static SUMMARY = "summary.csv": "One row for each metric at each point, and one for each claim.";
+    point: Point, "", "Point as `axis=value;axis=value` in the study's order; empty for a claim.";
+    metric: String, "", "Name of the metric, or `claim:NAME`.";
+    unit: String, "", "Unit of the metric; mean, ci95, min, median, max and published are in it.";
+    n: Option<u64>, "", "Number of runs with a value; empty for a claim.";
+    mean: Option<f64>, "", "Mean over those runs; for a claim 1 if it holds and 0 if not.";
+    ci95: Option<f64>, "", "Half the width of the mean's 95 % confidence interval; empty with fewer than two runs.";
+    min: Option<f64>, "", "Smallest value.";
+    median: Option<f64>, "", "Median.";
+    max: Option<f64>, "", "Largest value.";
+    published: Option<f64>, "", "Published value.";
+    tolerance: String, "", "Permitted difference from the published value, as `5%` or a number.";
+    verdict: Option<Verdict>, "", "`match`, `differs`, `explained`, `refuted`, `untrusted`, or empty if nothing was published or a \
+        value is missing.";
+    source: String, "", "Citation of the published value or claim.";
+    note: String, "", "What a reader should know: runs left out, the claim that explains a difference, `quick`.";
+}
+
+impl SummaryRow {
+    /// The `metric` of a claim's row.
+    pub fn metric_of_claim(claim: &str) -> String {
+        format!("{CLAIM}{claim}")
+    }
+
+    /// The name of the claim, if the row is one.
+    pub fn claim(&self) -> Option<&str> {
+        self.metric.strip_prefix(CLAIM)
+    }
+
+    /// How many runs have a value.
+    pub fn runs(&self) -> u64 {
+        self.n.unwrap_or(0)
+    }
+
+    /// The metric and the point, in one line.
+    pub fn name(&self) -> String {
+        if self.point.is_empty() { self.metric.clone() } else { format!("{}, {}", self.point, self.metric) }
+    }
+}
+
+/// Reads `summary.csv`.
+///
+/// # Errors
+/// If the file cannot be read, lacks a column, or has a cell that is not what its column declares.
+pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
+    let mut reader = SUMMARY.open(file)?;
+    let (mut rows, mut row) = (Vec::new(), SummaryRow::default());
+    while reader.next_into(&mut row)? {
+        if let Some(half) = row.ci95.filter(|half| *half < 0.0) {
+            let column = SummaryRow::ci95().name;
+            return Err(reader.problem(format!("column `{column}`: a half width is not negative, found {half}")));
+        }
+        rows.push(row.clone());
+    }
+    Ok(rows)
+}
+
+/// A row of `results.csv`: a run at a point.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultRow {
+    /// The point. An axis that its experiment does not have is missing in it and empty in the file.
+    pub point: Point,
+    /// The run's seed.
+    pub seed: u64,
+    /// The run's key: the name of its folder below `runs`.
+    pub key: String,
+    /// In the order of [`Results::metrics`]; `None` where the run has no such value.
+    pub values: Vec<Option<f64>>,
+}
+
+/// `results.csv`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// The names of the axes.
+    pub axes: Vec<String>,
+    /// The names of the metrics.
+    pub metrics: Vec<String>,
+    /// Point by point, run by run.
+    pub rows: Vec<ResultRow>,
+}
+
+impl Results {
+    /// The file's name.
+    pub const FILE: &'static str = "results.csv";
+
+    /// The file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let fixed = [SEED, KEY].map(str::to_owned);
+        // Writing to memory cannot fail.
+        let _ = writer.write_record(self.axes.iter().chain(&fixed).chain(&self.metrics));
+        for row in &self.rows {
+            let mut cells: Vec<String> =
+                self.axes.iter().map(|axis| row.point.get(axis).unwrap_or("").to_owned()).collect();
+            cells.extend([row.seed.to_string(), row.key.clone()]);
+            cells.extend(row.values.iter().map(|value| {
+                let mut text = String::new();
+                value.cell().print(&mut text);
+                text
+            }));
+            let _ = writer.write_record(&cells);
+        }
+        writer.into_inner().unwrap_or_default()
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not as [`Results::to_bytes`] writes it.
+    pub fn read(file: &Path) -> Result<Self, RecordError> {
+        let mut lines = Lines::open(file)?;
+        let (seed, key) = (lines.place(SEED)?, lines.place(KEY)?);
+        if key < seed {
+            let problem = format!("column `{KEY}` stands before `{SEED}`");
+            return Err(RecordError::invalid(file, Some(1), problem));
+        }
+        let header = lines.header().to_vec();
+        let mut results =
+            Results { axes: header[..seed].to_vec(), metrics: header[key + 1..].to_vec(), rows: Vec::new() };
+        while lines.advance()? {
+            let of_run = lines.text(seed);
+            let Some(of_run) = u64::parse(of_run) else { return Err(lines.unexpected(SEED, u64::EXPECTED, of_run)) };
+            let name = lines.text(key).to_owned();
+            // The key becomes part of a path.
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+                let found = shorten(&name);
+                let problem = format!("column `{KEY}`: expected letters, digits, `-` and `_`, found `{found}`");
+                return Err(lines.problem(problem));
+            }
+            let mut values = Vec::with_capacity(results.metrics.len());
+            for (place, metric) in (key + 1..).zip(&results.metrics) {
+                let text = lines.text(place);
+                let value = parse_number(text);
+                if value.is_none() && !text.trim().is_empty() {
+                    return Err(lines.unexpected(metric, f64::EXPECTED, text));
+                }
+                values.push(value);
+            }
+            let axes = (0..seed).filter(|place| !lines.text(*place).is_empty());
+            let point = Point(axes.map(|place| (header[place].clone(), lines.text(place).to_owned())).collect());
+            results.rows.push(ResultRow { point, seed: of_run, key: name, values });
+        }
+        Ok(results)
+    }
+
+    /// What the documentation needs of the table.
+    pub fn reference() -> TableReference {
+        let column = |name, kind: Kind, text, is_optional| ColumnReference {
+            name,
+            kind: kind.word(),
+            unit: "",
+            text,
+            is_optional,
+        };
+        TableReference {
+            file: Results::FILE,
+            text: "One row for each run at each point.",
+            columns: vec![
+                column(
+                    "AXIS",
+                    Kind::Text,
+                    "One column for each axis: its value, or empty if the experiment does not have it.",
+                    true,
+                ),
+                column(SEED, Kind::Count, "Seed of the run.", false),
+                column(KEY, Kind::Text, "Key of the run: the name of its folder below `runs`.", false),
+                column(
+                    "METRIC",
+                    Kind::Number,
+                    "One column for each metric, in the unit that the study declares.",
+                    true,
+                ),
+            ],
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Tables of rows: their declaration, their CSV files, and their rows read back.
+
+use crate::columns::{Columns, Data, UnknownColumn};
+use crate::error::{RecordError, shorten};
+use crate::value::{Cell, Kind};
+use std::borrow::Borrow;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A CSV file whose rows are of a type.
+#[derive(Debug)]
+pub struct Table<R: 'static> {
+    /// The file's name.
+    pub file: &'static str,
+    /// One sentence: what a row is.
+    pub text: &'static str,
+    /// In the order of the file.
+    pub columns: &'static [Column<R>],
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub struct Column<R> {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// Its unit; empty for texts and plain numbers.
+    pub unit: &'static str,
+    /// One sentence: what it holds.
+    pub text: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// Whether a cell may be empty because there is no value.
+    pub is_optional: bool,
+    /// What a cell may hold, for messages.
+    pub expected: &'static str,
+    /// The cell of a row.
+    pub cell: fn(&R) -> Cell<'_>,
+    /// Takes a row's value from the text of a cell; false if it is not what is expected.
+    pub set: fn(&mut R, &str) -> bool,
+}
+
+/// Declares the rows of a table and the table: for each column its name, its type, its unit and a sentence. The row's type
+/// has a field and a function of that name; the function returns the column's declaration.
+///
+/// ```
+/// fullpipe_archive::table! {
+///     /// One row of `stations.csv`: what a station has sent.
+///     pub struct StationRow;
+///     /// The stations of a run.
+///     pub static STATIONS = "stations.csv": "One row for each station.";
+///     station: String, "", "Name of the station.";
+///     sent_bytes: u64, "bytes", "Bytes that the station sent.";
+///     mean_delay_s: Option<f64>, "s", "Mean delay of its frames.";
+/// }
+/// assert_eq!(STATIONS.names().collect::<Vec<_>>(), ["station", "sent_bytes", "mean_delay_s"]);
+/// assert_eq!(StationRow::sent_bytes().unit, "bytes");
+/// ```
+#[macro_export]
+macro_rules! table {
+    (
+        $(#[$row_attribute:meta])*
+        $row_visibility:vis struct $Row:ident;
+        $(#[$attribute:meta])*
+        $visibility:vis static $TABLE:ident = $file:literal: $text:literal;
+        $($column:ident: $Type:ty, $unit:literal, $column_text:literal;)+
+    ) => {
+        $(#[$row_attribute])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        $row_visibility struct $Row {
+            $(#[doc = $column_text] pub $column: $Type,)+
+        }
+
+        /// The columns.
+        impl $Row {
+            $(#[doc = $column_text] pub const fn $column() -> $crate::Column<$Row> {
+                $crate::Column {
+                    name: stringify!($column),
+                    unit: $unit,
+                    text: $column_text,
+                    kind: <$Type as $crate::Value>::KIND,
+                    is_optional: <$Type as $crate::Value>::IS_OPTIONAL,
+                    expected: <$Type as $crate::Value>::EXPECTED,
+                    cell: |row: &$Row| $crate::Value::cell(&row.$column),
+                    set: |row: &mut $Row, text: &str| $crate::Value::set(&mut row.$column, text),
+                }
+            })+
+        }
+
+        $(#[$attribute])*
+        $visibility static $TABLE: $crate::Table<$Row> =
+            $crate::Table { file: $file, text: $text, columns: &[$($Row::$column()),+] };
+    };
+}
+
+impl<R> Clone for Column<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Column<R> {}
+
+impl<R> Column<R> {
+    /// A row's value as a number; not a number where there is none.
+    pub fn number(&self, row: &R) -> f64 {
+        (self.cell)(row).number()
+    }
+
+    /// Whether it holds numbers, times among them.
+    pub fn is_numeric(&self) -> bool {
+        self.kind != Kind::Text
+    }
+}
+
+impl<R> Table<R> {
+    /// The names of its columns.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
+        self.columns.iter().map(|column| column.name)
+    }
+
+    /// The names of its columns of numbers.
+    pub fn numeric_names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
+        self.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name)
+    }
+
+    /// A column of numbers by its name.
+    pub fn numeric_column(&self, name: &str) -> Option<&'static Column<R>> {
+        self.columns.iter().find(|column| column.name == name && column.is_numeric())
+    }
+
+    /// Likewise.
+    ///
+    /// # Errors
+    /// If there is none; the message has the nearest name.
+    pub fn find_numeric_column(&self, name: &str) -> Result<&'static Column<R>, UnknownColumn> {
+        let unknown = || UnknownColumn::new(self.file, "numbers", name, self.numeric_names());
+        self.numeric_column(name).ok_or_else(unknown)
+    }
+
+    /// Writes the header and the rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, rows: impl IntoIterator<Item = impl Borrow<R>>, out: impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(self.names())?;
+        let mut text = String::new();
+        for row in rows {
+            for column in self.columns {
+                text.clear();
+                (column.cell)(row.borrow()).print(&mut text);
+                writer.write_field(&text)?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+
+    /// The file that [`Table::write`] writes.
+    pub fn to_bytes(&self, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = self.write(rows, &mut bytes);
+        bytes
+    }
+
+    /// Gathers rows column by column.
+    pub fn gather(&self, rows: impl IntoIterator<Item = R>) -> Columns {
+        let mut length = 0;
+        let empty = |column: &Column<R>| match column.kind {
+            Kind::Text => Data::Texts(Vec::new()),
+            Kind::Count | Kind::Seconds | Kind::Number => Data::Numbers(Vec::new()),
+        };
+        let mut columns: Vec<(&'static str, Data)> =
+            self.columns.iter().map(|column| (column.name, empty(column))).collect();
+        for row in rows {
+            length += 1;
+            for (column, (_, data)) in self.columns.iter().zip(&mut columns) {
+                let cell = (column.cell)(&row);
+                match data {
+                    Data::Numbers(numbers) => numbers.push(cell.number()),
+                    Data::Texts(texts) => texts.push(match cell {
+                        Cell::Text(text) => text.into_owned(),
+                        _ => String::new(),
+                    }),
+                }
+            }
+        }
+        Columns::new(self.file, length, columns)
+    }
+}
+
+impl<R: Default> Table<R> {
+    /// Begins to read rows; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// If the header cannot be read, or lacks a column whose cells are never empty.
+    pub fn reader<I: Read>(&self, file: &Path, input: I) -> Result<Reader<R, I>, RecordError> {
+        Reader::new(self, Lines::new(file, input)?)
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As [`Table::reader`], and if the file cannot be opened.
+    pub fn open(&self, file: &Path) -> Result<Reader<R, File>, RecordError> {
+        Reader::new(self, Lines::open(file)?)
+    }
+
+    /// Reads all rows.
+    ///
+    /// # Errors
+    /// If a column is missing or a cell is not what its column declares.
+    pub fn read(&self, file: &Path, input: impl Read) -> Result<Vec<R>, RecordError> {
+        self.reader(file, input)?.collect()
+    }
+
+    /// Reads all rows, column by column.
+    ///
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn read_columns(&self, file: &Path, input: impl Read) -> Result<Columns, RecordError> {
+        Ok(self.gather(self.read(file, input)?))
+    }
+}
+
+/// A table that is being read.
+#[derive(Debug)]
+pub struct Reader<R: 'static, I> {
+    lines: Lines<I>,
+    /// The columns that the file has, with their places there.
+    places: Vec<(usize, &'static Column<R>)>,
+}
+
+impl<R: Default, I: Read> Reader<R, I> {
+    fn new(table: &Table<R>, lines: Lines<I>) -> Result<Self, RecordError> {
+        let mut places = Vec::with_capacity(table.columns.len());
+        for column in table.columns {
+            match lines.header().iter().position(|name| name == column.name) {
+                Some(place) => places.push((place, column)),
+                None if column.is_optional => {}
+                None => return Err(lines.missing(column.name)),
+            }
+        }
+        Ok(Reader { lines, places })
+    }
+
+    /// Whether the file has a column.
+    pub fn has(&self, column: &str) -> bool {
+        self.places.iter().any(|(_, known)| known.name == column)
+    }
+
+    /// Reads the next row into `row`, which was made by `R::default()` or is that of an earlier call; false at the end.
+    ///
+    /// # Errors
+    /// If a cell is not what its column declares.
+    pub fn next_into(&mut self, row: &mut R) -> Result<bool, RecordError> {
+        if !self.lines.advance()? {
+            return Ok(false);
+        }
+        for (place, column) in &self.places {
+            let text = self.lines.text(*place);
+            if !(column.set)(row, text) {
+                return Err(self.lines.unexpected(column.name, column.expected, text));
+            }
+        }
+        Ok(true)
+    }
+
+    /// An error at the row that was read last.
+    pub fn problem(&self, problem: impl Into<String>) -> RecordError {
+        self.lines.problem(problem)
+    }
+
+    fn collect(mut self) -> Result<Vec<R>, RecordError> {
+        let mut rows = Vec::new();
+        loop {
+            let mut row = R::default();
+            if !self.next_into(&mut row)? {
+                return Ok(rows);
+            }
+            rows.push(row);
+        }
+    }
+}
+
+/// The lines of a CSV file, cells by place.
+#[derive(Debug)]
+pub(crate) struct Lines<I> {
+    file: PathBuf,
+    header: Vec<String>,
+    reader: csv::Reader<I>,
+    record: csv::StringRecord,
+}
+
+impl Lines<File> {
+    /// Opens a file and reads its header.
+    pub(crate) fn open(file: &Path) -> Result<Self, RecordError> {
+        Lines::new(file, File::open(file).map_err(|cause| RecordError::read(file, cause))?)
+    }
+}
+
+impl<I: Read> Lines<I> {
+    fn new(file: &Path, input: I) -> Result<Self, RecordError> {
+        let mut reader = csv::ReaderBuilder::new().flexible(false).from_reader(input);
+        let header = match reader.headers() {
+            Ok(header) => header.iter().map(str::to_owned).collect::<Vec<_>>(),
+            Err(error) => return Err(RecordError::of_csv(file, error)),
+        };
+        if header.iter().all(String::is_empty) {
+            return Err(RecordError::invalid(file, None, "is empty, expected a line of column names"));
+        }
+        Ok(Lines { file: file.to_path_buf(), header, reader, record: csv::StringRecord::new() })
+    }
+
+    pub(crate) fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn missing(&self, column: &str) -> RecordError {
+        let found = self.header.join(",");
+        RecordError::invalid(&self.file, Some(1), format!("has no column `{column}`; its columns are `{found}`"))
+    }
+
+    /// The place of a column that must be there.
+    pub(crate) fn place(&self, column: &str) -> Result<usize, RecordError> {
+        self.header.iter().position(|name| name == column).ok_or_else(|| self.missing(column))
+    }
+
+    /// Goes on to the next line; false at the end.
+    pub(crate) fn advance(&mut self) -> Result<bool, RecordError> {
+        self.reader.read_record(&mut self.record).map_err(|error| RecordError::of_csv(&self.file, error))
+    }
+
+    pub(crate) fn text(&self, place: usize) -> &str {
+        self.record.get(place).unwrap_or("")
+    }
+
+    pub(crate) fn problem(&self, problem: impl Into<String>) -> RecordError {
+        RecordError::invalid(&self.file, Some(self.record.position().map_or(1, csv::Position::line)), problem)
+    }
+
+    pub(crate) fn unexpected(&self, column: &str, expected: &str, found: &str) -> RecordError {
+        let found = if found.is_empty() { "nothing".to_owned() } else { format!("`{}`", shorten(found)) };
+        self.problem(format!("column `{column}`: expected {expected}, found {found}"))
+    }
+}

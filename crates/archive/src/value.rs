@@ -1,0 +1,316 @@
+//! What a cell of a table may hold, and how it is printed and read: texts as they are, counts as integers, times as exact
+//! decimal seconds, other numbers in the shortest form that reads back the same, and nothing for what does not apply. Equal
+//! rows so give equal bytes.
+
+use fullpipe_units::{Duration, Instant};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Larger numbers than this are no measurement, and their differences would overflow.
+const LARGEST: f64 = 1e200;
+const NANOSECONDS: u64 = 1_000_000_000;
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A whole number that is not negative.
+    Count,
+    /// A time that is not negative, in seconds with nine decimals at most.
+    Seconds,
+    /// A finite number.
+    Number,
+}
+
+impl Kind {
+    /// The type in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Text => "text",
+            Kind::Count => "count",
+            Kind::Seconds => "seconds",
+            Kind::Number => "number",
+        }
+    }
+}
+
+/// The content of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing.
+    Empty,
+    /// A text.
+    Text(Cow<'a, str>),
+    /// A count.
+    Count(u64),
+    /// A time in nanoseconds.
+    Nanoseconds(u64),
+    /// A number.
+    Number(f64),
+}
+
+impl Cell<'_> {
+    /// Appends the cell as it stands in the file.
+    pub fn print(&self, out: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = match self {
+            Cell::Text(text) => out.write_str(text),
+            Cell::Count(count) => write!(out, "{count}"),
+            Cell::Nanoseconds(nanoseconds) => {
+                let (seconds, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
+                let written = write!(out, "{seconds}.{rest:09}");
+                out.truncate(out.trim_end_matches('0').trim_end_matches('.').len());
+                written
+            }
+            Cell::Number(number) if number.is_finite() => write!(out, "{number}"),
+            Cell::Empty | Cell::Number(_) => Ok(()),
+        };
+    }
+
+    /// The cell as a number; not a number for texts and empty cells.
+    pub fn number(&self) -> f64 {
+        match self {
+            Cell::Empty | Cell::Text(_) => f64::NAN,
+            Cell::Count(count) => *count as f64,
+            // One division, correctly rounded: the number that the printed seconds read back as.
+            Cell::Nanoseconds(nanoseconds) => *nanoseconds as f64 / NANOSECONDS as f64,
+            Cell::Number(number) => *number,
+        }
+    }
+}
+
+/// Text stays text; what is empty is null.
+impl From<Cell<'_>> for serde_json::Value {
+    fn from(cell: Cell<'_>) -> Self {
+        match cell {
+            Cell::Empty => serde_json::Value::Null,
+            Cell::Text(text) => text.into_owned().into(),
+            Cell::Count(count) => count.into(),
+            Cell::Nanoseconds(_) | Cell::Number(_) => cell.number().into(),
+        }
+    }
+}
+
+/// A type whose values are cells of a column.
+pub trait Value: Sized {
+    /// The column's type.
+    const KIND: Kind;
+    /// Whether a cell may be empty because there is no value. A file may lack such a column: files of earlier versions
+    /// lack columns that were added since.
+    const IS_OPTIONAL: bool = false;
+    /// What is accepted, for messages: "a count".
+    const EXPECTED: &'static str;
+
+    /// The value as a cell.
+    fn cell(&self) -> Cell<'_>;
+
+    /// The value that a cell's text is; `None` if the text is none of [`Value::EXPECTED`].
+    fn parse(text: &str) -> Option<Self>;
+
+    /// Takes the value from a cell's text; false if there is none.
+    fn set(&mut self, text: &str) -> bool {
+        Self::parse(text).map(|value| *self = value).is_some()
+    }
+}
+
+impl Value for String {
+    const KIND: Kind = Kind::Text;
+    const EXPECTED: &'static str = "a text";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(Cow::Borrowed(self))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn set(&mut self, text: &str) -> bool {
+        // Readers use a row again and again.
+        self.clear();
+        self.push_str(text);
+        true
+    }
+}
+
+impl Value for u64 {
+    const KIND: Kind = Kind::Count;
+    const EXPECTED: &'static str = "a count";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Count(*self)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        text.trim().parse().ok()
+    }
+}
+
+impl Value for f64 {
+    const KIND: Kind = Kind::Number;
+    const EXPECTED: &'static str = "a number";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Number(*self)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        parse_number(text)
+    }
+}
+
+impl Value for Instant {
+    const KIND: Kind = Kind::Seconds;
+    const EXPECTED: &'static str = "a number of seconds";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Nanoseconds(self.as_nanos())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        nanoseconds(text).map(Instant::from_nanos)
+    }
+}
+
+impl Value for Duration {
+    const KIND: Kind = Kind::Seconds;
+    const EXPECTED: &'static str = "a number of seconds";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Nanoseconds(self.as_nanos())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        nanoseconds(text).map(Duration::from_nanos)
+    }
+}
+
+/// Counts by index, joined with semicolons: `0;3;12`.
+impl Value for Vec<u64> {
+    const KIND: Kind = Kind::Text;
+    const EXPECTED: &'static str = "counts joined with semicolons";
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self.iter().map(u64::to_string).collect::<Vec<_>>().join(";").into())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() { Some(Vec::new()) } else { text.split(';').map(|count| count.parse().ok()).collect() }
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const KIND: Kind = T::KIND;
+    const IS_OPTIONAL: bool = true;
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn cell(&self) -> Cell<'_> {
+        self.as_ref().map_or(Cell::Empty, T::cell)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.trim().is_empty() { Some(None) } else { T::parse(text).map(Some) }
+    }
+}
+
+/// A finite number of a believable size.
+pub fn parse_number(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|number| number.abs() <= LARGEST)
+}
+
+/// Decimal seconds as nanoseconds. What has more than nine decimals or an exponent is rounded.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let has_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if has_digits(whole) && has_digits(decimals) && decimals.len() <= 9 {
+        let fraction = decimals.parse::<u64>().ok()? * 10_u64.pow(9 - decimals.len() as u32);
+        return whole.parse::<u64>().ok()?.checked_mul(NANOSECONDS)?.checked_add(fraction);
+    }
+    let nanoseconds = (parse_number(text)? * NANOSECONDS as f64).round();
+    // Up to 2^53 every whole number of nanoseconds is a number of this type.
+    (0.0..=9_007_199_254_740_992.0).contains(&nanoseconds).then_some(nanoseconds as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(cell: &Cell<'_>) -> String {
+        let mut text = String::new();
+        cell.print(&mut text);
+        text
+    }
+
+    #[test]
+    fn times_print_exactly() {
+        for (nanoseconds, text) in [
+            (0, "0"),
+            (1, "0.000000001"),
+            (7_009_616, "0.007009616"),
+            (2_000_000_000, "2"),
+            (10_500_000_000, "10.5"),
+            (u64::MAX, "18446744073.709551615"),
+        ] {
+            assert_eq!(printed(&Cell::Nanoseconds(nanoseconds)), text);
+            assert_eq!(super::nanoseconds(text), Some(nanoseconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_any_decimal_form() {
+        for (text, expected) in [
+            ("1.500", Some(1_500_000_000)),
+            (" 3 ", Some(3_000_000_000)),
+            ("1e-3", Some(1_000_000)),
+            // The twelfth decimal is below half a nanosecond.
+            ("0.000000001499", Some(1)),
+            ("0.33399999999999996", Some(334_000_000)),
+            ("-1", None),
+            ("-0.5", None),
+            ("", None),
+            (".", None),
+            ("1.5x", None),
+            ("inf", None),
+            // One second more than the clock can count.
+            ("18446744074", None),
+            ("1e30", None),
+        ] {
+            assert_eq!(nanoseconds(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_time_is_that_of_its_text() {
+        for nanoseconds in [1, 7, 29, 300_000_000, 7_009_616, 59_999_999_999, 123_456_789_012_345] {
+            let cell = Cell::Nanoseconds(nanoseconds);
+            assert_eq!(Ok(cell.number()), printed(&cell).parse());
+        }
+    }
+
+    #[test]
+    fn numbers_print_in_the_shortest_form_and_only_if_finite() {
+        for (number, text) in [(0.1, "0.1"), (5.0, "5"), (1.0 / 3.0, "0.3333333333333333"), (f64::NAN, "")] {
+            assert_eq!(printed(&Cell::Number(number)), text);
+        }
+        assert_eq!(printed(&Cell::Number(f64::INFINITY)), "");
+    }
+
+    #[test]
+    fn only_finite_numbers_of_a_believable_size_are_read() {
+        assert_eq!(parse_number("1e3"), Some(1000.0));
+        assert_eq!(parse_number("-0.5"), Some(-0.5));
+        for bad in ["inf", "NaN", "-inf", "1e201", "12x", ""] {
+            assert_eq!(parse_number(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_optional_value_forgets_the_row_before() {
+        let mut value = Some(3_u64);
+        assert!(value.set(""));
+        assert_eq!(value, None);
+        assert!(!value.set("-1"));
+    }
+}

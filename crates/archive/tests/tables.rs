@@ -1,0 +1,281 @@
+//! Tables written, read back and read column by column.
+
+use fullpipe_archive::{
+    COMPLETIONS, Cell, CompletionRow, FIGURES, FLOWS, FlowRow, Kind, LINKS, Point, ResultRow, Results, SERIES, SUMMARY,
+    SeriesRow, SummaryRow, Table, Verdict, read_summary,
+};
+use fullpipe_units::{Duration, Instant};
+use proptest::prelude::*;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+fn flow() -> FlowRow {
+    FlowRow {
+        flow: "data".to_owned(),
+        source: "a".to_owned(),
+        destination: "b".to_owned(),
+        protocol: "udp".to_owned(),
+        tx_packets: 3,
+        tx_bytes: 4500,
+        first_tx_s: Some(Instant::from_nanos(7_009_616)),
+        goodput_bps: Some(0.1),
+        ..FlowRow::default()
+    }
+}
+
+fn error<R: Default + Debug>(table: &Table<R>, content: &str) -> String {
+    table.read(Path::new("runs/1/file.csv"), content.as_bytes()).expect_err("a wrong file").to_string()
+}
+
+#[test]
+fn a_flow_is_written_as_declared() {
+    let text = String::from_utf8(FLOWS.to_bytes([flow()])).expect("it is text");
+    let mut lines = text.lines();
+    // As the contract has it.
+    assert_eq!(
+        lines.next(),
+        Some(
+            "flow,source,destination,protocol,congestion,tx_packets,tx_bytes,rx_packets,rx_bytes,lost_packets,\
+             delay_sum_s,jitter_sum_s,first_tx_s,last_tx_s,first_rx_s,last_rx_s,goodput_bps,completion_s,\
+             retransmitted_packets,marked_packets,measured_goodput_bps"
+        )
+    );
+    assert_eq!(lines.next(), Some("data,a,b,udp,,3,4500,0,0,0,,,0.007009616,,,,0.1,,,,"));
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn columns_are_found_by_name_wherever_they_stand() {
+    let text = "bytes,extra,flow,started_s,number,completed_s\n9,x,web,0.5,1,2\n";
+    let rows = COMPLETIONS.read(Path::new("completions.csv"), text.as_bytes()).expect("a good file");
+    let expected = CompletionRow {
+        flow: "web".to_owned(),
+        number: 1,
+        started_s: Instant::from_nanos(500_000_000),
+        completed_s: Instant::from_nanos(2_000_000_000),
+        bytes: 9,
+    };
+    assert_eq!(rows, [expected]);
+}
+
+#[test]
+fn a_wrong_file_is_named_with_line_column_and_expectation() {
+    for (content, expected) in [
+        (
+            "flow,number,started_s,completed_s\n",
+            "runs/1/file.csv: line 1: has no column `bytes`; its columns are `flow,number",
+        ),
+        (
+            "flow,number,started_s,completed_s,bytes\na,1,0,1,5\na,2,0,x,5\n",
+            "runs/1/file.csv: line 3: column `completed_s`: expected a number of seconds, found `x`",
+        ),
+        (
+            "flow,number,started_s,completed_s,bytes\na,1,0,1,2.5\n",
+            "line 2: column `bytes`: expected a count, found `2.5`",
+        ),
+        (
+            "flow,number,started_s,completed_s,bytes\na,,0,1,2\n",
+            "line 2: column `number`: expected a count, found nothing",
+        ),
+        ("flow,number,started_s,completed_s,bytes\na,1\n", "line 2: expected 5 fields, found 2"),
+        ("", "file.csv: is empty, expected a line of column names"),
+    ] {
+        let error = error(&COMPLETIONS, content);
+        assert!(error.contains(expected), "{error} is not: {expected}");
+    }
+    let error = error(&SERIES, "time_s,subject,metric,value\n0,a,b,inf\n");
+    assert!(error.ends_with("line 2: column `value`: expected a number, found `inf`"), "{error}");
+}
+
+#[test]
+fn a_column_that_may_be_empty_may_be_missing() {
+    let text = "time_s,subject,metric\n0.25,core,drops\n";
+    let rows = SERIES.read(Path::new("series.csv"), text.as_bytes()).expect("a file without values");
+    let (subject, metric) = ("core".to_owned(), "drops".to_owned());
+    assert_eq!(rows, [SeriesRow { time_s: Instant::from_nanos(250_000_000), subject, metric, value: None }]);
+}
+
+#[test]
+fn columns_are_slices_and_unknown_names_are_errors() {
+    let late = FlowRow { flow: "late".to_owned(), completion_s: Some(Duration::from_nanos(1)), ..FlowRow::default() };
+    let columns = FLOWS.gather([flow(), late]);
+    assert_eq!(columns.len(), 2);
+    assert_eq!(columns.texts("flow"), ["data", "late"]);
+    assert_eq!(columns.column("tx_bytes"), [4500.0, 0.0]);
+    assert!(columns.column("completion_s")[0].is_nan());
+    assert_eq!(columns.column("completion_s")[1], 1e-9);
+    let error = columns.find_column("goodput_bsp").expect_err("no such column").to_string();
+    assert!(
+        error.starts_with("flows.csv has no column of numbers `goodput_bsp`; did you mean `goodput_bps`?"),
+        "{error}"
+    );
+    assert!(columns.find_column("flow").is_err() && columns.find_texts("tx_bytes").is_err());
+}
+
+/// What may stand in a cell.
+#[derive(Clone, Debug)]
+struct Content {
+    text: String,
+    count: u64,
+    number: f64,
+    is_empty: bool,
+}
+
+fn content() -> impl Strategy<Value = Content> {
+    let number = (-1.0..1.0_f64, -200..200_i32).prop_map(|(number, exponent)| number * 10_f64.powi(exponent));
+    let text = "[a-z ,;\"'=\r\n\u{e9}]{0,8}";
+    (text, any::<u64>(), number, any::<bool>()).prop_map(|(text, count, number, is_empty)| Content {
+        text,
+        count,
+        number,
+        is_empty,
+    })
+}
+
+/// Rows of any content, written and read back.
+fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &Table<R>, cells: &[Content]) {
+    let row_of = |cells: &[Content]| {
+        let mut row = R::default();
+        for (column, content) in table.columns.iter().zip(cells) {
+            if content.is_empty && column.is_optional {
+                continue;
+            }
+            let cell = match column.kind {
+                Kind::Text => Cell::Text(content.text.as_str().into()),
+                Kind::Count => Cell::Count(content.count),
+                Kind::Seconds => Cell::Nanoseconds(content.count),
+                Kind::Number => Cell::Number(content.number),
+            };
+            let mut text = String::new();
+            cell.print(&mut text);
+            // Not every text is a point or a verdict.
+            if !(column.set)(&mut row, &text) && column.kind == Kind::Text {
+                continue;
+            }
+            assert_eq!((column.cell)(&row), cell, "{}", column.name);
+        }
+        row
+    };
+    let rows: Vec<R> = cells.chunks_exact(table.columns.len()).map(row_of).collect();
+    let bytes = table.to_bytes(rows.clone());
+    assert_eq!(table.read(Path::new("written"), bytes.as_slice()).expect("as written"), rows);
+    let columns = table.read_columns(Path::new("written"), bytes.as_slice()).expect("as written");
+    assert_eq!(columns.len(), rows.len());
+    for column in table.columns.iter().filter(|column| column.is_numeric()) {
+        let read = columns.column(column.name).iter().map(|number| number.to_bits());
+        assert!(read.eq(rows.iter().map(|row| column.number(row).to_bits())), "{}", column.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read_back(cells in prop::collection::vec(content(), 21..70)) {
+        round_trip(&FLOWS, &cells);
+        round_trip(&SUMMARY, &cells);
+        round_trip(&SERIES, &cells);
+        round_trip(&LINKS, &cells);
+        round_trip(&FIGURES, &cells);
+        round_trip(&COMPLETIONS, &cells);
+    }
+}
+
+/// A file of a test, removed at its end.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str, content: &[u8]) -> Self {
+        let file = std::env::temp_dir().join(format!("fullpipe-archive-{}-{name}", std::process::id()));
+        std::fs::write(&file, content).expect("a temporary file can be written");
+        Temporary(file)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn point(pairs: &[(&str, &str)]) -> Point {
+    Point(pairs.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect())
+}
+
+#[test]
+fn a_summary_is_written_and_read() {
+    let measured = SummaryRow {
+        point: point(&[("experiment", "udp"), ("size", "10")]),
+        metric: "goodput_bps".to_owned(),
+        n: Some(3),
+        mean: Some(2.5),
+        ci95: Some(0.5),
+        verdict: Some(Verdict::Differs),
+        ..SummaryRow::default()
+    };
+    let claim = SummaryRow {
+        metric: SummaryRow::metric_of_claim("more"),
+        note: "a, \"b\"".to_owned(),
+        ..SummaryRow::default()
+    };
+    let rows = [measured, claim];
+    let bytes = SUMMARY.to_bytes(&rows);
+    let text = String::from_utf8(bytes.clone()).expect("it is text");
+    let lines: Vec<&str> = text.lines().collect();
+    // As the contract has it, without the columns that are still to come.
+    assert_eq!(lines[0], "point,metric,unit,n,mean,ci95,min,median,max,published,tolerance,verdict,source,note");
+    assert_eq!(lines[1], "experiment=udp;size=10,goodput_bps,,3,2.5,0.5,,,,,,differs,,");
+    assert_eq!(lines[2], r#",claim:more,,,,,,,,,,,,"a, ""b""""#);
+    let file = Temporary::new("summary.csv", &bytes);
+    assert_eq!(read_summary(&file.0).expect("as written"), rows);
+    assert_eq!((rows[0].claim(), rows[1].claim(), rows[0].point.experiment()), (None, Some("more"), Some("udp")));
+}
+
+#[test]
+fn a_wrong_summary_is_named_with_line_and_expectation() {
+    let header = "point,metric,unit,n,mean,ci95,min,median,max,published,tolerance,verdict,source,note\n";
+    for (row, expected) in [
+        ("size:10,a,,,,,,,,,,,,", "line 2: column `point`: expected `axis=value;axis=value`, found `size:10`"),
+        (",a,,2.5,,,,,,,,,,", "line 2: column `n`: expected a count, found `2.5`"),
+        (",a,,,,-1,,,,,,,,", "line 2: column `ci95`: a half width is not negative, found -1"),
+        (
+            ",a,,,,,,,,,,right,,",
+            "line 2: column `verdict`: expected match, differs, explained, refuted, untrusted or nothing",
+        ),
+    ] {
+        let file = Temporary::new("wrong-summary.csv", format!("{header}{row}\n").as_bytes());
+        let error = read_summary(&file.0).expect_err("a wrong file").to_string();
+        assert!(error.contains(expected), "{error} is not: {expected}");
+    }
+}
+
+#[test]
+fn results_are_written_and_read() {
+    let row = |pairs: &[(&str, &str)], values: &[Option<f64>]| ResultRow {
+        point: point(pairs),
+        seed: 7,
+        key: "ab".to_owned(),
+        values: values.to_vec(),
+    };
+    let results = Results {
+        axes: vec!["size".to_owned(), "shape".to_owned()],
+        metrics: vec!["goodput_bps".to_owned(), "n".to_owned()],
+        rows: vec![row(&[("size", "10")], &[Some(0.25), None]), row(&[("shape", "round")], &[None, Some(1e9)])],
+    };
+    let bytes = results.to_bytes();
+    let text = "size,shape,seed,key,goodput_bps,n\n10,,7,ab,0.25,\n,round,7,ab,,1000000000\n";
+    assert_eq!(String::from_utf8(bytes.clone()).expect("it is text"), text);
+    let file = Temporary::new("results.csv", &bytes);
+    assert_eq!(Results::read(&file.0).expect("as written"), results);
+    for (old, new, expected) in [
+        ("seed,key", "key,seed", "line 1: column `key` stands before `seed`"),
+        ("seed", "sead", "line 1: has no column `seed`"),
+        ("10,,7", "10,,x", "line 2: column `seed`: expected a count, found `x`"),
+        ("ab,0.25", "../etc,0.25", "line 2: column `key`: expected letters, digits"),
+        ("0.25", "much", "line 2: column `goodput_bps`: expected a number, found `much`"),
+    ] {
+        let file = Temporary::new("wrong-results.csv", text.replacen(old, new, 1).as_bytes());
+        let error = Results::read(&file.0).expect_err("a wrong file").to_string();
+        assert!(error.contains(expected), "{error} is not: {expected}");
+    }
+}

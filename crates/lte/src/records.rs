@@ -1,0 +1,132 @@
+//! The tables of an access network: what the radio did for each UE (`ues.csv`) and RLC for each bearer (`bearers.csv`).
+
+use crate::rlc;
+use crate::ue::WayCounters;
+use fullpipe_archive::table;
+use fullpipe_units::Instant;
+
+table! {
+    /// One row of `ues.csv`: a UE's transmissions in one direction.
+    pub struct UeRecord;
+    /// The UEs of a run.
+    pub static UES = "ues.csv": "One row for each direction of each UE of an LTE access network.";
+    network: String, "", "Name of the access network.";
+    ue: String, "", "Host that is the UE.";
+    cell: String, "", "Name of its cell.";
+    direction: String, "", "`downlink` or `uplink`.";
+    packets: u64, "packets", "Packets offered to the UE's bearers.";
+    delivered_packets: u64, "packets", "Packets delivered.";
+    delivered_bytes: u64, "bytes", "Bytes of the packets delivered.";
+    buffer_drops: u64, "packets", "Packets dropped because the RLC buffer was full.";
+    lost_packets: u64, "packets", "Packets lost on the air.";
+    blocks: u64, "", "Transport blocks sent for the first time.";
+    block_bytes: u64, "bytes", "Bytes of those transport blocks.";
+    retransmissions: u64, "", "Transport blocks retransmitted by HARQ.";
+    tb_errors: u64, "", "Receptions of transport blocks that could not be decoded.";
+    lost_blocks: u64, "", "Transport blocks given up after the last HARQ retransmission.";
+    control_errors: u64, "", "Subframes in which the UE could not decode the control channel.";
+    mean_mcs: Option<f64>, "", "Mean MCS of the transport blocks sent for the first time.";
+    blocks_by_mcs: Vec<u64>, "", "Transport blocks sent for the first time, by MCS from 0, joined with semicolons.";
+    early_packets: u64, "packets", "Packets dropped because they arrived before the UE had its bearers.";
+    connected_s: Instant, "s", "Time at which the UE was connected (RRC).";
+    bearers_ready_s: Instant, "s", "Time at which the UE had all its bearers.";
+}
+
+table! {
+    /// One row of `bearers.csv`: a bearer in one direction.
+    pub struct BearerRecord;
+    /// The bearers of a run.
+    pub static BEARERS = "bearers.csv": "One row for each direction of each bearer of each UE of an LTE access network.";
+    network: String, "", "Name of the access network.";
+    ue: String, "", "Host that is the UE.";
+    bearer: u64, "", "Number of the bearer: 0 is the default bearer, then dedicated ones in the order of the scenario.";
+    qci: u64, "", "QoS class identifier.";
+    mode: String, "", "RLC mode: `um`, `am`, or `saturated` (the buffer is always full).";
+    direction: String, "", "`downlink` or `uplink`.";
+    packets: u64, "packets", "Packets (SDUs) offered to RLC.";
+    delivered_packets: u64, "packets", "Packets delivered.";
+    delivered_bytes: u64, "bytes", "Bytes of the packets delivered.";
+    buffer_drops: u64, "packets", "Packets dropped because the buffer was full.";
+    discarded_packets: u64, "packets", "Packets dropped by the discard timer.";
+    lost_packets: u64, "packets", "Packets lost on the air.";
+    pdus: u64, "", "PDUs sent, all kinds, RLC retransmissions included.";
+    pdu_bytes: u64, "bytes", "Bytes of those PDUs.";
+    retransmitted_pdus: u64, "", "Of the PDUs, data retransmitted by RLC.";
+    status_pdus: u64, "", "Of the PDUs, status reports.";
+    exhausted_pdus: u64, "", "Number of times that a PDU was missing after its last permitted retransmission.";
+}
+
+/// How the tables name a direction.
+pub fn direction(is_uplink: bool) -> &'static str {
+    if is_uplink { "uplink" } else { "downlink" }
+}
+
+impl UeRecord {
+    /// The counters of one direction; who and when is left empty.
+    pub fn of_counters(counters: &WayCounters) -> Self {
+        let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
+        UeRecord {
+            packets: counters.packets,
+            delivered_packets: counters.delivered_packets,
+            delivered_bytes: counters.delivered_bytes,
+            buffer_drops: counters.buffer_drops,
+            lost_packets: counters.lost_packets,
+            blocks: counters.blocks,
+            block_bytes: counters.block_bytes,
+            retransmissions: counters.retransmissions,
+            tb_errors: counters.errors,
+            lost_blocks: counters.lost_blocks,
+            control_errors: counters.control_errors,
+            mean_mcs: (counters.blocks > 0).then(|| sum as f64 / counters.blocks as f64),
+            blocks_by_mcs: counters.blocks_by_mcs.to_vec(),
+            early_packets: counters.early_packets,
+            ..UeRecord::default()
+        }
+    }
+}
+
+impl BearerRecord {
+    /// The counters of one direction; which bearer it is is left empty.
+    pub fn of_counters(counters: &rlc::Counters) -> Self {
+        BearerRecord {
+            packets: counters.sdus_offered,
+            delivered_packets: counters.sdus_delivered,
+            delivered_bytes: counters.bytes_delivered,
+            buffer_drops: counters.sdus_dropped,
+            discarded_packets: counters.sdus_discarded,
+            lost_packets: counters.sdus_lost,
+            pdus: counters.pdus,
+            pdu_bytes: counters.pdu_bytes,
+            retransmitted_pdus: counters.pdus_retransmitted,
+            status_pdus: counters.status_pdus,
+            exhausted_pdus: counters.retransmissions_exhausted,
+            ..BearerRecord::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_has_the_unit_that_its_name_ends_with() {
+        for table in [UES.reference(), BEARERS.reference()] {
+            assert_eq!(table.faults(), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn the_mean_mcs_is_weighted_by_blocks() {
+        let mut counters = WayCounters { blocks: 4, ..WayCounters::default() };
+        counters.blocks_by_mcs[2] = 1;
+        counters.blocks_by_mcs[10] = 3;
+        // (2 + 3 * 10) / 4.
+        let record = UeRecord::of_counters(&counters);
+        assert_eq!(record.mean_mcs, Some(8.0));
+        let text = String::from_utf8(UES.to_bytes([record])).expect("it is text");
+        let by_mcs = "0;0;1;0;0;0;0;0;0;0;3;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0";
+        assert!(text.contains(&format!(",8,{by_mcs},")), "{text}");
+        assert_eq!(UeRecord::of_counters(&WayCounters::default()).mean_mcs, None);
+    }
+}
