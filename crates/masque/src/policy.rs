@@ -410,10 +410,55 @@ mod tests {
     }
 
     proptest! {
+        /// Texts of rules, with the rule that each means; those with bits behind the prefix mean none.
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>(), short in "[0-9a-f:./\\[\\]]{0,24}") {
-            let _ = text.parse::<Rule>();
-            let _ = short.parse::<Rule>();
+        fn a_rule_is_read_as_it_was_written(
+            address in prop_oneof![any::<Ipv4Addr>().prop_map(IpAddr::V4), any::<Ipv6Addr>().prop_map(IpAddr::V6)],
+            name in "[a-z][a-z0-9-]{0,8}[a-z]",
+            prefix in 0..130_u32,
+            cut: bool,
+            port in prop::option::of(1_u16..),
+        ) {
+            let width = if address.is_ipv4() { 32 } else { 128 };
+            let shift = |prefix: u32| width - prefix.min(width);
+            let cut_off = |bits: u128| bits.checked_shr(shift(prefix)).unwrap_or(0).checked_shl(shift(prefix)).unwrap_or(0);
+            let base = match address {
+                IpAddr::V4(four) => IpAddr::V4(Ipv4Addr::from_bits(cut_off(four.to_bits().into()) as u32)),
+                IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(cut_off(six.to_bits()))),
+            };
+            let written = if cut { base } else { address };
+            let at = |subject: String, brackets: bool| match port {
+                Some(port) if brackets => format!("[{subject}]:{port}"),
+                Some(port) => format!("{subject}:{port}"),
+                None => subject,
+            };
+            let range: Result<Rule, _> = at(format!("{written}/{prefix}"), written.is_ipv6()).parse();
+            let is_range = prefix <= width && written == base;
+            let subject = Subject::Range { base: number(base), prefix: 128 - width + prefix };
+            prop_assert_eq!(range.ok(), is_range.then_some(Rule { subject, port }));
+            let one: Result<Rule, _> = at(address.to_string(), address.is_ipv6()).parse();
+            let subject = Subject::Range { base: number(address), prefix: 128 };
+            prop_assert_eq!(one.ok(), Some(Rule { subject, port }));
+            let named: Result<Rule, _> = at(name.clone(), false).parse();
+            prop_assert_eq!(named.ok(), Some(Rule { subject: Subject::Name(name), port }));
+        }
+
+        /// Whatever text is a rule, it is so because of one of the forms above: it names an address, a range or a host.
+        #[test]
+        fn any_text_that_is_a_rule_matches_its_own_subject(text in any::<String>(), short in "[0-9a-f:./\\[\\]]{0,24}") {
+            for text in [text, short] {
+                let Ok(rule) = text.parse::<Rule>() else { continue };
+                let port = rule.port.unwrap_or(443);
+                let (host, address) = match &rule.subject {
+                    Subject::Range { base, .. } => {
+                        let address = IpAddr::V6(Ipv6Addr::from_bits(*base)).to_canonical();
+                        (Host::Address(address), address)
+                    }
+                    Subject::Name(name) => (Host::Name(name.clone()), IpAddr::V4(Ipv4Addr::new(93, 184, 215, 14))),
+                };
+                let deny = Policy { deny: vec![rule], allow_private: true, ..Policy::default() };
+                prop_assert_eq!(deny.judge(&Target { host, port }, address), Err(Refusal::Denied), "{}", text);
+            }
         }
 
         #[test]

@@ -195,6 +195,7 @@ impl Opportunities {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn ms(milliseconds: u64) -> Instant {
         Instant::from_nanos(milliseconds * NANOSECONDS_PER_MS)
@@ -212,6 +213,42 @@ mod tests {
         assert_eq!(Trace::parse("5\n5\r\n7").unwrap().opportunities(), [5, 5, 7]);
         let message = TraceError::Number { line: 3, text: "x2".into() }.to_string();
         assert_eq!(message, "line 3: expected a whole number of milliseconds, found \"x2\"");
+    }
+
+    proptest! {
+        /// A list of milliseconds is read as itself where it is a trace; else the first line that breaks a rule is named.
+        #[test]
+        fn a_trace_is_read_as_it_was_written(
+            numbers in prop::collection::vec(prop_oneof![3 => 0..6_u64, 1 => MAX_MS - 2..MAX_MS + 3], 0..8),
+            sorted: bool,
+            blank in prop::collection::vec(0..3_usize, 8),
+        ) {
+            let mut numbers = numbers;
+            if sorted {
+                numbers.sort_unstable();
+            }
+            let mut text = String::new();
+            let mut lines = Vec::new();
+            for (number, blank) in numbers.iter().zip(blank) {
+                text += &["", "\n", " \r\n"][blank].repeat(blank);
+                text += &format!("{number}\n");
+                lines.push(text.lines().count());
+            }
+            let too_large = numbers.iter().position(|number| *number > MAX_MS);
+            let falls = numbers.windows(2).position(|pair| pair[1] < pair[0]).map(|at| at + 1);
+            let expected = match (too_large, falls) {
+                (Some(large), falls) if falls.is_none_or(|fall| large <= fall) => {
+                    Err(TraceError::Number { line: lines[large], text: numbers[large].to_string() })
+                }
+                (_, Some(fall)) => Err(TraceError::Order { line: lines[fall] }),
+                _ if numbers.is_empty() => Err(TraceError::Empty),
+                _ if numbers.iter().all(|number| *number == 0) => {
+                    Err(TraceError::NoLength { line: lines[lines.len() - 1] })
+                }
+                _ => Ok(Trace { opportunities: numbers.into() }),
+            };
+            prop_assert_eq!(Trace::parse(&text), expected);
+        }
     }
 
     #[test]

@@ -295,10 +295,42 @@ mod tests {
             prop_assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
         }
 
+        /// Decimal fractions by integer arithmetic: whole and fraction over a power of ten, times the unit.
         #[test]
-        fn no_text_panics(text in "\\PC*", number in "[-+.0-9]{0,40}", unit in "(n|u|m|)(s|B|bit/s|packets|h)?") {
+        fn a_fraction_is_exact_or_refused(
+            whole in 0..1_000_000_u64,
+            fraction in "[0-9]{0,12}",
+            unit in prop::sample::select(vec![("ns", 1_u128), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)]),
+        ) {
+            let (name, scale) = unit;
+            let point = if fraction.is_empty() { "" } else { "." };
+            let text = format!("{whole}{point}{fraction}{name}");
+            let tens = 10_u128.pow(fraction.len() as u32);
+            let numerator = (u128::from(whole) * tens + fraction.parse::<u128>().unwrap_or(0)) * scale;
+            let expected = numerator.is_multiple_of(tens).then(|| Duration::from_nanos((numerator / tens) as u64));
+            prop_assert_eq!(parse_duration(&text).ok(), expected, "{}", text);
+        }
+
+        /// Whatever text is a quantity is written in a form that is read as the same.
+        #[test]
+        fn what_is_read_is_written_and_read_again(
+            text in "\\PC*",
+            number in "[-+]?[0-9]{0,22}([.][0-9]{0,4})?",
+            unit in "(n|u|m|k|M|G|Ki)?(s|B|bit/s|bps|packets|h)?|unlimited",
+        ) {
             for text in [text, number + &unit] {
-                let _ = (parse_duration(&text), parse_rate(&text), parse_size(&text), parse_queue_limit(&text));
+                if let Ok(duration) = parse_duration(&text) {
+                    prop_assert_eq!(parse_duration(&duration.to_string()), Ok(duration));
+                }
+                if let Ok(rate) = parse_rate(&text) {
+                    prop_assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
+                }
+                if let Ok(size) = parse_size(&text) {
+                    prop_assert_eq!(parse_size(&format_size(size)), Ok(size));
+                }
+                if let Ok(limit) = parse_queue_limit(&text) {
+                    prop_assert_eq!(parse_queue_limit(&format_queue_limit(limit)), Ok(limit));
+                }
             }
         }
     }

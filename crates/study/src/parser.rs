@@ -578,3 +578,156 @@ fn long_chain(links: usize, column: usize) -> Result<(), ExpressionError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::Function;
+    use proptest::prelude::*;
+
+    fn node(kind: Kind, operation: Operation) -> Node {
+        Node { column: 0, kind, operation }
+    }
+
+    /// Numbers: leaves, and operations on them. Only a metric names columns of one run.
+    fn number(purpose: Purpose) -> impl Strategy<Value = Node> {
+        let column = (prop::sample::select(vec!["goodput_bps", "rx_bytes", "lost_packets"]), "[a-z*?.]{1,6}")
+            .prop_map(|(column, pattern)| Operation::Column { column: column.to_string(), pattern });
+        let leaf = prop_oneof![
+            (0..1000_u32).prop_map(|number| Operation::Number(f64::from(number) / 8.0)),
+            // A bare name is no word of the language.
+            "[xyz]{1,3}".prop_map(Operation::Name),
+            if purpose == Purpose::Metric { column.boxed() } else { Just(Operation::Number(7.0)).boxed() },
+        ];
+        leaf.prop_map(|operation| node(Kind::Number, operation)).prop_recursive(4, 24, 3, |inner| {
+            let with = prop::sample::select(vec![
+                Arithmetic::Add,
+                Arithmetic::Subtract,
+                Arithmetic::Multiply,
+                Arithmetic::Divide,
+                Arithmetic::Power,
+            ]);
+            let function = prop::sample::select(vec![Function::Abs, Function::Sum, Function::Max]);
+            prop_oneof![
+                (with, inner.clone(), inner.clone()).prop_map(|(with, left, right)| Operation::Arithmetic(
+                    with,
+                    Box::new(left),
+                    Box::new(right)
+                )),
+                inner.clone().prop_map(|inner| Operation::Negate(Box::new(inner))),
+                (function, inner).prop_map(|(function, inner)| Operation::Call(function, vec![inner])),
+            ]
+            .prop_map(|operation| node(Kind::Number, operation))
+        })
+    }
+
+    /// Truths of numbers.
+    fn truth() -> impl Strategy<Value = Node> {
+        let comparison = prop::sample::select(vec![
+            Comparison::Less,
+            Comparison::LessOrEqual,
+            Comparison::Greater,
+            Comparison::GreaterOrEqual,
+            Comparison::Equal,
+            Comparison::NotEqual,
+        ]);
+        let compared = (number(Purpose::Claim), prop::collection::vec((comparison, number(Purpose::Claim)), 1..3))
+            .prop_map(|(first, rest)| Operation::Comparison(Box::new(first), rest));
+        let leaf = prop_oneof![1 => any::<bool>().prop_map(Operation::Truth), 3 => compared];
+        leaf.prop_map(|operation| node(Kind::Truth, operation)).prop_recursive(3, 12, 2, |inner| {
+            let logic = prop_oneof![Just(Logic::And), Just(Logic::Or)];
+            prop_oneof![
+                (logic, inner.clone(), inner.clone()).prop_map(|(logic, left, right)| Operation::Logic(
+                    logic,
+                    Box::new(left),
+                    Box::new(right)
+                )),
+                inner.prop_map(|inner| Operation::Not(Box::new(inner))),
+            ]
+            .prop_map(|operation| node(Kind::Truth, operation))
+        })
+    }
+
+    /// How tightly an operation binds, by the list at the head of `expression.rs`; an operand that binds less is in brackets.
+    fn binding(node: &Node) -> u8 {
+        match &node.operation {
+            Operation::Logic(Logic::Or, ..) => 0,
+            Operation::Logic(Logic::And, ..) => 1,
+            Operation::Not(_) => 2,
+            Operation::Comparison(..) => 3,
+            Operation::Arithmetic(Arithmetic::Add | Arithmetic::Subtract, ..) => 4,
+            Operation::Arithmetic(Arithmetic::Multiply | Arithmetic::Divide, ..) => 5,
+            Operation::Negate(_) => 6,
+            Operation::Arithmetic(Arithmetic::Power, ..) => 7,
+            _ => 8,
+        }
+    }
+
+    /// The expression with no more brackets than it needs, or with brackets around every operation.
+    fn written(node: &Node, all_brackets: bool) -> String {
+        let operand = |operand: &Node, least: u8| {
+            let text = written(operand, all_brackets);
+            if all_brackets || binding(operand) < least { format!("({text})") } else { text }
+        };
+        let own = binding(node);
+        match &node.operation {
+            Operation::Number(number) => number.to_string(),
+            Operation::Truth(truth) => truth.to_string(),
+            Operation::Name(name) => name.clone(),
+            Operation::Column { column, pattern } => format!("{column}[\"{pattern}\"]"),
+            Operation::Negate(inner) => format!("-{}", operand(inner, own)),
+            Operation::Not(inner) => format!("not {}", operand(inner, own)),
+            // To the right: the exponent is a negation or what binds more, the base is neither.
+            Operation::Arithmetic(Arithmetic::Power, base, exponent) => {
+                format!("{} ^ {}", operand(base, 8), operand(exponent, 6))
+            }
+            Operation::Arithmetic(with, left, right) => {
+                let symbol = match with {
+                    Arithmetic::Add => "+",
+                    Arithmetic::Subtract => "-",
+                    Arithmetic::Multiply => "*",
+                    Arithmetic::Divide | Arithmetic::Power => "/",
+                };
+                format!("{} {symbol} {}", operand(left, own), operand(right, own + 1))
+            }
+            Operation::Logic(logic, left, right) => {
+                let word = if *logic == Logic::And { "and" } else { "or" };
+                format!("{} {word} {}", operand(left, own), operand(right, own + 1))
+            }
+            Operation::Comparison(first, rest) => {
+                let mut text = operand(first, own + 1);
+                for (comparison, node) in rest {
+                    let symbol = match comparison {
+                        Comparison::Less => "<",
+                        Comparison::LessOrEqual => "<=",
+                        Comparison::Greater => ">",
+                        Comparison::GreaterOrEqual => ">=",
+                        Comparison::Equal => "==",
+                        Comparison::NotEqual => "!=",
+                    };
+                    text += &format!(" {symbol} {}", operand(node, own + 1));
+                }
+                text
+            }
+            Operation::Call(function, arguments) => {
+                let (name, _) = FUNCTIONS.into_iter().find(|(_, known)| known == function).expect("a function");
+                let arguments: Vec<String> = arguments.iter().map(|node| written(node, all_brackets)).collect();
+                format!("{name}({})", arguments.join(", "))
+            }
+            other => panic!("no test writes {other:?}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn expressions_are_read_as_they_were_written(number in number(Purpose::Metric), truth in truth()) {
+            for (purpose, root) in [(Purpose::Metric, number), (Purpose::Claim, truth)] {
+                let exact = written(&root, true);
+                for text in [&exact, &written(&root, false)] {
+                    let read = parse(text, purpose).map_err(|error| error.to_string());
+                    prop_assert_eq!(read.map(|read| written(&read.root, true)), Ok(exact.clone()), "{}", text);
+                }
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@ use super::*;
 use crate::description::{QueueLimit, Scenario, Transport, Workload};
 use fullpipe_network::{Blackhole, Droplist, Frames, PayloadCorruption, RebindingSide, Selection};
 use fullpipe_units::{Duration, Rate};
+use proptest::prelude::*;
 
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
 
@@ -226,4 +227,51 @@ fn programs_take_the_place_of_interfaces() {
     assert!(commands[0].ends_with(&["sleep 1".into()]) && commands[1].ends_with(&["echo \"a\\b\"\techo c".into()]));
     assert!(scenario.programs[0].background && !scenario.programs[1].background);
     assert!(scenario.nodes.iter().all(|node| node.interface().is_none()));
+}
+
+/// One option in one of its spellings: one or two dashes, either separator of words, with or without quotation marks.
+fn spelled(option: &str, value: &str, spelling: u8) -> String {
+    let dashes = if spelling & 1 == 0 { "--" } else { "-" };
+    let option = if spelling & 2 == 0 { option.replace('-', "_") } else { option.replace('_', "-") };
+    let quote = if spelling & 4 == 0 { "" } else { "\"" };
+    format!("{dashes}{option}={quote}{value}{quote}")
+}
+
+proptest! {
+    /// The link is what the options say, however they are spelled and ordered.
+    #[test]
+    fn options_come_back_in_the_link(
+        delay_us in 1..2_000_000_u64,
+        rate in 1..1_000_000_u64,
+        rate_unit in prop::sample::select(vec![("bps", 1_u64), ("kbps", 1000), ("Kb/s", 1000), ("Mbps", 1_000_000), ("KBps", 8000)]),
+        queue in 1..100_000_u64,
+        per_cent in 0..=100_u64,
+        burst in 1..1000_u64,
+        spellings in prop::collection::vec(0..8_u8, 5),
+        order in Just([0, 1, 2, 3, 4]).prop_shuffle(),
+    ) {
+        let (unit, scale) = rate_unit;
+        let options = [
+            ("delay", format!("{delay_us}us")),
+            ("bandwidth", format!("{rate}{unit}")),
+            ("queue", queue.to_string()),
+            ("rate_to_client", per_cent.to_string()),
+            ("burst_to_client", burst.to_string()),
+        ];
+        let words = order.map(|n| spelled(options[n].0, &options[n].1, spellings[n]));
+        let text = format!("drop-rate {} --rate_to_server=0", words.join(" "));
+        let scenario = loaded(&text);
+        let [to_server, to_client] = path(&scenario);
+        for link in [to_server, to_client] {
+            prop_assert_eq!(link.rate, Rate::from_bits_per_second(rate * scale));
+            prop_assert_eq!(link.delay, Duration::from_nanos(delay_us * 1000));
+            prop_assert_eq!(link.queue, QueueLimit::Packets(queue as u32 + 1));
+        }
+        let probability = per_cent as f64 / 100.0;
+        let selection = Selection { probability, largest_burst: Some(burst), frames: Frames::Udp };
+        prop_assert_eq!(to_client.impairments.selective_loss, Some(selection));
+        // As resolved, it is the same scenario.
+        let resolved = crate::load(&text_of(&text), "simulator", &[]).unwrap().resolved;
+        prop_assert_eq!(crate::load(&resolved, "resolved", &[]).unwrap().scenario, scenario);
+    }
 }
