@@ -1,0 +1,240 @@
+//! Changes of a scenario that must not change its records, in a world where nearly every entity draws random numbers.
+//!
+//! A random stream is named after the seed, the entity that draws and the purpose. So the records may depend on the name of an
+//! entity that draws, and on nothing else that identifies one: not on names of entities that draw nothing, not on the order of
+//! declarations, not on other entities. Each test changes one of these. That the draws are there and matter is shown by
+//! `an_entity_that_draws_gives_other_records_under_another_name`.
+
+mod common;
+
+use common::{flows_csv, outcome};
+
+/// Hosts and routers draw nothing: there is no processing jitter.
+const HOSTS: [&str; 9] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "omega"];
+const ROUTER: &str = "middle";
+
+/// Each link draws for another model, but for the last two. Delays differ by parts that no sum of packet times makes up for: no
+/// two packets arrive in the same nanosecond, so that no tie is broken by the order of declarations.
+const LINKS: [(&str, &str); 9] = [
+    (
+        "queue",
+        "from = 'middle', to = 'omega', rate = '8Mbit/s', delay = '9000049ns', \
+         discipline = { kind = 'pie', limit = '100packets' }",
+    ),
+    (
+        "loss",
+        "from = 'alpha', to = 'middle', rate = '100Mbit/s', delay = '1000003ns', \
+         loss = { kind = 'bernoulli', probability = 0.002 }",
+    ),
+    (
+        "bursts",
+        "from = 'beta', to = 'middle', rate = '100Mbit/s', delay = '3000017ns', \
+         loss = { kind = 'gilbert-elliott', good_to_bad = 0.001, bad_to_good = 0.3 }",
+    ),
+    (
+        "jitter",
+        "from = 'gamma', to = 'middle', rate = '100Mbit/s', delay = '2000029ns', jitter = { kind = 'uniform', max = '2ms' }",
+    ),
+    (
+        "late",
+        "from = 'delta', to = 'middle', rate = '100Mbit/s', delay = '4000037ns', \
+         reordering = { kind = 'late', probability = 0.01, extra = '3000011ns' }",
+    ),
+    ("twice", "from = 'epsilon', to = 'middle', rate = '100Mbit/s', delay = '5000039ns', duplication = 0.01"),
+    (
+        "damage",
+        "from = 'zeta', to = 'middle', rate = '100Mbit/s', delay = '6000041ns', corruption = { probability = 0.01 }",
+    ),
+    ("plain", "from = 'eta', to = 'middle', rate = '100Mbit/s', delay = '7000043ns'"),
+    ("plain-too", "from = 'theta', to = 'middle', rate = '100Mbit/s', delay = '8000047ns'"),
+];
+
+const FLOWS: [(&str, &str); 8] = [
+    ("bbr3", "from = 'alpha', to = 'omega', congestion = 'bbr3'"),
+    ("bbr1", "from = 'beta', to = 'omega', congestion = 'bbr1', start = '1000007ns'"),
+    (
+        "transfers",
+        "from = 'gamma', to = 'omega', start = '2000003ns', workload = 'poisson-transfers', interval = '100ms', size = '20kB'",
+    ),
+    (
+        "packets",
+        "from = 'delta', to = 'omega', start = '3000001ns', protocol = 'udp', workload = 'poisson-packets', \
+         interval = '5ms', size = '300B'",
+    ),
+    ("game", "from = 'epsilon', to = 'omega', start = '4000037ns', protocol = 'udp', workload = 'gaming'"),
+    ("call", "from = 'zeta', to = 'omega', start = '5000011ns', protocol = 'udp', workload = 'voice'"),
+    (
+        "on-off",
+        "from = 'eta', to = 'omega', start = '6000031ns', protocol = 'udp', workload = 'on-off', rate = '1Mbit/s', \
+         payload = '500B', on = { kind = 'exponential', mean = '500ms' }, off = { kind = 'exponential', mean = '200ms' }",
+    ),
+    ("pages", "from = 'theta', to = 'omega', start = '7000013ns', workload = 'web', http = '1.1'"),
+];
+
+/// The tables of a scenario: a name and the keys beside it.
+#[derive(Clone)]
+struct World {
+    hosts: Vec<String>,
+    routers: Vec<String>,
+    links: Vec<(String, String)>,
+    flows: Vec<(String, String)>,
+}
+
+impl World {
+    fn new() -> World {
+        let tables =
+            |list: &[(&str, &str)]| list.iter().map(|(name, keys)| (name.to_string(), keys.to_string())).collect();
+        World {
+            hosts: HOSTS.map(str::to_string).to_vec(),
+            routers: vec![ROUTER.to_string()],
+            links: tables(&LINKS),
+            flows: tables(&FLOWS),
+        }
+    }
+
+    fn text(&self) -> String {
+        let names =
+            |list: &[String]| list.iter().map(|name| format!("{{ name = '{name}' }}")).collect::<Vec<_>>().join(", ");
+        let tables = |list: &[(String, String)]| {
+            list.iter().map(|(name, keys)| format!("{{ name = '{name}', {keys} }}")).collect::<Vec<_>>().join(",\n  ")
+        };
+        format!(
+            "duration = '10s'\nprocessing_jitter = '0s'\nhost = [{}]\nrouter = [{}]\nlink = [\n  {}]\nflow = [\n  {}]\n",
+            names(&self.hosts),
+            names(&self.routers),
+            tables(&self.links),
+            tables(&self.flows)
+        )
+    }
+
+    /// The rows of a run in an order that does not depend on that of the file.
+    fn rows(&self) -> Vec<String> {
+        let mut rows: Vec<String> = flows_csv(&outcome(&self.text())).lines().map(str::to_string).collect();
+        rows.sort();
+        rows
+    }
+
+    /// Other names for hosts and routers.
+    fn with_nodes_renamed(&self, rename: impl Fn(&str) -> String) -> World {
+        let nodes: Vec<&String> = self.hosts.iter().chain(&self.routers).collect();
+        let refer = |keys: &str| {
+            nodes
+                .iter()
+                .fold(keys.to_string(), |keys, name| keys.replace(&format!("'{name}'"), &format!("'{}'", rename(name))))
+        };
+        let tables = |list: &[(String, String)]| list.iter().map(|(name, keys)| (name.clone(), refer(keys))).collect();
+        World {
+            hosts: self.hosts.iter().map(|name| rename(name)).collect(),
+            routers: self.routers.iter().map(|name| rename(name)).collect(),
+            links: tables(&self.links),
+            flows: tables(&self.flows),
+        }
+    }
+}
+
+#[test]
+fn hosts_and_routers_renamed_give_the_same_records() {
+    let rename = |name: &str| format!("node-{}", name.chars().rev().collect::<String>());
+    let mut expected: Vec<String> = World::new().rows();
+    assert!(expected.len() > 2 * FLOWS.len() && expected.iter().any(|row| row.contains(",omega,")), "{expected:?}");
+    for name in HOSTS {
+        expected.iter_mut().for_each(|row| *row = row.replace(&format!(",{name},"), &format!(",{},", rename(name))));
+    }
+    assert_eq!(World::new().with_nodes_renamed(rename).rows(), expected);
+}
+
+/// All flows share the queue, so some row shows what any link or flow has drawn.
+#[test]
+fn an_entity_that_draws_gives_other_records_under_another_name() {
+    let before = World::new().rows();
+    for changed in 0..LINKS.len() {
+        let mut world = World::new();
+        world.links[changed].0 = "another-name".to_string();
+        let name = LINKS[changed].0;
+        assert_eq!(world.rows() == before, name.starts_with("plain"), "{name}");
+    }
+    for changed in 0..FLOWS.len() {
+        let mut world = World::new();
+        world.flows[changed].0 = "another-name".to_string();
+        let name = FLOWS[changed].0;
+        let mut after: Vec<String> = world.rows().iter().map(|row| row.replace("another-name", name)).collect();
+        after.sort();
+        assert_ne!(after, before, "{name}");
+    }
+}
+
+#[test]
+fn tables_in_another_order_give_the_same_records() {
+    let before = World::new().rows();
+    let changes: [fn(&mut World); 5] = [
+        |world| world.hosts.reverse(),
+        |world| world.links.reverse(),
+        |world| world.flows.reverse(),
+        |world| {
+            world.hosts.rotate_left(1);
+            world.links.rotate_left(2);
+            world.flows.rotate_left(3);
+        },
+        |world| {
+            world.hosts.swap(0, 8);
+            world.links.swap(1, 6);
+            world.flows.swap(2, 5);
+        },
+    ];
+    for change in changes {
+        let mut world = World::new();
+        change(&mut world);
+        assert_eq!(world.rows(), before, "{}", world.text());
+    }
+}
+
+/// A second network with models of the same kinds, declared first: neither its draws nor its place among the declarations
+/// reach the records of the other.
+#[test]
+fn an_unrelated_network_changes_no_record() {
+    let mut world = World::new().with_nodes_renamed(|name| format!("island-{name}"));
+    world.links.iter_mut().chain(&mut world.flows).for_each(|(name, _)| *name = format!("island-{name}"));
+    let mut own = World::new();
+    world.hosts.append(&mut own.hosts);
+    world.routers.append(&mut own.routers);
+    world.links.append(&mut own.links);
+    world.flows.append(&mut own.flows);
+    let (island, rows): (Vec<String>, Vec<String>) =
+        world.rows().into_iter().partition(|row| row.starts_with("island-"));
+    assert_eq!(rows, World::new().rows());
+    // The island has the same settings and other names: other draws.
+    let of = |rows: &[String], flow: &str| {
+        rows.iter().find(|row| row.starts_with(flow)).expect("a row").replace("island-", "")
+    };
+    assert_ne!(of(&island, "island-bbr3"), of(&rows, "bbr3"));
+}
+
+/// Losses by name are binomial: names give independent streams. With n = 2500 packets and p = 0.1 on each of 40 links, the
+/// sum of (x - np)^2 / (np(1 - p)) has 40 degrees of freedom: mean 40, standard deviation sqrt(80) = 8.9.
+#[test]
+fn streams_of_different_names_are_independent() {
+    let mut text = String::from("duration = '3s'\nprocessing_jitter = '0s'\n");
+    for n in 0..40 {
+        text += &format!(
+            "[[host]]\nname = 'a{n}'\n[[host]]\nname = 'b{n}'\n\
+             [[link]]\nname = 'link{n}'\nfrom = 'a{n}'\nto = 'b{n}'\nrate = '10Mbit/s'\ndelay = '1ms'\n\
+             loss = {{ kind = 'bernoulli', probability = 0.1 }}\n\
+             [[flow]]\nname = 'flow{n}'\nfrom = 'a{n}'\nto = 'b{n}'\nprotocol = 'udp'\nworkload = 'constant-rate'\n\
+             payload = '100B'\ninterval = '1ms'\npackets = 2500\n"
+        );
+    }
+    let outcome = outcome(&text);
+    let lost: Vec<f64> = (0..40)
+        .map(|n| {
+            let counters = outcome.flow(&format!("flow{n}")).expect("the flow").counters;
+            assert_eq!(counters.tx_packets, 2500);
+            (counters.tx_packets - counters.rx_packets) as f64
+        })
+        .collect();
+    let (mean, variance) = (2500.0 * 0.1, 2500.0 * 0.1 * 0.9);
+    let total: f64 = lost.iter().sum();
+    // Four standard deviations.
+    assert!((total - 40.0 * mean).abs() < 4.0 * (40.0_f64 * variance).sqrt(), "{lost:?}");
+    let spread: f64 = lost.iter().map(|lost| (lost - mean) * (lost - mean) / variance).sum();
+    assert!((40.0 - 2.8 * 8.9..40.0 + 4.0 * 8.9).contains(&spread), "{spread}: {lost:?}");
+}
