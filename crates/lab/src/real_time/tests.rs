@@ -3,6 +3,7 @@
 mod hostile;
 mod icmp;
 mod nat;
+mod world;
 
 use super::driver::{AfterStall, Driver};
 use super::gateway::Gateway;
@@ -15,6 +16,7 @@ use fullpipe_units::{Duration, Instant, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
+use world::{FAST, World};
 
 fn micros(number: u64) -> Duration {
     Duration::from_nanos(number * 1000)
@@ -79,31 +81,6 @@ impl Machine for MadeUp {
     }
 }
 
-/// Two real hosts, 10.0.0.1 and 10.0.0.2, and 10 Mbit/s, 5 ms between them.
-const SCENARIO: &str = r#"
-    duration = "100ms"
-    [[host]]
-    name = "client"
-    [[host]]
-    name = "server"
-    [[link]]
-    name = "link"
-    from = "client"
-    to = "server"
-    rate = "10Mbit/s"
-    delay = "5ms"
-    queue = "25packets"
-    framing = "0B"
-    [[flow]]
-    name = "datagrams"
-    from = "client"
-    to = "server"
-    workload = "constant-rate"
-    protocol = "udp"
-    payload = "100B"
-    rate = "1Mbit/s"
-"#;
-
 /// A frame with a UDP datagram of 97 bytes in an IPv4 packet of 125: exactly 100 us at 10 Mbit/s.
 fn frame(from: u8, to: u8, port: u16) -> Bytes {
     let payload = [7_u8; 97];
@@ -130,18 +107,20 @@ struct Ran {
     answered: super::answers::Answered,
 }
 
+/// Of two real hosts.
 fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
-    run_scenario(SCENARIO, machine, after_stall)
+    run_world(&World::pair(""), machine, after_stall)
 }
 
-/// Of any scenario, whose first two hosts are real.
-fn run_scenario(scenario: &str, machine: MadeUp, after_stall: AfterStall) -> Ran {
-    run_hosts(scenario, 2, machine, after_stall)
+/// Of any network, whose first two hosts are real.
+fn run_world(world: &World, machine: MadeUp, after_stall: AfterStall) -> Ran {
+    run_hosts(world, 2, machine, after_stall)
 }
 
-/// Of any scenario, whose first few hosts are real.
-fn run_hosts(scenario: &str, hosts: u32, machine: MadeUp, after_stall: AfterStall) -> Ran {
-    let scenario = Arc::new(fullpipe_scenario::load(scenario, "test", &[]).expect("a good scenario").scenario);
+/// Of any network, whose first few hosts are real.
+fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall) -> Ran {
+    let scenario =
+        Arc::new(fullpipe_scenario::load(&world.to_string(), "test", &[]).expect("a good scenario").scenario);
     let mut prepared =
         assemble::assemble_addressed(Arc::clone(&scenario), &Options::default(), Plugins::default()).expect("a world");
     let nodes: Vec<NodeId> = (0..hosts).map(NodeId).collect();
@@ -244,43 +223,21 @@ fn a_stall_is_told_and_handled_as_asked() {
 }
 
 /// A UE whose cell is idle but for one packet.
-const CELL: &str = r#"
-    duration = "100ms"
-    [[host]]
-    name = "phone"
-    [[host]]
-    name = "server"
-    [[router]]
-    name = "gateway"
-    [[link]]
-    name = "link"
-    from = "server"
-    to = "gateway"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    [[lte]]
-    name = "access"
-    gateway = "gateway"
-    [[lte.cell]]
-    [[lte.ue]]
-    host = "phone"
-    distance = 50
-    [[flow]]
-    name = "datagrams"
-    from = "server"
-    to = "phone"
-    workload = "constant-rate"
-    protocol = "udp"
-    payload = "100B"
-    rate = "1Mbit/s"
-"#;
+fn cell() -> World {
+    World::new("100ms")
+        .hosts(&["phone", "server"])
+        .routers(&["gateway"])
+        .link("server", "gateway", FAST)
+        .entry("lte", "name = 'access', gateway = 'gateway', cell = [{}], ue = [{ host = 'phone', distance = 50 }]")
+        .datagrams("server", "phone", "")
+}
 
 /// Subframes are worked off when they begin; where the machine sleeps over their beginnings, each of them counts with its own
 /// lateness.
 #[test]
 fn each_subframe_has_its_lateness() {
     let frames = || [(1000, arrival(1000, 1, frame(2, 1, 9)))];
-    let ran = run_scenario(CELL, with(frames()), AfterStall::CatchUp);
+    let ran = run_world(&cell(), with(frames()), AfterStall::CatchUp);
     let on_time = ran.lateness.subframes();
     assert_eq!(on_time.max_nanos, 0);
     assert_eq!(ran.machine.sent.len(), 1);
@@ -293,7 +250,7 @@ fn each_subframe_has_its_lateness() {
     // round at 11.001016 ms: of the subframes that begin at 3, 4, ..., 11 ms all but the last are late by more than 1 ms, the first
     // by 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
     let machine = MadeUp { oversleeps: BTreeMap::from([(1, micros(9000))]), ..with(frames()) };
-    let ran = run_scenario(CELL, machine, AfterStall::CatchUp);
+    let ran = run_world(&cell(), machine, AfterStall::CatchUp);
     let late = ran.lateness.subframes();
     assert_eq!((on_time.count, late.count, late.late), (9, 9, 8), "{late:?}");
     assert!(late.max_nanos.abs_diff(8_001_016) <= 8001 && late.p50_nanos.abs_diff(4_001_016) <= 4001, "{late:?}");
@@ -358,11 +315,13 @@ fn what_cannot_enter_is_counted_by_its_reason() {
 /// replays so. Arrivals of the client, declared first, are those of the second port.
 #[test]
 fn interfaces_are_replayed_by_their_ports() {
-    let interface = SCENARIO.replacen("name = \"client\"", "name = \"client\"\ninterface = \"eth0\"", 1);
-    let program = "[[program]]\nname = \"server\"\nhost = \"server\"\ncommand = [\"true\"]\n";
-    let text =
-        interface.replacen("payload = \"100B\"", "payload = \"100B\"\nto_by = \"program\"\nfrom_by = \"program\"", 1)
-            + program;
+    let world = World::new("100ms")
+        .entry("host", "name = 'client', interface = 'eth0'")
+        .hosts(&["server"])
+        .link("client", "server", "rate = '10Mbit/s', delay = '5ms', framing = '0B'")
+        .datagrams("client", "server", ", from_by = 'program', to_by = 'program'")
+        .entry("program", "name = 'server', host = 'server', command = ['true']");
+    let text = world.to_string();
     let scenario = Arc::new(fullpipe_scenario::load(&text, "test", &[]).expect("a good scenario").scenario);
     assert_eq!(super::replay::real_nodes(&scenario), [NodeId(1), NodeId(0)]);
     let recorded = |names: [&str; 2]| {

@@ -2,7 +2,8 @@
 //! what others send arrives.
 
 use super::nat::street;
-use super::{MadeUp, Ran, arrival, frame, run_scenario, with};
+use super::world::{FAST, World};
+use super::{MadeUp, Ran, arrival, frame, run_world, with};
 use crate::real_time::driver::AfterStall;
 use crate::real_time::gateway::Refused;
 use fullpipe_emulate::Arrival;
@@ -10,71 +11,22 @@ use proptest::prelude::*;
 
 /// Real hosts 10.0.0.1 and 10.0.0.2, behind routers 10.0.0.4 and 10.0.0.5, and a host of the model, 10.0.0.3, that talks TCP
 /// and UDP with the first.
-pub(super) const SCENARIO: &str = r#"
-    duration = "200ms"
-    [[host]]
-    name = "client"
-    [[host]]
-    name = "server"
-    [[router]]
-    name = "near"
-    [[router]]
-    name = "far"
-    [[host]]
-    name = "model"
-    [[link]]
-    name = "one"
-    from = "client"
-    to = "near"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    queue = "10MB"
-    mtu = "65535B"
-    [[link]]
-    name = "two"
-    from = "near"
-    to = "far"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    queue = "10MB"
-    mtu = "1400B"
-    [[link]]
-    name = "three"
-    from = "far"
-    to = "server"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    queue = "10MB"
-    [[link]]
-    name = "four"
-    from = "far"
-    to = "model"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    queue = "10MB"
-    [[flow]]
-    name = "to-model"
-    from = "client"
-    to = "model"
-    workload = "bulk"
-    [[flow]]
-    name = "datagrams"
-    from = "client"
-    to = "model"
-    workload = "constant-rate"
-    protocol = "udp"
-    payload = "100B"
-    rate = "1Mbit/s"
-    [[flow]]
-    name = "from-model"
-    from = "model"
-    to = "server"
-    workload = "bulk"
-    start = "20ms"
-"#;
+pub(super) fn world() -> World {
+    let link = |mtu: &str| format!("{FAST}, queue = '10MB', mtu = '{mtu}'");
+    World::new("200ms")
+        .hosts(&["client", "server", "model"])
+        .routers(&["near", "far"])
+        .link("client", "near", &link("65535B"))
+        .link("near", "far", &link("1400B"))
+        .link("far", "server", &link("1500B"))
+        .link("far", "model", &link("1500B"))
+        .entry("flow", "name = 'to-model', from = 'client', to = 'model', workload = 'bulk'")
+        .datagrams("client", "model", "")
+        .entry("flow", "name = 'from-model', from = 'model', to = 'server', workload = 'bulk', start = '20ms'")
+}
 
 fn run(machine: MadeUp) -> Ran {
-    run_scenario(SCENARIO, machine, AfterStall::CatchUp)
+    run_world(&world(), machine, AfterStall::CatchUp)
 }
 
 /// The one's complement sum (RFC 1071) over a header whose checksum is zero.

@@ -1,8 +1,8 @@
 //! What routers and model hosts say to real hosts, byte for byte. Expected packets are built from what the RFCs ask for, with
 //! another library's checksums.
 
-use super::hostile::SCENARIO;
-use super::{Ran, arrival, run_scenario, with};
+use super::hostile::world;
+use super::{Ran, arrival, run_world, with};
 use crate::real_time::driver::AfterStall;
 use bytes::Bytes;
 use etherparse::icmpv4::{DestUnreachableHeader, TimeExceededCode};
@@ -82,7 +82,7 @@ fn frame(ip: &[u8]) -> Bytes {
 /// Sends packets of the client at these microseconds; returns what came out where.
 fn passed(sent: &[(u64, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, ip)| (*at, arrival(*at, CLIENT, frame(ip))));
-    let ran = run_scenario(SCENARIO, with(frames), AfterStall::CatchUp);
+    let ran = run_world(&world(), with(frames), AfterStall::CatchUp);
     let verdict = ran.outcome.verdict();
     assert!(verdict.passed(), "{verdict}");
     // The model host has a flow of its own toward the server.

@@ -1,47 +1,22 @@
 //! Real packets through a translator, on the made-up machine. What is expected is built from the addresses that RFC 4787 and
 //! RFC 5508 ask for, by another library's checksums.
 
-use super::{MadeUp, Ran, arrival, run_hosts, run_scenario, with};
+use super::world::{FAST, World};
+use super::{MadeUp, Ran, arrival, run_hosts, run_world, with};
 use crate::real_time::driver::AfterStall;
 use bytes::Bytes;
 use etherparse::{IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Ipv4Header, UdpHeader, ip_number};
 
 /// 10.0.0.1 inside, 10.0.0.2 outside, the translator 10.0.0.3 between them: 1 ms on either side.
-const SCENARIO: &str = r#"
-    duration = "200ms"
-    [[host]]
-    name = "client"
-    [[host]]
-    name = "server"
-    [[router]]
-    name = "home"
-    [[link]]
-    name = "inside"
-    from = "client"
-    to = "home"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    [[link]]
-    name = "outside"
-    from = "home"
-    to = "server"
-    rate = "1Gbit/s"
-    delay = "1ms"
-    [[nat]]
-    router = "home"
-    inside = ["client"]
-    first_port = 20000
-    last_port = 20003
-    allocation = "sequential"
-    [[flow]]
-    name = "datagrams"
-    from = "client"
-    to = "server"
-    workload = "constant-rate"
-    protocol = "udp"
-    payload = "100B"
-    rate = "1Mbit/s"
-"#;
+fn home() -> World {
+    World::new("200ms")
+        .hosts(&["client", "server"])
+        .routers(&["home"])
+        .link("client", "home", FAST)
+        .link("home", "server", FAST)
+        .nat(&["client"], 20_003, "")
+        .datagrams("client", "server", "")
+}
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
@@ -77,7 +52,7 @@ fn frame(ip: &[u8]) -> Bytes {
 fn translated(sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
     let machine: MadeUp = with(frames);
-    let ran = run_scenario(SCENARIO, machine, AfterStall::CatchUp);
+    let ran = run_world(&home(), machine, AfterStall::CatchUp);
     (ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
 }
 
@@ -156,15 +131,15 @@ fn errors_come_back_with_what_they_quote() {
 }
 
 /// 10.0.0.1 and 10.0.0.2 inside, 10.0.0.3 outside, all real; the translator 10.0.0.4.
-pub(super) fn street(filter: &str) -> String {
-    let link = |name: &str, from: &str| {
-        format!("[[link]]\nname = '{name}'\nfrom = '{from}'\nto = 'home'\nrate = '1Gbit/s'\ndelay = '1ms'\n")
-    };
-    let nodes = "[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n[[host]]\nname = 'server'\n[[router]]\nname = 'home'\n";
-    let nat = "[[nat]]\nrouter = 'home'\ninside = ['a', 'b']\nfirst_port = 20000\nlast_port = 20009\nallocation = 'sequential'\n";
-    let flow = "[[flow]]\nname = 'flow'\nfrom = 'a'\nto = 'server'\nworkload = 'constant-rate'\nprotocol = 'udp'\npayload = '9B'\nrate = '1Mbit/s'\n";
-    let links = link("a", "a") + &link("b", "b") + &link("server", "server");
-    format!("duration = '200ms'\n{nodes}{links}{nat}filter = '{filter}'\n{flow}")
+pub(super) fn street(filter: &str) -> World {
+    World::new("200ms")
+        .hosts(&["a", "b", "server"])
+        .routers(&["home"])
+        .link("a", "home", FAST)
+        .link("b", "home", FAST)
+        .link("server", "home", FAST)
+        .nat(&["a", "b"], 20_009, &format!(", filter = '{filter}'"))
+        .datagrams("a", "server", "")
 }
 
 const A: usize = 0;
@@ -314,30 +289,16 @@ fn fragments_are_translated_also_out_of_order() {
 }
 
 /// 10.0.0.1 behind the translator 10.0.0.3 by a link of 1300 bytes, the router 10.0.0.4, and 10.0.0.2 outside.
-const LONGER: &str = r#"
-    duration = "200ms"
-    host = [{ name = "client" }, { name = "server" }]
-    router = [{ name = "home" }, { name = "far" }]
-    link = [
-        { name = "inside", from = "client", to = "home", rate = "1Gbit/s", delay = "1ms", mtu = "1300B" },
-        { name = "outside", from = "home", to = "far", rate = "1Gbit/s", delay = "1ms" },
-        { name = "last", from = "far", to = "server", rate = "1Gbit/s", delay = "1ms" },
-    ]
-    [[nat]]
-    router = "home"
-    inside = ["client"]
-    first_port = 20000
-    last_port = 20003
-    allocation = "sequential"
-    [[flow]]
-    name = "datagrams"
-    from = "client"
-    to = "server"
-    workload = "constant-rate"
-    protocol = "udp"
-    payload = "100B"
-    rate = "1Mbit/s"
-"#;
+fn longer() -> World {
+    World::new("200ms")
+        .hosts(&["client", "server"])
+        .routers(&["home", "far"])
+        .link("client", "home", &format!("{FAST}, mtu = '1300B'"))
+        .link("home", "far", FAST)
+        .link("far", "server", FAST)
+        .nat(&["client"], 20_003, "")
+        .datagrams("client", "server", "")
+}
 
 /// What routers quote is what the sender has sent, on either side of the translator. A packet whose hop limit ends at the
 /// translator makes no mapping; one that it may not pass on to a smaller link is told by its outside address.
@@ -359,7 +320,7 @@ fn routers_quote_what_the_sender_knows() {
         (40_000, SERVER, datagram(server, outside, 3, true)),
     ];
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
-    let ran = run_scenario(LONGER, with(frames), AfterStall::CatchUp);
+    let ran = run_world(&longer(), with(frames), AfterStall::CatchUp);
     let out: Vec<_> = ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect();
     let error = |from, to, hops_left, number, kind, about: &[u8]| {
         let mut bytes = icmp(kind, from, to, hops_left, &about[..about.len().min(548)]);
@@ -396,8 +357,6 @@ fn errors_about_nothing_do_not_leave() {
 /// After a rebinding at 10 ms, all fragments of a datagram have the port that a small datagram before them got.
 #[test]
 fn a_rebinding_translates_fragments() {
-    let scenario =
-        super::SCENARIO.replacen("framing = \"0B\"", "framing = \"0B\"\nrebinding = { first = \"10ms\" }", 1);
     let small = datagram((1, 5000), (2, 9), 64, true);
     let sent = [
         (1_000, small.clone()),
@@ -406,7 +365,7 @@ fn a_rebinding_translates_fragments() {
         (30_000, part((1, 5000), 64, 0, 1480)),
     ];
     let frames = sent.into_iter().map(|(at, ip)| (at, arrival(at, CLIENT, frame(&ip))));
-    let ran = run_scenario(&scenario, with(frames), AfterStall::CatchUp);
+    let ran = run_world(&World::pair(", rebinding = { first = '10ms' }"), with(frames), AfterStall::CatchUp);
     let out: Vec<_> = ran.machine.sent.iter().map(|(_, _, bytes)| bytes[14..].to_vec()).collect();
     let [first, rebound, ..] = out.as_slice() else { panic!("{out:?}") };
     let port = u16::from_be_bytes([rebound[20], rebound[21]]);
@@ -421,18 +380,19 @@ fn a_rebinding_translates_fragments() {
 #[test]
 fn routers_inside_do_not_show_themselves() {
     use etherparse::icmpv4::TimeExceededCode;
-    let link = |from: &str, to: &str| {
-        format!("[[link]]\nname = '{from}'\nfrom = '{from}'\nto = '{to}'\nrate = '1Gbit/s'\ndelay = '1ms'\n")
-    };
-    let (links, rest) = (LONGER.find("link = [").expect("links"), LONGER.find("[[nat]]").expect("a translator"));
-    let nodes = LONGER[..links].replace("{ name = \"far\" }", "{ name = \"inner\" }");
-    let links = link("client", "inner") + &link("inner", "home") + &link("home", "server");
-    let scenario = nodes + &links + &LONGER[rest..];
+    let world = World::new("200ms")
+        .hosts(&["client", "server"])
+        .routers(&["home", "inner"])
+        .link("client", "inner", FAST)
+        .link("inner", "home", FAST)
+        .link("home", "server", FAST)
+        .nat(&["client"], 20_003, "")
+        .datagrams("client", "server", "");
     let (client, server, outside) = ((1, 5000), (2, 9), (3, 20_000));
     let sent =
         [(1_000, CLIENT, datagram(client, server, 64, true)), (10_000, SERVER, datagram(server, outside, 2, true))];
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
-    let ran = run_scenario(&scenario, with(frames), AfterStall::CatchUp);
+    let ran = run_world(&world, with(frames), AfterStall::CatchUp);
     let [_, (_, SERVER, said)] = ran.machine.sent.as_slice() else { panic!("{:?}", ran.machine.sent) };
     let exceeded = Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit);
     let expected = icmp(exceeded, 3, 2, 63, &datagram(server, outside, 1, true));
