@@ -1,6 +1,8 @@
 //! `fullpipe list`: what scenarios can name.
 
 use crate::exit::Failure;
+use fullpipe::network::discipline::table::DISCIPLINES;
+use fullpipe::scenario::schema::component::Declaration;
 use fullpipe::{congestion, embedded, lte, scenario, workload};
 use serde_json::{Value, json};
 
@@ -17,6 +19,11 @@ fn row(name: &str, version: &str, source: &str, summary: &str) -> Row {
     Row { kind: "", name: name.into(), version: version.into(), source: source.into(), summary: summary.into() }
 }
 
+fn declared(component: &Declaration, version: &str) -> Row {
+    let version = if component.version.is_empty() { version } else { component.version };
+    row(component.name, version, component.source, component.summary())
+}
+
 /// Prints one list.
 pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
@@ -25,28 +32,7 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
             .iter()
             .map(|entry| row(entry.name, entry.version, entry.source, entry.summary))
             .collect(),
-        "queues" => vec![
-            row("drop-tail", version, "", "first in, first out; drops what does not fit (packets, bytes or time)"),
-            row("fifo", version, "", "the same above a device queue, which then holds packets back"),
-            row(
-                "red",
-                "Floyd and Jacobson (1993)",
-                "IEEE/ACM ToN 1(4), 1993",
-                "random early detection by an average of the queue's length",
-            ),
-            row(
-                "ared",
-                "Floyd, Gummadi and Shenker (2001)",
-                "Adaptive RED, ICIR, 2001",
-                "RED that adapts its probability to a target delay",
-            ),
-            row("codel", "RFC 8289 (2018)", "RFC 8289", "drops by how long packets have waited"),
-            row("fq-codel", "RFC 8290 (2018)", "RFC 8290, RFC 8289", "a queue per flow under CoDel, served in turn"),
-            row("pie", "RFC 8033 (2017)", "RFC 8033", "a drop probability that a controller moves with the delay"),
-            row("dualpi2", "RFC 9332 (2023)", "RFC 9332", "two coupled queues, one of low latency for ECT(1)"),
-            row("step", "RFC 8257 (2017)", "RFC 8257", "drop-tail that marks above a step, the switch of DCTCP"),
-            row("priority", version, "", "strict priority of bands, each with a discipline of its own"),
-        ],
+        "queues" => DISCIPLINES.declarations().map(|component| declared(component, version)).collect(),
         "workloads" => workload::CATALOGUE.iter().map(|entry| row(entry.name, version, "", entry.summary)).collect(),
         "scenarios" => embedded::scenario_names()
             .map(|name| {

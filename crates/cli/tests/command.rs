@@ -243,6 +243,20 @@ fn lists_are_json_with_names() {
 }
 
 #[test]
+fn every_queue_discipline_of_the_language_is_listed_and_in_the_reference() {
+    let output = fullpipe(&["list", "queues", "--json"]);
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let listed: Vec<&str> = rows.as_array().expect("an array").iter().filter_map(|row| row["name"].as_str()).collect();
+    let variants = fullpipe::network::discipline::table::DISCIPLINE.variants.expect("it has variants");
+    let names: Vec<&str> = variants.list.iter().map(|variant| variant.name).collect();
+    assert_eq!(listed, names);
+    let page = fullpipe::scenario::reference_markdown();
+    for name in names {
+        assert!(page.contains(&format!("With `kind = \"{name}\"`")), "{name}");
+    }
+}
+
+#[test]
 fn bench_counts_what_run_counts() {
     let output = fullpipe(&["bench", "tcp-1", "--json", "--quiet"]);
     assert_eq!(status(&output), 0, "{}", errors(&output));

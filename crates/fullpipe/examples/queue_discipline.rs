@@ -26,6 +26,10 @@ impl Choke {
 }
 
 impl QueueDiscipline for Choke {
+    fn name(&self) -> &'static str {
+        "choke"
+    }
+
     fn enqueue(&mut self, _now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         if self.queue.len() >= self.threshold_packets.max(1) {
             let drawn = self.random.below(self.queue.len() as u64) as usize;

@@ -2,7 +2,6 @@
 
 use crate::applications;
 use crate::capture::Captures;
-use crate::disciplines::discipline;
 use crate::plugins::Plugins;
 use crate::probes::Sampler;
 use crate::qlog::Recorder;
@@ -10,11 +9,13 @@ use crate::settings;
 use crate::witness::Witness;
 use crate::world::{Flow, QuicMaker, TcpMaker, TunnelMaker, World, ends};
 use crate::{Options, Prepared, RunError, Sabotage};
+use fullpipe_network::discipline::settings::DisciplineContext;
 use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network, Tap, Way};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Transport};
+use fullpipe_scenario::description::{self, Discipline, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
 use fullpipe_workload::Application;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -43,6 +44,10 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     let (flows, applications) = flows(&shared, &plugins)?;
     let mut network = Network::new(Witness::new(scenario, options, plugins.queued_links(scenario)));
     network.set_fusion(options.fusion);
+    let bands = flow_bands(scenario);
+    let build = |discipline: &Discipline, interface: &str| {
+        discipline.build(&DisciplineContext { seed: scenario.seed, interface, bands: &bands })
+    };
     for node in &scenario.nodes {
         let number = network.add_node(node.router);
         let own = node.ipv4().map(IpAddr::V4).into_iter().chain(node.ipv6().map(IpAddr::V6));
@@ -53,7 +58,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         let plugged = plugins.queue_of(scenario, link, limit);
         // A discipline in the place of a drop-tail queue has nothing below it.
         let alone = plugged.is_some() && link.discipline.is_none();
-        let described = || link.discipline.as_ref().map(|described| discipline(described, scenario, &link.name));
+        let described = || link.discipline.as_ref().map(|described| build(described, &link.name));
         network.add_link(LinkSpecification {
             from: link.from,
             to: link.to,
@@ -71,7 +76,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     for ethernet in &scenario.ethernets {
         network.add_ethernet(settings::ethernet(ethernet, scenario, |host| {
             let name = format!("{} {}", ethernet.name, scenario.nodes[host.index()].name);
-            ethernet.discipline.as_ref().map(|described| discipline(described, scenario, &name))
+            ethernet.discipline.as_ref().map(|described| build(described, &name))
         }));
     }
     for lte in &scenario.lte {
@@ -140,6 +145,12 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
     Ok(Prepared { world, network, probes, scenario: shared, recorder })
+}
+
+/// Bands of the flows that have a priority, both ways.
+fn flow_bands(scenario: &Scenario) -> BTreeMap<FlowId, usize> {
+    let named = scenario.flows.iter().enumerate().filter_map(|(flow, described)| Some((flow, described.priority?)));
+    named.flat_map(|(flow, band)| [0, 1].map(|end| (FlowId(2 * flow as u32 + end), band as usize))).collect()
 }
 
 /// Real hosts may talk to whomever they like.

@@ -26,7 +26,6 @@ mod applications;
 mod archive;
 mod assemble;
 mod capture;
-mod disciplines;
 mod lte;
 mod outcome;
 mod plugins;

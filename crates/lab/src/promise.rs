@@ -1,9 +1,9 @@
 //! What the scenario promises of its links, told to the auditor in the auditor's own words.
 
-use crate::disciplines;
 use fullpipe_audit::{Course, DeclaredLink, Medium, QueuePromise, Variation};
+use fullpipe_network::discipline::settings::Capacity;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{self as network, mahimahi};
+use fullpipe_network::{self as network, Limit, mahimahi};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Discipline, Link, QueueLimit};
 use fullpipe_units::Rate;
@@ -89,12 +89,7 @@ fn course(link: &Link) -> (Course, u64) {
 
 /// What may wait at a link: in its device queue, and in a discipline's if there is one.
 fn queue_promise(device: QueueLimit, above: &Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
-    let (packets, bytes) = match device {
-        QueueLimit::Packets(packets) => (Some(u64::from(packets)), None),
-        QueueLimit::Bytes(bytes) => (None, Some(bytes)),
-        QueueLimit::Time(time) => (None, Some(rate.bytes_in(time))),
-        QueueLimit::Unlimited => (None, None),
-    };
-    let above = above.as_ref().map_or((Some(0), Some(0)), disciplines::capacity);
-    Some(QueuePromise { packets: disciplines::add(packets, above.0), bytes: disciplines::add(bytes, above.1) })
+    let above = above.as_ref().map_or(Capacity::NOTHING, |discipline| discipline.capacity());
+    let Capacity { packets, bytes } = Capacity::of(Limit::at(device, rate)).plus(above);
+    Some(QueuePromise { packets, bytes })
 }

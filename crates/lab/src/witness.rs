@@ -2,9 +2,9 @@
 //!
 //! The auditor is told what the scenario promised, not what the network was built with.
 
+use crate::Options;
 use crate::plugins::Plugged;
 use crate::promise::declared_links;
-use crate::{Options, disciplines};
 use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, LinkMonitor, LinkSummary, Observer, PacketView, Transmission};
@@ -145,7 +145,8 @@ impl Observer for More {
 
 /// Links whose discipline may take packets in another order than that of their coming.
 fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
-    let reorders = |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(disciplines::reorders);
+    let reorders =
+        |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(|discipline| discipline.reorders());
     let links = scenario.links.iter().map(move |link| reorders(&link.discipline));
     let media = scenario.ethernets.iter().flat_map(move |ethernet| {
         let paths = if ethernet.half_duplex { 1 } else { ethernet.hosts.len() };

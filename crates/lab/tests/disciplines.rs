@@ -4,7 +4,7 @@ mod common;
 
 use fullpipe_lab::{Options, run};
 use fullpipe_network::Limit;
-use fullpipe_scenario::description::Discipline;
+use fullpipe_network::discipline::settings::Capacity;
 
 fn network(discipline: &str) -> String {
     format!(
@@ -83,8 +83,9 @@ fn a_discipline_alone_leaves_nothing_to_the_device() {
     let link = &loaded.scenario.links[2];
     assert_eq!(link.queue, fullpipe_scenario::description::QueueLimit::Packets(0));
     // 10 ms at 10 Mbit/s.
-    let Some(Discipline::CoDel { limit, .. }) = link.discipline else { panic!("{:?}", link.discipline) };
-    assert_eq!(limit, Limit::Bytes(12_500));
+    let discipline = link.discipline.as_ref().unwrap();
+    assert_eq!(discipline.name(), "codel");
+    assert_eq!(discipline.capacity(), Capacity::of(Limit::Bytes(12_500)));
 }
 
 #[test]

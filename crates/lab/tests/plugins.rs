@@ -187,6 +187,9 @@ fn a_plugged_in_fifo_is_the_built_in_discipline() {
 struct Stack(Vec<Queued>);
 
 impl QueueDiscipline for Stack {
+    fn name(&self) -> &'static str {
+        "stack"
+    }
     fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         if self.0.len() >= 30 {
             return Err(packet);

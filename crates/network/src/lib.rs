@@ -33,10 +33,11 @@ pub mod tap;
 
 pub use address::{Directory, Endpoint, Ends};
 pub use arp::ArpSpecification;
+pub use discipline::strict_priority::{Classifier, StrictPriority};
 pub use discipline::{
-    AdaptiveRedSpecification, Classifier, CoDel, CoDelSpecification, DualPi2, DualPi2Specification, FairQueue,
+    AdaptiveRedSpecification, CoDel, CoDelSpecification, DualPi2, DualPi2Specification, FairQueue,
     FairQueueSpecification, Pie, PieDelay, PieSpecification, Red, RedSpecification, RedUnit, Scheduler, StepMarker,
-    StepMarkerSpecification, StepThreshold, StrictPriority,
+    StepMarkerSpecification, StepThreshold,
 };
 pub use ethernet::{EthernetSpecification, StationCounters};
 pub use fault::Fault;

@@ -124,6 +124,9 @@ impl Queued {
 /// A queue discipline. It may refuse a packet on arrival for want of room; others that it decides to drop, then or at a
 /// departure, are appended to `dropped`, with [`Queued::early`] set if there was room for them.
 pub trait QueueDiscipline: fmt::Debug + Send {
+    /// Its name, as scenarios choose it.
+    fn name(&self) -> &'static str;
+
     /// Takes a packet, or refuses it.
     fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued>;
 
@@ -158,6 +161,10 @@ impl Fifo {
 }
 
 impl QueueDiscipline for Fifo {
+    fn name(&self) -> &'static str {
+        "fifo"
+    }
+
     fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         if !self.admits(packet.wire_bytes) {
             return Err(packet);

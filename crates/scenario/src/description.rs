@@ -2,12 +2,9 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
-use fullpipe_network::discipline::{
-    CoDelSpecification, DualPi2Specification, FairQueueSpecification, PieSpecification, RedSpecification,
-    StepMarkerSpecification,
-};
+pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{Course, Limit, NatFilter};
+use fullpipe_network::{Course, NatFilter};
 use fullpipe_tcp::Config;
 use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
@@ -166,56 +163,6 @@ pub struct Link {
     pub course: Course,
     /// What else happens to frames; its seed and name are given when the world is built.
     pub impairments: Impairments,
-}
-
-/// A queue discipline above a device queue.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Discipline {
-    /// First in, first out.
-    Fifo {
-        /// How much it holds.
-        limit: Limit,
-    },
-    /// RED and adaptive RED.
-    Red(RedSpecification),
-    /// CoDel.
-    CoDel {
-        /// How much it holds.
-        limit: Limit,
-        /// Its settings.
-        settings: CoDelSpecification,
-    },
-    /// FQ-CoDel.
-    FqCodel(FairQueueSpecification),
-    /// PIE.
-    Pie(PieSpecification),
-    /// DualPI2.
-    DualPi2(DualPi2Specification),
-    /// Drop-tail that marks above a step.
-    Step(StepMarkerSpecification),
-    /// Strict priority.
-    Priority {
-        /// How packets are told to bands.
-        by: Bands,
-        /// The bands, the first served first.
-        bands: Vec<Discipline>,
-    },
-}
-
-/// How strict priority tells packets to bands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bands {
-    /// By [`Flow::priority`]; flows without one go to the last band.
-    Flow,
-    /// UDP and fragments to the first band, TCP to the second.
-    Protocol,
-    /// ECT(1) and CE to the first band, all others to the second.
-    Codepoint,
-    /// By size at the IP layer.
-    Size {
-        /// Largest size of each band but the last, rising.
-        largest_bytes: Vec<u32>,
-    },
 }
 
 /// Loss of frames on a link.

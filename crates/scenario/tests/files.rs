@@ -9,6 +9,7 @@ use fullpipe_lte::radio::path_loss::PathLoss;
 use fullpipe_lte::scheduler::catalogue::Parameters;
 use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
 use fullpipe_network::Limit;
+use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_scenario::description::lte::{AttachChoice, Fading};
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
@@ -16,6 +17,7 @@ use fullpipe_tcp::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_workload::Distribution;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -258,7 +260,7 @@ fn loss_is_in_one_direction_unless_the_other_says_so() {
     ];
     assert_eq!(loss, expected);
     // The discipline is the same in both directions.
-    let fifo = Some(Discipline::Fifo { limit: Limit::Packets(7) });
+    let fifo = Some(Arc::new(FifoSpecification { limit: Limit::Packets(7) }) as Discipline);
     assert_eq!((&scenario.links[0].discipline, &scenario.links[1].discipline), (&fifo, &fifo));
     assert_eq!(scenario.links[2].discipline, None);
     let routers: Vec<bool> = scenario.nodes.iter().map(|node| node.router).collect();
@@ -277,7 +279,8 @@ fn an_ethernet() {
     assert_eq!((segment.framing_bytes, segment.min_frame_bytes, segment.interframe_gap_bits), (18, 64, 96));
     assert_eq!(segment.arp.fixed_delays, [Duration::from_millis(7), Duration::from_millis(2)]);
     assert_eq!(segment.arp.request_jitter, Duration::from_millis(10));
-    assert_eq!(segment.discipline, Some(Discipline::Fifo { limit: Limit::Packets(10_240) }));
+    let fifo = Arc::new(FifoSpecification { limit: Limit::Packets(10_240) }) as Discipline;
+    assert_eq!(segment.discipline, Some(fifo));
     assert_eq!(scenario.probes[0].subject, Subject::Ethernet(0));
     let set = [Override { path: "topology.hosts".into(), value: "3".into() }];
     let error = load(text, "test.toml", &set).unwrap_err();

@@ -24,6 +24,7 @@
 //! ```
 
 pub mod check;
+pub mod component;
 pub mod error;
 pub mod node;
 mod overrides;

@@ -8,9 +8,15 @@
 //! threshold (RFC 8290 section 5.2.7), an ECN-capable packet that waited longer than that is marked too, whatever the
 //! control law says: the signal that DCTCP asks for.
 
+use super::settings::{
+    Capacity, Device, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET,
+};
 use crate::queue::{Limit, QueueDiscipline, Queued};
+use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::{Field, Kind, Tree, Value};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Settings of CoDel. The default is RFC 8289's, without ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +42,74 @@ impl Default for CoDelSpecification {
             ecn: false,
             ce_threshold: None,
         }
+    }
+}
+
+pub(super) static CODEL: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "codel",
+        version: "RFC 8289 (2018)",
+        source: "RFC 8289",
+        text: "drops by how long packets have waited (RFC 8289).",
+        fields: &[&[LIMIT, ECN_OFF, CE_THRESHOLD], KEYS],
+    },
+    read: |reader, device| {
+        let limit = device.limit(reader, "limit");
+        let settings = CoDelSpecification::read(reader.tree, *device);
+        Ok(Some(Arc::new(LimitedCoDelSpecification { limit, settings })))
+    },
+};
+
+pub(super) const CE_THRESHOLD: Field = Field::optional(
+    "ce_threshold",
+    Kind::INTERVAL,
+    "off",
+    "Mark ECN-capable packets that have waited longer than this, whatever CoDel says (for DCTCP).",
+);
+
+/// Keys of the control law.
+pub(super) const KEYS: &[Field] = &[
+    Field::default("target", Kind::DURATION, "5ms", "A standing wait up to this is fine."),
+    Field::default("interval", TARGET, "100ms", "How long the wait must stand before packets are dropped."),
+];
+
+impl CoDelSpecification {
+    /// What the keys of a table state.
+    pub(super) fn read(tree: &Tree, device: Device) -> Self {
+        CoDelSpecification {
+            target: tree.duration("target"),
+            interval: tree.duration("interval"),
+            mtu_bytes: device.mtu_bytes,
+            ecn: tree.boolean("ecn"),
+            ce_threshold: tree.get("ce_threshold").map(Value::duration),
+        }
+    }
+}
+
+/// Settings of a queue under CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitedCoDelSpecification {
+    /// How much it holds.
+    pub limit: Limit,
+    /// Of the control law.
+    pub settings: CoDelSpecification,
+}
+
+impl DisciplineSettings for LimitedCoDelSpecification {
+    fn name(&self) -> &'static str {
+        CODEL.declaration.name
+    }
+
+    fn build(&self, _: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(CoDel::new(self.limit, self.settings))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity::of(self.limit)
+    }
+
+    fn reorders(&self) -> bool {
+        true
     }
 }
 
@@ -192,6 +266,10 @@ impl CoDel {
 }
 
 impl QueueDiscipline for CoDel {
+    fn name(&self) -> &'static str {
+        CODEL.declaration.name
+    }
+
     fn enqueue(&mut self, _now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         if !self.limit.admits(self.queue.packets(), self.wire_bytes, packet.wire_bytes) {
             return Err(packet);

@@ -19,9 +19,13 @@
 //! is set back in favour of L when both are empty, as in Linux.
 
 use super::periodic::Periodic;
+use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, TARGET};
 use crate::queue::{Limit, QueueDiscipline, Queued};
+use fullpipe_schema::component::{Component, Declaration, choices};
+use fullpipe_schema::{Choice, Field, Kind};
 use fullpipe_units::{Codepoint, Duration, Instant, Rate};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Which of the two queues goes first when both hold packets (RFC 9332 section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +104,87 @@ impl DualPi2Specification {
             scheduler: Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 },
             ecn: true,
         }
+    }
+}
+
+static SCHEDULERS: [(Choice, Scheduler); 2] = [
+    (
+        Choice::new("weighted-round-robin", "bytes by weight, 15 to 1 for low latency."),
+        Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 },
+    ),
+    (
+        Choice::new("time-shifted-fifo", "by waiting time, low latency ahead by 50 ms."),
+        Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) },
+    ),
+];
+
+pub(super) static DUALPI2: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "dualpi2",
+        version: "RFC 9332 (2023)",
+        source: "RFC 9332",
+        text: "two coupled queues, one of low latency for ECT(1) (RFC 9332).",
+        fields: &[&[
+            Field::default("limit", Kind::QueueLimit, "10000packets", "How much both queues hold."),
+            Field::default("target", TARGET, "15ms", "Delay of the classic queue to be reached."),
+            Field::default(
+                "longest_round_trip",
+                TARGET,
+                "100ms",
+                "For which the controller is stable; sets its gains.",
+            ),
+            Field::default(
+                "coupling",
+                Kind::Number { min: 0.0, max: 100.0 },
+                "2.0",
+                "Factor k between the two signals.",
+            ),
+            Field::default(
+                "l4s_start",
+                Kind::DURATION,
+                "800us",
+                "Wait above which low-latency packets begin to be marked.",
+            ),
+            Field::default("l4s_range", Kind::DURATION, "400us", "From there until all are marked; `\"0s\"`: a step."),
+            Field::default(
+                "scheduler",
+                Kind::Choice(&choices(&SCHEDULERS)),
+                "weighted-round-robin",
+                "Which queue goes first when both hold packets.",
+            ),
+            ECN_ON,
+        ]],
+    },
+    read: |reader, device| {
+        let tree = reader.tree;
+        Ok(Some(Arc::new(DualPi2Specification {
+            limit: device.limit(reader, "limit"),
+            max_packet_bytes: device.largest_bytes(),
+            coupling: tree.number("coupling"),
+            ramp_start: tree.duration("l4s_start"),
+            ramp_range: tree.duration("l4s_range"),
+            scheduler: tree.chosen("scheduler", &SCHEDULERS),
+            ecn: tree.boolean("ecn"),
+            ..DualPi2Specification::for_path(device.rate, tree.duration("target"), tree.duration("longest_round_trip"))
+        })))
+    },
+};
+
+impl DisciplineSettings for DualPi2Specification {
+    fn name(&self) -> &'static str {
+        DUALPI2.declaration.name
+    }
+
+    fn build(&self, _: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(DualPi2::new(*self))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity::of(self.limit)
+    }
+
+    fn reorders(&self) -> bool {
+        true
     }
 }
 
@@ -278,6 +363,10 @@ fn first_credit(settings: &DualPi2Specification) -> i64 {
 }
 
 impl QueueDiscipline for DualPi2 {
+    fn name(&self) -> &'static str {
+        DUALPI2.declaration.name
+    }
+
     fn enqueue(&mut self, now: Instant, packet: Queued, _dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         self.catch_up(now);
         if !self.settings.limit.admits(self.packets(), self.bytes(), self.settings.max_packet_bytes) {

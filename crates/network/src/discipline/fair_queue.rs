@@ -10,10 +10,14 @@
 //! Flows are told apart exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first carry no ports: those
 //! for one destination make a flow of their own, so that of a fragmented packet first and second part travel apart.
 
-use super::codel::{CoDelQueue, CoDelSpecification};
+use super::codel::{self, CE_THRESHOLD, CoDelQueue, CoDelSpecification};
+use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON};
 use crate::queue::{QueueDiscipline, Queued};
+use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::{Field, Kind, Value};
 use fullpipe_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Most packets dropped at once from the fattest flow (RFC 8290 section 4.1).
 const DROP_BATCH: usize = 64;
@@ -40,6 +44,63 @@ impl Default for FairQueueSpecification {
             // ECN is on unless switched off (RFC 8290 section 5.2.6).
             codel: CoDelSpecification { ecn: true, ..CoDelSpecification::default() },
         }
+    }
+}
+
+pub(super) static FQ_CODEL: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "fq-codel",
+        version: "RFC 8290 (2018)",
+        source: "RFC 8290, RFC 8289",
+        text: "a queue per flow under CoDel, served in turn (RFC 8290).",
+        fields: &[
+            &[
+                Field::default(
+                    "limit_packets",
+                    Kind::Integer { min: 1, max: 1_000_000_000 },
+                    "10240",
+                    "Packets in all queues together.",
+                )
+                .unit("packets"),
+                Field::optional("memory", Kind::SIZE, "not limited", "Bytes on the wire in all queues together."),
+                Field::default(
+                    "quantum",
+                    Kind::Size { min: 1, max: 1_000_000 },
+                    "1514B",
+                    "Bytes at the IP layer that a flow may send per round.",
+                ),
+                ECN_ON,
+                CE_THRESHOLD,
+            ],
+            codel::KEYS,
+        ],
+    },
+    read: |reader, device| {
+        let tree = reader.tree;
+        Ok(Some(Arc::new(FairQueueSpecification {
+            limit_packets: u64::try_from(tree.integer("limit_packets")).unwrap_or_default(),
+            limit_bytes: tree.get("memory").map(Value::size),
+            quantum_bytes: u32::try_from(tree.size("quantum")).unwrap_or(u32::MAX),
+            codel: CoDelSpecification::read(tree, *device),
+        })))
+    },
+};
+
+impl DisciplineSettings for FairQueueSpecification {
+    fn name(&self) -> &'static str {
+        FQ_CODEL.declaration.name
+    }
+
+    fn build(&self, _: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(FairQueue::new(*self))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity { packets: Some(self.limit_packets), bytes: self.limit_bytes }
+    }
+
+    fn reorders(&self) -> bool {
+        true
     }
 }
 
@@ -103,6 +164,10 @@ impl FairQueue {
 }
 
 impl QueueDiscipline for FairQueue {
+    fn name(&self) -> &'static str {
+        FQ_CODEL.declaration.name
+    }
+
     fn enqueue(&mut self, _now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         let flows = &mut self.flows;
         let index = *self.by_key.entry(packet.key).or_insert_with(|| {

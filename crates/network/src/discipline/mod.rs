@@ -1,6 +1,7 @@
 //! Queue disciplines: what decides which packet leaves a queue next, and which is marked or dropped before it does.
 //!
-//! Each implements [`crate::QueueDiscipline`] and is built from a plain specification. Sizes are bytes on the wire
+//! Each implements [`crate::QueueDiscipline`] and is built from a plain specification, which implements
+//! [`DisciplineSettings`](settings::DisciplineSettings). Its file declares its keys; a new one is a file, and two lines here. Sizes are bytes on the wire
 //! unless it is said that they are those of the IP layer. What a discipline does periodically it makes up for at the
 //! next arrival or departure, with the state that held at the due instants; nothing depends on whether it is looked at.
 //!
@@ -12,16 +13,19 @@
 //! | [`Pie`] | at arrival | the estimated wait | RFC 8033 |
 //! | [`DualPi2`] | at departure, in two queues | how long their heads waited | RFC 9332 |
 //! | [`StepMarker`] | at arrival or departure | the queue of the moment | Alizadeh et al. 2010 |
-//! | [`StrictPriority`] | by class, at departure | its bands' disciplines | |
+//! | [`StrictPriority`](strict_priority::StrictPriority) | by class, at departure | its bands' disciplines | |
 
 pub mod codel;
 pub mod dual_pi2;
 pub mod fair_queue;
+pub mod fifo;
 mod periodic;
 pub mod pie;
 pub mod red;
+pub mod settings;
 pub mod step_marker;
 pub mod strict_priority;
+pub mod table;
 
 pub use codel::{CoDel, CoDelSpecification};
 pub use dual_pi2::{DualPi2, DualPi2Specification, Scheduler};
@@ -29,4 +33,40 @@ pub use fair_queue::{FairQueue, FairQueueSpecification};
 pub use pie::{Pie, PieDelay, PieSpecification};
 pub use red::{AdaptiveRedSpecification, Red, RedSpecification, RedUnit};
 pub use step_marker::{StepMarker, StepMarkerSpecification, StepThreshold};
-pub use strict_priority::{Classifier, StrictPriority};
+
+use fullpipe_schema::component::{Catalogue, variants};
+use fullpipe_schema::{Table, Variants};
+use settings::{Device, Discipline, DisciplineComponent};
+
+/// All but strict priority, which contains the others, in the order of lists and of the reference page.
+const IN_BANDS: &[&DisciplineComponent] = &[
+    &fifo::NONE,
+    &fifo::FIFO,
+    &red::RED,
+    &red::ARED,
+    &codel::CODEL,
+    &fair_queue::FQ_CODEL,
+    &pie::PIE,
+    &dual_pi2::DUALPI2,
+    &step_marker::STEP,
+];
+
+/// Names of later versions.
+const LATER: &[&str] = &["rem", "choke", "sfq", "fq", "drr", "cake"];
+
+/// What a band of strict priority can hold.
+static BANDS: Catalogue<Option<Discipline>, Device> = Catalogue { key: "kind", components: &[IN_BANDS] };
+
+/// The table of one band.
+static BAND: Table = Table {
+    name: "band",
+    text: "The discipline of one band of strict priority.",
+    variants: Some(&Variants {
+        key: BANDS.key,
+        default: None,
+        text: "It names the discipline.",
+        list: &variants::<_, _, { IN_BANDS.len() }>(BANDS.components),
+        later: &["priority"],
+    }),
+    ..Table::EMPTY
+};

@@ -17,8 +17,12 @@
 //! (5.3), though not while the third is still filled, as it would wake at once. An empty queue has no delay, whatever the packet that left last had waited.
 
 use super::periodic::Periodic;
+use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
+use fullpipe_schema::component::{Component, Declaration, choices};
+use fullpipe_schema::{Choice, Field, Kind};
 use fullpipe_units::{Duration, Instant, Stream};
+use std::sync::Arc;
 
 /// How PIE learns how long packets wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +112,80 @@ impl DepartureRate {
         if self.running.is_none() && left_bytes >= threshold {
             self.running = Some((now, 0));
         }
+    }
+}
+
+static DELAYS: [(Choice, PieDelay); 2] = [
+    (Choice::new("timestamps", "by when each packet came."), PieDelay::Timestamps),
+    (
+        Choice::new("departure-rate", "by queue length over measured departure rate (section 5.2)."),
+        // DQ_THRESHOLD of RFC 8033 section 5.2, 16 KiB.
+        PieDelay::DepartureRate { threshold_bytes: 16_384 },
+    ),
+];
+
+pub(super) static PIE: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "pie",
+        version: "RFC 8033 (2017)",
+        source: "RFC 8033",
+        text: "a drop probability that a proportional-integral controller moves with the delay (RFC 8033).",
+        fields: &[&[
+            LIMIT,
+            Field::default("target", TARGET, "15ms", "Delay to be reached."),
+            Field::default("update_interval", TARGET, "15ms", "Time between updates of the probability."),
+            Field::default(
+                "alpha",
+                Kind::Number { min: 0.0, max: 1000.0 },
+                "0.125",
+                "Gain on the distance from the target.",
+            )
+            .unit("1/s"),
+            Field::default("beta", Kind::Number { min: 0.0, max: 1000.0 }, "1.25", "Gain on the change of the delay.")
+                .unit("1/s"),
+            Field::default("max_burst", Kind::DURATION, "150ms", "For how long a burst is let through."),
+            Field::default(
+                "ecn_limit",
+                Kind::PROBABILITY,
+                "0.1",
+                "Probability from which ECN-capable packets are dropped too.",
+            ),
+            Field::default("delay", Kind::Choice(&choices(&DELAYS)), "timestamps", "How the delay is known."),
+            ECN_OFF,
+        ]],
+    },
+    read: |reader, device| {
+        let tree = reader.tree;
+        Ok(Some(Arc::new(PieSpecification {
+            limit: device.limit(reader, "limit"),
+            target: tree.duration("target"),
+            update_interval: tree.duration("update_interval"),
+            alpha: tree.number("alpha"),
+            beta: tree.number("beta"),
+            max_burst: tree.duration("max_burst"),
+            ecn: tree.boolean("ecn"),
+            ecn_limit: tree.number("ecn_limit"),
+            delay: tree.chosen("delay", &DELAYS),
+            ..PieSpecification::default()
+        })))
+    },
+};
+
+impl DisciplineSettings for PieSpecification {
+    fn name(&self) -> &'static str {
+        PIE.declaration.name
+    }
+
+    fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(Pie::new(*self, context.random()))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity::of(self.limit)
+    }
+
+    fn reorders(&self) -> bool {
+        false
     }
 }
 
@@ -256,6 +334,10 @@ fn scale(probability: f64) -> f64 {
 }
 
 impl QueueDiscipline for Pie {
+    fn name(&self) -> &'static str {
+        PIE.declaration.name
+    }
+
     fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         self.catch_up(now);
         if !self.queue.admits(packet.wire_bytes) {

@@ -16,8 +16,14 @@
 //! the thresholds: additively up, multiplicatively down.
 
 use super::periodic::Periodic;
+use super::settings::{
+    Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET,
+};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
+use fullpipe_schema::component::{Component, Declaration, Invalid, Reader};
+use fullpipe_schema::{Field, Kind};
 use fullpipe_units::{Duration, Instant, Rate, Stream, math};
+use std::sync::Arc;
 
 /// What RED counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +124,97 @@ impl RedSpecification {
             adaptive: Some(AdaptiveRedSpecification::default()),
             ..base
         }
+    }
+}
+
+pub(super) static RED: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "red",
+        version: "Floyd and Jacobson (1993)",
+        source: "IEEE/ACM ToN 1(4), 1993",
+        text: "random early detection by an average of the queue's length (Floyd and Jacobson 1993).",
+        fields: &[&[
+            LIMIT,
+            Field::default("min", Kind::QueueLimit, "5packets", "Average below which nothing is dropped."),
+            Field::default(
+                "max",
+                Kind::QueueLimit,
+                "15packets",
+                "Average at which the drop probability is `max_probability`; counted as `min` is, in packets or in bytes.",
+            ),
+            Field::default("max_probability", Kind::PROBABILITY, "0.1", "Drop probability at `max`."),
+            Field::default("weight", Kind::Number { min: 1e-9, max: 1.0 }, "0.002", "Weight of the present queue."),
+            Field::default("gentle", Kind::Boolean, "true", "From `max` to twice that the probability rises to 1."),
+            ECN_OFF,
+        ]],
+    },
+    read,
+};
+
+pub(super) static ARED: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "ared",
+        version: "Floyd, Gummadi and Shenker (2001)",
+        source: "Adaptive RED, ICIR, 2001",
+        text: "adaptive RED: thresholds from the rate and a target delay, the probability adapts (Floyd, Gummadi and \
+               Shenker 2001).",
+        fields: &[&[LIMIT, Field::default("target", TARGET, "5ms", "Mean delay to be reached."), ECN_OFF]],
+    },
+    read: |reader, device| {
+        let limit = device.limit(reader, "limit");
+        Ok(Some(Arc::new(RedSpecification {
+            ecn: reader.tree.boolean("ecn"),
+            max_packet_bytes: device.largest_bytes(),
+            ..RedSpecification::adaptive(limit, device.rate, reader.tree.duration("target"))
+        })))
+    },
+};
+
+fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Discipline>, Invalid> {
+    let (tree, path) = (reader.tree, reader.path);
+    let of = |key: &str| match device.limit(reader, key) {
+        Limit::Packets(packets) => (RedUnit::Packets, packets as f64),
+        Limit::Bytes(bytes) => (RedUnit::Bytes, bytes as f64),
+        Limit::Unlimited => (RedUnit::Bytes, f64::INFINITY),
+    };
+    let ((unit, min_threshold), (unit_of_max, max_threshold)) = (of("min"), of("max"));
+    let at = if tree.is_given("max") { "max" } else { "min" };
+    if unit != unit_of_max {
+        let message = format!("one of {path}.min and {path}.max counts packets and the other bytes");
+        return Err(reader.error(at, message, "both in packets, or neither"));
+    }
+    if min_threshold >= max_threshold || max_threshold.is_infinite() {
+        let message = format!("{path}.min is not below {path}.max, or one of them is unlimited");
+        return Err(reader.error(at, message, "min below max"));
+    }
+    Ok(Some(Arc::new(RedSpecification {
+        unit,
+        min_threshold,
+        max_threshold,
+        max_probability: tree.number("max_probability"),
+        weight: tree.number("weight"),
+        gentle: tree.boolean("gentle"),
+        max_packet_bytes: device.largest_bytes(),
+        ecn: tree.boolean("ecn"),
+        ..RedSpecification::recommended(device.limit(reader, "limit"), device.rate)
+    })))
+}
+
+impl DisciplineSettings for RedSpecification {
+    fn name(&self) -> &'static str {
+        if self.adaptive.is_some() { ARED.declaration.name } else { RED.declaration.name }
+    }
+
+    fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(Red::new(*self, context.random()))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity::of(self.limit)
+    }
+
+    fn reorders(&self) -> bool {
+        false
     }
 }
 
@@ -244,6 +341,10 @@ impl Red {
 }
 
 impl QueueDiscipline for Red {
+    fn name(&self) -> &'static str {
+        self.settings.name()
+    }
+
     fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         self.adapt(now);
         self.update_average(now);

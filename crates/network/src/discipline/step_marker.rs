@@ -1,8 +1,12 @@
 //! Drop-tail with a step: marks ECN-capable packets while the queue is above a threshold (Alizadeh et al., "Data Center
 //! TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 8257).
 
+use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::{Field, Kind};
+use fullpipe_units::{Duration, Instant, QueueLimit};
+use std::sync::Arc;
 
 /// Above what the step marker marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,60 @@ impl Default for StepMarkerSpecification {
     }
 }
 
+pub(super) static STEP: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "step",
+        version: "RFC 8257 (2017)",
+        source: "RFC 8257",
+        text: "drop-tail that marks above a step (the switch of DCTCP, RFC 8257).",
+        fields: &[&[
+            LIMIT,
+            Field::default(
+                "threshold",
+                Kind::QueueLimit,
+                "65packets",
+                "A packet that finds more than this waiting is marked; a time: a packet that has waited longer.",
+            ),
+            Field::default(
+                "drops_incapable",
+                Kind::Boolean,
+                "false",
+                "Drop packets above the step that cannot be marked.",
+            ),
+        ]],
+    },
+    read: |reader, device| {
+        Ok(Some(Arc::new(StepMarkerSpecification {
+            limit: device.limit(reader, "limit"),
+            threshold: match reader.tree.queue_limit("threshold") {
+                QueueLimit::Packets(packets) => StepThreshold::Packets(u64::from(packets)),
+                QueueLimit::Bytes(bytes) => StepThreshold::Bytes(bytes),
+                QueueLimit::Time(time) => StepThreshold::Delay(time),
+                QueueLimit::Unlimited => StepThreshold::Bytes(u64::MAX),
+            },
+            drops_incapable: reader.tree.boolean("drops_incapable"),
+        })))
+    },
+};
+
+impl DisciplineSettings for StepMarkerSpecification {
+    fn name(&self) -> &'static str {
+        STEP.declaration.name
+    }
+
+    fn build(&self, _: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(StepMarker::new(*self))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity::of(self.limit)
+    }
+
+    fn reorders(&self) -> bool {
+        false
+    }
+}
+
 /// The discipline.
 #[derive(Debug)]
 pub struct StepMarker {
@@ -52,6 +110,10 @@ impl StepMarker {
 }
 
 impl QueueDiscipline for StepMarker {
+    fn name(&self) -> &'static str {
+        STEP.declaration.name
+    }
+
     fn enqueue(&mut self, now: Instant, mut packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         let above = match self.settings.threshold {
             StepThreshold::Packets(threshold) => self.queue.packets() > threshold,

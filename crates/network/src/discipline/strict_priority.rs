@@ -1,10 +1,15 @@
 //! Strict priority: a number of bands, each with a discipline of its own; a band is served only while all before it have
 //! nothing to send.
 
+use super::settings::{Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings};
+use super::{BAND, BANDS};
 use crate::queue::{QueueDiscipline, Queued};
 use fullpipe_record::Protocol;
+use fullpipe_schema::component::{Component, Declaration, Invalid, Reader, choices};
+use fullpipe_schema::{Choice, Field, Kind};
 use fullpipe_units::{Codepoint, FlowId, Instant};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How packets are told to bands. Band 0 goes first; a number beyond the last band means the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +69,118 @@ impl Classifier {
     }
 }
 
+/// Most bands.
+const MOST_BANDS: usize = 64;
+
+/// How a scenario has packets told to bands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bands {
+    /// By the flow's `priority`; flows without one go to the last band.
+    Flow,
+    /// UDP and fragments to the first band, TCP to the second.
+    Protocol,
+    /// ECT(1) and CE to the first band, all others to the second.
+    Codepoint,
+    /// By size at the IP layer.
+    Size {
+        /// Largest size of each band but the last, rising.
+        largest_bytes: Vec<u32>,
+    },
+}
+
+static BY: [(Choice, Bands); 4] = [
+    (Choice::new("flow", "by the flow's `priority`; flows without one go to the last band."), Bands::Flow),
+    (Choice::new("protocol", "UDP and fragments to the first band, TCP to the second."), Bands::Protocol),
+    (Choice::new("codepoint", "ECT(1) and CE to the first band, all others to the second."), Bands::Codepoint),
+    (Choice::new("size", "by the packet's size, see `sizes`."), Bands::Size { largest_bytes: Vec::new() }),
+];
+
+pub(super) static PRIORITY: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "priority",
+        text: "strict priority: a band is served only while all before it have nothing to send.",
+        fields: &[&[
+            Field::default("by", Kind::Choice(&choices(&BY)), "flow", "How packets are told to bands."),
+            Field::default(
+                "sizes",
+                Kind::List(&Kind::Size { min: 1, max: 65_535 }),
+                "[]",
+                "With `by = \"size\"`: the largest IP packet of each band but the last, rising.",
+            ),
+            Field::required("bands", Kind::Tables(&BAND), "The discipline of each band, the first served first."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Discipline>, Invalid> {
+    let (tree, path) = (reader.tree, reader.path);
+    let trees = tree.tables("bands");
+    if trees.is_empty() || trees.len() > MOST_BANDS {
+        let message = format!("{path} has {} bands", trees.len());
+        return Err(reader.error("bands", message, &format!("1 to {MOST_BANDS} bands")));
+    }
+    let mut by = tree.chosen("by", &BY);
+    if let Bands::Size { largest_bytes } = &mut by {
+        let sizes = tree.list("sizes").iter().map(|size| u32::try_from(size.size()).unwrap_or(u32::MAX));
+        largest_bytes.extend(sizes);
+        if largest_bytes.len() + 1 != trees.len() || !largest_bytes.is_sorted() {
+            let message = format!("{} sizes do not divide {} bands", largest_bytes.len(), trees.len());
+            return Err(reader.error("sizes", message, "a rising size for each band but the last"));
+        }
+    }
+    let mut bands = Vec::new();
+    for (index, tree) in trees.iter().enumerate() {
+        let path = format!("{path}.bands.{index}");
+        let mut reader = Reader { tree, path: &path, check: reader.check };
+        match BANDS.read(&mut reader, device)? {
+            Some(band) => bands.push(band),
+            None => return Err(reader.error(BANDS.key, format!("{path} has no queue"), "\"fifo\"")),
+        }
+    }
+    Ok(Some(Arc::new(PrioritySpecification { by, bands })))
+}
+
+/// Settings of strict priority.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrioritySpecification {
+    /// How packets are told to bands.
+    pub by: Bands,
+    /// The bands, the first served first.
+    pub bands: Vec<Discipline>,
+}
+
+impl DisciplineSettings for PrioritySpecification {
+    fn name(&self) -> &'static str {
+        PRIORITY.declaration.name
+    }
+
+    fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        let classifier = match &self.by {
+            Bands::Protocol => Classifier::Protocol { tcp: 1, udp: 0 },
+            Bands::Codepoint => Classifier::Codepoint { not_ect: 1, ect0: 1, ect1: 0, ce: 0 },
+            Bands::Size { largest_bytes } => Classifier::Size { largest_bytes: largest_bytes.clone() },
+            Bands::Flow => {
+                Classifier::Flow { bands: context.bands.clone(), others: self.bands.len().saturating_sub(1) }
+            }
+        };
+        let build = |(index, band): (usize, &Discipline)| {
+            let interface = format!("{} band {index}", context.interface);
+            band.build(&DisciplineContext { interface: &interface, ..*context })
+        };
+        Box::new(StrictPriority::new(classifier, self.bands.iter().enumerate().map(build).collect()))
+    }
+
+    fn capacity(&self) -> Capacity {
+        self.bands.iter().map(|band| band.capacity()).fold(Capacity::NOTHING, Capacity::plus)
+    }
+
+    fn reorders(&self) -> bool {
+        true
+    }
+}
+
 /// The discipline.
 #[derive(Debug)]
 pub struct StrictPriority {
@@ -79,6 +196,10 @@ impl StrictPriority {
 }
 
 impl QueueDiscipline for StrictPriority {
+    fn name(&self) -> &'static str {
+        PRIORITY.declaration.name
+    }
+
     fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         let last = self.bands.len().saturating_sub(1);
         match self.bands.get_mut(self.classifier.band(&packet).min(last)) {

@@ -2,10 +2,9 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{
-    disciplines, identity, lte, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic,
-};
+use super::{identity, lte, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::{Choice, Field, Kind, Table};
+use fullpipe_network::discipline::table::DISCIPLINE;
 use fullpipe_units::Duration;
 
 /// Most hosts and routers, most links, most flows of a scenario.
@@ -136,7 +135,7 @@ const LINK_FIELDS: &[Field] = &[
     ),
     Field::empty(
         "discipline",
-        Kind::Table(&disciplines::DISCIPLINE),
+        Kind::Table(&DISCIPLINE),
         "A queue discipline above the queue, which then holds packets back instead of dropping them.",
     ),
     Field::optional(
@@ -189,12 +188,7 @@ static REVERSE: Table = Table {
             Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
             Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
             Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
-            Field::optional(
-                "discipline",
-                Kind::Table(&disciplines::DISCIPLINE),
-                AS_FIRST,
-                "A queue discipline above the queue.",
-            ),
+            Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
         ],
         links::OWN,
     ],
@@ -260,11 +254,7 @@ pub(super) const ETHERNET_FIELDS: &[Field] = &[
         "Retries after which a frame is given up.",
     ),
     Field::default("queue", Kind::QueueLimit, "100packets", "How much each station's device queue holds."),
-    Field::empty(
-        "discipline",
-        Kind::Table(&disciplines::DISCIPLINE),
-        "A queue discipline above each station's device queue.",
-    ),
+    Field::empty("discipline", Kind::Table(&DISCIPLINE), "A queue discipline above each station's device queue."),
     Field::empty("arp", Kind::Table(&ARP), "Address resolution."),
 ];
 

@@ -24,7 +24,6 @@
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("rate"));
 //! ```
 
-mod disciplines;
 mod distributions;
 mod fields;
 mod identity;

@@ -1,11 +1,13 @@
 //! The network of a scenario file: topologies become hosts, routers, links, segments and access networks.
 
-use super::disciplines::{Device, discipline};
 use super::fields::MOST;
 use super::{COMPARED, Check, identity, links, lte, some_of, topology};
 use crate::description::lte::Lte;
-use crate::description::{Arp, Ethernet, Link, Node, QueueLimit};
+use crate::description::{Arp, Discipline, Ethernet, Link, Node, QueueLimit};
+use crate::schema::component::Reader;
 use crate::schema::{Data, Place, Tree, Value, nearest};
+use fullpipe_network::discipline::settings::Device;
+use fullpipe_network::discipline::table::DISCIPLINES;
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -243,13 +245,19 @@ fn small_integer(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
 }
 
+/// The discipline of a link or segment; `None` for the device's queue alone, or after an error.
+fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
+    let mut reader = Reader { tree: tree.table("discipline"), path: &format!("{path}.discipline"), check };
+    DISCIPLINES.read(&mut reader, &device).unwrap_or_default()
+}
+
 fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) -> Link {
     let device = Device {
         rate: tree.rate("rate"),
         mtu_bytes: small_size(tree, "mtu"),
         framing_bytes: small_size(tree, "framing"),
     };
-    let discipline = discipline(tree.table("discipline"), device, &format!("{path}.discipline"), check);
+    let discipline = discipline(tree, device, path, check);
     let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
     let (course, impairments) = links::describe(tree, path, check);
     Link {
@@ -292,7 +300,7 @@ pub(super) fn segment(
     }
     let (framing, min_frame) = (small_size(tree, "framing"), small_size(tree, "min_frame"));
     let device = Device { rate: tree.rate("rate"), mtu_bytes: small_size(tree, "mtu"), framing_bytes: framing };
-    let discipline = discipline(tree.table("discipline"), device, &format!("{path}.discipline"), check);
+    let discipline = discipline(tree, device, path, check);
     network.ethernets.push(Ethernet {
         name: name.to_string(),
         hosts,

@@ -1,0 +1,47 @@
+//! First in, first out, and no discipline at all: how a scenario names them. The queue is [`Fifo`].
+
+use super::settings::{Capacity, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings};
+use crate::queue::{Fifo, Limit, QueueDiscipline};
+use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::{Field, Kind};
+use std::sync::Arc;
+
+pub(super) static NONE: DisciplineComponent = Component {
+    declaration: Declaration { name: "none", text: "the device's queue alone.", ..Declaration::EMPTY },
+    read: |_, _| Ok(None),
+};
+
+pub(super) static FIFO: DisciplineComponent = Component {
+    declaration: Declaration {
+        name: "fifo",
+        text: "first in, first out.",
+        fields: &[&[Field::required("limit", Kind::QueueLimit, "How much it holds, the device's queue apart.")]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, device| Ok(Some(Arc::new(FifoSpecification { limit: device.limit(reader, "limit") }) as Discipline)),
+};
+
+/// Settings of first in, first out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FifoSpecification {
+    /// How much it holds.
+    pub limit: Limit,
+}
+
+impl DisciplineSettings for FifoSpecification {
+    fn name(&self) -> &'static str {
+        FIFO.declaration.name
+    }
+
+    fn build(&self, _: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(Fifo::new(self.limit))
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity::of(self.limit)
+    }
+
+    fn reorders(&self) -> bool {
+        false
+    }
+}

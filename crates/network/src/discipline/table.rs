@@ -1,0 +1,27 @@
+//! The table `discipline` of a link or station: all queue disciplines.
+
+use super::settings::{Device, Discipline, DisciplineComponent};
+use super::strict_priority::PRIORITY;
+use super::{IN_BANDS, LATER};
+use fullpipe_schema::component::{Catalogue, variants};
+use fullpipe_schema::{Table, Variants};
+
+const PRIORITIES: &[&DisciplineComponent] = &[&PRIORITY];
+
+/// Every queue discipline.
+pub static DISCIPLINES: Catalogue<Option<Discipline>, Device> =
+    Catalogue { key: "kind", components: &[IN_BANDS, PRIORITIES] };
+
+/// The table that names one.
+pub static DISCIPLINE: Table = Table {
+    name: "discipline",
+    text: "A queue discipline above a device's drop-tail queue: while that queue is full, packets wait here.",
+    variants: Some(&Variants {
+        key: DISCIPLINES.key,
+        default: Some("none"),
+        text: "It names the discipline.",
+        list: &variants::<_, _, { IN_BANDS.len() + PRIORITIES.len() }>(DISCIPLINES.components),
+        later: LATER,
+    }),
+    ..Table::EMPTY
+};

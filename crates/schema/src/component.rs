@@ -1,0 +1,218 @@
+//! Components that a file chooses by name: what each declares, and the catalogue of all of a kind, from which the table's
+//! variants, the reading of the choice, lists and the reference page are derived.
+//!
+//! A component's own file holds its [`Declaration`] and the function that turns its checked keys into typed settings.
+//! Nothing else matches on its name.
+//!
+//! ```
+//! use fullpipe_schema::component::{Catalogue, Component, Declaration, Invalid, Reader, variants};
+//! use fullpipe_schema::{Check, Field, Kind, Table, Variants, load};
+//! use fullpipe_units::Duration;
+//!
+//! static CONSTANT: Component<Duration, ()> = Component {
+//!     declaration: Declaration {
+//!         name: "constant",
+//!         version: "",
+//!         source: "",
+//!         text: "the same wait every time.",
+//!         fields: &[&[Field::required("wait", Kind::INTERVAL, "How long.")]],
+//!     },
+//!     read: |reader, _| Ok(reader.tree.duration("wait")),
+//! };
+//! static NONE: Component<Duration, ()> = Component {
+//!     declaration: Declaration { name: "none", text: "no wait.", ..Declaration::EMPTY },
+//!     read: |_, _| Ok(Duration::ZERO),
+//! };
+//! const WAITS: &[&Component<Duration, ()>] = &[&CONSTANT, &NONE];
+//! static CATALOGUE: Catalogue<Duration, ()> = Catalogue { key: "kind", components: &[WAITS] };
+//! static WAIT: Table = Table {
+//!     name: "wait",
+//!     variants: Some(&Variants {
+//!         key: "kind",
+//!         default: Some("none"),
+//!         text: "",
+//!         list: &variants::<_, _, { WAITS.len() }>(&[WAITS]),
+//!         later: &[],
+//!     }),
+//!     ..Table::EMPTY
+//! };
+//!
+//! let loaded = load(&WAIT, "kind = 'constant'\nwait = '3ms'", "wait.toml", &[]).unwrap();
+//! let mut check = Check::new(&loaded.sources);
+//! let mut reader = Reader { tree: &loaded.root, path: "", check: &mut check };
+//! assert_eq!(CATALOGUE.read(&mut reader, &()), Ok(Duration::from_millis(3)));
+//! assert_eq!(CATALOGUE.declarations().count(), 2);
+//! let errors = load(&WAIT, "kind = 'constnat'", "wait.toml", &[]).unwrap_err();
+//! assert_eq!(errors.0[0].suggestion.as_deref(), Some("\"constant\""));
+//! ```
+
+use crate::check::Check;
+use crate::tree::Tree;
+use crate::{Choice, Field, Variant};
+use std::any::Any;
+use std::fmt;
+
+/// What a component declares of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// The name by which a file chooses it.
+    pub name: &'static str,
+    /// Which version of it this is ("RFC 8289 (2018)"); empty: that of the program.
+    pub version: &'static str,
+    /// Where it is described; empty: it is Fullpipe's own.
+    pub source: &'static str,
+    /// What it is, in one sentence, for the reference page and lists.
+    pub text: &'static str,
+    /// Its keys, in groups so that components can share some.
+    pub fields: &'static [&'static [Field]],
+}
+
+impl Declaration {
+    /// A declaration to start from.
+    pub const EMPTY: Declaration = Declaration { name: "", version: "", source: "", text: "", fields: &[] };
+
+    /// The variant of a table whose deciding key has this name.
+    pub const fn variant(&self) -> Variant {
+        Variant { name: self.name, text: self.text, fields: self.fields }
+    }
+
+    /// The value of a key that has no further keys.
+    pub const fn choice(&self) -> Choice {
+        Choice::new(self.name, self.text)
+    }
+
+    /// The text as part of a line.
+    pub fn summary(&self) -> &'static str {
+        self.text.trim_end_matches('.')
+    }
+}
+
+/// A component: its declaration, and how its checked keys become settings of type `S`. `C` is what the settings depend on
+/// besides the keys, such as the rate of the link.
+pub struct Component<S: 'static, C: 'static> {
+    /// What it declares.
+    pub declaration: Declaration,
+    /// Reads its keys.
+    pub read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
+}
+
+impl<S, C> fmt::Debug for Component<S, C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.declaration.fmt(formatter)
+    }
+}
+
+/// The keys of a table that contradict each other; the [`Check`] has the errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid;
+
+/// A table that is being read.
+#[derive(Debug)]
+pub struct Reader<'a, 'c> {
+    /// Its checked keys.
+    pub tree: &'a Tree,
+    /// Its dotted path, for errors.
+    pub path: &'a str,
+    /// Collects errors.
+    pub check: &'a mut Check<'c>,
+}
+
+impl Reader<'_, '_> {
+    /// Adds an error at the value of one of the keys.
+    pub fn error(&mut self, key: &str, message: String, expected: &str) -> Invalid {
+        let path = format!("{}.{key}", self.path);
+        self.check.error(self.tree.place_of(key), &path, message, vec![expected.to_string()]);
+        Invalid
+    }
+}
+
+/// All components of one kind, in the order of lists and of the reference page.
+#[derive(Debug)]
+pub struct Catalogue<S: 'static, C: 'static> {
+    /// The key that holds a component's name.
+    pub key: &'static str,
+    /// The components, in groups so that catalogues can share some.
+    pub components: &'static [&'static [&'static Component<S, C>]],
+}
+
+impl<S, C> Catalogue<S, C> {
+    /// The components in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Component<S, C>> + use<S, C> {
+        self.components.iter().flat_map(|group| group.iter().copied())
+    }
+
+    /// What the components declare.
+    pub fn declarations(&self) -> impl Iterator<Item = &'static Declaration> + use<S, C> {
+        self.iter().map(|component| &component.declaration)
+    }
+
+    /// The settings that a checked table states: those of the component that its deciding key names.
+    ///
+    /// # Errors
+    /// If its keys contradict each other.
+    ///
+    /// # Panics
+    /// If the table's variants are not those of this catalogue ([`variants`]).
+    pub fn read(&self, reader: &mut Reader<'_, '_>, context: &C) -> Result<S, Invalid> {
+        let name = reader.tree.choice(self.key);
+        let component = self.iter().find(|component| component.declaration.name == name);
+        let component = component.unwrap_or_else(|| panic!("the schema has {name}, the catalogue does not"));
+        (component.read)(reader, context)
+    }
+}
+
+/// The variants of a table whose deciding key names a component; `N` is the number of components.
+///
+/// # Panics
+/// If `N` is another number, at compile time where the table is a static.
+pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) -> [Variant; N] {
+    let mut list = [Declaration::EMPTY.variant(); N];
+    let (mut group, mut n) = (0, 0);
+    while group < components.len() {
+        let mut index = 0;
+        while index < components[group].len() {
+            list[n] = components[group][index].declaration.variant();
+            index += 1;
+            n += 1;
+        }
+        group += 1;
+    }
+    assert!(n == N, "the number of variants is not that of the components");
+    list
+}
+
+/// The names of a key's values, from a list of names and what each stands for ([`Tree::chosen`] reads it).
+pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N] {
+    let mut list = [Choice::new("", ""); N];
+    let mut n = 0;
+    while n < N {
+        list[n] = values[n].0;
+        n += 1;
+    }
+    list
+}
+
+impl Tree {
+    /// What the chosen name of a key stands for.
+    ///
+    /// # Panics
+    /// If the schema's choices are not those of the list ([`choices`]).
+    pub fn chosen<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> T {
+        let name = self.choice(key);
+        let found = values.iter().find(|(choice, _)| choice.name == name);
+        found.unwrap_or_else(|| panic!("the schema has {name} for {key}, the list does not")).1.clone()
+    }
+}
+
+/// Comparison of settings behind a trait: `trait Settings: Comparable`, with `impl PartialEq for dyn Settings` by
+/// [`Comparable::equals`].
+pub trait Comparable: Any {
+    /// Whether both are of the same type and equal.
+    fn equals(&self, other: &dyn Any) -> bool;
+}
+
+impl<T: Any + PartialEq> Comparable for T {
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<T>().is_some_and(|other| self == other)
+    }
+}
