@@ -5,6 +5,7 @@
 //! asks it for output, with the time, after every call.
 
 pub mod buffers;
+pub mod endpoint;
 pub mod ranges;
 pub mod tls;
 

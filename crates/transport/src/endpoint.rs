@@ -1,0 +1,274 @@
+//! Endpoints, whatever implements them: their identity, their deadlines, and the report that describes one to an observer.
+//!
+//! An endpoint is one end of a flow: a connection of the TCP model, of the QUIC model or of the real QUIC stack, a socket of
+//! this machine's kernel, or a client or proxy of a tunnel. Probes, logs and records read [`EndpointReport`] and need not
+//! distinguish these kinds.
+
+use fullpipe_units::{Duration, Instant};
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// What implements an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EndpointKind {
+    /// The TCP model.
+    Tcp = 0,
+    /// The QUIC model.
+    QuicModel = 1,
+    /// The real QUIC stack.
+    QuicStack = 2,
+    /// This machine's kernel, in real time.
+    Kernel = 3,
+    /// A client or proxy of a CONNECT-UDP tunnel.
+    Tunnel = 4,
+}
+
+impl EndpointKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [EndpointKind; 5] = [
+        EndpointKind::Tcp,
+        EndpointKind::QuicModel,
+        EndpointKind::QuicStack,
+        EndpointKind::Kernel,
+        EndpointKind::Tunnel,
+    ];
+}
+
+/// The number of an endpoint: its kind and its index among the endpoints of that kind, in 32 bits.
+///
+/// ```
+/// use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
+/// let id = EndpointId::new(EndpointKind::QuicModel, 7);
+/// assert_eq!((id.kind(), id.index()), (EndpointKind::QuicModel, 7));
+/// assert_eq!(size_of::<Option<EndpointId>>(), 4);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EndpointId(
+    /// The complement of the bits, which are never all ones.
+    NonZeroU32,
+);
+
+const INDEX_BITS: u32 = 29;
+
+impl EndpointId {
+    /// Largest index of an endpoint.
+    pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+    /// Endpoint `index` of a kind.
+    ///
+    /// # Panics
+    /// If the index is larger than [`EndpointId::MAX_INDEX`].
+    #[inline]
+    pub const fn new(kind: EndpointKind, index: u32) -> Self {
+        assert!(index <= Self::MAX_INDEX, "an endpoint's index has 29 bits");
+        match NonZeroU32::new(!((kind as u32) << INDEX_BITS | index)) {
+            Some(complement) => EndpointId(complement),
+            None => panic!("no kind has the number 7"),
+        }
+    }
+
+    /// The kind.
+    #[inline(always)]
+    pub const fn kind(self) -> EndpointKind {
+        match self.to_bits() >> INDEX_BITS {
+            0 => EndpointKind::Tcp,
+            1 => EndpointKind::QuicModel,
+            2 => EndpointKind::QuicStack,
+            3 => EndpointKind::Kernel,
+            _ => EndpointKind::Tunnel,
+        }
+    }
+
+    /// The index among the endpoints of its kind.
+    #[inline(always)]
+    pub const fn index(self) -> u32 {
+        self.to_bits() & Self::MAX_INDEX
+    }
+
+    /// Kind and index as one number; that of a TCP endpoint is its index.
+    #[inline(always)]
+    pub const fn to_bits(self) -> u32 {
+        !self.0.get()
+    }
+
+    /// The endpoint with this number; `None` if there is no such kind.
+    #[inline(always)]
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        if bits >> INDEX_BITS > EndpointKind::Tunnel as u32 {
+            return None;
+        }
+        match NonZeroU32::new(!bits) {
+            Some(complement) => Some(EndpointId(complement)),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Debug for EndpointId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} {}", self.kind(), self.index())
+    }
+}
+
+/// When an endpoint has to be woken if nothing arrives; [`Instant::NEVER`] without a timer.
+///
+/// There are two, so that a timer that is armed for every packet does not push the other aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Of timers that are rarely reached: retransmission, keep-alive, idle time-out.
+    pub far: Instant,
+    /// Of timers that are often reached: delayed acknowledgement, pacing, reordering.
+    pub near: Instant,
+}
+
+/// The state and the counters of an endpoint of any kind. `None`: the kind does not know the value, or there is none yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointReport {
+    /// What implements the endpoint.
+    pub kind: EndpointKind,
+    /// Congestion window in bytes; `None` without a congestion control.
+    pub cwnd_bytes: Option<u64>,
+    /// Slow-start threshold in bytes; `None` before the first reduction.
+    pub ssthresh_bytes: Option<u64>,
+    /// Bytes sent that are neither acknowledged nor found lost.
+    pub in_flight_bytes: Option<u64>,
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Option<Duration>,
+    /// Smallest round-trip time.
+    pub min_rtt: Option<Duration>,
+    /// Newest round-trip sample.
+    pub latest_rtt: Option<Duration>,
+    /// Mean of the smoothed round-trip times at each acknowledged packet.
+    pub mean_rtt: Option<Duration>,
+    /// Pacing rate in bits per second; `None` if the endpoint does not pace.
+    pub pacing_bps: Option<u64>,
+    /// Newest delivery-rate sample in bits per second.
+    pub delivery_rate_bps: Option<u64>,
+    /// Whether a recovery is going on.
+    pub in_recovery: bool,
+    /// Retransmission or probe time-outs since the last acknowledgement.
+    pub pto_count: Option<u32>,
+    /// QUIC packets sent; over TCP segments with data or a FIN.
+    pub sent_packets: Option<u64>,
+    /// Packets found lost.
+    pub lost_packets: Option<u64>,
+    /// Packets sent again. QUIC sends the content of lost packets in new ones, and has no such count.
+    pub retransmitted_packets: Option<u64>,
+    /// Recoveries begun because of losses or congestion marks.
+    pub congestion_events: Option<u64>,
+    /// Recoveries undone, because nothing was lost.
+    pub spurious_congestion_events: Option<u64>,
+    /// Largest payload of a packet in bytes: of a TCP segment, or of a UDP datagram as far as the path is known to carry it.
+    pub mtu_bytes: Option<u64>,
+    /// Values that the congestion control itself names.
+    pub control_values: Vec<(&'static str, f64)>,
+    /// Counters of an end of a tunnel.
+    pub tunnel: Option<TunnelCounters>,
+}
+
+/// What one end of a tunnel counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TunnelCounters {
+    /// Payloads that did not fit a datagram, or the path.
+    pub dropped_too_large: u64,
+    /// Payloads that found a queue full, or waited in it for too long.
+    pub dropped_queue: u64,
+    /// Payload bytes that wait now, ahead of the QUIC stack.
+    pub queued_bytes: u64,
+    /// The most payload bytes that have waited.
+    pub peak_queued_bytes: u64,
+    /// Requests of the client that were refused.
+    pub requests_refused: u64,
+    /// Requests that are open now at the proxy.
+    pub requests_open: u64,
+}
+
+impl EndpointReport {
+    /// A report in which nothing is known but the kind.
+    pub fn new(kind: EndpointKind) -> Self {
+        EndpointReport {
+            kind,
+            cwnd_bytes: None,
+            ssthresh_bytes: None,
+            in_flight_bytes: None,
+            smoothed_rtt: None,
+            min_rtt: None,
+            latest_rtt: None,
+            mean_rtt: None,
+            pacing_bps: None,
+            delivery_rate_bps: None,
+            in_recovery: false,
+            pto_count: None,
+            sent_packets: None,
+            lost_packets: None,
+            retransmitted_packets: None,
+            congestion_events: None,
+            spurious_congestion_events: None,
+            mtu_bytes: None,
+            control_values: Vec::new(),
+            tunnel: None,
+        }
+    }
+
+    /// The value that the congestion control gives this name.
+    pub fn control_value(&self, name: &str) -> Option<f64> {
+        self.control_values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+}
+
+/// A time that was measured: `None` if it is zero, by which transports say that there is no sample yet.
+pub fn measured(time: Duration) -> Option<Duration> {
+    (!time.is_zero()).then_some(time)
+}
+
+/// A rate that was set or measured: `None` if it is zero.
+pub fn known_rate(bits_per_second: u64) -> Option<u64> {
+    (bits_per_second > 0).then_some(bits_per_second)
+}
+
+/// A threshold that was set: `None` if it is `u64::MAX`, by which controls say that there was no reduction yet.
+pub fn known_threshold(bytes: u64) -> Option<u64> {
+    (bytes < u64::MAX).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn kind_and_index_of_an_endpoint_survive_packing() {
+        let mut seen = BTreeSet::new();
+        for kind in EndpointKind::ALL {
+            for index in [0, 1, 2, 1 << 27, EndpointId::MAX_INDEX - 1, EndpointId::MAX_INDEX] {
+                let id = EndpointId::new(kind, index);
+                assert_eq!((id.kind(), id.index()), (kind, index));
+                assert_eq!(EndpointId::from_bits(id.to_bits()), Some(id));
+                assert!(seen.insert(id.to_bits()), "{id:?} has a number of its own");
+            }
+        }
+        assert_eq!(EndpointId::new(EndpointKind::Tcp, 12).to_bits(), 12);
+    }
+
+    #[test]
+    fn numbers_of_no_kind_are_no_endpoints() {
+        // Kinds 5 to 7, of which the last has the number that stands for no endpoint.
+        for bits in [5 << 29, 6 << 29, 7 << 29, u32::MAX] {
+            assert_eq!(EndpointId::from_bits(bits), None, "{bits:#x}");
+        }
+        assert_eq!(EndpointId::from_bits((5 << 29) - 1), Some(EndpointId::new(EndpointKind::Tunnel, (1 << 29) - 1)));
+    }
+
+    #[test]
+    #[should_panic(expected = "29 bits")]
+    fn an_index_of_30_bits_is_refused() {
+        let _ = EndpointId::new(EndpointKind::Tcp, 1 << 29);
+    }
+
+    #[test]
+    fn values_that_stand_for_none_yet_become_none() {
+        assert_eq!((measured(Duration::ZERO), known_rate(0), known_threshold(u64::MAX)), (None, None, None));
+        let nanosecond = Duration::from_nanos(1);
+        assert_eq!((measured(nanosecond), known_rate(1), known_threshold(0)), (Some(nanosecond), Some(1), Some(0)));
+    }
+}
