@@ -2,13 +2,15 @@
 
 use crate::applications;
 use crate::capture::Captures;
+use crate::error::RunError;
+use crate::options::{Options, Sabotage};
 use crate::plugins::Plugins;
+use crate::prepared::Prepared;
 use crate::probes::Sampler;
 use crate::qlog::Recorder;
 use crate::settings;
 use crate::witness::Witness;
-use crate::world::{Flow, QuicMaker, TcpMaker, TunnelMaker, World, ends};
-use crate::{Options, Prepared, RunError, Sabotage};
+use crate::world::{EndpointMaker, Flow, TcpMaker, TunnelMaker, World, ends};
 use fullpipe_network::discipline::settings::DisciplineContext;
 use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network, Tap, Way};
 use fullpipe_scenario::Scenario;
@@ -206,21 +208,13 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
     for (index, described) in scenario.flows.iter().enumerate() {
         let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
-        let mut tunnel = None;
-        let (tcp, quic, closes) = match &described.transport {
-            Transport::Udp => (None, None, false),
+        let (endpoints, closes) = match &described.transport {
+            Transport::Udp => (EndpointMaker::None, false),
             Transport::Masque(settings) => {
-                tunnel = Some(Box::new(TunnelMaker::new(settings).map_err(refused)?));
-                (None, None, false)
+                (EndpointMaker::Tunnel(Box::new(TunnelMaker::new(settings).map_err(refused)?)), false)
             }
             Transport::Quic(settings) => {
-                let maker = match plugins.control_of(shared, index) {
-                    Some(control) => {
-                        QuicMaker::new(settings).and_then(|maker| maker.with_control(control)).map_err(refused)?
-                    }
-                    None => QuicMaker::new(settings).map_err(refused)?,
-                };
-                (None, Some(Box::new(maker)), true)
+                (EndpointMaker::quic(settings, plugins.control_of(shared, index)).map_err(refused)?, true)
             }
             Transport::Tcp(settings) => {
                 let maker = match &last {
@@ -232,7 +226,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
                     Some(control) => maker.with_control(control).map_err(refused)?,
                     None => maker,
                 };
-                (Some(maker), None, settings.receiver_closes)
+                (EndpointMaker::Tcp(maker), settings.receiver_closes)
             }
         };
         let over_stream = described.transport.is_stream();
@@ -245,7 +239,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
         let start = Instant::ZERO.saturating_add(described.start);
         let via = described.via.map(|tunnel| tunnel as u32);
         let (from, to, version) = (described.from, described.to, described.ip);
-        flows.push(Flow { from, to, start, version, tcp, quic, tunnel, via });
+        flows.push(Flow { from, to, start, version, endpoints, via });
     }
     Ok((flows, applications))
 }

@@ -3,31 +3,13 @@
 //! Each file is kept in memory a piece at a time and appended to its place, so that 10 000 hosts need neither 10 000
 //! open files nor the memory of all their packets.
 
+use crate::options::{Append, Capture};
 use fullpipe_network::{Captured, Direction, Tap};
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::{fmt, io};
-
-/// Appends bytes to the file of this name, which it creates if there is none.
-pub type Append = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>;
-
-/// How to capture.
-#[derive(Clone)]
-pub struct Capture {
-    /// Most bytes kept of a packet; 0: all. All headers together have at most 108 bytes (IPv6 40, fragment 8, TCP 60).
-    pub snap_bytes: u32,
-    /// Where the files go: `HOST.pcapng`.
-    pub append: Append,
-}
-
-impl fmt::Debug for Capture {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Capture").field("snap_bytes", &self.snap_bytes).finish_non_exhaustive()
-    }
-}
+use std::io;
 
 /// Bytes of a file that are kept in memory.
 const PIECE_BYTES: usize = 1 << 16;

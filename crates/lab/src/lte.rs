@@ -1,6 +1,6 @@
 //! LTE access networks: from the description to the machine, and the machine as a medium of the network.
 
-use crate::RunError;
+use crate::error::RunError;
 use fullpipe_audit::{DeclaredLink, Medium as Kind, Variation};
 use fullpipe_lte::bearer::{Classifier, Headers, Qci};
 use fullpipe_lte::config::{

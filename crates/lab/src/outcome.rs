@@ -3,7 +3,7 @@
 
 use crate::archive::Gathered;
 use crate::lte::{self, BearerRow, UeRow};
-use crate::probes::Sampler;
+use crate::probes::{Sampler, SeriesRow};
 use crate::witness::Witness;
 use crate::world::{World, ends};
 use fullpipe_audit::Verdict;
@@ -48,19 +48,6 @@ pub struct FlowRow<'a> {
     pub marked_packets: Option<u64>,
     /// Payload bits per second that the receiving application got while links were measured; `None` if none were.
     pub measured_goodput_bps: Option<f64>,
-}
-
-/// One row of `series.csv`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SeriesRow<'a> {
-    /// When.
-    pub time: Instant,
-    /// Of what: the name of a flow or link.
-    pub subject: &'a str,
-    /// Which metric.
-    pub metric: &'a str,
-    /// Its value.
-    pub value: f64,
 }
 
 /// What a link, a shared medium or a station's path has carried.
@@ -144,15 +131,13 @@ pub struct Totals {
     pub live_endpoints: u64,
 }
 
-/// What an end of a flow has done that was not the model's.
+/// What an end of a flow has done that was not the model's, beside its report.
 #[derive(Clone, Debug)]
 pub(crate) struct Played {
     /// Name of its congestion control.
     pub(crate) congestion: Option<String>,
     /// What has reached it.
     pub(crate) progress: Progress,
-    /// Segments that it has sent again.
-    pub(crate) retransmitted_segments: Option<u64>,
     /// SHA-256 of what it has written or read, where the content matters.
     pub(crate) digest: Option<String>,
 }
@@ -200,7 +185,7 @@ impl Outcome {
         probes: Sampler,
         drained: bool,
     ) -> Self {
-        world.note_statistics();
+        world.finish();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining();
         let events = network.events();
@@ -326,7 +311,8 @@ impl Outcome {
             let sum: &mut [(FlowCounters, u64); 2] = sums.entry(flow).or_default();
             for (end, (counters, again)) in sum.iter_mut().enumerate() {
                 counters.add(&self.witness.monitor.flow(FlowId((2 * conversation + end) as u32)));
-                *again += self.world.retransmitted_segments(conversation, end).unwrap_or_default();
+                let report = self.world.last_report((conversation, end));
+                *again += report.and_then(|report| report.retransmitted_packets).unwrap_or_default();
             }
         }
         sums
@@ -404,17 +390,9 @@ impl Outcome {
         let (from, to) = if end == 0 { (from, to) } else { (to, from) };
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
-        let retransmitted_packets = match sender {
-            Some(sender) => sender.retransmitted_segments,
-            None if protocol == "quic" => {
-                self.world.quic_statistics(conversation, end).map(|counts| counts.lost_packets)
-            }
-            // Of the proxy's connection the program tells nothing.
-            None if protocol == "masque" => {
-                self.world.tunnel_report(flow).filter(|_| end == 0).map(|report| report.client_lost_packets)
-            }
-            None => self.world.retransmitted_segments(conversation, end),
-        };
+        // Over QUIC the content of lost packets is sent again.
+        let report = self.world.last_report((conversation, end));
+        let retransmitted_packets = report.and_then(|report| report.retransmitted_packets.or(report.lost_packets));
         let with_ecn = match &described.transport {
             Transport::Tcp(tcp) => tcp.connection.ecn == Ecn::Active,
             Transport::Quic(_) | Transport::Masque(_) => true,
@@ -505,18 +483,19 @@ impl Outcome {
         modelled.chain(told)
     }
 
-    /// What the stack tells of one end (0: initiator) of a QUIC flow's connections, or of a tunnel.
+    /// What the endpoints at one end (0: initiator) of a QUIC flow, or of a tunnel, have counted.
     fn quic_figures(&self, flow: usize, end: usize) -> Vec<Figure> {
         let seconds = |time: Option<Duration>| time.map_or(f64::NAN, |time| time.as_secs_f64());
         let named = |name, value| Figure { name, value };
         match &self.scenario.flows[flow].transport {
             Transport::Quic(_) => {
-                let statistics = self.world.quic_statistics_of_flow(flow, end);
-                let [sent, lost] = statistics.iter().fold([0, 0], |[sent, lost], connection| {
-                    [sent + connection.sent_packets, lost + connection.lost_packets]
-                });
-                // Each connection has its share, however many packets it had.
-                let means: Vec<f64> = statistics.iter().filter_map(|c| c.mean_rtt).map(Duration::as_secs_f64).collect();
+                let (mut sent, mut lost, mut means) = (0, 0, Vec::new());
+                for report in self.world.last_reports_of_flow(flow, end) {
+                    sent += report.sent_packets.unwrap_or_default();
+                    lost += report.lost_packets.unwrap_or_default();
+                    // Each connection has its share, however many packets it had.
+                    means.extend(report.mean_rtt.map(Duration::as_secs_f64));
+                }
                 let mean = if means.is_empty() { f64::NAN } else { means.iter().sum::<f64>() / means.len() as f64 };
                 vec![
                     named("quic_packets_sent", sent as f64),
@@ -525,18 +504,18 @@ impl Outcome {
                 ]
             }
             Transport::Masque(_) => {
-                let Some(report) = self.world.tunnel_report(flow) else { return Vec::new() };
-                let side = if end == 0 { report.client } else { report.proxy };
+                let Some(report) = self.world.last_report((flow, end)) else { return Vec::new() };
+                let Some(counters) = report.tunnel else { return Vec::new() };
                 let mut figures = vec![
-                    named("tunnel_mean_rtt_s", seconds(side.mean_rtt)),
-                    named("tunnel_dropped_too_large", side.dropped_too_large as f64),
-                    named("tunnel_dropped_queue", side.dropped_queue as f64),
-                    named("tunnel_peak_queue_bytes", side.peak_queued_bytes as f64),
+                    named("tunnel_mean_rtt_s", seconds(report.mean_rtt)),
+                    named("tunnel_dropped_too_large", counters.dropped_too_large as f64),
+                    named("tunnel_dropped_queue", counters.dropped_queue as f64),
+                    named("tunnel_peak_queue_bytes", counters.peak_queued_bytes as f64),
                 ];
                 if end == 0 {
-                    figures.push(named("tunnel_requests_refused", side.refused as f64));
+                    figures.push(named("tunnel_requests_refused", counters.requests_refused as f64));
                 } else {
-                    figures.push(named("tunnel_requests_open", side.open as f64));
+                    figures.push(named("tunnel_requests_open", counters.requests_open as f64));
                 }
                 figures
             }

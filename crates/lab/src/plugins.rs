@@ -17,7 +17,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::RunError;
+use crate::error::RunError;
 
 /// Where a congestion control will work: one end of one connection.
 #[derive(Clone, Copy, Debug)]

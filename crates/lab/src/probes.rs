@@ -3,20 +3,32 @@
 //! The world is stopped between two events, looked at, and goes on: a probe adds no event and draws no random number.
 
 use crate::lte;
-use crate::outcome::SeriesRow;
 use crate::witness::Witness;
 use crate::world::World;
-use fullpipe_congestion::Controller;
 use fullpipe_lte::UeStatus;
 use fullpipe_network::{Course, Network};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Subject;
+use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 
 /// What the names of metrics begin with that a congestion control gives itself.
 const CONTROL: &str = "control_";
 /// What the names of metrics begin with that are a tunnel's proxy's.
 const PROXY: &str = "proxy_";
+
+/// One row of `series.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesRow<'a> {
+    /// When.
+    pub time: Instant,
+    /// Of what: the name of a flow or link.
+    pub subject: &'a str,
+    /// Which metric.
+    pub metric: &'a str,
+    /// Its value.
+    pub value: f64,
+}
 
 /// A metric of a flow, a link or a UE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +178,7 @@ impl Sampler {
     }
 
     /// Takes the samples due at `now`.
-    pub(crate) fn sample(&mut self, now: Instant, world: &World, network: &mut Network<Witness>) {
+    pub(crate) fn sample(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) {
         if self.look_at == Some(now) {
             self.look_at = None;
             let received = |flow, end| world.progress(flow, end).received_bytes;
@@ -188,11 +200,11 @@ impl Sampler {
         self.received_before.get(flow).map_or(0, |ends| ends[end])
     }
 
-    /// Adds what a real end of a flow tells of its TCP at an instant: `value` gives metrics by name.
-    pub(crate) fn add(&mut self, flow: usize, at: Instant, value: impl Fn(&str) -> Option<f64>) {
+    /// Adds what a real end of a flow has reported at an instant.
+    pub(crate) fn add(&mut self, flow: usize, at: Instant, report: &EndpointReport) {
         for (index, channel) in self.channels.iter().enumerate() {
             if matches!(channel.target, Target::Flow(other) if other == flow)
-                && let Some(value) = value(&channel.name)
+                && let Some(value) = channel.of_endpoint(report)
             {
                 self.samples.push((at, index as u32, value));
             }
@@ -212,20 +224,8 @@ impl Sampler {
     }
 }
 
-/// The value that a control tells under a metric's name without its first part.
-fn named(controller: &dyn Controller, metric: &str) -> Option<f64> {
-    let mut values = Vec::new();
-    controller.inspect(&mut values);
-    of_name(&values, metric)
-}
-
-fn of_name(values: &[(&'static str, f64)], metric: &str) -> Option<f64> {
-    let wanted = metric.strip_prefix(CONTROL)?;
-    values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 impl Channel {
-    fn value(&mut self, now: Instant, world: &World, network: &mut Network<Witness>) -> Option<f64> {
+    fn value(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) -> Option<f64> {
         match &self.target {
             &Target::Flow(flow) => {
                 let counters = network.observer.monitor.flow(FlowId(2 * flow as u32));
@@ -238,38 +238,8 @@ impl Channel {
                 if self.metric == Metric::Marks {
                     return Some(counters.marked_packets as f64);
                 }
-                if let Some(tunnel) = world.tunnel_report(flow) {
-                    return match self.metric {
-                        Metric::SmoothedRtt => tunnel.smoothed_rtt.map(|rtt| rtt.as_secs_f64()),
-                        Metric::ProxyQueue => Some(tunnel.proxy.queued_bytes as f64),
-                        _ => {
-                            let (seen, _) = world.tunnel_inspection(flow, usize::from(self.of_proxy))?;
-                            self.of_quic(&seen, 0.0)
-                        }
-                    };
-                }
-                let Some(connection) = world.connection(flow, 0) else {
-                    let (seen, smoothed_rtt_s) = world.quic_inspection(flow, 0)?;
-                    return self.of_quic(&seen, smoothed_rtt_s);
-                };
-                if self.metric == Metric::Control {
-                    return named(connection.controller(), &self.name);
-                }
-                let seen = connection.inspect();
-                Some(match self.metric {
-                    Metric::Cwnd => seen.cwnd_bytes as f64,
-                    // Before the first reduction there is no threshold: no sample rather than a huge number.
-                    Metric::SlowStartThreshold if seen.ssthresh_bytes == u64::MAX => return None,
-                    Metric::SlowStartThreshold => seen.ssthresh_bytes as f64,
-                    Metric::InFlight => seen.in_flight_bytes as f64,
-                    Metric::SmoothedRtt if seen.smoothed_rtt.is_zero() => return None,
-                    Metric::SmoothedRtt => seen.smoothed_rtt.as_secs_f64(),
-                    Metric::Pacing if seen.pacing_bps == 0 => return None,
-                    Metric::Pacing => seen.pacing_bps as f64,
-                    Metric::Delivery if seen.delivery_rate_bps == 0 => return None,
-                    Metric::Delivery => seen.delivery_rate_bps as f64,
-                    _ => return None,
-                })
+                let report = world.report((flow, usize::from(self.of_proxy)))?;
+                self.of_endpoint(&report)
             }
             &Target::Ue { medium, ue, way } => {
                 let status = lte::status(network.medium(medium), ue)?;
@@ -307,17 +277,17 @@ impl Channel {
         }
     }
 
-    /// The same metrics of a control that drives the real stack.
-    fn of_quic(&self, seen: &fullpipe_stack::Inspection, smoothed_rtt_s: f64) -> Option<f64> {
-        let positive = |value: f64| (value > 0.0).then_some(value);
+    /// The end of a flow that sends; of a tunnel its client or its proxy.
+    fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
         match self.metric {
-            Metric::Cwnd => Some(seen.cwnd_bytes as f64),
-            Metric::SlowStartThreshold => Some(seen.ssthresh_bytes).filter(|b| *b < u64::MAX).map(|b| b as f64),
-            Metric::InFlight => Some(seen.in_flight_bytes as f64),
-            Metric::SmoothedRtt => positive(smoothed_rtt_s),
-            Metric::Pacing => positive(seen.pacing_bps as f64),
-            Metric::Delivery => positive(seen.delivery_rate_bps as f64),
-            Metric::Control => of_name(&seen.named, &self.name),
+            Metric::Cwnd => report.cwnd_bytes.map(|bytes| bytes as f64),
+            Metric::SlowStartThreshold => report.ssthresh_bytes.map(|bytes| bytes as f64),
+            Metric::InFlight => report.in_flight_bytes.map(|bytes| bytes as f64),
+            Metric::SmoothedRtt => report.smoothed_rtt.map(Duration::as_secs_f64),
+            Metric::Pacing => report.pacing_bps.map(|rate| rate as f64),
+            Metric::Delivery => report.delivery_rate_bps.map(|rate| rate as f64),
+            Metric::ProxyQueue => report.tunnel.map(|counters| counters.queued_bytes as f64),
+            Metric::Control => report.control_value(self.name.strip_prefix(CONTROL)?),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The auditor is told what the scenario promised, not what the network was built with.
 
-use crate::Options;
+use crate::options::Options;
 use crate::plugins::Plugged;
 use crate::promise::declared_links;
 use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};

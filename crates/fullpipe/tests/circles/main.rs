@@ -51,11 +51,6 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
         "`Sender` is one state machine, whose methods are in a file for each subject",
     ),
     ("control", &["adapter", "factory"], REMOVED),
-    ("lab", &["outcome", "probes"], REMOVED),
-    ("lab", &["qlog::datagram", "qlog::frames"], REMOVED),
-    ("lab", &["real_time::answers", "real_time::hosts", "world"], REMOVED),
-    ("lab", &["real_time::gateway", "real_time::pieces"], REMOVED),
-    ("lab", &["world::at_host", "world::model", "world::quic"], REMOVED),
     ("report", &["page::published", "page::results"], REMOVED),
     ("report", &["plot::palette", "plot::shape"], REMOVED),
     (

@@ -1,7 +1,7 @@
 //! QUIC packets: what the model's datagrams hold, which are values, and what the real stack's journal tells, which is bytes.
 
 use super::frames::{self, Meaning};
-use super::word_of;
+use super::words::{TransportSide, word_of};
 use fullpipe_record::qlog::{Array, Object, QlogWriter, hexadecimal};
 use fullpipe_stack::journal::Packet;
 use fullpipe_units::{Codepoint, Instant};
@@ -12,29 +12,6 @@ use fullpipe_wire::{
 
 /// The default of RFC 9000 section 18.2, with which noq sends.
 pub(super) const ACK_DELAY_EXPONENT: u8 = 3;
-
-/// Whose doing something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransportSide {
-    Local,
-    Remote,
-}
-
-impl TransportSide {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            TransportSide::Local => "local",
-            TransportSide::Remote => "remote",
-        }
-    }
-
-    fn event(self) -> &'static str {
-        match self {
-            TransportSide::Local => "quic:packet_sent",
-            TransportSide::Remote => "quic:packet_received",
-        }
-    }
-}
 
 /// A datagram that was sent (by this side) or received (from the remote one).
 #[derive(Clone, Copy, Debug)]

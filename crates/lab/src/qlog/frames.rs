@@ -1,6 +1,6 @@
 //! QUIC's frames as qlog writes them: those of the model, which are values, and those of the real stack, which are bytes.
 
-use super::datagram::TransportSide;
+use super::words::TransportSide;
 use fullpipe_record::qlog::{Array, Milliseconds, Object, hexadecimal};
 use fullpipe_wire::quic::{AckRange, EcnCounts, QuicFrame, TransportParameters};
 

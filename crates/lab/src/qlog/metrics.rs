@@ -1,9 +1,10 @@
 //! What a sender's congestion control and loss recovery show: the same fields for every transport.
 
 use fullpipe_record::qlog::Object;
+use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::Duration;
 
-/// A snapshot; what a transport does not tell is `None`.
+/// A snapshot; what a transport does not know is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Metrics {
     pub(super) congestion_window: Option<u64>,
@@ -20,21 +21,22 @@ pub(super) struct Metrics {
     pub(super) delivery_rate: Option<u64>,
 }
 
-/// Nothing if it is zero, which stands for "not yet".
-pub(super) fn sampled(duration: Duration) -> Option<Duration> {
-    (!duration.is_zero()).then_some(duration)
-}
-
-pub(super) fn positive(value: u64) -> Option<u64> {
-    (value > 0).then_some(value)
-}
-
-/// A threshold that was set.
-pub(super) fn threshold(bytes: u64) -> Option<u64> {
-    (bytes < u64::MAX).then_some(bytes)
-}
-
 impl Metrics {
+    /// Those of an endpoint; `None` if it has no congestion control now.
+    pub(super) fn of(report: &EndpointReport) -> Option<Metrics> {
+        Some(Metrics {
+            congestion_window: Some(report.cwnd_bytes?),
+            bytes_in_flight: report.in_flight_bytes,
+            ssthresh: report.ssthresh_bytes,
+            smoothed_rtt: report.smoothed_rtt,
+            latest_rtt: report.latest_rtt,
+            min_rtt: report.min_rtt,
+            pto_count: report.pto_count.map(u64::from),
+            pacing_rate: report.pacing_bps,
+            delivery_rate: report.delivery_rate_bps,
+        })
+    }
+
     /// Writes what is not as in `before`.
     pub(super) fn write_changes(&self, before: &Metrics, data: &mut Object<'_>) {
         let mut unsigned = |key, now: Option<u64>, then| {
@@ -57,32 +59,25 @@ impl Metrics {
         time("latest_rtt", self.latest_rtt, before.latest_rtt);
         time("min_rtt", self.min_rtt, before.min_rtt);
     }
+}
 
-    /// What the window says of the control: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002
-    /// section 7.3). BBR has no threshold, but states of its own.
-    pub(super) fn state(&self, in_recovery: bool, control: &str, named: &[(&'static str, f64)]) -> &'static str {
-        let own = named.iter().find(|(name, _)| *name == "state").map_or(usize::MAX, |(_, state)| *state as usize);
-        let own = match control {
-            "bbr1" => ["startup", "drain", "probe_bw", "probe_rtt"].get(own),
-            "bbr3" => {
-                let states = [
-                    "startup",
-                    "drain",
-                    "probe_bw_down",
-                    "probe_bw_cruise",
-                    "probe_bw_refill",
-                    "probe_bw_up",
-                    "probe_rtt",
-                ];
-                return states.get(own).copied().unwrap_or("unknown");
-            }
-            _ => None,
-        };
-        match own {
-            Some(state) => state,
-            None if in_recovery => "recovery",
-            None if self.congestion_window.unwrap_or(0) < self.ssthresh.unwrap_or(u64::MAX) => "slow_start",
-            None => "congestion_avoidance",
+/// What the window says of the control: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002
+/// section 7.3). BBR has no threshold, but states of its own.
+pub(super) fn congestion_state(report: &EndpointReport, control: &str) -> &'static str {
+    let own = report.control_value("state").map_or(usize::MAX, |state| state as usize);
+    let own = match control {
+        "bbr1" => ["startup", "drain", "probe_bw", "probe_rtt"].get(own),
+        "bbr3" => {
+            let states =
+                ["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"];
+            return states.get(own).copied().unwrap_or("unknown");
         }
+        _ => None,
+    };
+    match own {
+        Some(state) => state,
+        None if report.in_recovery => "recovery",
+        None if report.cwnd_bytes.unwrap_or(0) < report.ssthresh_bytes.unwrap_or(u64::MAX) => "slow_start",
+        None => "congestion_avoidance",
     }
 }

@@ -1,9 +1,8 @@
 //! Events of TCP connections. No draft defines them: they have the names and, where there is one, the fields of QUIC's.
 
-use super::metrics::{Metrics, positive, sampled, threshold};
-use super::word_of;
+use super::words::word_of;
 use fullpipe_record::qlog::Object;
-use fullpipe_tcp::{Config, Inspect, LostSegment, State};
+use fullpipe_tcp::{Config, LostSegment, State};
 use fullpipe_units::Codepoint;
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{SegmentOptions, TcpHeader};
@@ -80,20 +79,6 @@ pub(super) fn lost(data: &mut Object<'_>, segment: &LostSegment, timeout: bool) 
     data.object("raw", |raw| raw.unsigned("payload_length", u64::from(segment.length)));
     if timeout {
         data.text("trigger", "rto_expired");
-    }
-}
-
-pub(super) fn metrics(seen: &Inspect) -> Metrics {
-    Metrics {
-        congestion_window: Some(seen.cwnd_bytes),
-        bytes_in_flight: Some(seen.in_flight_bytes),
-        ssthresh: threshold(seen.ssthresh_bytes),
-        smoothed_rtt: sampled(seen.smoothed_rtt),
-        latest_rtt: sampled(seen.latest_rtt),
-        min_rtt: sampled(seen.min_rtt),
-        pto_count: Some(u64::from(seen.backoff)),
-        pacing_rate: positive(seen.pacing_bps),
-        delivery_rate: positive(seen.delivery_rate_bps),
     }
 }
 

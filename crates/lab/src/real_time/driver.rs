@@ -12,7 +12,7 @@
 //! the time had not passed, so that queues keep their delay.
 
 use super::gateway::Gateway;
-use crate::Prepared;
+use crate::prepared::Prepared;
 use bytes::Bytes;
 use fullpipe_emulate::{Arrival, Lateness, Machine};
 use fullpipe_units::{Duration, Instant};

@@ -4,12 +4,12 @@
 //! the conversation belongs to the scenario's flow that describes it (hosts, protocol, acceptor's port), or to none. What is
 //! for a real host or a router travels as it is ([`Content::Wire`]); what is for a model endpoint is parsed for it. A packet
 //! whose hop limit will run out goes to the router where it does, one without a route to the first router: these tell its
-//! sender ([`super::answers`]). Whatever cannot enter is counted by its reason, never an error: hosts may send what they like.
+//! sender ([`crate::world`]). Whatever cannot enter is counted by its reason, never an error: hosts may send what they like.
 
-use super::hosts::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
-use super::pieces::{Pieces, need_whole};
+use super::pieces::{FiveTuple, Pieces, need_whole};
 use crate::witness::Witness;
 use crate::world::World;
+use crate::world::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use bytes::Bytes;
 use fullpipe_emulate::Arrival;
 use fullpipe_network::{Content, Endpoint, Ends, Network, Packet, Purpose, Side};
@@ -47,9 +47,6 @@ pub struct Refused {
     /// For a model endpoint that does not take them: damaged.
     pub unexpected: u64,
 }
-
-/// What tells conversations apart.
-pub(super) type FiveTuple = (u8, SocketAddr, SocketAddr);
 
 #[derive(Clone, Copy, Debug)]
 struct Known {

@@ -5,7 +5,7 @@
 //! emulator asks. Packets to the routers themselves are the kernel's, which may have these addresses, too. What passes can be
 //! captured as it is on the wire.
 
-use super::hosts::ETHERNET_HEADER_BYTES;
+use crate::world::ETHERNET_HEADER_BYTES;
 use fullpipe_emulate::{Frame, PacketPort, Port, PortCounters, nanos_since_1970};
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_units::Instant;

@@ -13,6 +13,7 @@ use fullpipe_network::address::Directory;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, Player, Subject, Tcp, Transport, Workload};
 use fullpipe_tcp::{Ecn, EcnFeedback};
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, measured};
 use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_workload::{Content, Digest, Progress};
 use std::collections::BTreeMap;
@@ -159,34 +160,39 @@ impl KernelEnds {
 impl KernelEnd {
     /// In the terms of the results.
     pub(crate) fn played(&self) -> Played {
-        let Report { received_bytes, last_received, completed, retransmitted_segments, .. } = self.report;
+        let Report { received_bytes, last_received, completed, .. } = self.report;
         Played {
             congestion: self.congestion.clone(),
             progress: Progress { received_bytes, last_received, completed },
-            retransmitted_segments,
             digest: self.digest.clone(),
+        }
+    }
+
+    /// The last that is known of it.
+    pub(crate) fn endpoint_report(&self) -> EndpointReport {
+        EndpointReport {
+            retransmitted_packets: self.report.retransmitted_segments,
+            ..self.report.samples.last().map_or_else(|| EndpointReport::new(EndpointKind::Kernel), of_sample)
         }
     }
 
     /// Adds its samples to those of the probes of its flow.
     pub(crate) fn add_samples(&self, flow: usize, probes: &mut Sampler) {
         for sample in &self.report.samples {
-            probes.add(flow, sample.at, |metric| value(sample, metric));
+            probes.add(flow, sample.at, &of_sample(sample));
         }
     }
 }
 
-/// A metric of `series.csv`; `None` where there is no value, as in the model.
-fn value(sample: &Sample, metric: &str) -> Option<f64> {
-    let positive = |value: u64| (value > 0).then_some(value as f64);
-    match metric {
-        "srtt_s" => Some(sample.smoothed_rtt.as_secs_f64()).filter(|seconds| *seconds > 0.0),
-        "cwnd_bytes" => Some(sample.cwnd_bytes as f64),
-        "ssthresh_bytes" => sample.ssthresh_bytes.map(|bytes| bytes as f64),
-        "inflight_bytes" => Some(sample.in_flight_bytes as f64),
-        "pacing_bps" => positive(sample.pacing_bps),
-        "delivery_bps" => positive(sample.delivery_bps),
-        _ => None,
+fn of_sample(sample: &Sample) -> EndpointReport {
+    EndpointReport {
+        cwnd_bytes: Some(sample.cwnd_bytes),
+        ssthresh_bytes: sample.ssthresh_bytes,
+        in_flight_bytes: Some(sample.in_flight_bytes),
+        smoothed_rtt: measured(sample.smoothed_rtt),
+        pacing_bps: known_rate(sample.pacing_bps),
+        delivery_rate_bps: known_rate(sample.delivery_bps),
+        ..EndpointReport::new(EndpointKind::Kernel)
     }
 }
 
@@ -303,4 +309,59 @@ fn configure(
         home.configure(host, settings).map_err(|error| format!("host {name}: {error}"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_units::Duration;
+
+    #[test]
+    fn a_sample_of_the_kernel_becomes_a_report_without_stand_ins_for_missing_values() {
+        let sample = Sample {
+            at: Instant::ZERO,
+            smoothed_rtt: Duration::from_millis(40),
+            cwnd_bytes: 14_480,
+            ssthresh_bytes: Some(7240),
+            in_flight_bytes: 2896,
+            pacing_bps: 10_000_000,
+            delivery_bps: 9_000_000,
+        };
+        let expected = EndpointReport {
+            cwnd_bytes: Some(14_480),
+            ssthresh_bytes: Some(7240),
+            in_flight_bytes: Some(2896),
+            smoothed_rtt: Some(Duration::from_millis(40)),
+            pacing_bps: Some(10_000_000),
+            delivery_rate_bps: Some(9_000_000),
+            ..EndpointReport::new(EndpointKind::Kernel)
+        };
+        assert_eq!(of_sample(&sample), expected);
+        let first =
+            Sample { smoothed_rtt: Duration::ZERO, ssthresh_bytes: None, pacing_bps: 0, delivery_bps: 0, ..sample };
+        let report = of_sample(&first);
+        assert_eq!((report.smoothed_rtt, report.ssthresh_bytes), (None, None));
+        assert_eq!((report.pacing_bps, report.delivery_rate_bps), (None, None));
+    }
+
+    #[test]
+    fn the_last_report_of_a_kernels_end_has_its_newest_sample_and_its_retransmissions() {
+        let sample = |cwnd_bytes| Sample {
+            at: Instant::ZERO,
+            smoothed_rtt: Duration::from_millis(1),
+            cwnd_bytes,
+            ssthresh_bytes: None,
+            in_flight_bytes: 0,
+            pacing_bps: 0,
+            delivery_bps: 0,
+        };
+        let report =
+            Report { retransmitted_segments: Some(3), samples: vec![sample(1000), sample(2000)], ..Report::default() };
+        let end = KernelEnd { flow: "f".to_owned(), sender: true, congestion: None, report, digest: None };
+        let last = end.endpoint_report();
+        assert_eq!(
+            (last.kind, last.cwnd_bytes, last.retransmitted_packets),
+            (EndpointKind::Kernel, Some(2000), Some(3))
+        );
+    }
 }

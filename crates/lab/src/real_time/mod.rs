@@ -3,10 +3,8 @@
 //! [`run`] makes the namespaces of the scenario's real hosts, starts their programs, and lets the model run in step with the
 //! clock. Nothing in the model knows which clock runs.
 
-mod answers;
 mod driver;
 mod gateway;
-mod hosts;
 #[cfg(target_os = "linux")]
 mod interface;
 #[cfg(target_os = "linux")]
@@ -21,7 +19,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use answers::Answered;
+pub use crate::world::Answered;
 #[cfg(target_os = "linux")]
 pub use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, doctor, enter, measure,
@@ -36,5 +34,3 @@ pub use recorder::ARRIVALS;
 pub use replay::{Replayed, replay};
 #[cfg(target_os = "linux")]
 pub use run::{AtHosts, CaptureOf, RealOutcome, RealTimeOptions, run};
-
-pub(crate) use hosts::{Delivery, RealHosts};

@@ -4,13 +4,15 @@
 //! before it. Where ports are needed of all of them, for translators and for nodes of the model, they wait for each other where
 //! they enter, and the packet is cut again by the first link that is too small for it (RFC 4787 REQ-14: also out of order).
 
-use super::gateway::FiveTuple;
 use bytes::Bytes;
 use fullpipe_network::Network;
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::{IpVersion, Reassembler, Reassembly, Summary};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+
+/// What tells conversations apart: protocol, source and destination.
+pub(super) type FiveTuple = (u8, SocketAddr, SocketAddr);
 
 /// How long fragments wait for others: as in Linux.
 const TIMEOUT: Duration = Duration::from_secs(30);

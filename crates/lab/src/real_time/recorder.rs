@@ -6,7 +6,7 @@
 //! hosts are, what is still to be written waits in memory, but not more than 65 536 frames: those beyond are missing, and
 //! counted; then the file has no end, so that no replay takes it for the whole.
 
-use crate::Append;
+use crate::options::Append;
 use bytes::Bytes;
 use fullpipe_record::pcapng::{Interface, LinkType, PcapngWriter, Section, Way};
 use fullpipe_units::Instant;

@@ -4,12 +4,17 @@
 //! the records are the same, byte for byte, without a namespace, a program or a wait. The machine that the driver sees is made
 //! of the file: its clock goes from one arrival or event to the next and is never late.
 
-use super::answers::Answered;
 use super::driver::{AfterStall, Driver};
 use super::gateway::{Gateway, Refused};
-use super::hosts::{RealHost, RealHosts};
 use super::recorder::ARRIVALS;
-use crate::{Options, Outcome, Plugins, Prepared, RunError, assemble};
+use crate::assemble;
+use crate::error::RunError;
+use crate::options::Options;
+use crate::outcome::Outcome;
+use crate::plugins::Plugins;
+use crate::prepared::Prepared;
+use crate::world::Answered;
+use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
 use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
 use fullpipe_record::pcapng::{Block, LinkType, Reader};

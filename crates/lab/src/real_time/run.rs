@@ -1,15 +1,20 @@
 //! A real-time run from its set-up to its result.
 
-use super::answers::Answered;
 use super::driver::{AfterStall, Driver, Journal};
 use super::gateway::{Gateway, Refused};
-use super::hosts::{RealHost, RealHosts};
 use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
 use super::programs;
 use super::recorder::Recorder;
 use super::replay::real_nodes;
-use crate::{Append, Options, Outcome, Plugins, Prepared, RunError, assemble};
+use crate::assemble;
+use crate::error::RunError;
+use crate::options::{Append, Options};
+use crate::outcome::Outcome;
+use crate::plugins::Plugins;
+use crate::prepared::Prepared;
+use crate::world::Answered;
+use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
 use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
@@ -142,7 +147,8 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let kernel = ends.finish(&scenario);
     let ended = driven.map_err(machine_refuses)?;
     let unrecorded = recorder.map_or(Ok(0), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
-    let Prepared { world, network, mut probes, scenario, .. } = prepared;
+    let Prepared { mut world, network, mut probes, scenario, .. } = prepared;
+    kernel.iter().for_each(|((flow, end), played)| world.set_kernel_report(*flow, *end, played.endpoint_report()));
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
     let unwritable = world.real().map_or(0, |real| real.unwritable);

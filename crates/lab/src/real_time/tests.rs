@@ -7,7 +7,7 @@ mod world;
 
 use super::driver::{AfterStall, Driver};
 use super::gateway::Gateway;
-use super::hosts::{RealHost, RealHosts};
+use crate::world::{RealHost, RealHosts};
 use crate::{Options, Outcome, Plugins, Prepared, assemble};
 use bytes::Bytes;
 use etherparse::{Ipv4Header, UdpHeader, ip_number};
@@ -104,7 +104,7 @@ struct Ran {
     outcome: Outcome,
     journal: Vec<(Instant, usize, Vec<u8>)>,
     refused: super::gateway::Refused,
-    answered: super::answers::Answered,
+    answered: crate::world::Answered,
 }
 
 /// Of two real hosts.

@@ -1,10 +1,9 @@
 //! What an application can do while it is called: time, streams of whichever transport its flow has, datagrams.
 //!
-//! The number of a stream tells who carries it: TCP's endpoints come first, then the real QUIC stack's ends
-//! ([`super::quic`]), then streams of the QUIC model ([`super::model`]). What an application calls is remembered and asked for
-//! output when the application has returned.
+//! Streams that an application calls are remembered, and their endpoints asked for output when the application has returned.
 
-use super::{Core, NONE, model};
+use super::state::Core;
+use super::streams::{NO_STREAM, StreamKey};
 use crate::witness::Witness;
 use fullpipe_network::{Content, Network, Packet};
 use fullpipe_transport::{Priority, Stream};
@@ -17,8 +16,8 @@ pub(super) struct AtHost<'a> {
     pub(super) core: &'a mut Core,
     pub(super) network: &'a mut Network<Witness>,
     pub(super) application: u32,
-    /// The endpoint that is asked for output anyway after the call.
-    pub(super) serviced: u32,
+    /// The stream whose endpoint is asked for output anyway after the call.
+    pub(super) serviced: StreamId,
 }
 
 impl Io for AtHost<'_> {
@@ -31,59 +30,90 @@ impl Io for AtHost<'_> {
     }
 
     fn open_with(&mut self, options: &OpenOptions) -> StreamId {
-        let number = self.core.open(self.network, self.application / 2, options);
-        if number != NONE {
-            self.core.touched.push(number);
+        let stream = self.core.open(self.network, self.application / 2, options);
+        if stream != NO_STREAM {
+            self.core.touched.push(stream);
         }
-        StreamId(number)
+        stream
     }
 
     fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
-        self.model_open_beside(beside.0)
+        let (index, _) = self.locate(beside)?;
+        let now = self.network.now();
+        let endpoint = self.core.endpoints.quic_model.get_mut(index)?;
+        let number = endpoint.connection.open_stream(now, true)?;
+        endpoint.single = false;
+        let stream = StreamKey::QuicModel(self.core.endpoints.quic_model.stream(index, number)?).id();
+        self.core.touched.push(stream);
+        Some(stream)
     }
 
     fn set_priority(&mut self, stream: StreamId, priority: Priority) {
-        self.model_set_priority(stream.0, priority);
+        if let Some((connection, number)) = self.model_connection(stream) {
+            connection.set_priority(number, priority);
+        }
     }
 
     fn close_connection(&mut self, stream: StreamId) {
-        self.model_close(stream.0);
+        let now = self.network.now();
+        if let Some((connection, _)) = self.model_connection(stream) {
+            connection.close_when_done(now);
+            self.core.touched.push(stream);
+        }
     }
 
     fn stream_number(&self, stream: StreamId) -> Option<u64> {
-        if stream.0 >= model::FIRST {
-            return self.model_numbers(stream.0).map(|(_, number)| number);
+        match StreamKey::of(stream)? {
+            StreamKey::QuicModel(_) => {
+                let (index, number) = self.locate(stream)?;
+                let id = self.core.endpoints.quic_model.get(index)?.connection.stream_id(number)?;
+                Some(id / 4)
+            }
+            StreamKey::Tcp(_) | StreamKey::QuicStack(_) => self.connection_number(stream).map(|_| 0),
         }
-        self.connection_number(stream).map(|_| 0)
     }
 
     fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
-        if stream.0 != self.serviced
-            && !self.core.touched.contains(&stream.0)
-            && !(stream.0 >= model::FIRST && self.core.model.same_connection(stream.0, self.serviced))
-        {
-            self.core.touched.push(stream.0);
+        let key = StreamKey::of(stream)?;
+        if stream != self.serviced && !self.core.touched.contains(&stream) && !self.is_serviced(key) {
+            self.core.touched.push(stream);
         }
-        if stream.0 >= model::FIRST {
-            return self.model_stream(stream.0);
+        let application = self.application;
+        let endpoints = &mut self.core.endpoints;
+        match key {
+            StreamKey::Tcp(index) => {
+                let endpoint = endpoints.tcp.get_mut(index)?;
+                (endpoint.binding.application == application).then_some(endpoint as &mut dyn Stream)
+            }
+            StreamKey::QuicModel(stream) => {
+                let (index, number) = endpoints.quic_model.locate(stream)?;
+                let endpoint = endpoints.quic_model.get_mut(index)?;
+                if endpoint.binding.application != application {
+                    return None;
+                }
+                endpoint.connection.stream(self.network.now(), number)
+            }
+            StreamKey::QuicStack(index) => {
+                let endpoint = endpoints.quic_stack.get_mut(index)?;
+                (endpoint.binding.application == application).then_some(&mut endpoint.connection as &mut dyn Stream)
+            }
         }
-        let Core { endpoints, quic, .. } = &mut *self.core;
-        let Some(endpoint) = endpoints.get_mut(stream.0 as usize) else {
-            return quic.stream(stream.0, self.application);
-        };
-        let endpoint = endpoint.as_mut()?;
-        (endpoint.application == self.application).then_some(endpoint as &mut dyn Stream)
     }
 
     fn connection_number(&self, stream: StreamId) -> Option<u32> {
-        if stream.0 >= model::FIRST {
-            return self.model_numbers(stream.0).map(|(number, _)| number);
-        }
-        let Some(endpoint) = self.core.endpoints.get(stream.0 as usize) else {
-            return self.core.quic_connection_number(stream.0, self.application);
+        let endpoints = &self.core.endpoints;
+        let binding = match StreamKey::of(stream)? {
+            StreamKey::Tcp(index) => &endpoints.tcp.get(index)?.binding,
+            StreamKey::QuicModel(stream) => {
+                let (index, number) = endpoints.quic_model.locate(stream)?;
+                let endpoint = endpoints.quic_model.get(index)?;
+                endpoint.connection.stream_id(number)?;
+                &endpoint.binding
+            }
+            StreamKey::QuicStack(index) => &endpoints.quic_stack.get(index)?.binding,
         };
-        let endpoint = endpoint.as_ref()?;
-        (endpoint.application == self.application).then(|| self.core.conversations[endpoint.flow.index() / 2].number)
+        let conversation = &self.core.conversations[binding.place().0];
+        (binding.application == self.application).then_some(conversation.number)
     }
 
     fn send_datagram(&mut self, payload_bytes: u32) {
@@ -96,5 +126,31 @@ impl Io for AtHost<'_> {
         let flow = FlowId(2 * flow + u32::from(!initiator));
         let packet = Packet::new(flow, to, ip_bytes, Content::Udp { payload_bytes });
         self.network.send(from, &Packet { version, ..packet });
+    }
+}
+
+impl AtHost<'_> {
+    /// Whether a stream is on the connection that is asked for output anyway.
+    fn is_serviced(&self, key: StreamKey) -> bool {
+        match (key, StreamKey::of(self.serviced)) {
+            (StreamKey::QuicModel(one), Some(StreamKey::QuicModel(other))) => {
+                self.core.endpoints.quic_model.same_connection(one, other)
+            }
+            _ => false,
+        }
+    }
+
+    /// The model's endpoint that carries a stream of this application, and the connection's number of the stream.
+    fn locate(&self, stream: StreamId) -> Option<(u32, u32)> {
+        let StreamKey::QuicModel(stream) = StreamKey::of(stream)? else { return None };
+        let model = &self.core.endpoints.quic_model;
+        let (index, number) = model.locate(stream)?;
+        (model.get(index)?.binding.application == self.application).then_some((index, number))
+    }
+
+    fn model_connection(&mut self, stream: StreamId) -> Option<(&mut fullpipe_quic::Connection, u32)> {
+        let (index, number) = self.locate(stream)?;
+        let endpoint = self.core.endpoints.quic_model.get_mut(index)?;
+        Some((&mut endpoint.connection, number))
     }
 }

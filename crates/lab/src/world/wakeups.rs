@@ -12,7 +12,7 @@ use fullpipe_workload::Distribution;
 
 /// What decides when programs wake up.
 #[derive(Clone, Debug)]
-pub(super) struct Habits {
+pub(super) struct WakeupTiming {
     /// Seconds from a datagram's arrival to what they do about it.
     pub(super) reaction: Distribution,
     /// Between two ticks of their timers; zero: timers are exact.
@@ -32,9 +32,9 @@ pub(super) struct Wakeups {
 }
 
 impl Wakeups {
-    /// Of a program with these habits.
-    pub(super) fn new(habits: &Habits, mut random: Stream) -> Self {
-        let Habits { reaction, timer_granularity } = habits;
+    /// Of a program with this timing.
+    pub(super) fn new(timing: &WakeupTiming, mut random: Stream) -> Self {
+        let WakeupTiming { reaction, timer_granularity } = timing;
         let at_once = matches!(reaction, Distribution::Constant { value } if *value == 0.0);
         Wakeups {
             due: None,
@@ -91,8 +91,9 @@ mod tests {
     /// Ticks lie 1 ms apart, the first within the first millisecond; a timer rings at the first that is not before it.
     #[test]
     fn timers_ring_at_ticks() {
-        let habits = |timer_granularity| Habits { reaction: Distribution::Constant { value: 0.0 }, timer_granularity };
-        let wakeups = Wakeups::new(&habits(Duration::from_millis(1)), Stream::new(1, "end", "reaction"));
+        let timing =
+            |timer_granularity| WakeupTiming { reaction: Distribution::Constant { value: 0.0 }, timer_granularity };
+        let wakeups = Wakeups::new(&timing(Duration::from_millis(1)), Stream::new(1, "end", "reaction"));
         let first = wakeups.tick(Instant::ZERO);
         assert!(first > Instant::ZERO && first < Instant::from_nanos(1_000_000), "{first:?}");
         let after = |nanoseconds| Instant::from_nanos(first.as_nanos() + nanoseconds);
@@ -102,7 +103,7 @@ mod tests {
             assert_eq!(wakeups.tick(after(at)), after(rings));
         }
         assert_eq!(wakeups.tick(Instant::NEVER), Instant::NEVER);
-        let exact = Wakeups::new(&habits(Duration::ZERO), Stream::new(1, "end", "reaction"));
+        let exact = Wakeups::new(&timing(Duration::ZERO), Stream::new(1, "end", "reaction"));
         assert_eq!(exact.tick(after(1)), after(1));
     }
 }

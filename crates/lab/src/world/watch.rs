@@ -1,95 +1,147 @@
-//! What an observer of connections may look at, between two events.
+//! What observers of endpoints read, between two events.
 
-use super::{NONE, World, model, quic, tunnels};
-use fullpipe_engine::{EventClass, EventId};
+use super::binding::{Place, place_of};
+use super::endpoints::ConnectionMut;
+use super::flow::EndpointMaker;
+use super::state::{Core, World};
+use super::streams::StreamKey;
+use super::timers::Timer;
+use fullpipe_engine::EventId;
+use fullpipe_network::Packet;
 use fullpipe_stack::journal::Journal;
-
-/// A connection at one end of a conversation.
-#[derive(Debug)]
-pub(crate) enum End<'a> {
-    Tcp(&'a mut fullpipe_tcp::Connection),
-    Model(&'a mut fullpipe_quic::Connection),
-    Stack(&'a mut fullpipe_stack::Connection),
-}
+use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 
 impl World {
-    /// The connection at one end of a conversation (0: initiator), while it lives.
-    pub(crate) fn end_mut(&mut self, conversation: usize, end: usize) -> Option<End<'_>> {
-        match self.core.conversations.get(conversation)?.endpoints[end] {
-            NONE => None,
-            number if number >= model::FIRST => {
-                self.core.model.get_mut(number - model::FIRST).map(|end| End::Model(&mut end.connection))
-            }
-            number if number >= quic::FIRST => {
-                self.core.quic.get_mut(number).map(|end| End::Stack(&mut end.connection))
-            }
-            number => {
-                let endpoint = self.core.endpoints.get_mut(number as usize)?.as_mut()?;
-                Some(End::Tcp(&mut endpoint.connection))
+    /// State and counters of the endpoint at one end of a conversation (0: initiator) whose connection is not over, or of an
+    /// end of a tunnel, whose conversation has its flow's number.
+    pub(crate) fn report(&mut self, (conversation, end): Place) -> Option<EndpointReport> {
+        let id = self.core.conversations.get(conversation)?.endpoints[end]?;
+        self.core.endpoints.report_mut(id)
+    }
+
+    /// The last that is known of one end of a conversation: also of connections that are over, and of endpoints of a kernel; of
+    /// the QUIC stack's after [`World::finish`] only. Of a TCP connection that is over only retransmissions are known.
+    pub(crate) fn last_report(&self, (conversation, end): Place) -> Option<EndpointReport> {
+        let known = &self.core.conversations[conversation];
+        if let Some(report) = self.core.endpoints.kernel.reports.get(&(known.flow as usize, end)) {
+            return Some(report.clone());
+        }
+        if let Some(report) = self.core.over.get(&(conversation as u32, end)) {
+            return Some(report.clone());
+        }
+        match known.endpoints[end] {
+            Some(id) => self.core.endpoints.report(id),
+            None => known.retransmitted[end].map(|segments| EndpointReport {
+                retransmitted_packets: Some(segments.into()),
+                ..EndpointReport::new(EndpointKind::Tcp)
+            }),
+        }
+    }
+
+    /// The last reports of one end (0: initiator) of a flow's connections over QUIC, in the order in which they were opened; after
+    /// [`World::finish`].
+    pub(crate) fn last_reports_of_flow(&self, flow: usize, end: usize) -> impl Iterator<Item = EndpointReport> {
+        let conversations = self.core.of_flows.get(&(flow as u32)).map_or(&[][..], Vec::as_slice);
+        conversations.iter().filter_map(move |conversation| self.last_report((*conversation as usize, end)))
+    }
+
+    /// Connections that are not over.
+    pub(crate) fn live_endpoints(&self) -> usize {
+        self.core.endpoints.live()
+    }
+
+    /// The run is over: keeps the last reports of the QUIC stack's endpoints, which it gives only to a caller that may change it.
+    pub(crate) fn finish(&mut self) {
+        let Core { endpoints, conversations, flows, over, of_flows, .. } = &mut self.core;
+        for endpoint in endpoints.quic_stack.iter_mut() {
+            let (conversation, end) = endpoint.binding.place();
+            over.insert((conversation as u32, end), endpoint.report());
+        }
+        of_flows.clear();
+        for (number, conversation) in conversations.iter().enumerate() {
+            let flow = flows.get(conversation.flow as usize);
+            let is_quic = |flow: &super::flow::Flow| {
+                matches!(flow.endpoints, EndpointMaker::QuicModel(_) | EndpointMaker::QuicStack(_))
+            };
+            if flow.is_some_and(is_quic) {
+                of_flows.entry(conversation.flow).or_default().push(number as u32);
             }
         }
     }
 
-    /// The conversation, and which end of it, whose connection has a timer for this event.
-    pub(crate) fn place_of_timer(&self, event: EventId) -> Option<(usize, usize)> {
-        let index = event.index();
-        if event.class() == EventClass::Transport {
-            if let Some(timer) = index.checked_sub(model::FIRST_TIMER) {
-                return self.core.model.place(timer / 2);
-            }
-            return self.place_of_endpoint(index / 2);
-        }
-        if index >= tunnels::FIRST_TIMER {
-            return None;
-        }
-        self.core.quic.place(quic::FIRST + index.checked_sub(quic::FIRST_TIMER)?)
+    /// What the kernel reported of an end (0: initiator) of a flow that it has played.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such ends"))]
+    pub(crate) fn set_kernel_report(&mut self, flow: usize, end: usize, report: EndpointReport) {
+        self.core.endpoints.kernel.reports.insert((flow, end), report);
     }
 
-    /// Lets the world be watched from now on: ends of the real stack that are opened, and tunnels that are prepared, keep
+    /// The connection at one end of a conversation (0: initiator), while it is not over.
+    pub(crate) fn connection_mut(&mut self, (conversation, end): Place) -> Option<ConnectionMut<'_>> {
+        let id = self.core.conversations.get(conversation)?.endpoints[end]?;
+        self.core.endpoints.connection_mut(id)
+    }
+
+    /// The end of a conversation whose connection has a timer for this event.
+    pub(crate) fn place_of_timer(&self, event: EventId) -> Option<Place> {
+        let id = match Timer::of(event) {
+            Timer::Tcp(index, _) => EndpointId::new(EndpointKind::Tcp, index),
+            Timer::QuicModel(index, _) => EndpointId::new(EndpointKind::QuicModel, index),
+            Timer::QuicStack(index) => EndpointId::new(EndpointKind::QuicStack, index),
+            Timer::Programs(_) | Timer::Application(_) => return None,
+        };
+        self.core.endpoints.place(id)
+    }
+
+    /// Lets the world be observed from now on: endpoints of the real stack that are opened, and tunnels that are prepared, keep
     /// journals, and which ends applications call is noted.
     pub(crate) fn begin_watching(&mut self) {
-        self.core.quic.journals.get_or_insert_default();
+        self.core.endpoints.quic_stack.journals.get_or_insert_default();
         self.core.called.get_or_insert_default();
     }
 
-    /// Ends that applications have called since the last call, beside those that they were called by.
-    pub(crate) fn take_called(&mut self) -> Vec<(usize, usize)> {
+    /// Ends that applications have called since the last call, except those whose events they were called with.
+    pub(crate) fn take_called(&mut self) -> Vec<Place> {
         self.core.called.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// The journal of one end of a conversation, or of a tunnel, of the real stack.
+    pub(crate) fn journal(&self, place: Place) -> Option<&Journal> {
+        self.core.endpoints.quic_stack.journals.as_ref()?.get(&place)
+    }
+
+    /// Ends of the real stack whose datagrams go through tunnels, so that no packet of the network is theirs, and those of tunnels,
+    /// which act when programs of their host do.
+    pub(crate) fn tunneled(&self) -> impl Iterator<Item = Place> {
+        let journals = self.core.endpoints.quic_stack.journals.iter().flatten();
+        journals.map(|(place, _)| *place).filter(|(conversation, _)| {
+            let flow = self.core.conversations[*conversation].flow;
+            let flow = self.core.flows.get(flow as usize);
+            flow.is_some_and(|flow| flow.via.is_some() || matches!(flow.endpoints, EndpointMaker::Tunnel(_)))
+        })
+    }
+}
+
+impl Core {
     /// Notes that an application has called a stream.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_called(&mut self, stream: u32) {
-        let place = match stream {
-            stream if stream >= model::FIRST => {
-                self.core.model.locate(stream).and_then(|(end, _)| self.core.model.place(end))
+    pub(super) fn note_called(&mut self, stream: StreamKey) {
+        let id = match stream {
+            StreamKey::Tcp(index) => Some(EndpointId::new(EndpointKind::Tcp, index)),
+            StreamKey::QuicModel(stream) => {
+                let owner = self.endpoints.quic_model.locate(stream);
+                owner.map(|(index, _)| EndpointId::new(EndpointKind::QuicModel, index))
             }
-            stream if stream >= quic::FIRST => self.core.quic.place(stream),
-            stream => self.place_of_endpoint(stream),
+            StreamKey::QuicStack(index) => Some(EndpointId::new(EndpointKind::QuicStack, index)),
         };
-        if let Some(called) = &mut self.core.called {
+        let place = id.and_then(|id| self.endpoints.place(id));
+        if let Some(called) = &mut self.called {
             called.extend(place);
         }
     }
+}
 
-    fn place_of_endpoint(&self, endpoint: u32) -> Option<(usize, usize)> {
-        let endpoint = self.core.endpoints.get(endpoint as usize)?.as_ref()?;
-        Some((endpoint.flow.index() / 2, usize::from(!endpoint.flow.is_forward())))
-    }
-
-    /// The journal of one end of a conversation, or of a tunnel, that the real stack plays.
-    pub(crate) fn journal(&self, conversation: usize, end: usize) -> Option<&Journal> {
-        self.core.quic.journals.as_ref()?.get(&(conversation, end))
-    }
-
-    /// Ends of the real stack whose datagrams go by tunnels, so that no packet tells of them, and those of tunnels, which act
-    /// when programs of their host do.
-    pub(crate) fn tunnelled(&self) -> impl Iterator<Item = (usize, usize)> {
-        let journals = self.core.quic.journals.iter().flatten();
-        journals.map(|(place, _)| *place).filter(|(conversation, _)| {
-            let flow = self.core.conversations[*conversation].flow;
-            self.core.flows.get(flow as usize).is_some_and(|flow| flow.via.is_some() || flow.tunnel.is_some())
-        })
-    }
+/// The end of a conversation that has sent a packet.
+pub(crate) fn sender(packet: &Packet) -> Place {
+    place_of(packet.flow)
 }

@@ -1,8 +1,10 @@
-//! Real hosts as the model's world sees them: where packets leave it.
+//! Real hosts: packets leave the model there, and the kernel of this machine implements the endpoints.
 
 use super::answers::Answers;
+use super::binding::Place;
 use fullpipe_network::{Content, Ends, Handle, Network};
 use fullpipe_record::Observer;
+use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeMap;
 
@@ -55,6 +57,12 @@ pub(crate) struct RealHosts {
     pub(crate) unwritable: u64,
     /// What nodes of the model say to them.
     pub(crate) answers: Answers,
+}
+
+/// Endpoints that the kernel implements: what each reported at the end of the run, by flow and end.
+#[derive(Debug, Default)]
+pub(super) struct KernelEndpoints {
+    pub(super) reports: BTreeMap<Place, EndpointReport>,
 }
 
 impl RealHosts {

@@ -1,0 +1,57 @@
+//! A world that has been built, and how it runs in virtual time.
+
+use crate::outcome::Outcome;
+use crate::probes::Sampler;
+use crate::qlog::{Logged, Recorder};
+use crate::witness::Witness;
+use crate::world::World;
+use fullpipe_network::Network;
+use fullpipe_scenario::Scenario;
+use fullpipe_units::{Duration, Instant};
+use std::sync::Arc;
+
+/// A world that has been built and not run yet, so that building can be kept out of a measurement.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) world: World,
+    pub(crate) network: Network<Witness>,
+    pub(crate) probes: Sampler,
+    pub(crate) scenario: Arc<Scenario>,
+    pub(crate) recorder: Option<Box<Recorder>>,
+}
+
+impl Prepared {
+    /// Runs it to its end.
+    pub fn run(self) -> Outcome {
+        self.run_unless(|| false).expect("nobody stops it")
+    }
+
+    /// Runs it to its end, or until `stop` says so, which is asked about a thousand times in a run; `None` if stopped.
+    pub fn run_unless(self, stop: impl Fn() -> bool) -> Option<Outcome> {
+        let Prepared { mut world, mut network, mut probes, scenario, mut recorder } = self;
+        let end = Instant::ZERO.saturating_add(scenario.duration);
+        let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
+        let mut slice_end = Instant::ZERO;
+        world.start(&mut network);
+        // The hosts of a run that is logged are others, so that those of all others have nothing to ask.
+        let mut run = |world: &mut World, network: &mut Network<_>, until| match &mut recorder {
+            None => network.run(world, until, end),
+            Some(recorder) => network.run(&mut Logged { world, recorder }, until, end),
+        };
+        loop {
+            if stop() {
+                return None;
+            }
+            slice_end = slice_end.saturating_add(slice).min(end);
+            while let Some(sample_at) = probes.next_at().filter(|at| *at <= slice_end) {
+                run(&mut world, &mut network, sample_at);
+                probes.sample(sample_at, &mut world, &mut network);
+            }
+            let left = run(&mut world, &mut network, slice_end);
+            if !left || slice_end == end {
+                let logged = recorder.map_or(Ok(()), |recorder| recorder.finish(&mut world, &network));
+                return Some(Outcome::new(scenario, world, network, probes, !left).logged(logged));
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What the log knows of one end of a connection, and the events that follow from changes of it.
+
+use super::datagram::{self, Carried, Numbers};
+use super::metrics::{Metrics, congestion_state};
+use super::words::{TransportSide, word_of};
+use fullpipe_record::qlog::QlogWriter;
+use fullpipe_stack::journal::Entry;
+use fullpipe_transport::endpoint::EndpointReport;
+use fullpipe_units::{Codepoint, Duration, Instant};
+use fullpipe_wire::QuicPacketType;
+use std::collections::VecDeque;
+
+/// What is known of one end of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionLog {
+    pub(super) group: String,
+    pub(super) control: String,
+    pub(super) tcp: bool,
+    /// Its settings are written.
+    pub(super) configured: bool,
+    pub(super) state: Option<&'static str>,
+    pub(super) congestion: Option<&'static str>,
+    pub(super) metrics: Metrics,
+    /// Packets (TCP) or datagrams (QUIC) sent and received.
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// TCP: time-outs so far.
+    pub(super) timeouts: u64,
+    /// The model: packet numbers sent and received, and the exponents of acknowledgement delays, ours and the peer's.
+    pub(super) numbers: [Numbers; 2],
+    pub(super) exponents: [Option<u8>; 2],
+    /// A Handshake packet was sent or received.
+    pub(super) handshake: bool,
+    pub(super) confirmed: bool,
+    /// Who has closed the connection, by the frame that said so.
+    pub(super) closed_by: Option<TransportSide>,
+    /// The real stack: long-header packets that were sent, with their bytes, and the newest probe of the path's MTU.
+    pub(super) opening: Vec<(u64, usize, QuicPacketType)>,
+    pub(super) probe: Option<u64>,
+    pub(super) lost_probes: u64,
+    pub(super) over: bool,
+}
+
+impl ConnectionLog {
+    /// Writes state and metrics, where they have changed. There is no report of an endpoint whose connection is over.
+    pub(super) fn update(
+        &mut self,
+        writer: &mut QlogWriter,
+        at: Instant,
+        state: &'static str,
+        report: Option<&EndpointReport>,
+    ) {
+        let prefix = if self.tcp { "tcp" } else { "quic" };
+        if self.state != Some(state) {
+            let before = self.state.replace(state);
+            writer.event(at, &self.group, &format!("{prefix}:connection_state_updated"), |data| {
+                before.iter().for_each(|before| data.text("old", before));
+                data.text("new", state);
+            });
+            let over = matches!(state, "closing" | "draining" | "closed") && (!self.tcp || state == "closed");
+            if over && !std::mem::replace(&mut self.over, true) {
+                writer.event(at, &self.group, &format!("{prefix}:connection_closed"), |data| {
+                    self.closed_by.iter().for_each(|side| data.text("initiator", side.word()));
+                    if !self.tcp && self.closed_by.is_none() && state == "closed" {
+                        data.text("trigger", "idle_timeout");
+                    }
+                });
+            }
+        }
+        let Some((report, metrics)) = report.and_then(|report| Some((report, Metrics::of(report)?))) else { return };
+        let congestion = congestion_state(report, &self.control);
+        if self.congestion != Some(congestion) {
+            let before = self.congestion.replace(congestion);
+            writer.event(at, &self.group, &format!("{prefix}:congestion_state_updated"), |data| {
+                before.iter().for_each(|before| data.text("old", before));
+                data.text("new", congestion);
+            });
+        }
+        if metrics != self.metrics {
+            let before = std::mem::replace(&mut self.metrics, metrics);
+            writer.event(at, &self.group, &format!("{prefix}:recovery_metrics_updated"), |data| {
+                metrics.write_changes(&before, data);
+            });
+        }
+    }
+
+    /// The state of a QUIC connection that is not closing.
+    pub(super) fn opening_state(&self) -> &'static str {
+        if self.confirmed {
+            "handshake_confirmed"
+        } else if self.handshake {
+            "handshake_started"
+        } else {
+            "attempted"
+        }
+    }
+
+    /// The number of the next packet or datagram.
+    pub(super) fn count(&mut self, side: TransportSide) -> u64 {
+        let count = if side == TransportSide::Local { &mut self.sent } else { &mut self.received };
+        *count += 1;
+        *count - 1
+    }
+
+    pub(super) fn lost(
+        &self,
+        writer: &mut QlogWriter,
+        at: Instant,
+        packet_type: QuicPacketType,
+        number: u64,
+        mtu_probe: bool,
+        trigger: Option<&str>,
+    ) {
+        writer.event(at, &self.group, "quic:packet_lost", |data| {
+            data.object("header", |header| {
+                header.text("packet_type", datagram::type_word(packet_type));
+                header.unsigned("packet_number", number);
+            });
+            if mtu_probe {
+                data.boolean("is_mtu_probe_packet", true);
+            }
+            trigger.iter().for_each(|trigger| data.text("trigger", trigger));
+        });
+    }
+
+    /// `initial_packets`: `None` without a congestion control.
+    pub(super) fn recovery_parameters(
+        &self,
+        writer: &mut QlogWriter,
+        at: Instant,
+        mtu_bytes: u64,
+        initial_packets: Option<u64>,
+    ) {
+        writer.event(at, &self.group, "quic:recovery_parameters_set", |data| {
+            data.unsigned("max_datagram_size", mtu_bytes);
+            if let Some(packets) = initial_packets {
+                data.unsigned("initial_congestion_window", mtu_bytes.saturating_mul(packets));
+            }
+            data.text("congestion_control", &self.control);
+        });
+    }
+
+    /// Of the real stack only what it was set to is known: here the receive windows of the connection and of a stream, in
+    /// bytes.
+    pub(super) fn stack_parameters(&self, writer: &mut QlogWriter, at: Instant, idle: Duration, windows: [u64; 2]) {
+        writer.event(at, &self.group, "quic:parameters_set", |data| {
+            data.text("initiator", TransportSide::Local.word());
+            data.unsigned("max_idle_timeout", idle.as_nanos() / 1_000_000);
+            data.unsigned("initial_max_data", windows[0]);
+            for kind in ["bidi_local", "bidi_remote", "uni"] {
+                data.unsigned(&format!("initial_max_stream_data_{kind}"), windows[1]);
+            }
+            data.array("unknown_parameters", |_| {});
+        });
+    }
+
+    /// What the real stack has done, in its order.
+    pub(super) fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<Entry>) {
+        let mut made = Vec::new();
+        let mut unread: VecDeque<UnreadDatagram> = VecDeque::new();
+        for entry in journal {
+            match entry {
+                Entry::DatagramReceived { bytes, codepoint } => {
+                    let id = self.count(TransportSide::Remote);
+                    unread.push_back(UnreadDatagram { id, bytes, unread_bytes: bytes, codepoint });
+                }
+                Entry::Received(packet) => {
+                    // Those before the one that the packet is of will not be read any more.
+                    while unread.front().is_some_and(|front| !front.may_hold(&packet)) {
+                        self.write_unread(writer, at, unread.pop_front());
+                    }
+                    let front = unread.front_mut().map(|front| {
+                        front.unread_bytes -= packet.bytes;
+                        *front
+                    });
+                    let UnreadDatagram { id, bytes, codepoint, .. } = front.unwrap_or_default();
+                    let (side, bytes) = (TransportSide::Remote, bytes as u64);
+                    let carried = Carried { at, group: &self.group, side, id, codepoint, bytes };
+                    let meaning = datagram::of_stack(writer, &carried, &packet);
+                    self.handshake |= datagram::type_of(&packet.header) == QuicPacketType::Handshake;
+                    self.confirmed |= meaning.confirms;
+                    if meaning.closes {
+                        self.closed_by.get_or_insert(side);
+                    }
+                }
+                Entry::Sent(packet) => made.push(packet),
+                Entry::DatagramSent { bytes, codepoint } => {
+                    let id = self.count(TransportSide::Local);
+                    for packet in made.drain(..) {
+                        let side = TransportSide::Local;
+                        let carried = Carried { at, group: &self.group, side, id, codepoint, bytes: bytes as u64 };
+                        let meaning = datagram::of_stack(writer, &carried, &packet);
+                        let packet_type = datagram::type_of(&packet.header);
+                        self.handshake |= packet_type == QuicPacketType::Handshake;
+                        self.confirmed |= meaning.confirms;
+                        if packet_type != QuicPacketType::OneRtt {
+                            self.opening.push((packet.number, packet.bytes, packet_type));
+                        } else if meaning.probes {
+                            self.probe = Some(packet.number);
+                        }
+                        if meaning.closes {
+                            self.closed_by.get_or_insert(side);
+                        }
+                    }
+                }
+                Entry::Lost { number, bytes } => {
+                    let of_opening =
+                        |sent: &&(u64, usize, QuicPacketType)| sent.0 == number && sent.1 == usize::from(bytes);
+                    let packet_type =
+                        self.opening.iter().find(of_opening).map_or(QuicPacketType::OneRtt, |sent| sent.2);
+                    self.lost(writer, at, packet_type, number, false, None);
+                }
+            }
+        }
+        for datagram in unread {
+            self.write_unread(writer, at, Some(datagram));
+        }
+    }
+
+    /// A datagram is over; says so if the stack could read nothing of it.
+    fn write_unread(&self, writer: &mut QlogWriter, at: Instant, datagram: Option<UnreadDatagram>) {
+        let Some(UnreadDatagram { id, bytes, codepoint, .. }) =
+            datagram.filter(|datagram| datagram.unread_bytes == datagram.bytes)
+        else {
+            return;
+        };
+        writer.event(at, &self.group, "quic:packet_dropped", |data| {
+            data.object("raw", |raw| raw.unsigned("length", bytes as u64));
+            data.unsigned("datagram_id", id & u64::from(u32::MAX));
+            data.text("ecn", word_of(codepoint));
+        });
+    }
+}
+
+/// A datagram that has come, for the real stack to read.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnreadDatagram {
+    id: u64,
+    bytes: usize,
+    unread_bytes: usize,
+    codepoint: Codepoint,
+}
+
+impl UnreadDatagram {
+    /// Whether a packet may be the next of this datagram. The stack may be handed several datagrams before it reads the first;
+    /// a packet with a short header ends its datagram (RFC 9000 section 12.2), which tells them apart.
+    fn may_hold(&self, packet: &fullpipe_stack::journal::Packet) -> bool {
+        let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
+        packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends
+    }
+}

@@ -1,0 +1,464 @@
+//! Writes the log: looks at what has happened after each event and before the next.
+
+use super::connection::ConnectionLog;
+use super::datagram::{self, Carried};
+use super::frames;
+use super::links::{self, LinkLog};
+use super::tcp;
+use super::words::TransportSide;
+use crate::options::Qlog;
+use crate::outcome::direction_name;
+use crate::plugins::Plugged;
+use crate::witness::Witness;
+use crate::world::{ConnectionMut, Place, World, sender};
+use fullpipe_engine::EventId;
+use fullpipe_network::{Captured, Content, Direction, Endpoint, Handle, Hosts, Network, Notice, Packet, Tap};
+use fullpipe_record::qlog::{MAIN_SCHEMA_DRAFT, Object, Preamble, QUIC_EVENTS, QlogWriter};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::Transport;
+use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
+use fullpipe_wire::{IpVersion, QuicDatagram, QuicPacketType, SegmentOptions};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The schema of links' events.
+const LINK_SCHEMA: &str = "urn:fullpipe:qlog:events:link-1";
+/// The file's name.
+const FILE: &str = "run.sqlog";
+/// Bytes of the file that are kept in memory.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// A packet that a host's transport has handed to the network.
+#[derive(Clone, Debug)]
+struct ObservedPacket {
+    /// When: a host may take its time between making a packet and sending it.
+    at: Instant,
+    packet: Packet,
+    options: Option<SegmentOptions>,
+    datagram: Option<QuicDatagram>,
+}
+
+/// Packets handed over since they were taken last.
+type ObservedPackets = Arc<Mutex<Vec<ObservedPacket>>>;
+
+/// Sees what leaves hosts.
+#[derive(Debug)]
+struct Departures(ObservedPackets);
+
+impl Tap for Departures {
+    fn packet(&mut self, _now: Instant, _node: NodeId, _direction: Direction, _captured: &Captured<'_>) {}
+
+    fn handed_over(&mut self, now: Instant, _node: NodeId, captured: &Captured<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ObservedPacket {
+            at: now,
+            packet: *captured.packet,
+            options: captured.options.copied(),
+            datagram: captured.datagram.cloned(),
+        });
+    }
+}
+
+/// Writes the log of a run.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    scenario: Arc<Scenario>,
+    append: Qlog,
+    writer: QlogWriter,
+    failed: io::Result<()>,
+    handed: ObservedPackets,
+    links: LinkLog,
+    known: BTreeMap<Place, ConnectionLog>,
+}
+
+impl Recorder {
+    pub(crate) fn new(settings: &Qlog, scenario: &Arc<Scenario>) -> Recorder {
+        let mut writer = QlogWriter::default();
+        let title = if scenario.title.is_empty() { "a run of Fullpipe" } else { &scenario.title };
+        let description = format!(
+            "All connections of a simulated run at both ends (group_id FLOW/client, FLOW/server) and its queues (link NAME). \
+             Main schema draft {MAIN_SCHEMA_DRAFT}; seed {}; time 0 is the run's beginning.",
+            scenario.seed
+        );
+        writer.begin(&Preamble {
+            title,
+            description: &description,
+            software: concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
+            event_schemas: &[QUIC_EVENTS, tcp::SCHEMA, LINK_SCHEMA],
+        });
+        Recorder {
+            links: LinkLog::new(scenario),
+            scenario: scenario.clone(),
+            append: settings.clone(),
+            writer,
+            failed: Ok(()),
+            handed: ObservedPackets::default(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Who sees what leaves hosts.
+    pub(crate) fn tap(&self) -> Box<dyn Tap> {
+        Box::new(Departures(self.handed.clone()))
+    }
+
+    /// Who hears of links; `ways` are the links of each flow's way.
+    pub(crate) fn ears<'a>(&self, ways: impl Iterator<Item = &'a [LinkId]> + 'a) -> Box<dyn Plugged> {
+        Box::new(self.links.ears(links::bottlenecks(&self.scenario, ways)))
+    }
+
+    /// The run has ended.
+    ///
+    /// # Errors
+    /// The first that writing met.
+    pub(crate) fn finish(mut self, world: &mut World, network: &Network<Witness>) -> io::Result<()> {
+        let now = network.now();
+        self.advance(world, network);
+        self.settle(world, network, None);
+        let Recorder { links, writer, scenario, .. } = &mut self;
+        links.finish(now, writer, |flow| name_of(world, scenario, flow));
+        self.flush();
+        self.failed
+    }
+
+    fn flush(&mut self) {
+        if self.failed.is_ok() {
+            self.failed = (self.append.append)(FILE, self.writer.as_bytes());
+        }
+        self.writer.clear();
+    }
+
+    /// The clock has come to the time of an event: what has happened since the last one is written.
+    fn advance(&mut self, world: &World, network: &Network<Witness>) {
+        for handed in self.take_handed() {
+            self.write_links(world, handed.at);
+            self.carried(world, network, sender(&handed.packet), &handed, TransportSide::Local);
+        }
+        self.write_links(world, network.now());
+        if self.writer.len() >= PIECE_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Links are written up to an instant.
+    fn write_links(&mut self, world: &World, until: Instant) {
+        let Recorder { links, writer, scenario, .. } = self;
+        links.write(until, writer, |flow| name_of(world, scenario, flow));
+    }
+
+    fn take_handed(&self) -> Vec<ObservedPacket> {
+        std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is known of an end; at first sight its connection begins. `None` if it is none of TCP or QUIC.
+    fn known(
+        &mut self,
+        world: &World,
+        network: &Network<Witness>,
+        place: Place,
+        at: Instant,
+    ) -> Option<&mut ConnectionLog> {
+        let (conversation, end) = place;
+        if !self.known.contains_key(&place) {
+            if conversation >= world.conversations() {
+                return None;
+            }
+            let flow = world.flow_of(conversation)?;
+            let described = &self.scenario.flows[flow];
+            let tcp = match described.transport {
+                Transport::Tcp(_) => true,
+                Transport::Quic(_) | Transport::Masque(_) => false,
+                Transport::Udp => return None,
+            };
+            let name = direction_name(&described.name, world.number_of(conversation) + 1, 0);
+            let group = format!("{name}/{}", ["client", "server"][end]);
+            let event = if tcp { "tcp:connection_started" } else { "quic:connection_started" };
+            let ends = network.directory.ends(FlowId(2 * conversation as u32));
+            let ends = ends.map(|ends| if end == 0 { ends } else { ends.reverse() });
+            self.writer.event(at, &group, event, |data| {
+                let mut side = |key, endpoint: Option<Endpoint>| {
+                    data.object(key, |out| endpoint.iter().for_each(|e| socket(out, network, *e, described.ip)));
+                };
+                side("local", ends.map(|ends| ends.source));
+                side("remote", ends.map(|ends| ends.destination));
+            });
+            let control = world.control(flow).unwrap_or_default().to_owned();
+            self.known.insert(place, ConnectionLog { group, control, tcp, ..ConnectionLog::default() });
+        }
+        self.known.get_mut(&place)
+    }
+
+    /// A packet has reached a host. Returns whose it is.
+    fn received(&mut self, world: &World, network: &Network<Witness>, handle: Handle) -> Option<Place> {
+        let packet = network.arena.get(handle);
+        // The receiver of a forward packet is the acceptor.
+        let place = (packet.flow.index() / 2, usize::from(packet.flow.is_forward()));
+        let handed = ObservedPacket {
+            at: network.now(),
+            packet: *packet,
+            options: network.arena.options(packet.options).copied().filter(|_| has_options(packet)),
+            datagram: network.arena.datagram(packet.payload).cloned(),
+        };
+        self.carried(world, network, place, &handed, TransportSide::Remote);
+        Some(place)
+    }
+
+    /// Writes a packet that was sent or received.
+    fn carried(
+        &mut self,
+        world: &World,
+        network: &Network<Witness>,
+        place: Place,
+        handed: &ObservedPacket,
+        side: TransportSide,
+    ) {
+        let ObservedPacket { at, packet, options, datagram } = handed;
+        let at = *at;
+        if !matches!(packet.content, Content::Tcp(_) | Content::Quic(_)) {
+            return;
+        }
+        if self.known(world, network, place, at).is_none() {
+            return;
+        }
+        let Recorder { writer, known, .. } = self;
+        let Some(known) = known.get_mut(&place) else { return };
+        let id = known.count(side);
+        let options = options.as_ref();
+        match &packet.content {
+            Content::Tcp(header) => {
+                let event = if side == TransportSide::Local { "tcp:packet_sent" } else { "tcp:packet_received" };
+                writer.event(at, &known.group, event, |data| {
+                    tcp::segment(data, header, options, packet.codepoint, id);
+                });
+            }
+            Content::Quic(header) => {
+                let bytes = packet.ip_bytes - packet.version.header_bytes() - UDP_HEADER_BYTES;
+                let codepoint = packet.codepoint;
+                let carried = Carried { at, group: &known.group, side, id, codepoint, bytes: u64::from(bytes) };
+                let index = usize::from(side == TransportSide::Remote);
+                let exponent = known.exponents[index].unwrap_or(datagram::ACK_DELAY_EXPONENT);
+                let numbers = &mut known.numbers[index];
+                let told = datagram::of_model(writer, &carried, header, options, datagram.as_ref(), numbers, exponent);
+                known.handshake |= told.handshake;
+                if told.closes {
+                    known.closed_by.get_or_insert(side);
+                }
+                if let Some(parameters) = told.parameters.filter(|_| known.exponents[index].is_none()) {
+                    known.exponents[index] = Some(parameters.ack_delay_exponent);
+                    writer.event(at, &known.group, "quic:parameters_set", |data| {
+                        frames::parameters(data, side, &parameters);
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An event is over: writes what has come of it. `place`: the end that it was for.
+    fn settle(&mut self, world: &mut World, network: &Network<Witness>, place: Option<Place>) {
+        let handed = self.take_handed();
+        let mut concerned: Vec<Place> = Vec::new();
+        let called = world.take_called();
+        let candidates = place.into_iter().chain(called).chain(handed.iter().map(|handed| sender(&handed.packet)));
+        for place in candidates.chain(world.tunneled()) {
+            if !concerned.contains(&place) {
+                concerned.push(place);
+            }
+        }
+        for place in &concerned {
+            self.look_at_losses(world, network, *place);
+        }
+        for handed in &handed {
+            self.carried(world, network, sender(&handed.packet), handed, TransportSide::Local);
+        }
+        for place in concerned {
+            self.look_at_state(world, network, place);
+        }
+    }
+
+    /// Settings at first sight; what was found lost; what the real stack's journal tells.
+    fn look_at_losses(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
+        let journal = world.journal(place).map(|journal| journal.take()).unwrap_or_default();
+        // A connection that nobody has heard of begins only with an end that lives; a tunnel's with its first packet.
+        let begins = !journal.is_empty() || world.connection_mut(place).is_some();
+        if !self.known.contains_key(&place) && !begins {
+            return;
+        }
+        let at = network.now();
+        if self.known(world, network, place, at).is_none() {
+            return;
+        }
+        let flow = world.flow_of(place.0);
+        let Recorder { writer, known, scenario, .. } = self;
+        let Some(known) = known.get_mut(&place) else { return };
+        let first = !std::mem::replace(&mut known.configured, true);
+        if let Some(Transport::Masque(settings)) = flow.map(|flow| &scenario.flows[flow].transport) {
+            if first {
+                let packets = settings.congestion.as_ref().map(|_| settings.initial_window_packets);
+                known.recovery_parameters(writer, at, u64::from(settings.initial_mtu_bytes), packets);
+                let stream_bytes = settings.receive_buffer_bytes;
+                let windows = [stream_bytes.saturating_mul(8), stream_bytes];
+                known.stack_parameters(writer, at, settings.idle_timeout, windows);
+            }
+            known.write_journal(writer, at, journal);
+            return;
+        }
+        match world.connection_mut(place) {
+            Some(ConnectionMut::Tcp(connection)) => {
+                if !first {
+                    let timeouts = connection.statistics().timeouts;
+                    let timeout = std::mem::replace(&mut known.timeouts, timeouts) < timeouts;
+                    for segment in connection.take_losses() {
+                        writer.event(at, &known.group, "tcp:packet_lost", |data| tcp::lost(data, &segment, timeout));
+                    }
+                } else {
+                    connection.note_losses();
+                    let (config, control) = (connection.config(), &known.control);
+                    writer.event(at, &known.group, "tcp:parameters_set", |data| tcp::parameters(data, config, control));
+                }
+            }
+            Some(ConnectionMut::Model(connection)) => {
+                if !first {
+                    for lost in connection.take_losses() {
+                        let trigger = if lost.by_reordering { "reordering_threshold" } else { "time_threshold" };
+                        known.lost(writer, at, lost.packet_type, lost.number, lost.mtu_probe, Some(trigger));
+                    }
+                } else {
+                    connection.note_losses();
+                    let config = connection.config();
+                    let (mtu, packets) = (config.initial_mtu_bytes, config.initial_window_packets);
+                    known.recovery_parameters(writer, at, u64::from(mtu), Some(packets));
+                }
+            }
+            Some(ConnectionMut::Stack(connection)) => {
+                if let Some(Transport::Quic(settings)) = flow.map(|flow| &scenario.flows[flow].transport)
+                    && first
+                {
+                    let (mtu, packets) = (settings.initial_mtu_bytes, settings.initial_window_packets);
+                    known.recovery_parameters(writer, at, u64::from(mtu), Some(packets));
+                    let bytes = settings.receive_buffer_bytes;
+                    known.stack_parameters(writer, at, settings.idle_timeout, [bytes, bytes]);
+                }
+                known.write_journal(writer, at, journal);
+                let probes = connection.lost_mtu_probes();
+                let newly = probes.saturating_sub(std::mem::replace(&mut known.lost_probes, probes));
+                for _ in 0..newly {
+                    known.lost(writer, at, QuicPacketType::OneRtt, known.probe.unwrap_or(0), true, None);
+                }
+            }
+            None => {
+                known.configured = !first;
+                known.write_journal(writer, at, journal);
+            }
+        }
+    }
+
+    /// State and metrics, where they have changed.
+    fn look_at_state(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
+        let Recorder { writer, known, scenario, .. } = self;
+        let Some(known) = known.get_mut(&place) else { return };
+        let state = match world.connection_mut(place) {
+            Some(ConnectionMut::Tcp(connection)) => tcp::state(connection.state()),
+            Some(ConnectionMut::Model(connection)) => {
+                use fullpipe_quic::State;
+                match connection.state() {
+                    State::Opening | State::Open if connection.is_confirmed() => "handshake_confirmed",
+                    State::Opening | State::Open => known.opening_state(),
+                    State::Closing => "closing",
+                    State::Draining => "draining",
+                    State::Closed => "closed",
+                }
+            }
+            Some(ConnectionMut::Stack(connection)) => {
+                use fullpipe_stack::State;
+                // A server confirms when its handshake is complete (RFC 9001 section 4.1.2), a client when HANDSHAKE_DONE comes.
+                known.confirmed |= place.1 == 1 && connection.state() == State::Open;
+                match connection.state() {
+                    State::Waiting | State::Opening | State::Open => known.opening_state(),
+                    State::Closing if known.closed_by == Some(TransportSide::Remote) => "draining",
+                    State::Closing => "closing",
+                    State::Drained => "closed",
+                }
+            }
+            // A tunnel has its flow's number.
+            None if scenario.flows.get(place.0).is_some_and(|flow| matches!(flow.transport, Transport::Masque(_))) => {
+                match known.closed_by {
+                    Some(TransportSide::Remote) => "draining",
+                    Some(TransportSide::Local) => "closing",
+                    None => known.opening_state(),
+                }
+            }
+            None if known.configured => "closed",
+            None => return,
+        };
+        let report = world.report(place);
+        known.update(writer, network.now(), state, report.as_ref());
+    }
+}
+
+/// An address and a port.
+fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, version: IpVersion) {
+    let address = network.directory.address(endpoint.node, version).to_string();
+    match version {
+        IpVersion::V4 => {
+            out.text("ip_v4", &address);
+            out.unsigned("port_v4", u64::from(endpoint.port));
+        }
+        IpVersion::V6 => {
+            out.text("ip_v6", &address);
+            out.unsigned("port_v6", u64::from(endpoint.port));
+        }
+    }
+}
+
+/// Whether a packet's side data of that kind are its own.
+fn has_options(packet: &Packet) -> bool {
+    match &packet.content {
+        Content::Tcp(header) => header.has_side_options(),
+        Content::Quic(header) => header.ranges > 0,
+        _ => false,
+    }
+}
+
+/// The name in `flows.csv` of the flow that a packet is of.
+fn name_of(world: &World, scenario: &Scenario, flow: FlowId) -> String {
+    let conversation = flow.index() / 2;
+    let described = (conversation < world.conversations()).then(|| world.flow_of(conversation)).flatten();
+    described.map_or_else(String::new, |index| {
+        let name = &scenario.flows[index].name;
+        direction_name(name, world.number_of(conversation) + 1, usize::from(!flow.is_forward())).into_owned()
+    })
+}
+
+/// The hosts of a run that is logged.
+pub(crate) struct Logged<'a> {
+    pub(crate) world: &'a mut World,
+    pub(crate) recorder: &'a mut Recorder,
+}
+
+impl Hosts<Witness> for Logged<'_> {
+    fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, packet: Handle) {
+        self.recorder.advance(self.world, network);
+        let place = self.recorder.received(self.world, network, packet);
+        self.world.receive(network, node, packet);
+        self.recorder.settle(self.world, network, place);
+    }
+
+    fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {
+        self.recorder.advance(self.world, network);
+        let place = self.world.place_of_timer(event);
+        self.world.timer(network, event);
+        self.recorder.settle(self.world, network, place);
+    }
+
+    fn receive_fragment(&mut self, network: &mut Network<Witness>, node: NodeId, fragment: Handle) -> bool {
+        self.world.receive_fragment(network, node, fragment)
+    }
+
+    fn notice(&mut self, network: &mut Network<Witness>, notice: Notice) {
+        self.recorder.advance(self.world, network);
+        self.world.notice(network, notice);
+        self.recorder.settle(self.world, network, None);
+    }
+}

@@ -1,0 +1,36 @@
+//! Words that several kinds of events share.
+
+use fullpipe_units::Codepoint;
+
+/// Which end of a connection has done something, seen from the end that logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransportSide {
+    Local,
+    Remote,
+}
+
+impl TransportSide {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            TransportSide::Local => "local",
+            TransportSide::Remote => "remote",
+        }
+    }
+
+    pub(super) fn event(self) -> &'static str {
+        match self {
+            TransportSide::Local => "quic:packet_sent",
+            TransportSide::Remote => "quic:packet_received",
+        }
+    }
+}
+
+/// ECN bits as qlog calls them.
+pub(super) fn word_of(codepoint: Codepoint) -> &'static str {
+    match codepoint {
+        Codepoint::NotEct => "Not-ECT",
+        Codepoint::Ect1 => "ECT(1)",
+        Codepoint::Ect0 => "ECT(0)",
+        Codepoint::Ce => "CE",
+    }
+}

@@ -1,0 +1,99 @@
+//! The table of all endpoints: each kind has a table of its own, and an [`EndpointId`] names an entry of one of them.
+
+use super::binding::{Binding, Place};
+use super::kernel::{KernelEndpoints, RealHosts};
+use super::quic_model::ModelEndpoints;
+use super::quic_stack::StackEndpoints;
+use super::tcp::TcpEndpoints;
+use super::tunnel::Tunnels;
+use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
+
+/// All endpoints of a world.
+#[derive(Debug)]
+pub(super) struct Endpoints {
+    pub(super) tcp: TcpEndpoints,
+    pub(super) quic_model: ModelEndpoints,
+    pub(super) quic_stack: StackEndpoints,
+    /// Tunnels, if there are any.
+    pub(super) tunnels: Option<Box<Tunnels>>,
+    /// Hosts that are none of the model's, in real time.
+    pub(super) real: Option<Box<RealHosts>>,
+    pub(super) kernel: KernelEndpoints,
+}
+
+/// A connection at one end of a conversation.
+#[derive(Debug)]
+pub(crate) enum ConnectionMut<'a> {
+    Tcp(&'a mut fullpipe_tcp::Connection),
+    Model(&'a mut fullpipe_quic::Connection),
+    Stack(&'a mut fullpipe_stack::Connection),
+}
+
+/// The client (end 0) or the proxy (end 1) of the tunnel of a flow.
+pub(super) fn tunnel_endpoint(flow: u32, end: u32) -> EndpointId {
+    EndpointId::new(EndpointKind::Tunnel, 2 * flow + end)
+}
+
+impl Endpoints {
+    pub(super) fn new(tcp: TcpEndpoints) -> Self {
+        Endpoints {
+            tcp,
+            quic_model: ModelEndpoints::default(),
+            quic_stack: StackEndpoints::default(),
+            tunnels: None,
+            real: None,
+            kernel: KernelEndpoints::default(),
+        }
+    }
+
+    /// Whom an endpoint with a connection belongs to.
+    pub(super) fn binding(&self, id: EndpointId) -> Option<&Binding> {
+        match id.kind() {
+            EndpointKind::Tcp => self.tcp.get(id.index()).map(|endpoint| &endpoint.binding),
+            EndpointKind::QuicModel => self.quic_model.get(id.index()).map(|endpoint| &endpoint.binding),
+            EndpointKind::QuicStack => self.quic_stack.get(id.index()).map(|endpoint| &endpoint.binding),
+            EndpointKind::Kernel | EndpointKind::Tunnel => None,
+        }
+    }
+
+    /// The end of a conversation that an endpoint with a connection is.
+    pub(super) fn place(&self, id: EndpointId) -> Option<Place> {
+        self.binding(id).map(Binding::place)
+    }
+
+    /// The connection of an endpoint, if it has one that the world drives.
+    pub(super) fn connection_mut(&mut self, id: EndpointId) -> Option<ConnectionMut<'_>> {
+        let index = id.index();
+        Some(match id.kind() {
+            EndpointKind::Tcp => ConnectionMut::Tcp(&mut self.tcp.get_mut(index)?.connection),
+            EndpointKind::QuicModel => ConnectionMut::Model(&mut self.quic_model.get_mut(index)?.connection),
+            EndpointKind::QuicStack => ConnectionMut::Stack(&mut self.quic_stack.get_mut(index)?.connection),
+            EndpointKind::Kernel | EndpointKind::Tunnel => return None,
+        })
+    }
+
+    /// Connections that are not over.
+    pub(super) fn live(&self) -> usize {
+        self.tcp.live() + self.quic_model.live() + self.quic_stack.live()
+    }
+
+    /// State and counters of an endpoint.
+    pub(super) fn report_mut(&mut self, id: EndpointId) -> Option<EndpointReport> {
+        match id.kind() {
+            // The stack gives its counters only to a caller that may change it.
+            EndpointKind::QuicStack => self.quic_stack.get_mut(id.index()).map(|endpoint| endpoint.report()),
+            _ => self.report(id),
+        }
+    }
+
+    /// The same of all but the QUIC stack's.
+    pub(super) fn report(&self, id: EndpointId) -> Option<EndpointReport> {
+        let index = id.index();
+        match id.kind() {
+            EndpointKind::Tcp => self.tcp.get(index).map(|endpoint| endpoint.report()),
+            EndpointKind::QuicModel => self.quic_model.get(index).map(|endpoint| endpoint.report()),
+            EndpointKind::Tunnel => self.tunnels.as_ref()?.report(index / 2, index as usize % 2),
+            EndpointKind::QuicStack | EndpointKind::Kernel => None,
+        }
+    }
+}

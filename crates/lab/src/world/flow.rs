@@ -1,0 +1,97 @@
+//! Flows of the scenario as the world plays them, and the conversations that they open.
+
+use super::quic_model::ModelMaker;
+use super::quic_stack::StackMaker;
+use super::tcp::TcpMaker;
+use super::tunnel::TunnelMaker;
+use crate::plugins::ControlMaker;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description;
+use fullpipe_transport::endpoint::EndpointId;
+use fullpipe_units::{Instant, NodeId};
+use fullpipe_wire::IpVersion;
+
+/// How the endpoints of a flow are made.
+#[derive(Debug)]
+pub(crate) enum EndpointMaker {
+    /// There are none: its applications send datagrams over UDP.
+    None,
+    Tcp(TcpMaker),
+    QuicModel(Box<ModelMaker>),
+    QuicStack(Box<StackMaker>),
+    Tunnel(Box<TunnelMaker>),
+}
+
+impl EndpointMaker {
+    /// Of a QUIC flow, with a plugged-in congestion control if there is one; or why its connections cannot be made.
+    pub(crate) fn quic(described: &description::Quic, control: Option<ControlMaker>) -> Result<Self, String> {
+        Ok(match &described.model {
+            Some(model) => {
+                let maker = ModelMaker::new(described, model)?;
+                EndpointMaker::QuicModel(Box::new(match control {
+                    Some(control) => maker.with_control(control)?,
+                    None => maker,
+                }))
+            }
+            None => {
+                let maker = StackMaker::new(described)?;
+                EndpointMaker::QuicStack(Box::new(match control {
+                    Some(control) => maker.with_control(control)?,
+                    None => maker,
+                }))
+            }
+        })
+    }
+
+    /// Name of the congestion control.
+    pub(super) fn control(&self) -> Option<&str> {
+        match self {
+            EndpointMaker::None => None,
+            EndpointMaker::Tcp(maker) => Some(&maker.control),
+            EndpointMaker::QuicModel(maker) => Some(&maker.control),
+            EndpointMaker::QuicStack(maker) => Some(&maker.control),
+            EndpointMaker::Tunnel(maker) => Some(&maker.control),
+        }
+    }
+}
+
+/// A flow of the scenario.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) start: Instant,
+    pub(crate) version: IpVersion,
+    pub(crate) endpoints: EndpointMaker,
+    /// Number of the flow that is the tunnel which it goes through.
+    pub(crate) via: Option<u32>,
+}
+
+/// Flow of the conversations between real hosts that no flow of the scenario describes.
+pub(super) const UNDESCRIBED: u32 = u32::MAX;
+
+/// A conversation.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    /// Index of the scenario's flow.
+    pub(super) flow: u32,
+    /// Which of the flow's conversations it is, in the order in which they were opened.
+    pub(super) number: u32,
+    /// Endpoints of initiator and acceptor, while their connections are not over.
+    pub(super) endpoints: [Option<EndpointId>; 2],
+    /// Segments that TCP endpoints whose connections are over have sent again: all that is kept of them, for a run may have
+    /// hundreds of thousands.
+    pub(super) retransmitted: [Option<u32>; 2],
+}
+
+impl Conversation {
+    pub(super) fn new(flow: u32, number: u32) -> Self {
+        Conversation { flow, number, endpoints: [None; 2], retransmitted: [None; 2] }
+    }
+}
+
+/// The nodes between which the network carries a flow's packets: of one that goes through a tunnel, from the proxy on.
+pub(crate) fn ends(scenario: &Scenario, flow: usize) -> (NodeId, NodeId) {
+    let described = &scenario.flows[flow];
+    (described.via.map_or(described.from, |tunnel| scenario.flows[tunnel].to), described.to)
+}

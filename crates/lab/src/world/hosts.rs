@@ -1,0 +1,236 @@
+//! What reaches the hosts: packets, timers, and notices about packets of real hosts.
+
+use super::at_host::AtHost;
+use super::binding::place_of;
+use super::state::World;
+use super::streams::NO_STREAM;
+use super::timers::{Reach, Timer};
+use crate::witness::Witness;
+use fullpipe_engine::EventId;
+use fullpipe_network::{Content, Handle, Hosts, Network, Notice, Reason};
+use fullpipe_stack::Datagram;
+use fullpipe_tcp::Segment;
+use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
+use fullpipe_units::{Instant, NodeId};
+use fullpipe_wire::TcpHeader;
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
+
+impl World {
+    /// A segment is for this endpoint.
+    #[inline(always)]
+    fn receive_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
+        let packet = network.arena.get(handle);
+        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, self.core.endpoints.tcp.get_mut(index)) else {
+            return network.arena.release(handle);
+        };
+        let segment = Segment {
+            header,
+            options: network.arena.options(packet.options),
+            payload: network.arena.payload(packet.payload),
+            codepoint: packet.codepoint,
+        };
+        endpoint.connection.handle_segment(network.now(), &segment);
+        network.arena.release(handle);
+        self.service_tcp(network, index);
+        self.service_touched(network);
+    }
+
+    /// A segment finds no endpoint: it is for a real host, or it opens a connection, or it is for one that is over. Both
+    /// ends are ours then and know that it is over: the reset of RFC 9293 section 3.10.7.1 would reach no endpoint.
+    #[cold]
+    #[inline(never)]
+    fn receive_unexpected(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle, header: &TcpHeader) {
+        if self.core.deliver(network, node, handle) {
+            return;
+        }
+        match self.core.accept_tcp(network.now(), network.arena.get(handle).flow, header) {
+            Some(acceptor) => self.receive_segment(network, acceptor, handle),
+            None => network.arena.release(handle),
+        }
+    }
+
+    /// A datagram of the QUIC model has come to a host.
+    #[inline]
+    fn receive_model(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
+        let flow = network.arena.get(handle).flow;
+        // The receiver of a forward packet is the acceptor.
+        let endpoint = self.core.conversations[flow.index() / 2].endpoints[usize::from(flow.is_forward())];
+        let accepted = || self.core.accept_model(network.now(), flow);
+        let Some(index) = endpoint.map(EndpointId::index).or_else(accepted) else {
+            return network.arena.release(handle);
+        };
+        let packet = network.arena.get(handle);
+        let (Content::Quic(header), Some(endpoint)) = (&packet.content, self.core.endpoints.quic_model.get_mut(index))
+        else {
+            return network.arena.release(handle);
+        };
+        debug_assert_eq!(endpoint.binding.node, node, "a packet is handed to the host that it is for");
+        let udp_payload_bytes = packet.ip_bytes - packet.version.header_bytes() - UDP_HEADER_BYTES;
+        endpoint.connection.handle_datagram(
+            network.now(),
+            header,
+            network.arena.options(packet.options),
+            network.arena.datagram(packet.payload),
+            udp_payload_bytes,
+            packet.codepoint,
+        );
+        network.arena.release(handle);
+        self.service_model(network, index);
+        self.service_touched(network);
+    }
+
+    /// A datagram with bytes has come to a host.
+    #[cold]
+    #[inline(never)]
+    fn receive_datagram(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
+        let packet = *network.arena.get(handle);
+        if self.core.endpoints.tunnels.is_some() && self.receive_by_program(network, node, &packet) {
+            network.arena.release(handle);
+            return self.serve_programs(network);
+        }
+        let payload = network.arena.payload(packet.payload).cloned();
+        network.arena.release(handle);
+        let Some(payload) = payload else { return };
+        let (conversation, end) = place_of(packet.flow.reverse());
+        let index = match self.core.conversations[conversation].endpoints[end] {
+            Some(id) if id.kind() == EndpointKind::QuicStack => id.index(),
+            Some(_) => return,
+            None => match self.core.accept_stack(network, packet.flow) {
+                Some(acceptor) => acceptor,
+                None => return,
+            },
+        };
+        let datagram = Datagram { payload, codepoint: packet.codepoint };
+        let stack = &mut self.core.endpoints.quic_stack;
+        if !stack.handle_datagram(index, network.now(), datagram) || stack.waits(network, index) {
+            return;
+        }
+        self.service_stack(network, index);
+        self.service_touched(network);
+    }
+
+    fn tcp_timer(&mut self, network: &mut Network<Witness>, index: u32, reach: Reach, now: Instant) {
+        let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return };
+        if endpoint.timers.fired(reach, now) {
+            endpoint.connection.handle_timeout(now);
+            self.service_tcp(network, index);
+            self.service_touched(network);
+        }
+    }
+
+    fn model_timer(&mut self, network: &mut Network<Witness>, index: u32, reach: Reach, now: Instant) {
+        let Some(endpoint) = self.core.endpoints.quic_model.get_mut(index) else { return };
+        if endpoint.timers.fired(reach, now) {
+            endpoint.connection.handle_timeout(now);
+            self.service_model(network, index);
+            self.service_touched(network);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stack_timer(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) {
+        let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
+        if !endpoint.timer.fired(now) {
+            return;
+        }
+        if endpoint.connection.next_timeout() <= now {
+            endpoint.connection.handle_timeout(now);
+        }
+        self.service_stack(network, index);
+        self.service_touched(network);
+    }
+
+    /// The timer of an application: 2n is the initiator of flow n, which its first timer starts.
+    fn application_timer(&mut self, network: &mut Network<Witness>, number: u32, now: Instant) {
+        let wake = &mut self.core.wakes[number as usize];
+        if !wake.slot.fired(now) {
+            return;
+        }
+        if wake.deadline > now {
+            let deadline = wake.deadline;
+            return self.core.wake_at(network, number, deadline);
+        }
+        wake.deadline = Instant::NEVER;
+        let mut io = AtHost { core: &mut self.core, network, application: number, serviced: NO_STREAM };
+        let application = &mut self.applications[number as usize];
+        let initiator = number.is_multiple_of(2);
+        if initiator && !std::mem::replace(&mut self.started[number as usize / 2], true) {
+            application.on_start(&mut io);
+            if self.core.endpoints.tunnels.is_some() && self.start_tunnel(network, number / 2) {
+                return;
+            }
+        } else {
+            application.on_wake(&mut io);
+        }
+        self.service_touched(network);
+    }
+}
+
+impl Hosts<Witness> for World {
+    #[inline]
+    fn receive(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
+        let packet = network.arena.get(handle);
+        let (flow, packet_payload) = (packet.flow, packet.payload);
+        match &packet.content {
+            Content::Tcp(header) => {
+                // The receiver of a forward packet is the acceptor.
+                let end = usize::from(flow.is_forward());
+                match self.core.conversations[flow.index() / 2].endpoints[end] {
+                    None => {
+                        let header = *header;
+                        self.receive_unexpected(network, node, handle, &header);
+                    }
+                    Some(id) => {
+                        debug_assert_eq!(id.kind(), EndpointKind::Tcp, "segments are of flows over TCP");
+                        self.receive_segment(network, id.index(), handle);
+                    }
+                }
+            }
+            Content::Quic(_) => self.receive_model(network, node, handle),
+            &Content::Udp { payload_bytes } => {
+                if self.core.endpoints.real.is_some() && self.core.deliver(network, node, handle) {
+                    return;
+                }
+                if !packet_payload.is_none() {
+                    return self.receive_datagram(network, node, handle);
+                }
+                network.arena.release(handle);
+                let flow_index = self.core.conversations[flow.index() / 2].flow;
+                let application = 2 * flow_index + u32::from(flow.is_forward());
+                let mut io = AtHost { core: &mut self.core, network, application, serviced: NO_STREAM };
+                self.applications[application as usize].on_datagram(payload_bytes, &mut io);
+                self.service_touched(network);
+            }
+            Content::Wire { .. } => {
+                if !self.core.deliver(network, node, handle) {
+                    let notice = network.notice_of(handle, node, Reason::Arrived);
+                    network.arena.release(handle);
+                    if let Some(notice) = notice {
+                        self.answer(network, &notice);
+                    }
+                }
+            }
+            Content::Fragment { .. } | Content::Arp { .. } => network.arena.release(handle),
+        }
+    }
+
+    fn receive_fragment(&mut self, network: &mut Network<Witness>, node: NodeId, fragment: Handle) -> bool {
+        self.real_mut().is_some_and(|real| real.deliver(network, node, fragment))
+    }
+
+    fn notice(&mut self, network: &mut Network<Witness>, notice: Notice) {
+        self.answer(network, &notice);
+    }
+
+    fn timer(&mut self, network: &mut Network<Witness>, event: EventId) {
+        let now = network.now();
+        match Timer::of(event) {
+            Timer::Tcp(index, reach) => self.tcp_timer(network, index, reach, now),
+            Timer::QuicModel(index, reach) => self.model_timer(network, index, reach, now),
+            Timer::QuicStack(index) => self.stack_timer(network, index, now),
+            Timer::Programs(host) => self.program_timer(network, host),
+            Timer::Application(number) => self.application_timer(network, number, now),
+        }
+    }
+}

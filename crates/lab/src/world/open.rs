@@ -1,0 +1,292 @@
+//! Opening a conversation and accepting one: how an endpoint of each kind comes into being.
+
+use super::binding::Binding;
+use super::flow::{Conversation, EndpointMaker, Flow, UNDESCRIBED};
+use super::quic_model::ModelEndpoint;
+use super::quic_stack::StackEndpoint;
+use super::state::Core;
+use super::streams::{NO_STREAM, StreamKey};
+use super::tcp::TcpEndpoint;
+use crate::witness::Witness;
+use fullpipe_engine::Slot;
+use fullpipe_network::Network;
+use fullpipe_quic::Entry;
+use fullpipe_stack::Entropy;
+use fullpipe_tcp::{Connection, Cookie, FastOpenEntry};
+use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
+use fullpipe_transport::tls::Session;
+use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_wire::TcpHeader;
+use fullpipe_wire::tcp::flags;
+use fullpipe_workload::{OpenOptions, StreamId};
+use std::net::SocketAddr;
+
+/// The first port that initiators use over the QUIC stack (RFC 6335 section 6), and how many there are.
+const FIRST_PORT: u16 = 49_152;
+const PORTS: usize = 16_384;
+
+/// What is random at one end of a conversation.
+struct Draws {
+    initial_sequence: u32,
+    /// Seed of its congestion control.
+    congestion: u64,
+}
+
+impl Core {
+    fn draw(&self, conversation: usize, end: &str) -> Draws {
+        let Conversation { flow, number, .. } = &self.conversations[conversation];
+        let name = format!("{} conversation {number} {end}", self.scenario.flows[*flow as usize].name);
+        let draw = |purpose| fullpipe_units::Stream::new(self.scenario.seed, &name, purpose).bits();
+        Draws { initial_sequence: draw("initial-sequence") as u32, congestion: draw("congestion") }
+    }
+
+    /// The random streams of one end of a conversation over the QUIC stack.
+    fn entropy(&self, conversation: usize, end: &str) -> Entropy {
+        let Conversation { flow, number, .. } = &self.conversations[conversation];
+        let name = &self.scenario.flows[*flow as usize].name;
+        Entropy::new(self.scenario.seed, &format!("{name} conversation {number} {end}"))
+    }
+
+    fn initiator(&self, conversation: usize) -> Binding {
+        let flow = self.conversations[conversation].flow;
+        let &Flow { from, to, version, .. } = &self.flows[flow as usize];
+        Binding { flow: FlowId(2 * conversation as u32), application: 2 * flow, node: from, peer: to, version }
+    }
+
+    fn acceptor(&self, conversation: usize) -> Binding {
+        let Binding { flow, application, node, peer, version } = self.initiator(conversation);
+        Binding { flow: flow.reverse(), application: application + 1, node: peer, peer: node, version }
+    }
+
+    fn keep_options(&mut self, conversation: usize, options: &OpenOptions) {
+        if *options != OpenOptions::default() {
+            self.options.insert(conversation as u32, *options);
+        }
+    }
+
+    fn set_endpoint(&mut self, conversation: usize, end: usize, kind: EndpointKind, index: u32) {
+        self.conversations[conversation].endpoints[end] = Some(EndpointId::new(kind, index));
+    }
+
+    /// The active side of a new conversation of a flow: its first stream, or [`NO_STREAM`].
+    pub(super) fn open(&mut self, network: &mut Network<Witness>, flow: u32, options: &OpenOptions) -> StreamId {
+        let opened = self.opened[flow as usize];
+        self.opened[flow as usize] += 1;
+        let conversation = if opened == 0 {
+            flow as usize
+        } else {
+            self.conversations.push(Conversation::new(flow, opened));
+            network.observer.grow(self.conversations.len(), self.flows[flow as usize].version);
+            let conversation = self.conversations.len() - 1;
+            // Where ports are needed, the flow's first conversation has them.
+            if let Some(like) = network.directory.ends(FlowId(2 * flow)) {
+                network.directory.introduce(FlowId(2 * conversation as u32), like.source.node, like.destination);
+            }
+            conversation
+        };
+        let opened = match &self.flows[flow as usize].endpoints {
+            EndpointMaker::Tcp(_) => self.open_tcp(network.now(), conversation, options),
+            EndpointMaker::QuicModel(_) => self.open_model(network.now(), conversation, options),
+            EndpointMaker::QuicStack(_) => self.open_stack(network, conversation, options),
+            EndpointMaker::None | EndpointMaker::Tunnel(_) => None,
+        };
+        opened.map_or(NO_STREAM, StreamKey::id)
+    }
+
+    fn open_tcp(&mut self, now: Instant, conversation: usize, options: &OpenOptions) -> Option<StreamKey> {
+        let Draws { initial_sequence, congestion } = self.draw(conversation, "initiator");
+        let &Conversation { flow, number, .. } = &self.conversations[conversation];
+        let EndpointMaker::Tcp(maker) = &mut self.flows[flow as usize].endpoints else { return None };
+        let control = maker.controller(congestion, number, true);
+        let mut connection = Connection::client(maker.config(options, 0), control, initial_sequence, now);
+        let tls = maker.tls.map(|settings| Box::new(Session::client(settings)));
+        self.keep_options(conversation, options);
+        if connection.config().fast_open {
+            self.set_fast_open_entry(&mut connection, flow);
+        }
+        let endpoint = TcpEndpoint::new(connection, tls, self.initiator(conversation));
+        let index = self.endpoints.tcp.insert(endpoint);
+        self.set_endpoint(conversation, 0, EndpointKind::Tcp, index);
+        Some(StreamKey::Tcp(index))
+    }
+
+    /// The passive side, when a SYN finds no endpoint: the new endpoint's index.
+    #[cold]
+    pub(super) fn accept_tcp(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
+        let conversation = flow.index() / 2;
+        if !flow.is_forward() || !header.has(flags::SYN) || header.has(flags::ACK | flags::RST) {
+            return None;
+        }
+        let &Conversation { flow: described, number, .. } = self.conversations.get(conversation)?;
+        if described == UNDESCRIBED {
+            return None;
+        }
+        let Draws { initial_sequence, congestion } = self.draw(conversation, "acceptor");
+        let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
+        let EndpointMaker::Tcp(maker) = &mut self.flows[described as usize].endpoints else { return None };
+        let control = maker.controller(congestion, number, false);
+        let mut connection = Connection::server(maker.config(&options, 1), control, initial_sequence, now);
+        let tls = maker.tls.map(|settings| Box::new(Session::server(settings)));
+        let binding = self.acceptor(conversation);
+        if connection.config().fast_open
+            && let Some(cookie) = self.fast_open_cookie(binding.peer, binding.node)
+        {
+            connection.set_fast_open_cookie(cookie);
+        }
+        let index = self.endpoints.tcp.insert(TcpEndpoint::new(connection, tls, binding));
+        self.set_endpoint(conversation, 1, EndpointKind::Tcp, index);
+        Some(index)
+    }
+
+    /// The cookie that a server accepts from a client (RFC 7413 section 4.1.2).
+    fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
+        let name = format!("server {} client {}", server.0, client.0);
+        Cookie::new(&fullpipe_units::Stream::new(self.scenario.seed, &name, "fast-open").bits().to_be_bytes())
+    }
+
+    /// Gives a client's connection what the client remembers of the server.
+    #[cold]
+    fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
+        let Flow { from, to, endpoints, .. } = &self.flows[flow as usize];
+        let known = matches!(endpoints, EndpointMaker::Tcp(maker) if maker.fast_open_known);
+        let assumed = || {
+            let cookie = self.fast_open_cookie(*from, *to).filter(|_| known)?;
+            Some(FastOpenEntry { cookie, mss_bytes: u16::try_from(connection.config().mss_bytes).ok() })
+        };
+        if let Some(entry) = self.fast_open.get(&(*from, *to)).copied().or_else(assumed) {
+            connection.set_fast_open_entry(entry);
+        }
+    }
+
+    /// A client remembers what the server granted.
+    #[cold]
+    pub(super) fn note_fast_open(&mut self, index: u32) {
+        let Some(endpoint) = self.endpoints.tcp.get(index) else { return };
+        if let Some(entry) = endpoint.connection.fast_open_entry() {
+            self.fast_open.insert((endpoint.binding.node, endpoint.binding.peer), entry);
+        }
+    }
+
+    fn open_model(&mut self, now: Instant, conversation: usize, options: &OpenOptions) -> Option<StreamKey> {
+        let seed = self.draw(conversation, "initiator").congestion;
+        let &Conversation { flow, number, .. } = &self.conversations[conversation];
+        let EndpointMaker::QuicModel(maker) = &self.flows[flow as usize].endpoints else { return None };
+        let config = maker.config(options, 0);
+        let known = maker.zero_rtt.then(|| Entry::of_server(&maker.config(options, 1)));
+        let control = maker.controller(seed, number, true);
+        let mut connection = fullpipe_quic::Connection::client(config, control, now, known);
+        let stream = connection.open_stream(now, true);
+        let endpoint = ModelEndpoint::new(connection, self.initiator(conversation), !options.several_streams);
+        let index = self.endpoints.quic_model.insert(endpoint);
+        self.keep_options(conversation, options);
+        self.set_endpoint(conversation, 0, EndpointKind::QuicModel, index);
+        self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
+    }
+
+    /// The passive side, when a datagram of the model finds no endpoint, unless there was one: the new endpoint's index.
+    #[cold]
+    pub(super) fn accept_model(&mut self, now: Instant, flow: FlowId) -> Option<u32> {
+        let conversation = self.acceptable(flow)?;
+        let &Conversation { flow: described, number, .. } = &self.conversations[conversation];
+        let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
+        let seed = self.draw(conversation, "acceptor").congestion;
+        let EndpointMaker::QuicModel(maker) = &self.flows[described as usize].endpoints else { return None };
+        let control = maker.controller(seed, number, false);
+        let connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
+        let endpoint = ModelEndpoint::new(connection, self.acceptor(conversation), false);
+        let index = self.endpoints.quic_model.insert(endpoint);
+        self.set_endpoint(conversation, 1, EndpointKind::QuicModel, index);
+        Some(index)
+    }
+
+    /// The conversation whose acceptor a datagram may bring into being: none twice.
+    fn acceptable(&self, flow: FlowId) -> Option<usize> {
+        let conversation = flow.index() / 2;
+        let described = self.conversations.get(conversation)?.flow;
+        let is_open = flow.is_forward() && described != UNDESCRIBED;
+        (is_open && !self.over.contains_key(&(conversation as u32, 1))).then_some(conversation)
+    }
+
+    /// Addresses of the ends of a conversation over the QUIC stack, initiator and acceptor. They are those of the hosts: the
+    /// stack sees no translator's.
+    fn stack_addresses(&self, network: &Network<Witness>, conversation: usize) -> [SocketAddr; 2] {
+        let flow = self.conversations[conversation].flow as usize;
+        let described = &self.flows[flow];
+        let address = |node| network.directory.address(node, described.version);
+        let port = FIRST_PORT + (conversation % PORTS) as u16;
+        let acceptor = self.scenario.flows[flow].port;
+        [SocketAddr::new(address(described.from), port), SocketAddr::new(address(described.to), acceptor)]
+    }
+
+    /// The address at which a conversation's acceptor is reached; `None`: it goes through a tunnel, and no port is left.
+    fn tunneled_acceptor(&mut self, wanted: SocketAddr, conversation: usize) -> Option<SocketAddr> {
+        let flow = &self.flows[self.conversations[conversation].flow as usize];
+        match (flow.via, &mut self.endpoints.tunnels) {
+            (Some(_), Some(tunnels)) => tunnels.acceptor(wanted, conversation as u32),
+            _ => Some(wanted),
+        }
+    }
+
+    #[cold]
+    fn open_stack(
+        &mut self,
+        network: &mut Network<Witness>,
+        conversation: usize,
+        options: &OpenOptions,
+    ) -> Option<StreamKey> {
+        let &Conversation { flow, number, .. } = &self.conversations[conversation];
+        let [initiator, wanted] = self.stack_addresses(network, conversation);
+        let acceptor = self.tunneled_acceptor(wanted, conversation)?;
+        let seed = self.draw(conversation, "initiator").congestion;
+        let entropy = self.entropy(conversation, "initiator");
+        let binding = self.initiator(conversation);
+        let Flow { endpoints: EndpointMaker::QuicStack(maker), via, .. } = &self.flows[flow as usize] else {
+            return None;
+        };
+        let (mut settings, control) = (maker.settings(options, 0), maker.controls(seed, number, true));
+        settings.journal = self.endpoints.quic_stack.open_journal((conversation, 0));
+        let addresses = [initiator, acceptor];
+        let connection = fullpipe_stack::Connection::client(&settings, control, &entropy, network.now(), addresses);
+        let endpoint = StackEndpoint {
+            connection: connection.ok()?,
+            binding,
+            timer: Slot::default(),
+            via: *via,
+            wakeups: maker.wakeups(seed),
+        };
+        self.keep_options(conversation, options);
+        let index = self.endpoints.quic_stack.insert(endpoint);
+        self.set_endpoint(conversation, 0, EndpointKind::QuicStack, index);
+        Some(StreamKey::QuicStack(index))
+    }
+
+    /// The passive side, when a datagram of the stack finds no endpoint, unless there was one: the new endpoint's index.
+    pub(super) fn accept_stack(&mut self, network: &Network<Witness>, flow: FlowId) -> Option<u32> {
+        let conversation = self.acceptable(flow)?;
+        let &Conversation { flow: described, number, .. } = &self.conversations[conversation];
+        let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
+        let [initiator, acceptor] = self.stack_addresses(network, conversation);
+        let seed = self.draw(conversation, "acceptor").congestion;
+        let entropy = self.entropy(conversation, "acceptor");
+        let mut binding = self.acceptor(conversation);
+        let Flow { endpoints: EndpointMaker::QuicStack(maker), via, .. } = &self.flows[described as usize] else {
+            return None;
+        };
+        if let Some(tunnel) = via {
+            // What came through a tunnel came from its proxy.
+            binding.peer = self.flows[*tunnel as usize].to;
+        }
+        let (mut settings, control) = (maker.settings(&options, 1), maker.controls(seed, number, false));
+        settings.journal = self.endpoints.quic_stack.open_journal((conversation, 1));
+        let endpoint = StackEndpoint {
+            connection: fullpipe_stack::Connection::server(&settings, control, &entropy, [acceptor, initiator]),
+            binding,
+            timer: Slot::default(),
+            via: None,
+            wakeups: maker.wakeups(seed),
+        };
+        let index = self.endpoints.quic_stack.insert(endpoint);
+        self.set_endpoint(conversation, 1, EndpointKind::QuicStack, index);
+        Some(index)
+    }
+}

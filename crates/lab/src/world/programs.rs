@@ -1,0 +1,225 @@
+//! Programs at hosts, which are the clients and proxies of tunnels: how they start, run, and exchange datagrams with the network
+//! and with the endpoints whose datagrams they carry.
+
+use super::endpoints::tunnel_endpoint;
+use super::flow::{EndpointMaker, Flow};
+use super::ports::Places;
+use super::state::{Core, World};
+use super::timers::Timer;
+use super::tunnel::{Early, Running, Tunnels};
+use super::wakeups::Wakeups;
+use crate::witness::Witness;
+use fullpipe_network::{Content, Network, Packet};
+use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy};
+use fullpipe_stack::{Addressed, Datagram};
+use fullpipe_units::{Codepoint, FlowId, NodeId, Stream};
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// A flow's name, and why it cannot be.
+type Refused = (String, String);
+
+impl World {
+    /// Starts the proxies.
+    ///
+    /// # Errors
+    /// If a tunnel cannot have its ports, with the flow's name and the reason.
+    pub(crate) fn prepare_tunnels(&mut self, network: &Network<Witness>) -> Result<(), Refused> {
+        let places = self.core.tunnel_places(network)?;
+        if places.is_empty() {
+            return Ok(());
+        }
+        let mut tunnels = Box::<Tunnels>::default();
+        for (number, [local, proxy_address]) in places {
+            let flow = &self.core.flows[number];
+            let EndpointMaker::Tunnel(maker) = &flow.endpoints else { continue };
+            let name = &self.core.scenario.flows[number].name;
+            let (client_host, proxy_host) = (tunnels.host(flow.from, network), tunnels.host(flow.to, network));
+            for (host, end) in [(client_host, "client"), (proxy_host, "proxy")] {
+                let random = Stream::new(self.core.scenario.seed, &format!("{name} {end}"), "reaction");
+                tunnels.hosts[host].wakeups.slow_down(Wakeups::new(&maker.timing, random));
+            }
+            let (mut settings, entropy) = maker.end(self.core.scenario.seed, name, "proxy");
+            settings.journal = self.core.endpoints.quic_stack.open_journal((number, 1));
+            let host = &tunnels.hosts[proxy_host].host;
+            let proxy = TunnelProxy::start(host, &settings, &entropy, proxy_address)
+                .map_err(|error| (name.clone(), error.to_string()))?;
+            let forward = FlowId(2 * number as u32);
+            for (flow, from, to) in [(forward, local, proxy_address), (forward.reverse(), proxy_address, local)] {
+                tunnels.flows.insert((from, to), flow);
+                tunnels.addresses.insert(flow, (from, to));
+            }
+            tunnels.awake.insert(proxy_host);
+            let running = Running { client_host, local, proxy_address, client: None, early: Early::default(), proxy };
+            let number = number as u32;
+            tunnels.running.insert(number, running);
+            self.core.conversations[number as usize].endpoints = [0, 1].map(|end| Some(tunnel_endpoint(number, end)));
+        }
+        self.core.endpoints.tunnels = Some(tunnels);
+        Ok(())
+    }
+
+    /// A tunnel's flow starts: its client connects. Says whether it is a tunnel's.
+    #[cold]
+    pub(super) fn start_tunnel(&mut self, network: &mut Network<Witness>, flow: u32) -> bool {
+        let Core { endpoints, flows, scenario, .. } = &mut self.core;
+        let Some(tunnels) = &mut endpoints.tunnels else { return false };
+        let EndpointMaker::Tunnel(maker) = &flows[flow as usize].endpoints else { return false };
+        let Tunnels { running, hosts, awake, .. } = &mut **tunnels;
+        if let Some(running) = running.get_mut(&flow) {
+            let (mut settings, entropy) = maker.end(scenario.seed, &scenario.flows[flow as usize].name, "client");
+            settings.journal = endpoints.quic_stack.open_journal((flow as usize, 0));
+            let host = &hosts[running.client_host].host;
+            let client = TunnelClient::start(host, &settings, &entropy, running.local, running.proxy_address)
+                .expect("each client has a port of its own at a host that has the address");
+            for (conversation, target, datagram) in running.early.held.drain(..) {
+                client.send(conversation, target, datagram.payload);
+            }
+            running.client = Some(client);
+            awake.insert(running.client_host);
+        }
+        self.serve_programs(network);
+        true
+    }
+
+    /// A datagram with bytes has come to a host; says whether a program there was meant.
+    #[cold]
+    pub(super) fn receive_by_program(&mut self, network: &mut Network<Witness>, node: NodeId, packet: &Packet) -> bool {
+        let Some(tunnels) = &mut self.core.endpoints.tunnels else { return false };
+        let (Some(&number), Some(&(source, destination))) =
+            (tunnels.at.get(&node), tunnels.addresses.get(&packet.flow))
+        else {
+            return false;
+        };
+        let Some(payload) = network.arena.payload(packet.payload).cloned() else { return true };
+        let datagram = Datagram { payload, codepoint: packet.codepoint };
+        let program = &mut tunnels.hosts[number];
+        program.host.handle_datagram(network.now(), Addressed { source, destination, datagram });
+        if program.wakeups.is_at_once() {
+            tunnels.awake.insert(number);
+        } else if let Some(at) = program.wakeups.begin(network.now()) {
+            let timer = Timer::Programs(number as u32).event();
+            program.timer.arm(&mut network.calendar, timer, at.min(program.wakeups.tick(program.host.next_timeout())));
+        }
+        true
+    }
+
+    /// The timer of a host's programs has come up.
+    #[cold]
+    pub(super) fn program_timer(&mut self, network: &mut Network<Witness>, number: u32) {
+        let now = network.now();
+        let Some(tunnels) = &mut self.core.endpoints.tunnels else { return };
+        let number = number as usize;
+        if tunnels.hosts.get_mut(number).is_some_and(|host| host.timer.fired(now)) {
+            tunnels.awake.insert(number);
+            self.serve_programs(network);
+        }
+    }
+
+    /// Lets programs run that have something to do, sends what they have sent, and hands what came by tunnels to those
+    /// whom it is for, until all wait.
+    #[cold]
+    pub(super) fn serve_programs(&mut self, network: &mut Network<Witness>) {
+        match &mut self.core.endpoints.tunnels {
+            Some(tunnels) if !tunnels.serving => tunnels.serving = true,
+            _ => return,
+        }
+        while let Some(number) = self.core.endpoints.tunnels.as_mut().and_then(|tunnels| tunnels.awake.pop_first()) {
+            let touched = self.core.serve_host(network, number);
+            for end in touched {
+                self.service_stack(network, end);
+            }
+            self.service_touched(network);
+        }
+        if let Some(tunnels) = &mut self.core.endpoints.tunnels {
+            tunnels.serving = false;
+        }
+    }
+}
+
+impl Core {
+    /// Lets a host's programs run, once; the QUIC ends to which something has come by them.
+    fn serve_host(&mut self, network: &mut Network<Witness>, number: usize) -> BTreeSet<u32> {
+        let now = network.now();
+        let Core { endpoints, flows, conversations, .. } = self;
+        let Some(tunnels) = &mut endpoints.tunnels else { return BTreeSet::new() };
+        let Tunnels { hosts, running, flows: known, addresses, targets, .. } = &mut **tunnels;
+        let program = &mut hosts[number];
+        program.wakeups.end();
+        program.host.handle_timeout(now);
+        while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
+            let flow = known.get(&(source, destination)).copied().or_else(|| {
+                // A request's first datagram tells which port the proxy has given it.
+                let forward = FlowId(2 * *targets.get(&destination)?);
+                known.insert((source, destination), forward);
+                addresses.insert(forward.reverse(), (destination, source));
+                Some(forward)
+            });
+            let Some(flow) = flow else { continue };
+            let described = &flows[conversations[flow.index() / 2].flow as usize];
+            let to = if flow.is_forward() { described.to } else { described.from };
+            let payload_bytes = datagram.payload.len() as u32;
+            let ip_bytes = described.version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
+            let payload = network.arena.store_payload(Some(datagram.payload));
+            let packet = Packet::new(flow, to, ip_bytes, Content::Udp { payload_bytes });
+            let packet = Packet { version: described.version, codepoint: datagram.codepoint, payload, ..packet };
+            network.send(program.node, &packet);
+        }
+        let timer = Timer::Programs(number as u32).event();
+        program.timer.arm(&mut network.calendar, timer, program.wakeups.tick(program.host.next_timeout()));
+        let mut touched = BTreeSet::new();
+        for running in running.values().filter(|running| running.client_host == number) {
+            while let Some((conversation, payload)) = running.client.as_ref().and_then(TunnelClient::poll_arrived) {
+                let Some(id) = conversations[conversation as usize].endpoints[0] else { continue };
+                // RFC 9298 section 6.2: a tunnel carries no congestion marks.
+                let datagram = Datagram { payload, codepoint: Codepoint::NotEct };
+                if endpoints.quic_stack.handle_datagram(id.index(), now, datagram) {
+                    touched.insert(id.index());
+                }
+            }
+        }
+        touched
+    }
+
+    /// Numbers of the tunnels' flows, and the addresses of their clients and proxies; or the name of the flow that there
+    /// are none for, and why.
+    fn tunnel_places(&self, network: &Network<Witness>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
+        let mut places = Places::default();
+        let tunnels =
+            self.flows.iter().enumerate().filter(|(_, flow)| matches!(flow.endpoints, EndpointMaker::Tunnel(_)));
+        let place = |(number, flow): (usize, &Flow)| {
+            let described = &self.scenario.flows[number];
+            let [client, proxy] = [flow.from, flow.to].map(|node| network.directory.address(node, flow.version));
+            let addresses = places.of_tunnel(client, SocketAddr::new(proxy, described.port));
+            addresses.map(|addresses| (number, addresses)).map_err(|reason| (described.name.clone(), reason))
+        };
+        tunnels.map(place).collect()
+    }
+
+    /// Hands a datagram of a conversation's initiator to its tunnel.
+    #[cold]
+    pub(super) fn send_through(&mut self, tunnel: u32, conversation: u32, datagram: Datagram) {
+        let Some(tunnels) = &mut self.endpoints.tunnels else { return };
+        let Some(target) = tunnels.acceptors.get(&conversation).copied() else { return };
+        let Some(running) = tunnels.running.get_mut(&tunnel) else { return };
+        tunnels.awake.insert(running.client_host);
+        match &running.client {
+            Some(client) => client.send(conversation, target, datagram.payload),
+            None => running.early.hold(conversation, target, datagram),
+        }
+    }
+
+    /// A conversation is over: so is its request.
+    pub(super) fn close_request(&mut self, tunnel: u32, conversation: u32) {
+        let Some(tunnels) = &mut self.endpoints.tunnels else { return };
+        let Some(running) = tunnels.running.get_mut(&tunnel) else { return };
+        match &running.client {
+            Some(client) => {
+                client.close(conversation);
+                tunnels.awake.insert(running.client_host);
+            }
+            None => running.early.forget(conversation),
+        }
+    }
+}

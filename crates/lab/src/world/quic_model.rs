@@ -1,0 +1,313 @@
+//! Endpoints of the QUIC model ([`fullpipe_quic`]).
+//!
+//! An endpoint is a connection. Applications see its streams, each under an index of its own, which is free for another
+//! when the stream is over.
+
+use super::binding::Binding;
+use super::timers::{Reach, Timer, TimerPair};
+use crate::plugins::ControlMaker;
+use crate::witness::Witness;
+use fullpipe_congestion::{Controller, catalogue};
+use fullpipe_network::{Network, Side};
+use fullpipe_quic::scheduler::{Discipline, Retransmission};
+use fullpipe_quic::{AckFrequency, Beside, Config, Connection, HandshakeSizes};
+use fullpipe_scenario::description::{self, QuicHandshake, StreamScheduler};
+use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_units::Duration;
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
+use fullpipe_workload::OpenOptions;
+use std::sync::Arc;
+
+/// How the connections of a flow are made.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelMaker {
+    config: Arc<Config>,
+    /// Name of the congestion control.
+    pub(super) control: Arc<str>,
+    options: catalogue::Options,
+    pub(super) zero_rtt: bool,
+    /// Who makes the control, if not the catalogue.
+    plugged: Option<ControlMaker>,
+}
+
+impl ModelMaker {
+    /// Settings of a flow's connections, or why they cannot be made.
+    pub(crate) fn new(described: &description::Quic, model: &description::QuicModel) -> Result<ModelMaker, String> {
+        let options =
+            catalogue::Options { hystart: described.hystart, paced: model.pacing, quic: true, ..Default::default() };
+        let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
+        accept(&*control, model.ecn)?;
+        let handshake = HandshakeSizes { certificate_bytes: described.certificate_bytes, ..HandshakeSizes::default() };
+        let config = Config {
+            initial_mtu_bytes: described.initial_mtu_bytes,
+            largest_mtu_bytes: described.largest_mtu_bytes,
+            initial_window_packets: described.initial_window_packets,
+            send_buffer_bytes: described.send_buffer_bytes,
+            receive_buffer_bytes: described.receive_buffer_bytes,
+            connection_receive_buffer_bytes: model.connection_receive_buffer_bytes,
+            initial_receive_window_bytes: model.initial_receive_window_bytes,
+            max_streams: model.max_streams,
+            idle_timeout: described.idle_timeout,
+            handshake,
+            max_ack_delay: model.max_ack_delay,
+            ack_every_packets: model.ack_every_packets,
+            ack_frequency: model.ack_frequency_packets.map(|threshold| AckFrequency {
+                threshold,
+                max_ack_delay: model.max_ack_delay.max(Duration::from_millis(1)),
+            }),
+            ecn: model.ecn,
+            pacing: model.pacing,
+            pacing_burst_packets: model.pacing_burst_packets,
+            pace_first_flight: model.pace_first_flight,
+            zero_rtt: model.handshake == QuicHandshake::ZeroRtt,
+            retry: model.handshake == QuicHandshake::Retry,
+            scheduler: match model.scheduler {
+                StreamScheduler::Fifo => Discipline::Fifo,
+                StreamScheduler::Pfifo => Discipline::Pfifo,
+                StreamScheduler::Edf(latency) => Discipline::Edf(latency),
+                StreamScheduler::RoundRobin => Discipline::RoundRobin,
+                StreamScheduler::Weighted => Discipline::Weighted,
+                StreamScheduler::Priorities => Discipline::Priorities,
+            },
+            retransmission: if model.scheduled_retransmission {
+                Retransmission::Scheduled
+            } else {
+                Retransmission::First
+            },
+            unordered: model.unordered,
+            ..Config::default()
+        };
+        Ok(ModelMaker {
+            zero_rtt: config.zero_rtt,
+            config: Arc::new(config),
+            control: described.congestion.as_str().into(),
+            options,
+            plugged: None,
+        })
+    }
+
+    /// The same with a plugged-in control, or why the model cannot drive it.
+    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+        let control = maker.make(0, true);
+        accept(&*control, self.config.ecn)?;
+        Ok(ModelMaker { control: control.name().into(), plugged: Some(maker), ..self })
+    }
+
+    /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.
+    pub(super) fn controller(&self, seed: u64, connection: u32, initiator: bool) -> Box<dyn Controller> {
+        if let Some(maker) = &self.plugged {
+            return maker.make(connection, initiator);
+        }
+        let options = catalogue::Options { seed, ..self.options };
+        catalogue::create(&self.control, &options).expect("it could be created when the world was built")
+    }
+
+    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    pub(super) fn config(&self, options: &OpenOptions, end: usize) -> Arc<Config> {
+        match options.receive_buffer_bytes {
+            None => self.config.clone(),
+            Some(bytes) => Arc::new(Config { receive_buffer_bytes: bytes[end], ..Config::clone(&self.config) }),
+        }
+    }
+}
+
+fn accept(control: &dyn Controller, ecn: bool) -> Result<(), String> {
+    let signals = control.signals();
+    let name = control.name();
+    if signals.one_way_delay {
+        return Err(format!("congestion control `{name}` needs one-way delays, which the QUIC model does not measure"));
+    }
+    if signals.ecn_counts && !ecn {
+        return Err(format!("congestion control `{name}` needs counts of congestion marks: `quic.ecn = true`"));
+    }
+    Ok(())
+}
+
+/// One end of a connection at a host.
+#[derive(Debug)]
+pub(super) struct ModelEndpoint {
+    pub(super) connection: Connection,
+    pub(super) binding: Binding,
+    /// The connection ends with its only stream.
+    pub(super) single: bool,
+    pub(super) timers: TimerPair,
+    /// Indices of its streams for the application, by the connection's numbers of them.
+    streams: Vec<Option<u32>>,
+}
+
+impl ModelEndpoint {
+    pub(super) fn new(connection: Connection, binding: Binding, single: bool) -> Self {
+        ModelEndpoint { connection, binding, single, timers: TimerPair::default(), streams: Vec::new() }
+    }
+
+    pub(super) fn report(&self) -> EndpointReport {
+        let (seen, counts) = (self.connection.inspect(), self.connection.statistics());
+        let mut control_values = Vec::new();
+        self.connection.inspect_control(&mut control_values);
+        EndpointReport {
+            cwnd_bytes: Some(seen.cwnd_bytes),
+            ssthresh_bytes: known_threshold(seen.ssthresh_bytes),
+            in_flight_bytes: Some(seen.in_flight_bytes),
+            smoothed_rtt: measured(seen.smoothed_rtt),
+            min_rtt: measured(seen.min_rtt),
+            latest_rtt: measured(seen.latest_rtt),
+            mean_rtt: (counts.rtt_count > 0).then(|| counts.rtt_sum / counts.rtt_count),
+            pacing_bps: known_rate(seen.pacing_bps),
+            delivery_rate_bps: known_rate(seen.delivery_rate_bps),
+            in_recovery: seen.in_recovery,
+            pto_count: Some(seen.pto_count),
+            sent_packets: Some(counts.sent_packets),
+            lost_packets: Some(counts.lost_packets),
+            congestion_events: Some(counts.recoveries),
+            spurious_congestion_events: Some(counts.undone_recoveries),
+            mtu_bytes: Some(seen.mtu_bytes),
+            control_values,
+            ..EndpointReport::new(EndpointKind::QuicModel)
+        }
+    }
+}
+
+/// What an endpoint does after it has sent all that it has to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterOutput {
+    /// Sending has made events for the application.
+    Reports,
+    /// It waits for a packet or a timer.
+    Waits,
+    /// Its connection is over.
+    Ends,
+}
+
+/// All endpoints of the QUIC model, and the indices of their streams.
+#[derive(Debug, Default)]
+pub(super) struct ModelEndpoints {
+    slots: Vec<Option<Box<ModelEndpoint>>>,
+    free: Vec<u32>,
+    /// Endpoint, and the connection's number, of each stream.
+    streams: Vec<Option<(u32, u32)>>,
+    free_streams: Vec<u32>,
+    beside: Beside,
+}
+
+impl ModelEndpoints {
+    #[inline]
+    pub(super) fn get(&self, index: u32) -> Option<&ModelEndpoint> {
+        self.slots.get(index as usize)?.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut ModelEndpoint> {
+        self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// Endpoint, and its connection's number, of a stream.
+    #[inline]
+    pub(super) fn locate(&self, stream: u32) -> Option<(u32, u32)> {
+        *self.streams.get(stream as usize)?
+    }
+
+    /// Whether two streams are of the same connection.
+    pub(super) fn same_connection(&self, one: u32, other: u32) -> bool {
+        matches!((self.locate(one), self.locate(other)), (Some(one), Some(other)) if one.0 == other.0)
+    }
+
+    /// The index of a stream by its connection's number of it, given if it has none.
+    pub(super) fn stream(&mut self, endpoint: u32, number: u32) -> Option<u32> {
+        let owner = self.slots.get_mut(endpoint as usize)?.as_deref_mut()?;
+        if owner.streams.len() <= number as usize {
+            owner.streams.resize(number as usize + 1, None);
+        }
+        let known = &mut owner.streams[number as usize];
+        if known.is_some() {
+            return *known;
+        }
+        let index = match self.free_streams.pop() {
+            Some(index) => {
+                self.streams[index as usize] = Some((endpoint, number));
+                index
+            }
+            None => {
+                self.streams.push(Some((endpoint, number)));
+                self.streams.len() as u32 - 1
+            }
+        };
+        *known = Some(index);
+        *known
+    }
+
+    /// A stream is over: its index is free.
+    pub(super) fn release(&mut self, endpoint: u32, number: u32) {
+        let Some(owner) = self.get_mut(endpoint) else { return };
+        let Some(index) = owner.streams.get_mut(number as usize).and_then(Option::take) else { return };
+        self.streams[index as usize] = None;
+        self.free_streams.push(index);
+    }
+
+    pub(super) fn insert(&mut self, endpoint: ModelEndpoint) -> u32 {
+        let endpoint = Some(Box::new(endpoint));
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = endpoint;
+            index
+        } else {
+            self.slots.push(endpoint);
+            self.slots.len() as u32 - 1
+        }
+    }
+
+    /// Takes an endpoint out, with the indices of its streams.
+    pub(super) fn remove(&mut self, index: u32) -> Option<Box<ModelEndpoint>> {
+        let endpoint = self.slots.get_mut(index as usize)?.take()?;
+        for &stream in endpoint.streams.iter().flatten() {
+            self.streams[stream as usize] = None;
+            self.free_streams.push(stream);
+        }
+        self.free.push(index);
+        Some(endpoint)
+    }
+
+    /// Endpoints whose connections are not over.
+    pub(super) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Sends all that an endpoint has to send and, unless that made events, arms its timers.
+    #[inline]
+    pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32) -> AfterOutput {
+        let now = network.now();
+        let ModelEndpoints { slots, beside, .. } = self;
+        let Some(Some(endpoint)) = slots.get_mut(index as usize) else { return AfterOutput::Waits };
+        let ModelEndpoint { connection, binding, timers, .. } = &mut **endpoint;
+        loop {
+            let handle = network.arena.vacant();
+            let header = network.arena.get_mut(handle).quic_header();
+            if !connection.poll_datagram_into(now, header, beside) {
+                break;
+            }
+            let has_ranges = header.ranges > 0;
+            let ip_bytes = binding.version.header_bytes() + UDP_HEADER_BYTES + beside.udp_payload_bytes;
+            let options = if has_ranges { network.arena.store_options(&beside.ranges) } else { Side::NONE };
+            let payload = match beside.datagram.take() {
+                None => Side::NONE,
+                Some(datagram) => network.arena.store_datagram(datagram),
+            };
+            let packet = network.arena.get_mut(handle);
+            packet.sent = now;
+            packet.flow = binding.flow;
+            packet.destination = binding.peer;
+            packet.ip_bytes = ip_bytes;
+            packet.options = options;
+            packet.payload = payload;
+            packet.codepoint = beside.codepoint;
+            packet.version = binding.version;
+            packet.corrupted = false;
+            network.send_filled(binding.node, handle);
+        }
+        if connection.has_events() {
+            return AfterOutput::Reports;
+        }
+        let events = [Timer::QuicModel(index, Reach::Far).event(), Timer::QuicModel(index, Reach::Near).event()];
+        let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
+        timers.arm(&mut network.calendar, events, deadlines);
+        if connection.is_closed() { AfterOutput::Ends } else { AfterOutput::Waits }
+    }
+}

@@ -1,0 +1,213 @@
+//! Endpoints of the real QUIC stack, each with a UDP port of its own.
+
+use super::binding::{Binding, Place};
+use super::timers::Timer;
+use super::wakeups::{WakeupTiming, Wakeups};
+use crate::plugins::ControlMaker;
+use crate::witness::Witness;
+use fullpipe_congestion::{Controller, catalogue};
+use fullpipe_engine::Slot;
+use fullpipe_network::Network;
+use fullpipe_scenario::description;
+use fullpipe_stack::journal::Journal;
+use fullpipe_stack::{Connection, Cryptography, Datagram, Inspection, Settings};
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_units::Instant;
+use fullpipe_workload::OpenOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How the real stack's connections of a flow are made.
+#[derive(Clone, Debug)]
+pub(crate) struct StackMaker {
+    settings: Settings,
+    /// Name of the congestion control.
+    pub(super) control: Arc<str>,
+    options: catalogue::Options,
+    /// Who makes the control, if not the catalogue.
+    plugged: Option<ControlMaker>,
+    timing: WakeupTiming,
+}
+
+impl StackMaker {
+    /// Settings of a flow's connections, or why they cannot be made.
+    pub(crate) fn new(described: &description::Quic) -> Result<StackMaker, String> {
+        let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
+        let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
+        accept(&*control)?;
+        let cryptography = cryptography(described.tls, described.certificate_bytes)?;
+        let settings = Settings {
+            initial_mtu_bytes: described.initial_mtu_bytes,
+            largest_mtu_bytes: described.largest_mtu_bytes,
+            initial_window_packets: described.initial_window_packets,
+            send_buffer_bytes: described.send_buffer_bytes,
+            receive_buffer_bytes: described.receive_buffer_bytes,
+            idle_timeout: described.idle_timeout,
+            certificate_bytes: described.certificate_bytes,
+            cryptography,
+            journal: None,
+        };
+        let control = described.congestion.as_str().into();
+        let timing =
+            WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
+        Ok(StackMaker { settings, control, options, plugged: None, timing })
+    }
+
+    /// The same with a plugged-in control, or why it cannot be driven.
+    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+        let control = maker.make(0, true);
+        accept(&*control)?;
+        Ok(StackMaker { control: control.name().into(), plugged: Some(maker), ..self })
+    }
+
+    /// When one end wakes up; `seed` is that of its control.
+    pub(super) fn wakeups(&self, seed: u64) -> Wakeups {
+        Wakeups::new(&self.timing, fullpipe_units::Stream::new(seed, "end", "reaction"))
+    }
+
+    /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
+    /// make.
+    pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> fullpipe_stack::Maker {
+        if let Some(maker) = self.plugged.clone() {
+            return Arc::new(move || maker.make(connection, initiator));
+        }
+        let (name, options) = (self.control.clone(), catalogue::Options { seed, ..self.options });
+        Arc::new(move || catalogue::create(&name, &options).expect("it could be created when the world was built"))
+    }
+
+    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    pub(super) fn settings(&self, options: &OpenOptions, end: usize) -> Settings {
+        let usual = self.settings.receive_buffer_bytes;
+        let receive_buffer_bytes = options.receive_buffer_bytes.map_or(usual, |bytes| bytes[end]);
+        Settings { receive_buffer_bytes, ..self.settings.clone() }
+    }
+}
+
+/// TLS, or nothing in its sizes; or why there is no certificate of this size.
+pub(super) fn cryptography(tls: bool, certificate_bytes: u64) -> Result<Cryptography, String> {
+    let cryptography = if tls { Cryptography::Tls } else { Cryptography::Null };
+    cryptography.refusal(certificate_bytes).map_or(Ok(cryptography), Err)
+}
+
+fn accept(control: &dyn Controller) -> Result<(), String> {
+    fullpipe_stack::refusal(control).map_or(Ok(()), Err)
+}
+
+/// One end of a connection at a host.
+#[derive(Debug)]
+pub(super) struct StackEndpoint {
+    pub(super) connection: Connection,
+    pub(super) binding: Binding,
+    pub(super) timer: Slot,
+    /// Number of the tunnel's flow that its datagrams go by.
+    pub(super) via: Option<u32>,
+    pub(super) wakeups: Wakeups,
+}
+
+impl StackEndpoint {
+    pub(super) fn report(&mut self) -> EndpointReport {
+        let counts = self.connection.statistics();
+        let control = self.connection.inspect();
+        // Without a control there is no path to measure.
+        let smoothed_rtt = control.as_ref().and_then(|_| self.connection.smoothed_rtt()).and_then(measured);
+        EndpointReport {
+            smoothed_rtt,
+            mean_rtt: counts.mean_rtt,
+            sent_packets: Some(counts.sent_packets),
+            lost_packets: Some(counts.lost_packets),
+            congestion_events: Some(counts.congestion_events),
+            spurious_congestion_events: Some(counts.spurious_congestion_events),
+            mtu_bytes: (counts.mtu_bytes > 0).then_some(u64::from(counts.mtu_bytes)),
+            ..of_control(EndpointKind::QuicStack, control)
+        }
+    }
+}
+
+/// What the congestion control of a connection of the stack shows, if there is one.
+pub(super) fn of_control(kind: EndpointKind, seen: Option<Inspection>) -> EndpointReport {
+    let Some(seen) = seen else { return EndpointReport::new(kind) };
+    EndpointReport {
+        cwnd_bytes: Some(seen.cwnd_bytes),
+        ssthresh_bytes: known_threshold(seen.ssthresh_bytes),
+        in_flight_bytes: Some(seen.in_flight_bytes),
+        min_rtt: measured(seen.min_rtt),
+        latest_rtt: measured(seen.latest_rtt),
+        pacing_bps: known_rate(seen.pacing_bps),
+        delivery_rate_bps: known_rate(seen.delivery_rate_bps),
+        in_recovery: seen.in_recovery,
+        pto_count: seen.pto_count,
+        control_values: seen.named,
+        ..EndpointReport::new(kind)
+    }
+}
+
+/// All endpoints of the real stack.
+#[derive(Debug, Default)]
+pub(super) struct StackEndpoints {
+    slots: Vec<Option<Box<StackEndpoint>>>,
+    free: Vec<u32>,
+    /// What endpoints, and ends of tunnels, note for an observer, if they do.
+    pub(super) journals: Option<BTreeMap<Place, Journal>>,
+}
+
+impl StackEndpoints {
+    pub(super) fn get(&self, index: u32) -> Option<&StackEndpoint> {
+        self.slots.get(index as usize)?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut StackEndpoint> {
+        self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// All endpoints whose connections are not over.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut StackEndpoint> {
+        self.slots.iter_mut().flatten().map(|endpoint| &mut **endpoint)
+    }
+
+    /// A journal for one end of a conversation, if journals are kept.
+    pub(super) fn open_journal(&mut self, place: Place) -> Option<Journal> {
+        let journals = self.journals.as_mut()?;
+        Some(journals.entry(place).or_default().clone())
+    }
+
+    /// Endpoints whose connections are not over.
+    pub(super) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// A datagram has come to an endpoint; returns whether its connection is not over.
+    pub(super) fn handle_datagram(&mut self, index: u32, now: Instant, datagram: Datagram) -> bool {
+        let Some(endpoint) = self.get_mut(index) else { return false };
+        endpoint.connection.handle_datagram(now, datagram);
+        true
+    }
+
+    /// Whether an endpoint to which a datagram has come waits before it reacts; its timer is then armed.
+    pub(super) fn waits(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
+        let Some(endpoint) = self.get_mut(index).filter(|endpoint| !endpoint.wakeups.is_at_once()) else {
+            return false;
+        };
+        if let Some(at) = endpoint.wakeups.begin(network.now()) {
+            let at = at.min(endpoint.wakeups.tick(endpoint.connection.next_timeout()));
+            endpoint.timer.arm(&mut network.calendar, Timer::QuicStack(index).event(), at);
+        }
+        true
+    }
+
+    pub(super) fn insert(&mut self, endpoint: StackEndpoint) -> u32 {
+        let endpoint = Some(Box::new(endpoint));
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = endpoint;
+            index
+        } else {
+            self.slots.push(endpoint);
+            self.slots.len() as u32 - 1
+        }
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<Box<StackEndpoint>> {
+        let endpoint = self.slots.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(endpoint)
+    }
+}

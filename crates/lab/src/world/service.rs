@@ -1,0 +1,174 @@
+//! Serving endpoints: applications receive the events of their streams, endpoints send what they have to send.
+
+use super::at_host::AtHost;
+use super::quic_model::AfterOutput;
+use super::state::{Core, World};
+use super::streams::StreamKey;
+use super::timers::Timer;
+use crate::witness::Witness;
+use fullpipe_network::{Content, Network, Packet};
+use fullpipe_stack::Datagram;
+use fullpipe_transport::Event;
+use fullpipe_wire::udp::UDP_HEADER_BYTES;
+use fullpipe_workload::StreamId;
+
+impl World {
+    /// Calls an application with an event of a stream.
+    #[inline(always)]
+    fn on_stream(&mut self, network: &mut Network<Witness>, application: u32, stream: StreamId, event: Event) {
+        let mut io = AtHost { core: &mut self.core, network, application, serviced: stream };
+        self.applications[application as usize].on_stream(stream, event, &mut io);
+    }
+
+    /// Applications may have called other streams than those whose events they received.
+    #[inline(always)]
+    pub(super) fn service_touched(&mut self, network: &mut Network<Witness>) {
+        while let Some(stream) = self.core.touched.pop() {
+            self.service_stream(network, stream);
+        }
+    }
+
+    #[inline(never)]
+    fn service_stream(&mut self, network: &mut Network<Witness>, stream: StreamId) {
+        let Some(key) = StreamKey::of(stream) else { return };
+        if self.core.called.is_some() {
+            self.core.note_called(key);
+        }
+        match key {
+            StreamKey::Tcp(index) => self.service_tcp(network, index),
+            StreamKey::QuicModel(stream) => {
+                if let Some((index, _)) = self.core.endpoints.quic_model.locate(stream) {
+                    self.service_model(network, index);
+                }
+            }
+            StreamKey::QuicStack(index) => self.service_stack(network, index),
+        }
+    }
+
+    /// Serves an endpoint of TCP.
+    #[inline]
+    pub(super) fn service_tcp(&mut self, network: &mut Network<Witness>, index: u32) {
+        let now = network.now();
+        loop {
+            let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return };
+            let application = endpoint.binding.application;
+            let Some(event) = endpoint.connection.poll_event() else { break };
+            if endpoint.attended {
+                self.core.note_fast_open(index);
+                if self.on_protected(network, index, event) {
+                    continue;
+                }
+            }
+            self.on_stream(network, application, StreamKey::Tcp(index).id(), event);
+        }
+        if self.core.endpoints.tcp.output(network, index, now) {
+            self.core.forget_tcp(index);
+        }
+    }
+
+    /// An event of a stream under TLS: the application receives what the session makes of it. Returns whether there is a
+    /// session.
+    #[cold]
+    #[inline(never)]
+    fn on_protected(&mut self, network: &mut Network<Witness>, index: u32, event: Event) -> bool {
+        let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return false };
+        let Some(session) = &mut endpoint.tls else { return false };
+        session.on_event(&mut endpoint.connection, event);
+        loop {
+            let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return true };
+            let application = endpoint.binding.application;
+            let Some(event) = endpoint.tls.as_mut().and_then(|session| session.poll_event()) else { return true };
+            self.on_stream(network, application, StreamKey::Tcp(index).id(), event);
+        }
+    }
+
+    /// Serves an endpoint of the QUIC model.
+    #[inline]
+    pub(super) fn service_model(&mut self, network: &mut Network<Witness>, index: u32) {
+        loop {
+            let Some(endpoint) = self.core.endpoints.quic_model.get_mut(index) else { return };
+            let application = endpoint.binding.application;
+            let Some((number, event)) = endpoint.connection.poll_event() else {
+                match self.core.endpoints.quic_model.output(network, index) {
+                    // The end of the connection, for instance.
+                    AfterOutput::Reports => continue,
+                    AfterOutput::Waits => return,
+                    AfterOutput::Ends => return self.core.forget_model(index),
+                }
+            };
+            let Some(stream) = self.core.endpoints.quic_model.stream(index, number) else { return };
+            self.on_stream(network, application, StreamKey::QuicModel(stream).id(), event);
+            if let Event::Closed(_) = event {
+                let model = &mut self.core.endpoints.quic_model;
+                model.release(index, number);
+                if let Some(endpoint) = model.get_mut(index)
+                    && endpoint.single
+                {
+                    endpoint.connection.close_when_done(network.now());
+                }
+            }
+        }
+    }
+
+    /// Serves an endpoint of the QUIC stack.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn service_stack(&mut self, network: &mut Network<Witness>, index: u32) {
+        // Sending may bring the end of the connection, which is an event for the application, too.
+        loop {
+            let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
+            endpoint.wakeups.end();
+            let application = endpoint.binding.application;
+            if let Some(event) = endpoint.connection.poll_event() {
+                self.on_stream(network, application, StreamKey::QuicStack(index).id(), event);
+            } else if !self.core.stack_output(network, index) {
+                break;
+            }
+        }
+        let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
+        if endpoint.connection.is_drained() {
+            self.core.forget_stack(index);
+        } else {
+            let at = endpoint.wakeups.tick(endpoint.connection.next_timeout());
+            endpoint.timer.arm(&mut network.calendar, Timer::QuicStack(index).event(), at);
+        }
+        if self.core.endpoints.tunnels.is_some() {
+            self.serve_programs(network);
+        }
+    }
+}
+
+impl Core {
+    /// Sends all that an endpoint of the stack has to send. Returns whether that made events for its application.
+    fn stack_output(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
+        let now = network.now();
+        let Some(endpoint) = self.endpoints.quic_stack.get_mut(index) else { return false };
+        let binding = endpoint.binding;
+        if let Some(tunnel) = endpoint.via {
+            let conversation = binding.place().0 as u32;
+            while let Some(datagram) =
+                self.endpoints.quic_stack.get_mut(index).and_then(|endpoint| endpoint.connection.poll_transmit(now))
+            {
+                self.send_through(tunnel, conversation, datagram);
+            }
+            return self.endpoints.quic_stack.get(index).is_some_and(|endpoint| endpoint.connection.has_events());
+        }
+        while let Some(Datagram { payload, codepoint }) = endpoint.connection.poll_transmit(now) {
+            let payload_bytes = payload.len() as u32;
+            let ip_bytes = binding.version.header_bytes() + UDP_HEADER_BYTES + payload_bytes;
+            let payload = network.arena.store_payload(Some(payload));
+            let packet = Packet::new(binding.flow, binding.peer, ip_bytes, Content::Udp { payload_bytes });
+            network.send(binding.node, &Packet { version: binding.version, codepoint, payload, ..packet });
+        }
+        endpoint.connection.has_events()
+    }
+
+    fn forget_stack(&mut self, index: u32) {
+        let Some(mut endpoint) = self.endpoints.quic_stack.remove(index) else { return };
+        let place = endpoint.binding.place();
+        self.keep_last_report(place, endpoint.report());
+        if let Some(tunnel) = endpoint.via {
+            self.close_request(tunnel, place.0 as u32);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The state of all hosts: endpoints, applications, and the table of conversations that ties them together.
+//!
+//! A conversation (five-tuple) is interned when it is opened: it gets two neighboring [`FlowId`]s, and the receiver of
+//! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
+//! scenario's n-th flow has the numbers 2n and 2n + 1.
+
+use super::binding::Place;
+use super::endpoints::Endpoints;
+use super::flow::{Conversation, EndpointMaker, Flow, UNDESCRIBED};
+use super::kernel::{Delivery, RealHosts};
+use super::tcp::TcpEndpoints;
+use super::timers::Timer;
+use crate::witness::Witness;
+use fullpipe_engine::Slot;
+use fullpipe_network::{Ends, Handle, Network};
+use fullpipe_scenario::Scenario;
+use fullpipe_tcp::FastOpenEntry;
+use fullpipe_transport::endpoint::EndpointReport;
+use fullpipe_units::{FlowId, Instant, NodeId};
+use fullpipe_wire::IpVersion;
+use fullpipe_workload::{Application, OpenOptions, Progress, StreamId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An application's timer.
+#[derive(Debug)]
+pub(super) struct Wake {
+    pub(super) deadline: Instant,
+    pub(super) slot: Slot,
+}
+
+/// Everything but the applications themselves, which call into it.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) endpoints: Endpoints,
+    /// By number of the conversation.
+    pub(super) conversations: Vec<Conversation>,
+    pub(super) flows: Vec<Flow>,
+    /// Conversations opened by each flow so far.
+    pub(super) opened: Vec<u32>,
+    pub(super) wakes: Vec<Wake>,
+    /// Streams that an application has called and whose endpoints must be asked for output.
+    pub(super) touched: Vec<StreamId>,
+    /// Ends of conversations that applications have called, if there is an observer.
+    pub(super) called: Option<Vec<Place>>,
+    /// Seed and names: random streams are named after flows, not after their place in the file.
+    pub(super) scenario: Arc<Scenario>,
+    /// Options of conversations whose acceptor does not exist yet.
+    pub(super) options: BTreeMap<u32, OpenOptions>,
+    /// Fast Open: what a client (first) remembers of a server.
+    pub(super) fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
+    /// Last reports of QUIC endpoints whose connections are over, by conversation and end.
+    pub(super) over: BTreeMap<(u32, usize), EndpointReport>,
+    /// The conversations of each flow over QUIC, in the order in which they were opened; after the run.
+    pub(super) of_flows: BTreeMap<u32, Vec<u32>>,
+}
+
+/// All hosts.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(super) core: Core,
+    /// Two per flow: initiator's at 2n, acceptor's at 2n + 1.
+    pub(super) applications: Vec<Box<dyn Application>>,
+    pub(super) started: Vec<bool>,
+}
+
+impl World {
+    /// `faulty_from`: the acknowledgement from which on TCP receivers acknowledge a byte too many; 0: never.
+    pub(crate) fn new(
+        flows: Vec<Flow>,
+        applications: Vec<Box<dyn Application>>,
+        scenario: Arc<Scenario>,
+        faulty_from: u64,
+    ) -> Self {
+        let wakes =
+            applications.iter().map(|_| Wake { deadline: Instant::NEVER, slot: Slot::default() }).collect::<Vec<_>>();
+        let opened = vec![0; flows.len()];
+        let over_tcp = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointMaker::Tcp(_))).count();
+        let conversations = (0..flows.len()).map(|flow| Conversation::new(flow as u32, 0)).collect();
+        World {
+            started: vec![false; flows.len()],
+            core: Core {
+                endpoints: Endpoints::new(TcpEndpoints::new(2 * over_tcp, faulty_from)),
+                conversations,
+                flows,
+                opened,
+                wakes,
+                touched: Vec::new(),
+                called: None,
+                scenario,
+                options: BTreeMap::new(),
+                fast_open: BTreeMap::new(),
+                over: BTreeMap::new(),
+                of_flows: BTreeMap::new(),
+            },
+            applications,
+        }
+    }
+
+    /// Puts the start of every flow into the calendar.
+    pub(crate) fn start(&mut self, network: &mut Network<Witness>) {
+        for flow in 0..self.core.flows.len() {
+            let application = 2 * flow as u32;
+            if self.is_real(self.core.flows[flow].from) {
+                continue;
+            }
+            let start = self.core.flows[flow].start;
+            self.core.wake_at(network, application, start);
+        }
+    }
+
+    /// Number of conversations opened so far (those of flows that have not started included).
+    pub(crate) fn conversations(&self) -> usize {
+        self.core.conversations.len()
+    }
+
+    /// Scenario flow of a conversation; `None` if it is one of real hosts that no flow describes.
+    pub(crate) fn flow_of(&self, conversation: usize) -> Option<usize> {
+        let flow = self.core.conversations[conversation].flow;
+        (flow != UNDESCRIBED).then_some(flow as usize)
+    }
+
+    /// Which of its flow's conversations one is, from 0.
+    pub(crate) fn number_of(&self, conversation: usize) -> u32 {
+        self.core.conversations[conversation].number
+    }
+
+    /// Name of a flow's congestion control, for TCP, QUIC and tunnels.
+    pub(crate) fn control(&self, flow: usize) -> Option<&str> {
+        self.core.flows[flow].endpoints.control()
+    }
+
+    /// What the application at one end of a flow (0: initiator) has achieved.
+    pub(crate) fn progress(&self, flow: usize, end: usize) -> Progress {
+        self.application(flow, end).progress()
+    }
+
+    /// The application at one end of a flow (0: initiator).
+    pub(crate) fn application(&self, flow: usize, end: usize) -> &dyn Application {
+        &*self.applications[2 * flow + end]
+    }
+
+    /// Makes hosts real: what reaches them leaves the model.
+    pub(crate) fn set_real(&mut self, network: &mut Network<Witness>, hosts: RealHosts) {
+        network.notify_sources(hosts.hosts.iter().map(|host| host.node));
+        self.core.endpoints.real = Some(Box::new(hosts));
+    }
+
+    /// The real hosts, if there are any.
+    pub(crate) fn real_mut(&mut self) -> Option<&mut RealHosts> {
+        self.core.endpoints.real.as_deref_mut()
+    }
+
+    /// The real hosts, if there are any.
+    pub(crate) fn real(&self) -> Option<&RealHosts> {
+        self.core.endpoints.real.as_deref()
+    }
+
+    /// Whether a host is real.
+    pub(crate) fn is_real(&self, node: NodeId) -> bool {
+        self.real().is_some_and(|real| real.port(node).is_some())
+    }
+
+    /// What has reached real hosts since the last call.
+    pub(crate) fn delivered(&mut self) -> impl Iterator<Item = Delivery> {
+        self.core.endpoints.real.iter_mut().flat_map(|real| real.delivered.drain(..))
+    }
+
+    /// A conversation that a real host begins, or takes part in: its number. It belongs to the flow that describes it.
+    #[cold]
+    pub(crate) fn introduce_real(
+        &mut self,
+        network: &mut Network<Witness>,
+        described: Option<u32>,
+        ends: Ends,
+        version: IpVersion,
+        protocol: u8,
+    ) -> u32 {
+        let flow = described.unwrap_or(UNDESCRIBED);
+        let number = self.core.opened.get(flow as usize).copied().unwrap_or(0);
+        if let Some(opened) = self.core.opened.get_mut(flow as usize) {
+            *opened += 1;
+        }
+        let conversation = if described.is_some() && number == 0 {
+            flow
+        } else {
+            self.core.conversations.push(Conversation::new(flow, number));
+            network.observer.grow(self.core.conversations.len(), version);
+            self.core.conversations.len() as u32 - 1
+        };
+        network.directory.declare(FlowId(2 * conversation), ends);
+        if described.is_none()
+            && let Some(real) = self.real_mut()
+        {
+            real.conversations.insert(conversation, (protocol, ends));
+        }
+        conversation
+    }
+}
+
+impl Core {
+    pub(super) fn wake_at(&mut self, network: &mut Network<Witness>, application: u32, at: Instant) {
+        let wake = &mut self.wakes[application as usize];
+        wake.deadline = at;
+        wake.slot.arm(&mut network.calendar, Timer::Application(application).event(), at);
+    }
+
+    /// A packet for a real host leaves the model; returns whether the host is one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn deliver(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) -> bool {
+        let delivered = self.endpoints.real.as_mut().is_some_and(|real| real.deliver(network, node, handle));
+        if delivered {
+            network.arena.release(handle);
+        }
+        delivered
+    }
+
+    /// A TCP connection is over.
+    #[cold]
+    pub(super) fn forget_tcp(&mut self, index: u32) {
+        let Some(endpoint) = self.endpoints.tcp.remove(index) else { return };
+        let (conversation, end) = endpoint.binding.place();
+        let conversation = &mut self.conversations[conversation];
+        conversation.endpoints[end] = None;
+        let again = endpoint.connection.statistics().retransmitted_segments;
+        conversation.retransmitted[end] = Some(u32::try_from(again).unwrap_or(u32::MAX));
+    }
+
+    /// A connection of the QUIC model is over.
+    #[cold]
+    pub(super) fn forget_model(&mut self, index: u32) {
+        let Some(endpoint) = self.endpoints.quic_model.remove(index) else { return };
+        self.keep_last_report(endpoint.binding.place(), endpoint.report());
+    }
+
+    /// An endpoint is removed: its last report is kept.
+    pub(super) fn keep_last_report(&mut self, (conversation, end): Place, report: EndpointReport) {
+        self.conversations[conversation].endpoints[end] = None;
+        self.over.insert((conversation as u32, end), EndpointReport { control_values: Vec::new(), ..report });
+    }
+}

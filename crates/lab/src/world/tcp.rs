@@ -1,0 +1,309 @@
+//! TCP endpoints: connections of our model at hosts, each with its stream, under TLS if the flow has it.
+
+use super::binding::Binding;
+use super::timers::{Reach, Timer, TimerPair};
+use crate::plugins::ControlMaker;
+use crate::witness::Witness;
+use fullpipe_congestion::{Controller, catalogue};
+use fullpipe_network::{Network, Side};
+use fullpipe_tcp::{Beside, Connection};
+use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_transport::tls::{self, Session};
+use fullpipe_transport::{Payload, Stream};
+use fullpipe_units::Instant;
+use fullpipe_workload::OpenOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How the connections of a flow are made.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpMaker {
+    config: Arc<fullpipe_tcp::Config>,
+    /// Name of the congestion control.
+    pub(super) control: Arc<str>,
+    options: catalogue::Options,
+    pub(super) fast_open_known: bool,
+    pub(super) tls: Option<tls::Settings>,
+    /// Who makes the control, if not the catalogue.
+    plugged: Option<Box<ControlMaker>>,
+    /// Settings of connections that differ from the others, by segment size and receive buffer.
+    special: BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>,
+}
+
+impl TcpMaker {
+    /// Settings of a flow's connections, or why they cannot be made.
+    pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
+        let options = catalogue::Options {
+            hystart: settings.hystart,
+            linux_hystart: settings.linux_hystart,
+            paced: settings.connection.pacing,
+            // RFC 9331 section 4.2: who sends ECT(1) needs accurate feedback.
+            ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
+            ..Default::default()
+        };
+        catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
+        Ok(TcpMaker {
+            config: Arc::new(settings.connection.clone()),
+            control: settings.congestion.as_str().into(),
+            options,
+            fast_open_known: settings.fast_open_known,
+            tls: settings.tls,
+            plugged: None,
+            special: BTreeMap::new(),
+        })
+    }
+
+    /// The same with a plugged-in control, or why TCP cannot drive it.
+    pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
+        let control = maker.make(0, true);
+        if control.signals().one_way_delay {
+            return Err(format!(
+                "congestion control `{}` needs one-way delays, which TCP does not have",
+                control.name()
+            ));
+        }
+        Ok(TcpMaker { control: control.name().into(), plugged: Some(Box::new(maker)), ..self })
+    }
+
+    /// The settings of one end (0: initiator) of a connection that was opened with these options.
+    pub(super) fn config(&mut self, options: &OpenOptions, end: usize) -> Arc<fullpipe_tcp::Config> {
+        if *options == OpenOptions::default() {
+            return self.config.clone();
+        }
+        let mss_bytes = options.mss_bytes.map_or(self.config.mss_bytes, |mss| mss[end].clamp(1, 65_000));
+        let buffer_bytes = options.receive_buffer_bytes.map_or(self.config.receive_buffer_bytes, |bytes| bytes[end]);
+        // Room for a segment there must be.
+        let buffer_bytes = buffer_bytes.max(u64::from(mss_bytes));
+        let special = self.special.entry((mss_bytes, buffer_bytes));
+        let usual = &self.config;
+        let make = || {
+            Arc::new(fullpipe_tcp::Config {
+                mss_bytes,
+                receive_buffer_bytes: buffer_bytes,
+                ..fullpipe_tcp::Config::clone(usual)
+            })
+        };
+        special.or_insert_with(make).clone()
+    }
+
+    /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.
+    pub(super) fn controller(&self, seed: u64, connection: u32, initiator: bool) -> Box<dyn Controller> {
+        if let Some(maker) = &self.plugged {
+            return maker.make(connection, initiator);
+        }
+        let options = catalogue::Options { seed, ..self.options };
+        catalogue::create(&self.control, &options).expect("it could be created when the world was built")
+    }
+}
+
+/// One end of a connection at a host.
+#[derive(Debug)]
+pub(super) struct TcpEndpoint {
+    pub(super) connection: Connection,
+    /// What protects its stream, if anything does.
+    pub(super) tls: Option<Box<Session>>,
+    /// Whether its events need more than being passed on: under TLS, and to store a Fast Open cookie.
+    pub(super) attended: bool,
+    pub(super) binding: Binding,
+    pub(super) timers: TimerPair,
+}
+
+impl TcpEndpoint {
+    pub(super) fn new(mut connection: Connection, mut tls: Option<Box<Session>>, binding: Binding) -> Self {
+        if let Some(session) = &mut tls {
+            session.start(&mut connection);
+        }
+        let attended = tls.is_some() || connection.config().fast_open;
+        TcpEndpoint { connection, tls, attended, binding, timers: TimerPair::default() }
+    }
+
+    pub(super) fn report(&self) -> EndpointReport {
+        let (seen, counts) = (self.connection.inspect(), self.connection.statistics());
+        let mut control_values = Vec::new();
+        self.connection.controller().inspect(&mut control_values);
+        EndpointReport {
+            cwnd_bytes: Some(seen.cwnd_bytes),
+            ssthresh_bytes: known_threshold(seen.ssthresh_bytes),
+            in_flight_bytes: Some(seen.in_flight_bytes),
+            smoothed_rtt: measured(seen.smoothed_rtt),
+            min_rtt: measured(seen.min_rtt),
+            latest_rtt: measured(seen.latest_rtt),
+            pacing_bps: known_rate(seen.pacing_bps),
+            delivery_rate_bps: known_rate(seen.delivery_rate_bps),
+            in_recovery: seen.in_recovery,
+            pto_count: Some(seen.backoff),
+            sent_packets: Some(counts.data_segments_sent),
+            retransmitted_packets: Some(counts.retransmitted_segments),
+            congestion_events: Some(counts.recoveries),
+            spurious_congestion_events: Some(counts.undone_reductions),
+            mtu_bytes: Some(seen.mss_bytes),
+            control_values,
+            ..EndpointReport::new(EndpointKind::Tcp)
+        }
+    }
+}
+
+/// All TCP endpoints of a world.
+#[derive(Debug)]
+pub(super) struct TcpEndpoints {
+    slots: Vec<Option<TcpEndpoint>>,
+    free: Vec<u32>,
+    beside: Beside,
+    /// From this acknowledgement on, receivers acknowledge a byte too many (a fault for the auditor); 0: never.
+    faulty_from: u64,
+    acknowledgements: u64,
+}
+
+#[cold]
+#[inline(never)]
+fn store_options(network: &mut Network<Witness>, beside: &Beside) -> Side {
+    network.arena.store_options(&beside.options)
+}
+
+impl TcpEndpoints {
+    pub(super) fn new(expected: usize, faulty_from: u64) -> Self {
+        TcpEndpoints {
+            // Exactly what is needed: doubling a vector of 200 000 endpoints costs more memory than they do.
+            slots: Vec::with_capacity(expected),
+            free: Vec::new(),
+            beside: Beside::default(),
+            faulty_from,
+            acknowledgements: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, index: u32) -> Option<&TcpEndpoint> {
+        self.slots.get(index as usize)?.as_ref()
+    }
+
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut TcpEndpoint> {
+        self.slots.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(super) fn insert(&mut self, endpoint: TcpEndpoint) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = Some(endpoint);
+            index
+        } else {
+            self.slots.push(Some(endpoint));
+            self.slots.len() as u32 - 1
+        }
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<TcpEndpoint> {
+        let endpoint = self.slots.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(endpoint)
+    }
+
+    /// Endpoints whose connections are not over.
+    pub(super) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Sends all that an endpoint has to send and arms its timers. Returns whether its connection is over.
+    #[inline]
+    pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) -> bool {
+        let Some(Some(endpoint)) = self.slots.get_mut(index as usize) else { return false };
+        let binding = &endpoint.binding;
+        loop {
+            // The header is written to where the packet will lie.
+            let handle = network.arena.vacant();
+            let header = network.arena.get_mut(handle).tcp_header();
+            if !endpoint.connection.poll_segment(now, header, &mut self.beside) {
+                break;
+            }
+            if self.faulty_from != 0 {
+                self.acknowledgements += u64::from(header.payload_bytes == 0);
+                if self.acknowledgements >= self.faulty_from && header.payload_bytes == 0 {
+                    header.acknowledgement = header.acknowledgement.wrapping_add(1);
+                }
+            }
+            let ip_bytes = binding.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
+            let options = match header.has_side_options() {
+                false => Side::NONE,
+                true => store_options(network, &self.beside),
+            };
+            let payload = match &self.beside.payload {
+                None => Side::NONE,
+                bytes => network.arena.store_payload(bytes.clone()),
+            };
+            let packet = network.arena.get_mut(handle);
+            packet.sent = now;
+            packet.flow = binding.flow;
+            packet.destination = binding.peer;
+            packet.ip_bytes = ip_bytes;
+            packet.options = options;
+            packet.payload = payload;
+            packet.codepoint = self.beside.codepoint;
+            packet.version = binding.version;
+            packet.corrupted = false;
+            network.send_filled(binding.node, handle);
+        }
+        let events = [Timer::Tcp(index, Reach::Far).event(), Timer::Tcp(index, Reach::Near).event()];
+        let connection = &endpoint.connection;
+        let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
+        endpoint.timers.arm(&mut network.calendar, events, deadlines);
+        endpoint.connection.is_closed()
+    }
+}
+
+impl TcpEndpoint {
+    #[cold]
+    #[inline(never)]
+    fn write_secured(&mut self, payload: Payload) -> u64 {
+        self.tls.as_mut().map_or(0, |session| session.over(&mut self.connection).write(payload))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_secured(&mut self, max_bytes: u64) -> Option<Payload> {
+        self.tls.as_mut()?.over(&mut self.connection).read(max_bytes)
+    }
+}
+
+/// The stream as its application sees it: the connection's, or what TLS makes of it.
+impl Stream for TcpEndpoint {
+    #[inline]
+    fn writable_bytes(&self) -> u64 {
+        match &self.tls {
+            None => self.connection.writable_bytes(),
+            Some(session) => session.writable_bytes(&self.connection),
+        }
+    }
+
+    fn unsent_bytes(&self) -> Option<u64> {
+        self.connection.unsent_bytes()
+    }
+
+    #[inline]
+    fn write(&mut self, payload: Payload) -> u64 {
+        if self.tls.is_some() { self.write_secured(payload) } else { self.connection.write(payload) }
+    }
+
+    #[inline]
+    fn readable_bytes(&self) -> u64 {
+        match &self.tls {
+            None => self.connection.readable_bytes(),
+            Some(session) => session.readable_bytes(),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, max_bytes: u64) -> Option<Payload> {
+        if self.tls.is_some() { self.read_secured(max_bytes) } else { self.connection.read(max_bytes) }
+    }
+
+    fn finish(&mut self) {
+        match &mut self.tls {
+            None => self.connection.finish(),
+            Some(session) => session.over(&mut self.connection).finish(),
+        }
+    }
+
+    fn abort(&mut self) {
+        self.connection.abort();
+    }
+}

@@ -1,0 +1,205 @@
+//! Each kind's report agrees with what its connection, or its program, counts itself.
+
+use super::{ConnectionMut, World};
+use crate::options::Options;
+use crate::prepared::Prepared;
+use crate::run::prepare;
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
+use fullpipe_units::{Duration, Instant};
+
+/// From `source` to `sink` 2 Mbit/s with a queue of ten packets, so that a bulk sender loses some; `proxy` is beside `sink`.
+const NETWORK: &str = "
+    duration = '10s'
+    host = [{ name = 'source' }, { name = 'proxy' }, { name = 'sink' }]
+    router = [{ name = 'router' }]
+    [[link]]
+    name = 'access'
+    from = 'source'
+    to = 'router'
+    rate = '2Mbit/s'
+    delay = '20ms'
+    queue = '10packets'
+    [[link]]
+    name = 'near-proxy'
+    from = 'router'
+    to = 'proxy'
+    rate = '1Gbit/s'
+    delay = '1us'
+    [[link]]
+    name = 'near-sink'
+    from = 'router'
+    to = 'sink'
+    rate = '1Gbit/s'
+    delay = '1us'
+    [[flow]]
+    name = 'f'
+    from = 'source'
+";
+
+/// A world at two seconds.
+fn world(flow: &str) -> Prepared {
+    let text = format!("{NETWORK}{flow}");
+    let loaded = fullpipe_scenario::load(&text, "test", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut prepared = prepare(&loaded.scenario, &Options::default()).expect("it can be built");
+    let Prepared { world, network, .. } = &mut prepared;
+    world.start(network);
+    let until = Instant::ZERO + Duration::from_millis(2000);
+    network.run(world, until, Instant::ZERO + Duration::from_millis(10_000));
+    prepared
+}
+
+fn report(world: &mut World, end: usize) -> EndpointReport {
+    let report = world.report((0, end)).expect("the connection is open");
+    // Nothing to write to a record may be a stand-in for a missing value.
+    assert!(report.smoothed_rtt != Some(Duration::ZERO) && report.ssthresh_bytes != Some(u64::MAX), "{report:?}");
+    report
+}
+
+#[test]
+fn the_report_of_a_tcp_sender_is_what_its_connection_counts() {
+    let Prepared { mut world, network, .. } = world("to = 'sink'\nworkload = 'bulk'\ncongestion = 'cubic'");
+    let sent = report(&mut world, 0);
+    let Some(ConnectionMut::Tcp(connection)) = world.connection_mut((0, 0)) else { panic!("it is TCP's") };
+    let (seen, counts) = (connection.inspect(), connection.statistics());
+    assert!(counts.retransmitted_segments > 0 && counts.recoveries > 0, "{counts:?}");
+    let mut control_values = Vec::new();
+    connection.controller().inspect(&mut control_values);
+    let expected = EndpointReport {
+        kind: EndpointKind::Tcp,
+        cwnd_bytes: Some(seen.cwnd_bytes),
+        ssthresh_bytes: Some(seen.ssthresh_bytes),
+        in_flight_bytes: Some(seen.in_flight_bytes),
+        smoothed_rtt: Some(seen.smoothed_rtt),
+        min_rtt: Some(seen.min_rtt),
+        latest_rtt: Some(seen.latest_rtt),
+        mean_rtt: None,
+        pacing_bps: Some(seen.pacing_bps).filter(|rate| *rate > 0),
+        delivery_rate_bps: Some(seen.delivery_rate_bps),
+        in_recovery: seen.in_recovery,
+        pto_count: Some(seen.backoff),
+        sent_packets: Some(counts.data_segments_sent),
+        lost_packets: None,
+        retransmitted_packets: Some(counts.retransmitted_segments),
+        congestion_events: Some(counts.recoveries),
+        spurious_congestion_events: Some(counts.undone_reductions),
+        mtu_bytes: Some(seen.mss_bytes),
+        control_values,
+        tunnel: None,
+    };
+    assert_eq!(sent, expected);
+    // 20 ms there and 20 ms back at least, and the network has seen as many packets and a SYN and an acknowledgement besides.
+    assert!(sent.min_rtt >= Some(Duration::from_millis(40)), "{:?}", sent.min_rtt);
+    let monitored = network.observer.monitor.flow(fullpipe_units::FlowId(0)).tx_packets;
+    assert_eq!(sent.sent_packets, Some(monitored - 2));
+    assert_eq!(world.last_report((0, 0)), Some(sent), "it is the same after the run");
+    // The receiver sends nothing but acknowledgements.
+    let received = report(&mut world, 1);
+    assert_eq!((received.sent_packets, received.retransmitted_packets), (Some(0), Some(0)));
+}
+
+#[test]
+fn the_report_of_the_quic_models_sender_is_what_its_connection_counts() {
+    let Prepared { mut world, .. } =
+        world("to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'model' }");
+    let sent = report(&mut world, 0);
+    let Some(ConnectionMut::Model(connection)) = world.connection_mut((0, 0)) else { panic!("it is the model's") };
+    let (seen, counts) = (connection.inspect(), connection.statistics());
+    assert!(counts.lost_packets > 0 && counts.recoveries > 0, "{counts:?}");
+    let mut control_values = Vec::new();
+    connection.inspect_control(&mut control_values);
+    let expected = EndpointReport {
+        kind: EndpointKind::QuicModel,
+        cwnd_bytes: Some(seen.cwnd_bytes),
+        ssthresh_bytes: Some(seen.ssthresh_bytes),
+        in_flight_bytes: Some(seen.in_flight_bytes),
+        smoothed_rtt: Some(seen.smoothed_rtt),
+        min_rtt: Some(seen.min_rtt),
+        latest_rtt: Some(seen.latest_rtt),
+        mean_rtt: Some(Duration::from_nanos(counts.rtt_sum.as_nanos() / counts.rtt_count)),
+        pacing_bps: Some(seen.pacing_bps).filter(|rate| *rate > 0),
+        delivery_rate_bps: Some(seen.delivery_rate_bps),
+        in_recovery: seen.in_recovery,
+        pto_count: Some(seen.pto_count),
+        sent_packets: Some(counts.sent_packets),
+        lost_packets: Some(counts.lost_packets),
+        retransmitted_packets: None,
+        congestion_events: Some(counts.recoveries),
+        spurious_congestion_events: Some(counts.undone_recoveries),
+        mtu_bytes: Some(counts.mtu_bytes),
+        control_values,
+        tunnel: None,
+    };
+    assert_eq!(sent, expected);
+    assert_eq!(world.last_report((0, 0)), Some(sent), "it is the same after the run");
+}
+
+#[test]
+fn the_report_of_the_quic_stacks_sender_is_what_its_connection_counts() {
+    let Prepared { mut world, .. } =
+        world("to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'noq' }");
+    let sent = report(&mut world, 0);
+    let Some(ConnectionMut::Stack(connection)) = world.connection_mut((0, 0)) else { panic!("it is the stack's") };
+    let (seen, counts) = (connection.inspect().expect("it has a control"), connection.statistics());
+    assert!(counts.lost_packets > 0 && counts.congestion_events > 0, "{counts:?}");
+    let expected = EndpointReport {
+        kind: EndpointKind::QuicStack,
+        cwnd_bytes: Some(seen.cwnd_bytes),
+        ssthresh_bytes: Some(seen.ssthresh_bytes),
+        in_flight_bytes: Some(seen.in_flight_bytes),
+        smoothed_rtt: connection.smoothed_rtt(),
+        min_rtt: Some(seen.min_rtt),
+        latest_rtt: Some(seen.latest_rtt),
+        mean_rtt: counts.mean_rtt,
+        pacing_bps: Some(seen.pacing_bps).filter(|rate| *rate > 0),
+        delivery_rate_bps: Some(seen.delivery_rate_bps),
+        in_recovery: seen.in_recovery,
+        pto_count: None,
+        sent_packets: Some(counts.sent_packets),
+        lost_packets: Some(counts.lost_packets),
+        retransmitted_packets: None,
+        congestion_events: Some(counts.congestion_events),
+        spurious_congestion_events: Some(counts.spurious_congestion_events),
+        mtu_bytes: Some(u64::from(counts.mtu_bytes)),
+        control_values: seen.named,
+        tunnel: None,
+    };
+    assert_eq!(sent, expected);
+    assert!(sent.mean_rtt >= Some(Duration::from_millis(40)), "{:?}", sent.mean_rtt);
+    // The stack gives its counters only to a caller that may change it, so they are kept when the run is over.
+    assert_eq!(world.last_report((0, 0)), None);
+    world.finish();
+    assert_eq!(world.last_report((0, 0)), Some(sent));
+}
+
+#[test]
+fn the_reports_of_a_tunnel_are_what_its_programs_count() {
+    let flow = "to = 'proxy'\nworkload = 'tunnel'\ncongestion = 'cubic'\n[[flow]]\nname = 'inside'\nfrom = 'source'\nto = 'sink'\n\
+                workload = 'bulk'\nprotocol = 'quic'\nquic = { largest_mtu = '1200B' }\nvia = 'f'";
+    let Prepared { mut world, .. } = world(flow);
+    let [client, proxy] = [report(&mut world, 0), report(&mut world, 1)];
+    assert_eq!((client.kind, proxy.kind), (EndpointKind::Tunnel, EndpointKind::Tunnel));
+    let running = &world.core.endpoints.tunnels.as_ref().expect("there is one").running[&0];
+    let program = running.client.as_ref().expect("its flow has started");
+    let (seen, counts) = (program.inspect().expect("it has a control"), program.statistics());
+    let counters = client.tunnel.expect("it is a tunnel's");
+    assert!(counters.peak_queued_bytes > 0, "{counters:?}");
+    assert_eq!(
+        (client.cwnd_bytes, client.in_flight_bytes, client.lost_packets, client.smoothed_rtt, client.mean_rtt),
+        (
+            Some(seen.cwnd_bytes),
+            Some(seen.in_flight_bytes),
+            Some(program.lost_packets()),
+            program.smoothed_rtt(),
+            counts.mean_rtt
+        )
+    );
+    assert_eq!(
+        (counters.queued_bytes, counters.peak_queued_bytes, counters.dropped_queue, counters.dropped_too_large),
+        (counts.queued_bytes, counts.peak_queued_bytes, counts.dropped_queue, counts.dropped_too_large)
+    );
+    // One request, for one connection; the proxy's program knows nothing of its round-trip time.
+    assert_eq!(proxy.tunnel.map(|counters| counters.requests_open), Some(1));
+    assert_eq!((proxy.lost_packets, proxy.smoothed_rtt), (None, None));
+    let inspected = running.proxy.inspect().expect("it has a control");
+    assert_eq!(proxy.cwnd_bytes, Some(inspected.cwnd_bytes));
+}

@@ -1,0 +1,302 @@
+//! Tunnels (CONNECT-UDP): programs at hosts, and how their datagrams become packets of the network.
+//!
+//! A host with a tunnel's client or proxy runs it on a host of the real stack ([`fullpipe_stack::Host`]), which speaks of
+//! addresses and ports; the network speaks of flows. What leaves such a host is given the flow of its pair of addresses,
+//! what arrives the addresses of its flow. The tunnel's own datagrams have the flow numbers of the tunnel's flow. A
+//! conversation that goes through a tunnel has its own numbers beyond the proxy only: before it, its initiator hands
+//! datagrams to the tunnel's client and is handed those that come by it.
+//!
+//! A proxy's requests reach their target from a port that the proxy chooses. So that the target's address tells which
+//! conversation is meant, each that comes through a tunnel has a port of its own at its acceptor.
+
+use super::ports::Ports;
+use super::quic_stack::{cryptography, of_control};
+use super::wakeups::{WakeupTiming, Wakeups};
+use crate::witness::Witness;
+use fullpipe_congestion::catalogue;
+use fullpipe_engine::Slot;
+use fullpipe_network::Network;
+use fullpipe_scenario::description::{self, QueueLimit};
+use fullpipe_stack::tunnel::{
+    self, DropPolicy, Scheduler, TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics,
+};
+use fullpipe_stack::{Datagram, Entropy, Host, HostSettings, Maker};
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, TunnelCounters};
+use fullpipe_units::{FlowId, NodeId, Stream};
+use fullpipe_wire::IpVersion;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Payload bytes that may wait at a socket of a client or proxy: Linux's `net.core.rmem_default`.
+const SOCKET_BUFFER_BYTES: u64 = 212_992;
+/// Payload bytes that wait for a tunnel whose flow has not started.
+const EARLY_BYTES: usize = 1 << 20;
+
+/// How a tunnel's ends are made.
+#[derive(Clone, Debug)]
+pub(crate) struct TunnelMaker {
+    /// All but the congestion control, since each end's makes random choices of its own.
+    settings: TunnelSettings,
+    /// Name of the congestion control.
+    pub(super) control: Arc<str>,
+    /// `None`: there is no control.
+    options: Option<catalogue::Options>,
+    pub(super) timing: WakeupTiming,
+}
+
+impl TunnelMaker {
+    /// Settings of a tunnel, or why it cannot be made.
+    pub(crate) fn new(described: &description::Masque) -> Result<TunnelMaker, String> {
+        let options = match &described.congestion {
+            Some(name) => Some(options(name, described.hystart)?),
+            None => None,
+        };
+        let settings = TunnelSettings {
+            stream_mode: described.stream_mode,
+            control: None,
+            initial_window_packets: described.initial_window_packets,
+            initial_mtu_bytes: described.initial_mtu_bytes,
+            largest_mtu_bytes: described.largest_mtu_bytes,
+            queue_limit: match described.queue_limit {
+                QueueLimit::Bytes(bytes) => tunnel::QueueLimit::Bytes(bytes),
+                QueueLimit::Time(time) => tunnel::QueueLimit::Time(std::time::Duration::from_nanos(time.as_nanos())),
+                // The language refuses numbers of packets.
+                QueueLimit::Unlimited | QueueLimit::Packets(_) => tunnel::QueueLimit::None,
+            },
+            drop_policy: if described.drop_oldest { DropPolicy::Oldest } else { DropPolicy::Newest },
+            scheduler: if described.in_order_of_arrival { Scheduler::Fifo } else { Scheduler::RoundRobin },
+            coalesce: described.coalesce,
+            datagram_buffer_bytes: usize::try_from(described.datagram_buffer_bytes).unwrap_or(usize::MAX),
+            stream_buffer_bytes: described.send_buffer_bytes,
+            receive_buffer_bytes: u32::try_from(described.receive_buffer_bytes).unwrap_or(u32::MAX),
+            idle_timeout: described.idle_timeout,
+            certificate_bytes: described.certificate_bytes,
+            cryptography: cryptography(described.tls, described.certificate_bytes)?,
+            journal: None,
+        };
+        let control = described.congestion.as_deref().unwrap_or("none").into();
+        let timing =
+            WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
+        Ok(TunnelMaker { settings, control, options, timing })
+    }
+
+    /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
+    pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, Entropy) {
+        let name = format!("{tunnel} {end}");
+        let control = self.options.map(|options| -> Maker {
+            let seed = Stream::new(seed, &name, "congestion").bits();
+            let (control, options) = (self.control.clone(), catalogue::Options { seed, ..options });
+            Arc::new(move || {
+                catalogue::create(&control, &options).expect("it could be created when the world was built")
+            })
+        });
+        (TunnelSettings { control, ..self.settings.clone() }, Entropy::new(seed, &name))
+    }
+}
+
+/// Options of the control of this name, or why the stack cannot drive it.
+fn options(name: &str, hystart: bool) -> Result<catalogue::Options, String> {
+    let options = catalogue::Options { hystart, paced: true, quic: true, ..Default::default() };
+    let control = catalogue::create(name, &options).map_err(|unknown| unknown.to_string())?;
+    fullpipe_stack::refusal(&*control).map_or(Ok(options), Err)
+}
+
+/// A host on which programs run.
+#[derive(Debug)]
+pub(super) struct ProgramHost {
+    pub(super) node: NodeId,
+    pub(super) host: Host,
+    pub(super) timer: Slot,
+    pub(super) wakeups: Wakeups,
+}
+
+/// One tunnel.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) client_host: usize,
+    pub(super) local: SocketAddr,
+    pub(super) proxy_address: SocketAddr,
+    /// None until the tunnel's flow starts.
+    pub(super) client: Option<TunnelClient>,
+    pub(super) early: Early,
+    pub(super) proxy: TunnelProxy,
+}
+
+/// What is sent through a tunnel before its flow starts.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    /// Each with its conversation and its target.
+    pub(super) held: Vec<(u32, SocketAddr, Datagram)>,
+    pub(super) held_bytes: usize,
+    pub(super) dropped: u64,
+}
+
+impl Early {
+    pub(super) fn hold(&mut self, conversation: u32, target: SocketAddr, datagram: Datagram) {
+        let bytes = self.held_bytes + datagram.payload.len();
+        if bytes > EARLY_BYTES {
+            self.dropped += 1;
+            return;
+        }
+        self.held_bytes = bytes;
+        self.held.push((conversation, target, datagram));
+    }
+
+    /// The conversation is over: nobody waits for what it sent.
+    pub(super) fn forget(&mut self, conversation: u32) {
+        self.held.retain(|(other, _, _)| *other != conversation);
+        self.held_bytes = self.held.iter().map(|(_, _, datagram)| datagram.payload.len()).sum();
+    }
+}
+
+/// All programs, and which addresses mean which flow.
+#[derive(Debug, Default)]
+pub(super) struct Tunnels {
+    pub(super) hosts: Vec<ProgramHost>,
+    pub(super) at: BTreeMap<NodeId, usize>,
+    /// By number of the tunnel's flow.
+    pub(super) running: BTreeMap<u32, Running>,
+    /// Flow of what goes from one address to another.
+    pub(super) flows: BTreeMap<(SocketAddr, SocketAddr), FlowId>,
+    /// From where to where what has this flow and comes to a host goes.
+    pub(super) addresses: BTreeMap<FlowId, (SocketAddr, SocketAddr)>,
+    /// Acceptors of conversations that go through tunnels.
+    pub(super) targets: BTreeMap<SocketAddr, u32>,
+    pub(super) target_ports: Ports,
+    /// The same by conversation.
+    pub(super) acceptors: BTreeMap<u32, SocketAddr>,
+    /// Hosts whose programs have something to do.
+    pub(super) awake: BTreeSet<usize>,
+    /// Whether somebody is looking after the hosts at this moment.
+    pub(super) serving: bool,
+}
+
+impl Tunnels {
+    pub(super) fn host(&mut self, node: NodeId, network: &Network<Witness>) -> usize {
+        let number = self.hosts.len();
+        *self.at.entry(node).or_insert_with(|| {
+            let versions = [IpVersion::V4, IpVersion::V6];
+            let addresses = versions.map(|version| network.directory.address(node, version)).to_vec();
+            let host = Host::new(HostSettings { addresses, receive_buffer_bytes: SOCKET_BUFFER_BYTES });
+            let timer = Slot::default();
+            self.hosts.push(ProgramHost { node, host, timer, wakeups: Wakeups::default() });
+            number
+        })
+    }
+
+    /// Where a conversation through a tunnel is accepted: at the first of the address's ports, from the wanted one on, at
+    /// which no other is. `None`: there is none left.
+    pub(super) fn acceptor(&mut self, wanted: SocketAddr, conversation: u32) -> Option<SocketAddr> {
+        if let Some(known) = self.acceptors.get(&conversation) {
+            return Some(*known);
+        }
+        let address = self.target_ports.take(wanted, u16::MAX)?;
+        self.targets.insert(address, conversation);
+        self.acceptors.insert(conversation, address);
+        Some(address)
+    }
+}
+
+impl Tunnels {
+    /// The client (0) or the proxy (1) of a tunnel, by the number of the tunnel's flow.
+    pub(super) fn report(&self, flow: u32, end: usize) -> Option<EndpointReport> {
+        let running = self.running.get(&flow)?;
+        Some(if end == 0 { running.report_client() } else { running.report_proxy() })
+    }
+}
+
+impl Running {
+    fn report_client(&self) -> EndpointReport {
+        let client = self.client.as_ref();
+        let mut counts = client.map(TunnelClient::statistics).unwrap_or_default();
+        counts.dropped_queue += self.early.dropped;
+        EndpointReport {
+            smoothed_rtt: client.and_then(TunnelClient::smoothed_rtt),
+            mean_rtt: counts.mean_rtt,
+            lost_packets: Some(client.map_or(0, TunnelClient::lost_packets)),
+            tunnel: Some(counters(&counts)),
+            ..of_control(EndpointKind::Tunnel, client.and_then(TunnelClient::inspect))
+        }
+    }
+
+    /// The proxy's program knows neither the round-trip time nor the losses of its connection.
+    fn report_proxy(&self) -> EndpointReport {
+        let counts = self.proxy.statistics();
+        EndpointReport {
+            mean_rtt: counts.mean_rtt,
+            tunnel: Some(counters(&counts)),
+            ..of_control(EndpointKind::Tunnel, self.proxy.inspect())
+        }
+    }
+}
+
+fn counters(counts: &TunnelStatistics) -> TunnelCounters {
+    TunnelCounters {
+        dropped_too_large: counts.dropped_too_large,
+        dropped_queue: counts.dropped_queue,
+        queued_bytes: counts.queued_bytes,
+        peak_queued_bytes: counts.peak_queued_bytes,
+        requests_refused: counts.refused,
+        requests_open: counts.open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_units::Codepoint;
+
+    fn at(port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    /// 64 512 ports from 1024 to 65 535, each of which one conversation has.
+    #[test]
+    fn conversations_beyond_all_ports_of_a_host_are_not_accepted() {
+        let mut tunnels = Tunnels::default();
+        let ports: BTreeSet<_> = (0..64_512).map(|conversation| tunnels.acceptor(at(2000), conversation)).collect();
+        assert!(ports.len() == 64_512 && !ports.contains(&None));
+        assert_eq!(tunnels.acceptor(at(2000), 64_512), None);
+        assert_eq!(tunnels.acceptor(at(2000), 7), Some(at(2007)));
+    }
+
+    #[test]
+    fn each_end_of_a_tunnel_makes_random_choices_of_its_own() {
+        let loaded = fullpipe_scenario::load(
+            "duration = '1s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '1Mbit/s'\ndelay = '1ms'\n\
+             [[flow]]\nfrom = 'source'\nto = 'sink'\nworkload = 'tunnel'\ncongestion = 'bbr3'\n",
+            "test",
+            &[],
+        );
+        let scenario = loaded.unwrap_or_else(|errors| panic!("{errors}")).scenario;
+        let description::Transport::Masque(described) = &scenario.flows[0].transport else { panic!("it is a tunnel") };
+        let maker = TunnelMaker::new(described).expect("the stack drives it");
+        let control = |seed, tunnel, end| {
+            let (settings, _) = maker.end(seed, tunnel, end);
+            let make = settings.control.expect("it has one");
+            format!("{:?}", make())
+        };
+        let one = control(1, "a", "client");
+        assert_eq!(one, control(1, "a", "client"));
+        for other in [control(2, "a", "client"), control(1, "b", "client"), control(1, "a", "proxy")] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn what_is_sent_too_early_waits_up_to_a_bound() {
+        let mut early = Early::default();
+        let datagram = || Datagram { payload: vec![0; 1200].into(), codepoint: Codepoint::NotEct };
+        // 873 times 1200 bytes are 1 047 600 of 1 048 576.
+        for number in 0..875 {
+            early.hold(number % 2, at(443), datagram());
+        }
+        assert_eq!((early.held.len(), early.held_bytes, early.dropped), (873, 1_047_600, 2));
+        // Every second is conversation 0's, the first and the last that is held among them.
+        early.forget(0);
+        assert_eq!((early.held.len(), early.held_bytes), (436, 436 * 1200));
+        early.hold(1, at(443), datagram());
+        assert_eq!((early.held.len(), early.dropped), (437, 2));
+    }
+}
