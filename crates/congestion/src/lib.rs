@@ -5,12 +5,13 @@
 //! the control by `&mut`: one call per acknowledgement batch.
 //!
 //! * [`control`]: the trait, and what passes through it;
-//! * [`catalogue`]: the controls by name;
+//! * [`catalogue`]: the controls by name; [`source`]: where a flow's connections get theirs from;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`]
 //!   and [`bbr3`]: the controls;
 //! * [`law`], the frame of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
 //!   [`westwood`] and [`yeah`];
-//! * [`rtt`], [`rate`], [`recovery`], [`pacing`]: what a transport needs to drive them.
+//! * [`driver`]: what every transport does for its control, with [`rate`] and [`recovery`]; [`rtt`], [`pacing`]: what a
+//!   transport adds.
 
 mod bbr;
 pub mod bbr1;
@@ -20,6 +21,7 @@ pub mod catalogue;
 pub mod control;
 pub mod cubic;
 pub mod dctcp;
+pub mod driver;
 pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
@@ -33,6 +35,7 @@ pub mod rate;
 pub mod recovery;
 pub mod rtt;
 pub mod scalable;
+pub mod source;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;
@@ -42,3 +45,4 @@ pub mod yeah;
 pub use control::{
     Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
 };
+pub use driver::{AckReport, Delivered, Driver};

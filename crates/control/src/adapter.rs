@@ -28,9 +28,7 @@
 
 use crate::clock::{duration, from_std};
 use crate::{LossListener, RoundTrips};
-use fullpipe_congestion::rate::RateSampler;
-use fullpipe_congestion::recovery::{Answer, Recovery};
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals};
+use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver, PacketState, Signals};
 use fullpipe_units::{Duration, Instant};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{self, ControllerMetrics};
@@ -80,11 +78,11 @@ pub struct Inspection {
 /// One of our controls, as the stack sees it. A clone (the stack makes one when the peer's port changes) drives the same
 /// control, for it is the same path then.
 #[derive(Clone)]
-pub struct Adapter(Arc<Mutex<Driver>>);
+pub struct Adapter(Arc<Mutex<Path>>);
 
 /// A control, for whoever does not keep it alive.
 #[derive(Default)]
-pub(crate) struct WeakAdapter(Weak<Mutex<Driver>>);
+pub(crate) struct WeakAdapter(Weak<Mutex<Path>>);
 
 impl WeakAdapter {
     pub(crate) fn upgrade(&self) -> Option<Adapter> {
@@ -94,7 +92,7 @@ impl WeakAdapter {
 
 impl fmt::Debug for Adapter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Adapter").field(&self.driver().controller).finish()
+        formatter.debug_tuple("Adapter").field(&self.path().driver.controller()).finish()
     }
 }
 
@@ -109,12 +107,10 @@ struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     now: Instant,
-    acked_bytes: u64,
+    delivered: Delivered,
     lost_bytes: u64,
     /// When the packet sent last of those acknowledged left, and its number.
     newest: (Instant, u64),
-    /// Most that had been delivered when one of them was sent.
-    prior_delivered_bytes: u64,
     prior_in_flight_bytes: u64,
     /// The stack's smoothed and smallest round-trip time, before this acknowledgement.
     smoothed_rtt: Duration,
@@ -125,23 +121,16 @@ struct Batch {
     complete: bool,
 }
 
-struct Driver {
-    controller: Box<dyn Controller>,
+struct Path {
+    driver: Driver,
     round_trips: RoundTrips,
-    signals: Signals,
-    control: Control,
     initial_window_bytes: u64,
-    rate: RateSampler,
     /// Packets on their way, in the order in which they left.
     sent: VecDeque<Sent>,
     in_flight_bytes: u64,
     batch: Option<Batch>,
-    recovery: Recovery,
-    round_count: u64,
-    round_end_bytes: u64,
     smoothed_rtt: Duration,
     min_rtt: Option<Duration>,
-    delivery_rate_bps: u64,
     /// When anything was told last.
     now: Instant,
     /// The newest round-trip sample; zero before the first.
@@ -158,23 +147,15 @@ impl Adapter {
         losses: Option<LossListener>,
     ) -> Adapter {
         let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
-        let signals = controller.signals();
-        Adapter(Arc::new(Mutex::new(Driver {
-            controller,
-            signals,
+        Adapter(Arc::new(Mutex::new(Path {
+            driver: Driver::new(controller, mtu_bytes, initial_window_bytes),
             round_trips,
-            control: Control::new(mtu_bytes, initial_window_bytes),
             initial_window_bytes,
-            rate: RateSampler::new(),
             sent: VecDeque::new(),
             in_flight_bytes: 0,
             batch: None,
-            recovery: Recovery::default(),
-            round_count: 0,
-            round_end_bytes: 0,
             smoothed_rtt: Duration::ZERO,
             min_rtt: None,
-            delivery_rate_bps: 0,
             now: Instant::ZERO,
             latest_rtt: Duration::ZERO,
             losses,
@@ -186,37 +167,37 @@ impl Adapter {
     }
 
     /// The stack drives a connection from one place at a time: nobody else holds the lock.
-    fn driver(&self) -> MutexGuard<'_, Driver> {
+    fn path(&self) -> MutexGuard<'_, Path> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The control's name.
     pub fn name(&self) -> &'static str {
-        self.driver().controller.name()
+        self.path().driver.controller().name()
     }
 
     /// What the control shows of itself.
     pub fn inspect(&self) -> Inspection {
-        let mut driver = self.driver();
-        driver.finish_batch();
+        let mut path = self.path();
+        path.finish_batch();
         let mut named = Vec::new();
-        driver.controller.inspect(&mut named);
+        path.driver.controller().inspect(&mut named);
         Inspection {
-            cwnd_bytes: driver.control.cwnd_bytes,
-            ssthresh_bytes: driver.control.ssthresh_bytes,
-            in_flight_bytes: driver.in_flight_bytes,
-            pacing_bps: driver.control.pacing_bps,
-            delivery_rate_bps: driver.delivery_rate_bps,
-            min_rtt: driver.min_rtt.unwrap_or_default(),
-            latest_rtt: driver.latest_rtt,
-            in_recovery: driver.recovery.is_on(),
+            cwnd_bytes: path.driver.control.cwnd_bytes,
+            ssthresh_bytes: path.driver.control.ssthresh_bytes,
+            in_flight_bytes: path.in_flight_bytes,
+            pacing_bps: path.driver.control.pacing_bps,
+            delivery_rate_bps: path.driver.delivery_rate_bps(),
+            min_rtt: path.min_rtt.unwrap_or_default(),
+            latest_rtt: path.latest_rtt,
+            in_recovery: path.driver.in_recovery(),
             pto_count: None,
             named,
         }
     }
 }
 
-impl Driver {
+impl Path {
     /// Takes a packet out of those on their way. Numbers of the handshake's packet spaces repeat each other, so the
     /// size must be right, too.
     fn take(&mut self, number: u64, bytes: u64) -> Option<PacketState> {
@@ -227,15 +208,10 @@ impl Driver {
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u64, number: u64) {
         self.finish_batch();
-        if self.in_flight_bytes == 0 && self.signals.pacing && self.min_rtt.is_some() {
-            self.controller.on_idle_restart(&mut self.control, now);
-        }
-        let state = self.rate.on_sent(now, bytes, self.in_flight_bytes);
+        self.driver.restart_if_idle(now, self.in_flight_bytes, self.min_rtt.is_some());
+        let state = self.driver.on_sent(now, bytes, self.in_flight_bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_add(bytes);
         self.sent.push_back(Sent { number, state });
-        if self.signals.on_sent {
-            self.controller.on_sent(&mut self.control, &state);
-        }
     }
 
     /// `estimates`: the stack's smoothed and smallest round-trip time.
@@ -247,10 +223,9 @@ impl Driver {
         let state = self.take(number, bytes);
         let batch = self.batch.get_or_insert(Batch {
             now,
-            acked_bytes: 0,
+            delivered: Delivered::default(),
             lost_bytes: 0,
             newest: (sent_at, number),
-            prior_delivered_bytes: 0,
             prior_in_flight_bytes,
             smoothed_rtt: estimates[0],
             min_rtt: estimates[1],
@@ -258,11 +233,11 @@ impl Driver {
             rtt: None,
             complete: false,
         });
-        batch.acked_bytes = batch.acked_bytes.saturating_add(bytes);
         batch.newest = batch.newest.max((sent_at, number));
-        if let Some(state) = state {
-            batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(state.delivered_bytes);
-            self.rate.on_delivered(now, &state);
+        match state {
+            Some(state) => self.driver.on_delivered(now, &state, &mut batch.delivered),
+            // Its record was dropped before: the bytes count, but they yield no rate sample.
+            None => batch.delivered.bytes = batch.delivered.bytes.saturating_add(bytes),
         }
     }
 
@@ -274,7 +249,7 @@ impl Driver {
             self.sent.clear();
         }
         if app_limited {
-            self.rate.mark_app_limited(in_flight_bytes);
+            self.driver.mark_app_limited(in_flight_bytes);
         }
         // An acknowledgement of nothing that was told of leaves a batch before it as it was.
         if let Some(batch) = self.batch.as_mut().filter(|batch| !batch.complete) {
@@ -290,79 +265,44 @@ impl Driver {
             losses(number, bytes);
         }
         let Some(state) = self.take(number, bytes) else { return };
-        self.rate.on_lost(bytes);
         if let Some(batch) = &mut self.batch {
             batch.lost_bytes = batch.lost_bytes.saturating_add(bytes);
         }
-        self.controller.on_packet_lost(&mut self.control, now, &state);
+        self.driver.on_lost(now, bytes, |_| state);
     }
 
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
-        let Answer::Begin { ends_another } = self.recovery.on_congestion(now, sent_at, persistent) else {
-            return;
-        };
-        if ends_another {
-            self.tell_exit(now, false);
-        }
         // Lost packets were taken out before.
         let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
-        let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent };
-        self.controller.on_congestion(&mut self.control, &congestion);
-        if !self.signals.own_recovery {
-            self.control.cwnd_bytes = self.control.cwnd_bytes.min(self.control.ssthresh_bytes);
-        }
+        self.driver.on_congestion(&Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent }, sent_at);
     }
 
     fn leave_recovery(&mut self, now: Instant, undone: bool) {
-        self.recovery.leave(undone);
-        self.tell_exit(now, undone);
-    }
-
-    fn tell_exit(&mut self, now: Instant, undone: bool) {
-        let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
-        self.controller.on_recovery_exit(&mut self.control, &exit);
+        self.driver.end_recovery(now, self.in_flight_bytes, undone);
     }
 
     /// Hands a complete batch to the control.
     fn finish_batch(&mut self) {
         let Some(batch) = self.batch.take_if(|batch| batch.complete) else { return };
         self.note_rtt(&batch);
-        if self.recovery.is_ended_by(batch.newest.0) {
-            self.leave_recovery(batch.now, false);
-        }
-        let rate = self.rate.finish(self.min_rtt.unwrap_or_default());
-        if let Some(rate) = &rate {
-            self.delivery_rate_bps = rate.bits_per_second();
-        }
-        let delivered_bytes = self.rate.delivered_bytes();
-        let round_start = batch.prior_delivered_bytes >= self.round_end_bytes;
-        if round_start {
-            self.round_count += 1;
-            self.round_end_bytes = delivered_bytes;
-        }
-        let ack = Ack {
+        self.driver.end_recovery_by(batch.now, batch.newest.0, self.in_flight_bytes);
+        let report = AckReport {
             now: batch.now,
-            acked_bytes: batch.acked_bytes,
-            cumulative_bytes: batch.acked_bytes,
+            delivered: batch.delivered,
+            cumulative_bytes: batch.delivered.bytes,
             lost_bytes: batch.lost_bytes,
             rtt: batch.rtt,
             smoothed_rtt: self.smoothed_rtt,
             min_rtt: self.min_rtt.unwrap_or_default(),
             ack_delay: Duration::ZERO,
-            one_way_delay: None,
             prior_in_flight_bytes: batch.prior_in_flight_bytes,
             in_flight_bytes: self.in_flight_bytes,
-            delivered_bytes,
-            round_count: self.round_count,
-            round_start,
-            rate,
-            app_limited: self.rate.app_limited(),
             cwnd_limited: !batch.app_limited,
-            in_recovery: self.recovery.is_on(),
+            in_recovery: self.driver.in_recovery(),
             ce_packets: 0,
-            ce_bytes: 0,
         };
-        self.controller.on_ack(&mut self.control, &ack);
+        let ack = self.driver.summarize(&report);
+        self.driver.on_ack(&ack);
     }
 
     /// The stack's estimates are those from before this batch: its first one has none yet.
@@ -372,7 +312,7 @@ impl Driver {
         match self.min_rtt {
             None => {
                 (self.min_rtt, self.smoothed_rtt) = (Some(sample), sample);
-                self.controller.on_established(&mut self.control, batch.now, Some(sample));
+                self.driver.on_established(batch.now, Some(sample));
             }
             Some(least) => {
                 self.min_rtt = Some(least.min(sample).min(batch.min_rtt));
@@ -382,16 +322,16 @@ impl Driver {
     }
 
     fn window_bytes(&self) -> u64 {
-        self.control.cwnd_bytes.max(self.control.mss_bytes.saturating_mul(2))
+        self.driver.control.cwnd_bytes.max(self.driver.control.mss_bytes.saturating_mul(2))
     }
 }
 
 impl congestion::Controller for Adapter {
     fn on_packet_sent(&mut self, now: std::time::Instant, bytes: u16, pn: u64) {
-        let mut driver = self.driver();
-        driver.now = from_std(now);
-        let now = driver.now;
-        driver.on_packet_sent(now, u64::from(bytes), pn);
+        let mut path = self.path();
+        path.now = from_std(now);
+        let now = path.now;
+        path.on_packet_sent(now, u64::from(bytes), pn);
     }
 
     fn on_ack(
@@ -403,16 +343,16 @@ impl congestion::Controller for Adapter {
         _app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        let mut driver = self.driver();
-        driver.now = from_std(now);
-        let now = driver.now;
+        let mut path = self.path();
+        path.now = from_std(now);
+        let now = path.now;
         let smoothed = duration(rtt.get());
-        driver.round_trips.add(smoothed);
-        driver.on_ack(now, from_std(sent), bytes, pn, [smoothed, duration(rtt.min())]);
+        path.round_trips.add(smoothed);
+        path.on_ack(now, from_std(sent), bytes, pn, [smoothed, duration(rtt.min())]);
     }
 
     fn on_end_acks(&mut self, now: std::time::Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
-        self.driver().on_end_acks(from_std(now), in_flight, app_limited, largest);
+        self.path().on_end_acks(from_std(now), in_flight, app_limited, largest);
     }
 
     fn on_congestion_event(
@@ -424,44 +364,43 @@ impl congestion::Controller for Adapter {
         lost_bytes: u64,
         _largest_lost_pn: u64,
     ) {
-        self.driver().on_congestion(from_std(now), from_std(sent), lost_bytes, is_ecn, is_persistent_congestion);
+        self.path().on_congestion(from_std(now), from_std(sent), lost_bytes, is_ecn, is_persistent_congestion);
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: std::time::Instant) {
-        self.driver().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
+        self.path().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
     }
 
     /// The stack does not say when; it was at the latest told event or shortly after.
     fn on_spurious_congestion_event(&mut self) {
-        let mut driver = self.driver();
-        driver.finish_batch();
-        let now = driver.now;
-        driver.leave_recovery(now, true);
+        let mut path = self.path();
+        path.finish_batch();
+        let now = path.now;
+        path.leave_recovery(now, true);
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        let mut driver = self.driver();
-        driver.control.mss_bytes = u64::from(new_mtu);
-        let Driver { controller, control, now, .. } = &mut *driver;
-        controller.on_path_change(control, *now);
+        let mut path = self.path();
+        let now = path.now;
+        path.driver.set_mss(now, u64::from(new_mtu));
     }
 
     fn window(&self) -> u64 {
-        let mut driver = self.driver();
-        driver.finish_batch();
-        driver.window_bytes()
+        let mut path = self.path();
+        path.finish_batch();
+        path.window_bytes()
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let mut driver = self.driver();
-        driver.finish_batch();
+        let mut path = self.path();
+        path.finish_batch();
         let positive = |value: u64| (value > 0).then_some(value);
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = driver.window_bytes();
-        metrics.ssthresh = Some(driver.control.ssthresh_bytes).filter(|bytes| *bytes < u64::MAX);
-        metrics.pacing_rate = positive(driver.control.pacing_bps.div_ceil(8));
-        metrics.send_quantum = positive(driver.control.send_quantum_bytes);
-        metrics.bandwidth_estimate = positive(driver.delivery_rate_bps);
+        metrics.congestion_window = path.window_bytes();
+        metrics.ssthresh = Some(path.driver.control.ssthresh_bytes).filter(|bytes| *bytes < u64::MAX);
+        metrics.pacing_rate = positive(path.driver.control.pacing_bps.div_ceil(8));
+        metrics.send_quantum = positive(path.driver.control.send_quantum_bytes);
+        metrics.bandwidth_estimate = positive(path.driver.delivery_rate_bps());
         metrics
     }
 
@@ -470,7 +409,7 @@ impl congestion::Controller for Adapter {
     }
 
     fn initial_window(&self) -> u64 {
-        self.driver().initial_window_bytes
+        self.path().initial_window_bytes
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -483,6 +422,7 @@ mod tests {
     use super::*;
     use fullpipe_congestion::Timeout;
     use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
+    use fullpipe_congestion::{Ack, Control, RecoveryExit};
     use noq_proto::congestion::Controller as _;
 
     const MTU: u64 = 1000;
@@ -577,15 +517,15 @@ mod tests {
         }
 
         fn send(&mut self, now: u64, number: u64) {
-            self.adapter.driver().on_packet_sent(at(now), MTU, number);
+            self.adapter.path().on_packet_sent(at(now), MTU, number);
         }
 
         fn ack(&mut self, now: u64, packets: &[(u64, u64)], in_flight: u64) {
             for (number, sent) in packets {
-                self.adapter.driver().on_ack(at(now), at(*sent), MTU, *number, [RTT, RTT]);
+                self.adapter.path().on_ack(at(now), at(*sent), MTU, *number, [RTT, RTT]);
             }
             let largest = packets.last().map(|(number, _)| *number);
-            self.adapter.driver().on_end_acks(at(now), in_flight, false, largest);
+            self.adapter.path().on_end_acks(at(now), in_flight, false, largest);
         }
 
         /// The last acknowledgement that was told, after the stack has asked for the window.
@@ -607,8 +547,8 @@ mod tests {
         play.ack(24, &[(0, 0), (4, 4)], 3_000);
         // Nothing is told while losses may follow.
         assert_eq!(play.told(), [""; 0]);
-        play.adapter.driver().on_packet_lost(at(24), MTU, 1);
-        play.adapter.driver().on_congestion(at(24), at(1), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(24), MTU, 1);
+        play.adapter.path().on_congestion(at(24), at(1), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
         assert_eq!(
             play.told(),
@@ -625,11 +565,11 @@ mod tests {
     fn a_recovery_reduces_once_and_ends_with_what_was_sent_in_it() {
         let mut play = Play::new(Signals::default());
         (0..6).for_each(|number| play.send(number, number));
-        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
-        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(30), MTU, 0);
+        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
         // Sent before the recovery began: no further reduction (RFC 9002 section 7.3.1).
-        play.adapter.driver().on_packet_lost(at(31), MTU, 5);
-        play.adapter.driver().on_congestion(at(31), at(5), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(31), MTU, 5);
+        play.adapter.path().on_congestion(at(31), at(5), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
         play.send(32, 6);
         play.ack(33, &[(1, 1)], 4_000);
@@ -643,8 +583,8 @@ mod tests {
         );
         // A loss of a later packet is a reduction of its own.
         play.send(53, 7);
-        play.adapter.driver().on_packet_lost(at(80), MTU, 7);
-        play.adapter.driver().on_congestion(at(80), at(53), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(80), MTU, 7);
+        play.adapter.path().on_congestion(at(80), at(53), MTU, false, false);
         assert_eq!(play.adapter.window(), 2_500);
     }
 
@@ -652,8 +592,8 @@ mod tests {
     fn a_reduction_that_was_for_nothing_is_undone() {
         let mut play = Play::new(Signals::default());
         (0..2).for_each(|number| play.send(number, number));
-        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
-        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(30), MTU, 0);
+        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
         play.told();
         play.adapter.on_spurious_congestion_event();
         assert_eq!(play.told(), ["exit undone true"]);
@@ -668,10 +608,10 @@ mod tests {
     fn marks_and_persistent_congestion_are_told_as_such() {
         let mut play = Play::new(Signals::default());
         play.send(0, 0);
-        play.adapter.driver().on_congestion(at(20), at(0), 0, true, false);
+        play.adapter.path().on_congestion(at(20), at(0), 0, true, false);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn true persistent false"]);
         // Persistent congestion is one, in recovery or not.
-        play.adapter.driver().on_congestion(at(21), at(0), 0, false, true);
+        play.adapter.path().on_congestion(at(21), at(0), 0, false, true);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn false persistent true"]);
         assert_eq!(play.adapter.window(), 2_500);
     }
@@ -679,11 +619,11 @@ mod tests {
     #[test]
     fn packets_of_two_spaces_with_one_number_are_told_apart_by_their_sizes() {
         let play = Play::new(Signals::default());
-        let mut driver = play.adapter.driver();
-        driver.on_packet_sent(at(0), 1_200, 0);
-        driver.on_packet_sent(at(1), 700, 0);
-        driver.on_ack(at(20), at(1), 700, 0, [RTT, RTT]);
-        let left: Vec<u64> = driver.sent.iter().map(|sent| sent.state.bytes).collect();
+        let mut path = play.adapter.path();
+        path.on_packet_sent(at(0), 1_200, 0);
+        path.on_packet_sent(at(1), 700, 0);
+        path.on_ack(at(20), at(1), 700, 0, [RTT, RTT]);
+        let left: Vec<u64> = path.sent.iter().map(|sent| sent.state.bytes).collect();
         assert_eq!(left, [1_200]);
     }
 
@@ -707,8 +647,8 @@ mod tests {
         play.ack(20, &[(0, 0)], 2_000);
         let ack = play.last_ack();
         assert_eq!((ack.app_limited, ack.cwnd_limited), (false, true));
-        play.adapter.driver().on_ack(at(21), at(1), MTU, 1, [RTT, RTT]);
-        play.adapter.driver().on_end_acks(at(21), 1_000, true, Some(1));
+        play.adapter.path().on_ack(at(21), at(1), MTU, 1, [RTT, RTT]);
+        play.adapter.path().on_end_acks(at(21), 1_000, true, Some(1));
         let ack = play.last_ack();
         assert_eq!((ack.app_limited, ack.cwnd_limited), (true, false));
     }
@@ -718,7 +658,7 @@ mod tests {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 2_000);
-        play.adapter.driver().on_packet_lost(at(20), MTU, 1);
+        play.adapter.path().on_packet_lost(at(20), MTU, 1);
         play.ack(22, &[(2, 2)], 0);
         assert_eq!(play.last_ack().rate.expect("a sample").lost_bytes, 1_000);
     }
@@ -727,17 +667,17 @@ mod tests {
     fn a_recovery_takes_what_was_sent_until_its_beginning_and_ends_with_what_was_sent_later() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
-        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
-        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(30), MTU, 0);
+        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
         (3..6).for_each(|number| play.send(30 + (number - 3) * 2, number));
         // At the very instant at which it began: of it (RFC 9002 section 7.3.2), and not its end.
-        play.adapter.driver().on_congestion(at(50), at(30), MTU, false, false);
+        play.adapter.path().on_congestion(at(50), at(30), MTU, false, false);
         play.ack(51, &[(3, 30)], 4_000);
         assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, true));
         play.told();
         // A loss of what was sent later begins another.
-        play.adapter.driver().on_packet_lost(at(60), MTU, 4);
-        play.adapter.driver().on_congestion(at(60), at(32), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(60), MTU, 4);
+        play.adapter.path().on_congestion(at(60), at(32), MTU, false, false);
         let told = play.told();
         assert_eq!(told[..2], ["lost 32", "exit undone false"]);
         assert!(told[2].starts_with("congestion") && told.len() == 3, "{told:?}");
@@ -750,16 +690,16 @@ mod tests {
     fn what_is_found_lost_late_begins_no_second_recovery() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
-        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
-        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(30), MTU, 0);
+        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
         play.send(31, 3);
         play.ack(50, &[(3, 31)], 2_000);
         assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, false));
-        play.adapter.driver().on_packet_lost(at(55), MTU, 1);
-        play.adapter.driver().on_congestion(at(55), at(1), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(55), MTU, 1);
+        play.adapter.path().on_congestion(at(55), at(1), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
-        play.adapter.driver().leave_recovery(at(56), true);
-        play.adapter.driver().on_congestion(at(57), at(2), MTU, false, false);
+        play.adapter.path().leave_recovery(at(56), true);
+        play.adapter.path().on_congestion(at(57), at(2), MTU, false, false);
         assert_eq!(play.adapter.window(), 2_500);
     }
 
@@ -767,8 +707,8 @@ mod tests {
     fn a_control_with_a_recovery_of_its_own_keeps_its_window() {
         let mut play = Play::new(Signals { own_recovery: true, ..Signals::default() });
         play.send(0, 0);
-        play.adapter.driver().on_packet_lost(at(30), MTU, 0);
-        play.adapter.driver().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.path().on_packet_lost(at(30), MTU, 0);
+        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
         assert_eq!(play.adapter.window(), 10_000);
     }
 
@@ -782,8 +722,8 @@ mod tests {
         // It leaves after a round trip: with its acknowledgement the second round begins, with that of packet 1 none.
         play.send(21, 2);
         let estimates = [Duration::from_millis(25), Duration::from_millis(18)];
-        play.adapter.driver().on_ack(at(31), at(1), MTU, 1, estimates);
-        play.adapter.driver().on_end_acks(at(31), 1_000, false, Some(1));
+        play.adapter.path().on_ack(at(31), at(1), MTU, 1, estimates);
+        play.adapter.path().on_end_acks(at(31), 1_000, false, Some(1));
         let second = play.last_ack();
         assert_eq!(second.rtt, Some(Duration::from_millis(30)));
         assert_eq!((second.smoothed_rtt, second.min_rtt, second.round_count), (estimates[0], estimates[1], 1));
@@ -794,7 +734,7 @@ mod tests {
     #[test]
     fn no_window_is_below_two_packets() {
         let play = Play::new(Signals::default());
-        play.adapter.driver().control.cwnd_bytes = 1;
+        play.adapter.path().driver.control.cwnd_bytes = 1;
         assert_eq!(play.adapter.window(), 2_000);
         assert_eq!(play.adapter.metrics().congestion_window, 2_000);
         assert_eq!(play.adapter.initial_window(), 10_000);
@@ -814,15 +754,15 @@ mod tests {
         play.ack(41, &[(1, 1), (2, 21)], 0);
         play.send(42, 3);
         assert_eq!(play.told().last().map(String::as_str), Some("sent 1000 in flight 1000"));
-        assert_eq!(play.adapter.driver().sent.len(), 1, "what nobody will ask for is forgotten");
+        assert_eq!(play.adapter.path().sent.len(), 1, "what nobody will ask for is forgotten");
     }
 
     #[test]
     fn an_acknowledgement_without_the_largest_packet_is_no_round_trip() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
-        play.adapter.driver().on_ack(at(20), at(0), MTU, 0, [RTT, RTT]);
-        play.adapter.driver().on_end_acks(at(20), 2_000, false, Some(2));
+        play.adapter.path().on_ack(at(20), at(0), MTU, 0, [RTT, RTT]);
+        play.adapter.path().on_end_acks(at(20), 2_000, false, Some(2));
         play.adapter.window();
         assert_eq!(play.told(), ["ack 1000 lost 0 flight 3000 to 2000 rtt 0 round 1 recovery false limited true"]);
     }
@@ -833,7 +773,7 @@ mod tests {
         play.send(0, 0);
         play.ack(20, &[(0, 0)], 0);
         // Nobody has asked for the window since; packet 0 is still the largest.
-        play.adapter.driver().on_end_acks(at(50), 0, true, Some(0));
+        play.adapter.path().on_end_acks(at(50), 0, true, Some(0));
         play.adapter.window();
         let [_, ack] = &play.told()[..] else { panic!("the round-trip time and the acknowledgement") };
         assert_eq!(ack, "ack 1000 lost 0 flight 1000 to 0 rtt 20 round 1 recovery false limited true");
@@ -859,9 +799,9 @@ mod tests {
         let metrics = play.adapter.metrics();
         assert_eq!((metrics.pacing_rate, metrics.send_quantum, metrics.ssthresh), (None, None, None));
         {
-            let mut driver = play.adapter.driver();
-            (driver.control.pacing_bps, driver.control.send_quantum_bytes) = (8_000_001, 3_000);
-            driver.control.ssthresh_bytes = 7_000;
+            let mut path = play.adapter.path();
+            (path.driver.control.pacing_bps, path.driver.control.send_quantum_bytes) = (8_000_001, 3_000);
+            path.driver.control.ssthresh_bytes = 7_000;
         }
         let metrics = play.adapter.metrics();
         assert_eq!((metrics.pacing_rate, metrics.send_quantum), (Some(1_000_001), Some(3_000)));
@@ -870,7 +810,7 @@ mod tests {
         assert_eq!(play.told(), ["segments of 1452"]);
         // A clone drives the same control.
         let clone = play.adapter.clone_box();
-        play.adapter.driver().control.cwnd_bytes = 77_000;
+        play.adapter.path().driver.control.cwnd_bytes = 77_000;
         assert_eq!(clone.window(), 77_000);
     }
 

@@ -1,7 +1,8 @@
 //! Our controls by their names, as QUIC has them.
 
 use crate::{Adapter, Maker, Uncontrolled, refusal};
-use fullpipe_congestion::catalogue::{Options, create};
+use fullpipe_congestion::catalogue::Options;
+use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use noq_proto::congestion::Controller;
 use std::sync::Arc;
 
@@ -15,12 +16,8 @@ pub const INITIAL_WINDOW_PACKETS: u64 = 10;
 /// If there is no such control, or the stack cannot drive it, as a sentence.
 pub fn named(name: &str, hystart: bool, seed: impl Fn() -> u64 + Send + Sync + 'static) -> Result<Maker, String> {
     let options = Options { hystart, paced: true, quic: true, ..Options::default() };
-    let control = create(name, &options).map_err(|unknown| unknown.to_string())?;
-    if let Some(refused) = refusal(&*control) {
-        return Err(refused);
-    }
-    let name = control.name();
-    Ok(Arc::new(move || create(name, &Options { seed: seed(), ..options }).expect("it could be created before")))
+    let source = ControlSource::named(name, options).map_err(|unknown| unknown.to_string())?.accepted_by(refusal)?;
+    Ok(Arc::new(move || source.create(ConnectionEnd { seed: seed(), connection: 0, initiator: true })))
 }
 
 /// The name of the control that drives a connection: one of ours, or `none`; nothing, if it is another.

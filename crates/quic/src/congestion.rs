@@ -12,9 +12,7 @@ use crate::Config;
 use crate::rtt::Rtt;
 use crate::space::{Id, Sent, flag};
 use fullpipe_congestion::pacing::Pacer;
-use fullpipe_congestion::rate::RateSampler;
-use fullpipe_congestion::recovery::{Answer, Recovery};
-use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Signals};
+use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::quic::EcnCounts;
 
@@ -42,10 +40,9 @@ const TESTING_DATAGRAMS: u64 = 10;
 /// What an acknowledgement found out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
-    pub(crate) bytes: u64,
+    pub(crate) delivered: Delivered,
     /// The packet sent last of those newly acknowledged: number and time.
     pub(crate) newest: Option<(u64, Instant)>,
-    prior_delivered_bytes: u64,
     pub(crate) prior_in_flight_bytes: u64,
     /// Newly acknowledged packets that were sent as ECN-capable.
     pub(crate) ect_packets: u64,
@@ -55,15 +52,9 @@ pub(crate) struct Batch {
 /// Congestion control and its surroundings.
 #[derive(Debug)]
 pub(crate) struct Path {
-    pub(crate) control: Control,
-    pub(crate) controller: Box<dyn Controller>,
-    signals: Signals,
-    pub(crate) rate: RateSampler,
+    pub(crate) driver: Driver,
     pub(crate) rtt: Rtt,
     pub(crate) in_flight_bytes: u64,
-    recovery: Recovery,
-    round_end_bytes: u64,
-    round_count: u64,
     /// Window or pacer stopped the last attempt to send.
     limited: bool,
     pacer: Option<Box<Pacer>>,
@@ -78,7 +69,6 @@ pub(crate) struct Path {
     ecn_seen: [EcnCounts; 3],
     /// The first packet of data that was sent on this path.
     pub(crate) first_number: u64,
-    pub(crate) delivery_rate_bps: u64,
     established: bool,
     /// Recoveries begun.
     pub(crate) recoveries: u64,
@@ -90,47 +80,40 @@ pub(crate) struct Path {
 
 impl Path {
     pub(crate) fn new(config: &Config, controller: Box<dyn Controller>) -> Path {
-        let signals = controller.signals();
         let mtu = u64::from(config.initial_mtu_bytes);
         let window = mtu.saturating_mul(config.initial_window_packets.max(1));
         let window = if config.bounded_initial_window { window.min((2 * mtu).max(14_720)) } else { window };
+        let driver = Driver::new(controller, mtu, window);
         Path {
-            control: Control::new(mtu, window),
-            controller,
-            signals,
-            rate: RateSampler::new(),
             rtt: Rtt::new(config.initial_rtt),
             in_flight_bytes: 0,
-            recovery: Recovery::default(),
-            round_end_bytes: 0,
-            round_count: 0,
             limited: false,
-            pacer: (config.pacing || signals.pacing).then(|| Box::new(Pacer::new(0))),
+            pacer: (config.pacing || driver.needs_pacing()).then(|| Box::new(Pacer::new(0))),
             pace_at: Instant::NEVER,
             ecn: if config.ecn { EcnState::Testing } else { EcnState::Off },
             ecn_packets_sent: 0,
             ecn_tests: TESTING_DATAGRAMS,
             ecn_seen: Default::default(),
             first_number: 0,
-            delivery_rate_bps: 0,
             established: false,
             recoveries: 0,
             persistent: 0,
             undone: 0,
+            driver,
         }
     }
 
     /// The window, which is never below two packets (RFC 9002 section 7.2).
     #[inline(always)]
     pub(crate) fn window_bytes(&self) -> u64 {
-        self.control.cwnd_bytes.max(2 * self.control.mss_bytes)
+        self.driver.control.cwnd_bytes.max(2 * self.driver.control.mss_bytes)
     }
 
     /// Whether a packet may leave, which the window would still hold in part: as in the real stack, what is in flight must
     /// be less than the window.
     #[inline(always)]
     pub(crate) fn window_allows(&self) -> bool {
-        self.in_flight_bytes + self.control.mss_bytes <= self.window_bytes()
+        self.in_flight_bytes + self.driver.control.mss_bytes <= self.window_bytes()
     }
 
     /// Whether window and pacer let a packet go; notes what keeps it.
@@ -155,12 +138,12 @@ impl Path {
     pub(crate) fn stop_for_data(&mut self) {
         self.limited = false;
         if self.window_allows() {
-            self.rate.mark_app_limited(self.in_flight_bytes);
+            self.driver.mark_app_limited(self.in_flight_bytes);
         }
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
-        self.recovery.is_on()
+        self.driver.in_recovery()
     }
 
     pub(crate) fn pacing_bps(&self) -> u64 {
@@ -170,17 +153,15 @@ impl Path {
     /// A packet that counts as in flight leaves. Returns what to remember of it, and its codepoint.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, number: u64, config: &Config) -> Sent {
-        if self.in_flight_bytes == 0 && self.signals.pacing && self.rtt.has_sample() {
-            self.controller.on_idle_restart(&mut self.control, now);
+        if self.driver.restart_if_idle(now, self.in_flight_bytes, self.rtt.has_sample()) {
             self.update_pacing(config);
         }
-        let state = self.rate.on_sent(now, bytes, self.in_flight_bytes);
+        let state = self.driver.on_sent(now, bytes, self.in_flight_bytes);
         self.in_flight_bytes += bytes;
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(now, bytes);
         }
-        if self.signals.on_sent {
-            self.controller.on_sent(&mut self.control, &state);
+        if self.driver.follows_departures() {
             self.update_pacing(config);
         }
         let ect = if self.codepoint() == Codepoint::NotEct { 0 } else { flag::ECT };
@@ -198,7 +179,7 @@ impl Path {
             EcnState::Testing => self.ecn_tests > 0,
             EcnState::Capable => true,
         };
-        match self.control.codepoint {
+        match self.driver.control.codepoint {
             _ if !marked => Codepoint::NotEct,
             Codepoint::Ect1 => Codepoint::Ect1,
             _ => Codepoint::Ect0,
@@ -219,9 +200,8 @@ impl Path {
 
     pub(crate) fn batch(&self) -> Batch {
         Batch {
-            bytes: 0,
+            delivered: Delivered::default(),
             newest: None,
-            prior_delivered_bytes: 0,
             prior_in_flight_bytes: self.in_flight_bytes,
             ect_packets: 0,
             lost_bytes: 0,
@@ -233,13 +213,12 @@ impl Path {
     pub(crate) fn on_acknowledged(&mut self, now: Instant, sent: &Sent, batch: &mut Batch) {
         let bytes = u64::from(sent.bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
-        batch.bytes += bytes;
         if batch.newest.is_none_or(|(number, _)| number < sent.number) {
             batch.newest = Some((sent.number, sent.sent_at));
         }
-        batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(sent.prior_delivered_bytes());
         batch.ect_packets += u64::from(sent.has(flag::ECT));
-        self.rate.on_delivered(now, &sent.state(self.rate.lost_bytes()));
+        let state = sent.state(self.driver.lost_bytes());
+        self.driver.on_delivered(now, &state, &mut batch.delivered);
     }
 
     /// A packet is lost.
@@ -249,9 +228,8 @@ impl Path {
         if sent.has(flag::MTU_PROBE) {
             return;
         }
-        self.rate.on_lost(bytes);
         batch.lost_bytes += bytes;
-        self.controller.on_packet_lost(&mut self.control, now, &sent.state(self.rate.lost_bytes()));
+        self.driver.on_lost(now, bytes, |lost_bytes| sent.state(lost_bytes));
     }
 
     /// Packets were given up without being lost.
@@ -269,38 +247,18 @@ impl Path {
         ecn: bool,
         persistent: bool,
     ) -> bool {
-        let Answer::Begin { ends_another } = self.recovery.on_congestion(now, sent_at, persistent) else {
-            return false;
-        };
-        if ends_another {
-            self.tell_exit(now, false);
-        }
-        self.recoveries += 1;
-        self.persistent += u64::from(persistent);
-        let congestion = Congestion {
-            now,
-            in_flight_bytes: self.in_flight_bytes + batch.lost_bytes,
-            lost_bytes: batch.lost_bytes,
-            ecn,
-            persistent,
-        };
-        self.controller.on_congestion(&mut self.control, &congestion);
-        if !self.signals.own_recovery {
-            self.control.cwnd_bytes = self.control.cwnd_bytes.min(self.control.ssthresh_bytes);
-        }
-        true
+        let in_flight_bytes = self.in_flight_bytes + batch.lost_bytes;
+        let congestion = Congestion { now, in_flight_bytes, lost_bytes: batch.lost_bytes, ecn, persistent };
+        let begins = self.driver.on_congestion(&congestion, sent_at);
+        self.recoveries += u64::from(begins);
+        self.persistent += u64::from(begins && persistent);
+        begins
     }
 
     /// Recovery ends; `undone`: its losses had all arrived.
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
-        self.recovery.leave(undone);
+        self.driver.end_recovery(now, self.in_flight_bytes, undone);
         self.undone += u64::from(undone);
-        self.tell_exit(now, undone);
-    }
-
-    fn tell_exit(&mut self, now: Instant, undone: bool) {
-        let exit = RecoveryExit { now, in_flight_bytes: self.in_flight_bytes, undone };
-        self.controller.on_recovery_exit(&mut self.control, &exit);
     }
 
     /// The round-trip time of the largest packet, newly acknowledged.
@@ -308,7 +266,7 @@ impl Path {
         self.rtt.on_sample(now, latest, ack_delay);
         if !self.established {
             self.established = true;
-            self.controller.on_established(&mut self.control, now, Some(latest));
+            self.driver.on_established(now, Some(latest));
         }
     }
 
@@ -324,7 +282,7 @@ impl Path {
             return 0;
         };
         let seen = self.ecn_seen[space as usize];
-        let ours = if self.control.codepoint == Codepoint::Ect1 {
+        let ours = if self.driver.control.codepoint == Codepoint::Ect1 {
             [(counts.ect1, seen.ect1), (counts.ect0, seen.ect0)]
         } else {
             [(counts.ect0, seen.ect0), (counts.ect1, seen.ect1)]
@@ -354,42 +312,26 @@ impl Path {
         ack_delay: Duration,
         ce_packets: u64,
     ) {
-        if batch.newest.is_some_and(|(_, sent_at)| self.recovery.is_ended_by(sent_at)) {
-            self.leave_recovery(now, false);
+        if let Some((_, sent_at)) = batch.newest {
+            self.driver.end_recovery_by(now, sent_at, self.in_flight_bytes);
         }
-        let rate = self.rate.finish(self.rtt.min());
-        if let Some(rate) = &rate {
-            self.delivery_rate_bps = rate.bits_per_second();
-        }
-        let delivered_bytes = self.rate.delivered_bytes();
-        let round_start = batch.prior_delivered_bytes >= self.round_end_bytes;
-        if round_start {
-            self.round_count += 1;
-            self.round_end_bytes = delivered_bytes;
-        }
-        let ack = Ack {
+        let report = AckReport {
             now,
-            acked_bytes: batch.bytes,
-            cumulative_bytes: batch.bytes,
+            delivered: batch.delivered,
+            cumulative_bytes: batch.delivered.bytes,
             lost_bytes: batch.lost_bytes,
             rtt,
             smoothed_rtt: if self.rtt.has_sample() { self.rtt.smoothed() } else { Duration::ZERO },
             min_rtt: self.rtt.min(),
             ack_delay,
-            one_way_delay: None,
             prior_in_flight_bytes: batch.prior_in_flight_bytes,
             in_flight_bytes: self.in_flight_bytes,
-            delivered_bytes,
-            round_count: self.round_count,
-            round_start,
-            rate,
-            app_limited: self.rate.app_limited(),
             cwnd_limited: self.limited,
-            in_recovery: self.recovery.is_on(),
+            in_recovery: self.driver.in_recovery(),
             ce_packets,
-            ce_bytes: ce_packets * self.control.mss_bytes,
         };
-        self.controller.on_ack(&mut self.control, &ack);
+        let ack = self.driver.summarize(&report);
+        self.driver.on_ack(&ack);
     }
 
     /// Rate and burst of the pacer follow window and control.
@@ -399,19 +341,19 @@ impl Path {
         if !self.rtt.has_sample() && !config.pace_first_flight {
             return;
         }
-        let rate = match self.control.pacing_bps {
+        let rate = match self.driver.control.pacing_bps {
             0 => {
-                let window = self.control.cwnd_bytes.max(2 * self.control.mss_bytes);
+                let window = self.driver.control.cwnd_bytes.max(2 * self.driver.control.mss_bytes);
                 // `as` saturates.
                 ((window as f64 * 8e9 * config.pacing_gain / self.rtt.smoothed().as_nanos().max(1) as f64) as u64)
                     .max(1)
             }
             rate => rate,
         };
-        let quantum = match self.control.send_quantum_bytes {
+        let quantum = match self.driver.control.send_quantum_bytes {
             0 => {
                 let per_millisecond = rate / 8000;
-                let burst = config.pacing_burst_packets.saturating_mul(self.control.mss_bytes);
+                let burst = config.pacing_burst_packets.saturating_mul(self.driver.control.mss_bytes);
                 burst.max(BURST_MS * per_millisecond).min(LONGEST_BURST_MS * per_millisecond)
             }
             quantum => quantum,
@@ -422,8 +364,7 @@ impl Path {
 
     /// Datagrams may be larger or smaller from now on.
     pub(crate) fn set_mtu(&mut self, now: Instant, bytes: u16, config: &Config) {
-        self.control.mss_bytes = u64::from(bytes);
-        self.controller.on_path_change(&mut self.control, now);
+        self.driver.set_mss(now, u64::from(bytes));
         self.update_pacing(config);
     }
 
@@ -432,11 +373,9 @@ impl Path {
     pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {
         self.first_number = next_number;
         self.in_flight_bytes = 0;
-        let fresh = Control::new(self.control.mss_bytes, self.control.mss_bytes * config.initial_window_packets.max(2));
-        self.control = Control { codepoint: self.control.codepoint, ..fresh };
+        self.driver.begin_path(self.driver.control.mss_bytes * config.initial_window_packets.max(2));
         self.rtt = Rtt::new(config.initial_rtt);
         self.established = false;
-        self.recovery = Recovery::default();
         if let Some(pacer) = &mut self.pacer {
             **pacer = Pacer::new(0);
         }

@@ -572,8 +572,8 @@ impl Connection {
     pub fn inspect(&self) -> Inspect {
         let rtt = &self.path.rtt;
         Inspect {
-            cwnd_bytes: self.path.control.cwnd_bytes,
-            ssthresh_bytes: self.path.control.ssthresh_bytes,
+            cwnd_bytes: self.path.driver.control.cwnd_bytes,
+            ssthresh_bytes: self.path.driver.control.ssthresh_bytes,
             in_flight_bytes: self.path.in_flight_bytes,
             smoothed_rtt: if rtt.has_sample() { rtt.smoothed() } else { Duration::ZERO },
             min_rtt: rtt.min(),
@@ -581,7 +581,7 @@ impl Connection {
             pto: rtt.pto(),
             pto_count: self.pto_count,
             pacing_bps: self.path.pacing_bps(),
-            delivery_rate_bps: self.path.delivery_rate_bps,
+            delivery_rate_bps: self.path.driver.delivery_rate_bps(),
             in_recovery: self.path.in_recovery(),
             mtu_bytes: u64::from(self.mtu.current()),
         }
@@ -600,7 +600,7 @@ impl Connection {
 
     /// The control's own named values.
     pub fn inspect_control(&self, out: &mut Vec<(&'static str, f64)>) {
-        self.path.controller.inspect(out);
+        self.path.driver.controller().inspect(out);
     }
 
     /// Whether no packet may be sent whose content was given up; for tests of conservation.

@@ -231,7 +231,7 @@ impl Connection {
         }
         self.data.space.leave_path();
         self.mtu.begin_anew();
-        self.path.control.mss_bytes = u64::from(self.mtu.current());
+        self.path.driver.control.mss_bytes = u64::from(self.mtu.current());
         self.path.begin_anew(self.data.space.next_number, &self.config);
         self.unusual |= unusual::MTU;
         self.set_timers(now);

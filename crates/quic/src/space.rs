@@ -144,11 +144,6 @@ impl Sent {
         self.has(flag::STREAM).then_some((u64::from(self.stream), piece))
     }
 
-    #[inline(always)]
-    pub(crate) fn prior_delivered_bytes(&self) -> u64 {
-        self.delivered_bytes
-    }
-
     /// What the congestion control is told of it; `lost_bytes` is the connection's present count.
     #[inline]
     pub(crate) fn state(&self, lost_bytes: u64) -> PacketState {

@@ -9,10 +9,9 @@ use crate::Config;
 use crate::config::LossDetection;
 use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
 use crate::scoreboard::{Segment, flag};
-use crate::sender::{LastRate, Sender};
+use crate::sender::Sender;
 use crate::sequence::{Numbering, timestamp_before};
-use fullpipe_congestion::rate::RateSampler;
-use fullpipe_congestion::{Ack, Congestion, RecoveryExit};
+use fullpipe_congestion::{Ack, AckReport, Congestion, Delivered, Driver};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::SackBlock;
 
@@ -35,12 +34,10 @@ pub(crate) struct Arrival<'a> {
 /// What one acknowledgement found out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
-    /// Bytes newly known to have arrived.
-    pub(crate) bytes: u64,
+    /// What is newly known to have arrived.
+    pub(crate) delivered: Delivered,
     /// Round-trip time of the newest segment sent once; [`Duration::MAX`] if there is none.
     rtt: Duration,
-    /// Most that had been delivered when one of the segments was sent.
-    prior_delivered_bytes: u64,
 }
 
 /// What else matters while something is being repaired.
@@ -58,7 +55,7 @@ pub(crate) struct Reports {
 
 impl Batch {
     fn new() -> Batch {
-        Batch { bytes: 0, rtt: Duration::MAX, prior_delivered_bytes: 0 }
+        Batch { delivered: Delivered::default(), rtt: Duration::MAX }
     }
 }
 
@@ -69,15 +66,13 @@ fn take_delivery(
     arrival: &Arrival<'_>,
     min_rtt: Duration,
     batch: &mut Batch,
-    rate: &mut RateSampler,
+    driver: &mut Driver,
     rack: &mut Rack,
     segment: &Segment,
 ) {
     let now = arrival.now;
-    batch.bytes += segment.bytes();
-    batch.prior_delivered_bytes = batch.prior_delivered_bytes.max(segment.prior_delivered_bytes());
-    let state = segment.packet_state(rate.lost_bytes());
-    rate.on_delivered(now, &state);
+    let state = segment.packet_state(driver.lost_bytes());
+    driver.on_delivered(now, &state, &mut batch.delivered);
     let elapsed = now.saturating_since(segment.sent_at);
     if !segment.has(flag::RETRANSMITTED) {
         batch.rtt = batch.rtt.min(elapsed);
@@ -130,10 +125,10 @@ impl Sender {
         let prior_in_flight_bytes = self.board.in_flight_bytes;
         let cumulative_bytes = arrival.acknowledged - self.una;
         let mut batch = Batch::new();
-        let Sender { board, rate, rack, rtt, .. } = self;
+        let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let in_part = board.acknowledge_whole(arrival.acknowledged, |segment| {
-            take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
+            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment);
         });
         if in_part {
             batch = self.deliver_part(config, *arrival, batch);
@@ -143,7 +138,7 @@ impl Sender {
         let rtt = self.sample_rtt(config, arrival, &batch, true);
         self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
         if self.phase.reduces() {
-            self.reduce_window(batch.bytes, true);
+            self.reduce_window(batch.delivered.bytes, true);
         }
         self.update_pacing(config);
         self.rearm(now, true);
@@ -152,10 +147,10 @@ impl Sender {
     /// The first segment has arrived in part.
     #[cold]
     fn deliver_part(&mut self, config: &Config, arrival: Arrival<'_>, mut batch: Batch) -> Batch {
-        let Sender { board, rate, rack, rtt, .. } = self;
+        let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         board.acknowledge(arrival.acknowledged, |segment| {
-            take_delivery(config, &arrival, min_rtt, &mut batch, rate, rack, segment);
+            take_delivery(config, &arrival, min_rtt, &mut batch, driver, rack, segment);
         });
         batch
     }
@@ -176,7 +171,7 @@ impl Sender {
         let now = arrival.now;
         let presumed_before = self.presumed_bytes;
         let prior_in_flight_bytes = self.board.in_flight_bytes;
-        let lost_before = self.rate.lost_bytes();
+        let lost_before = self.driver.lost_bytes();
         let una_before = self.una;
         self.settle_presumed();
 
@@ -186,7 +181,7 @@ impl Sender {
         }
         if !self.sack {
             self.count_duplicates(&mut batch, presumed_before, advanced, duplicate_form);
-        } else if !advanced && batch.bytes > 0 {
+        } else if !advanced && batch.delivered.bytes > 0 {
             self.duplicates = self.duplicates.saturating_add(1);
         }
         if self.duplicates > 0 && !config.limited_transmit {
@@ -202,12 +197,12 @@ impl Sender {
         }
         self.find_losses(config, now);
         self.change_phase(config, now, &batch, lost_before, reports.widened);
-        if batch.bytes > 0 {
-            let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
+        if batch.delivered.bytes > 0 {
+            let newly_lost_bytes = self.driver.lost_bytes() - lost_before;
             let cumulative_bytes = self.una - una_before;
             self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, newly_lost_bytes);
-            if self.phase.reduces() && !self.own_recovery {
-                self.reduce_window(batch.bytes, advanced && newly_lost_bytes == 0);
+            if self.phase.reduces() && !self.driver.has_own_recovery() {
+                self.reduce_window(batch.delivered.bytes, advanced && newly_lost_bytes == 0);
             }
             self.update_pacing(config);
         }
@@ -270,12 +265,12 @@ impl Sender {
         let next = self.next;
         let mut batch = Batch::new();
         let recovery_end = self.recovery_end;
-        let Sender { board, rate, rack, rtt, .. } = self;
+        let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let mut original = false;
         let mut delivered = |segment: &Segment| {
             original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
-            take_delivery(config, arrival, min_rtt, &mut batch, rate, rack, segment);
+            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment);
         };
         if arrival.acknowledged > una {
             board.acknowledge(arrival.acknowledged, &mut delivered);
@@ -302,18 +297,18 @@ impl Sender {
     /// 3.2, RFC 6582); they are taken out of flight until the cumulative acknowledgement accounts for them.
     #[cold]
     fn count_duplicates(&mut self, batch: &mut Batch, presumed_before: u64, advanced: bool, duplicate_form: bool) {
-        let mss_bytes = self.control.mss_bytes;
+        let mss_bytes = self.driver.control.mss_bytes;
         let mut presumed = presumed_before;
         if advanced {
             // One segment filled the hole, the others are those presumed.
-            let accounted = batch.bytes.saturating_sub(mss_bytes).min(presumed);
+            let accounted = batch.delivered.bytes.saturating_sub(mss_bytes).min(presumed);
             presumed -= accounted;
-            batch.bytes -= accounted;
+            batch.delivered.bytes -= accounted;
         } else if duplicate_form {
             self.duplicates = self.duplicates.saturating_add(1);
             let arrived = mss_bytes.min(self.board.in_flight_bytes.saturating_sub(presumed));
             presumed += arrived;
-            batch.bytes += arrived;
+            batch.delivered.bytes += arrived;
         }
         self.presumed_bytes = presumed.min(self.board.in_flight_bytes);
         self.board.in_flight_bytes -= self.presumed_bytes;
@@ -337,9 +332,10 @@ impl Sender {
             self.tail_probe_end = 0;
             if self.phase == Phase::Open {
                 self.end_episode();
-                self.answer_loss(now, self.board.in_flight_bytes, self.control.mss_bytes);
-                if !self.own_recovery {
-                    self.control.cwnd_bytes = self.control.ssthresh_bytes.min(self.control.cwnd_bytes);
+                self.answer_loss(now, self.board.in_flight_bytes, self.driver.control.mss_bytes);
+                if !self.driver.has_own_recovery() {
+                    self.driver.control.cwnd_bytes =
+                        self.driver.control.ssthresh_bytes.min(self.driver.control.cwnd_bytes);
                 }
                 self.tell_recovery_exit(now, false);
             }
@@ -353,11 +349,10 @@ impl Sender {
         let window = self.reordering_window();
         let presumed = self.presumed_bytes;
         self.settle_presumed();
-        let edge = recovery::lost_below(&self.board, self.control.mss_bytes);
-        let Sender { board, rack, rate, controller, control, .. } = self;
+        let edge = recovery::lost_below(&self.board, self.driver.control.mss_bytes);
+        let Sender { board, rack, driver, .. } = self;
         let mut lost = |segment: &Segment| {
-            rate.on_lost(segment.bytes());
-            controller.on_packet_lost(control, now, &segment.packet_state(rate.lost_bytes()));
+            driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(lost_bytes));
         };
         if config.loss_detection == LossDetection::Rack && self.sack {
             self.reorder_at = rack.detect(board, now, window, &mut lost);
@@ -386,14 +381,20 @@ impl Sender {
     /// The window of fast recovery, or after a mark.
     fn reduce_window(&mut self, delivered_bytes: u64, safe: bool) {
         let allowed = self.reduce_rate(delivered_bytes, safe);
-        self.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
+        self.driver.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
     }
 
     /// How much may leave in fast recovery now that so much has arrived.
     fn reduce_rate(&mut self, delivered_bytes: u64, safe: bool) -> u64 {
         let in_flight_bytes = self.board.in_flight_bytes;
         let prr = &mut self.board.loss_mut().prr;
-        prr.on_ack(delivered_bytes, in_flight_bytes, self.control.ssthresh_bytes, self.control.mss_bytes, safe)
+        prr.on_ack(
+            delivered_bytes,
+            in_flight_bytes,
+            self.driver.control.ssthresh_bytes,
+            self.driver.control.mss_bytes,
+            safe,
+        )
     }
 
     /// `widened`: this acknowledgement widened the reordering window.
@@ -402,7 +403,7 @@ impl Sender {
             // Beyond its end, so that the segment with CWR has arrived.
             if self.una > self.recovery_end {
                 self.phase = Phase::Open;
-                self.control.cwnd_bytes = self.control.ssthresh_bytes;
+                self.driver.control.cwnd_bytes = self.driver.control.ssthresh_bytes;
             }
         } else if self.phase != Phase::Open && self.una >= self.recovery_end {
             let fast = self.phase == Phase::FastRecovery;
@@ -412,13 +413,13 @@ impl Sender {
             }
             self.duplicates = 0;
             self.settle_presumed();
-            if fast && !self.own_recovery {
-                self.control.cwnd_bytes = self.control.ssthresh_bytes;
+            if fast && !self.driver.has_own_recovery() {
+                self.driver.control.cwnd_bytes = self.driver.control.ssthresh_bytes;
             }
             self.tell_recovery_exit(now, false);
         }
         if self.phase.is_calm() && self.board.lost_bytes() > 0 {
-            self.enter_recovery(config, now, batch.bytes, self.rate.lost_bytes() - lost_before);
+            self.enter_recovery(config, now, batch.delivered.bytes, self.driver.lost_bytes() - lost_before);
         }
     }
 
@@ -447,7 +448,7 @@ impl Sender {
         let answered = self.ecn.as_ref().is_some_and(|ecn| self.una < ecn.sender.answered_until && !ecn.sender.counts);
         if !answered {
             let congestion = Congestion { now, in_flight_bytes, lost_bytes, ecn: false, persistent: false };
-            self.controller.on_congestion(&mut self.control, &congestion);
+            self.driver.reduce(&congestion);
         }
         self.note_reduction();
     }
@@ -456,22 +457,22 @@ impl Sender {
     #[inline(never)]
     fn take_marks(&mut self, config: &Config, ack: &mut Ack) {
         let Some(ecn) = &mut self.ecn else { return };
-        let marks = ecn.sender.marks(ack.acked_bytes, self.control.mss_bytes);
+        let marks = ecn.sender.marks(ack.acked_bytes, self.driver.control.mss_bytes);
         ack.ce_packets = marks.packets;
         ack.ce_bytes = marks.bytes;
         // Nor does the window grow with an acknowledgement that reports a mark (RFC 3168 section 6.1.2).
-        ack.in_recovery |= marks.packets > 0 && !self.own_recovery;
+        ack.in_recovery |= marks.packets > 0 && !self.driver.has_own_recovery();
         if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
             let in_flight_bytes = self.board.in_flight_bytes + ack.acked_bytes;
             let congestion = Congestion { now: ack.now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
-            let cwnd_bytes = self.control.cwnd_bytes;
-            self.controller.on_congestion(&mut self.control, &congestion);
+            let cwnd_bytes = self.driver.control.cwnd_bytes;
+            self.driver.reduce(&congestion);
             // A window of one segment (RFC 3168 section 6.1.2) is below the threshold, so it comes at once.
             if config.proportional_ecn_reduction
-                && !self.own_recovery
-                && self.control.cwnd_bytes >= self.control.ssthresh_bytes
+                && !self.driver.has_own_recovery()
+                && self.driver.control.cwnd_bytes >= self.driver.control.ssthresh_bytes
             {
-                self.control.cwnd_bytes = cwnd_bytes;
+                self.driver.control.cwnd_bytes = cwnd_bytes;
                 self.phase = Phase::Reduction;
                 self.recovery_end = self.next;
                 self.board.loss_mut().prr = Prr::begin(in_flight_bytes);
@@ -483,8 +484,7 @@ impl Sender {
     }
 
     pub(crate) fn tell_recovery_exit(&mut self, now: Instant, undone: bool) {
-        let exit = RecoveryExit { now, in_flight_bytes: self.board.in_flight_bytes, undone };
-        self.controller.on_recovery_exit(&mut self.control, &exit);
+        self.driver.end_recovery(now, self.board.in_flight_bytes, undone);
     }
 
     #[inline]
@@ -499,64 +499,48 @@ impl Sender {
         cumulative_bytes: u64,
         lost_bytes: u64,
     ) {
-        let min_rtt = self.rtt.min().unwrap_or_default();
-        let rate = self.rate.finish(min_rtt);
-        if let Some(rate) = &rate {
-            self.last_rate = LastRate { bytes: rate.delivered_bytes, interval: rate.interval };
-        }
-        let delivered_bytes = self.rate.delivered_bytes();
-        let round_start = batch.prior_delivered_bytes >= self.round_end_bytes;
-        if round_start {
-            self.round_count += 1;
-            self.round_end_bytes = delivered_bytes;
-        }
-        let mut ack = Ack {
+        let report = AckReport {
             now,
-            acked_bytes: batch.bytes,
+            delivered: batch.delivered,
             cumulative_bytes,
             lost_bytes,
             rtt,
             smoothed_rtt: self.rtt.smoothed(),
-            min_rtt,
+            min_rtt: self.rtt.min().unwrap_or_default(),
             ack_delay: Duration::ZERO,
-            one_way_delay: None,
             prior_in_flight_bytes,
             in_flight_bytes: self.board.in_flight_bytes,
-            delivered_bytes,
-            round_count: self.round_count,
-            round_start,
-            rate,
-            app_limited: self.rate.app_limited(),
             cwnd_limited: self.is_window_limited(),
             in_recovery: self.phase.reduces(),
             ce_packets: 0,
-            ce_bytes: 0,
         };
+        let mut ack = self.driver.summarize(&report);
         if self.ecn.is_some() {
             self.take_marks(config, &mut ack);
         }
-        self.controller.on_ack(&mut self.control, &ack);
+        self.driver.on_ack(&ack);
     }
 
     /// The reordering window of some segments has ended.
     pub(crate) fn on_reorder_timer(&mut self, config: &Config, now: Instant) {
         self.reorder_at = Instant::NEVER;
-        let lost_before = self.rate.lost_bytes();
+        let lost_before = self.driver.lost_bytes();
         self.find_losses(config, now);
-        let newly_lost_bytes = self.rate.lost_bytes() - lost_before;
+        let newly_lost_bytes = self.driver.lost_bytes() - lost_before;
         if newly_lost_bytes == 0 {
             return;
         }
-        let prior_cwnd_bytes = self.control.cwnd_bytes;
+        let prior_cwnd_bytes = self.driver.control.cwnd_bytes;
         if self.phase.is_calm() {
             self.enter_recovery(config, now, 0, newly_lost_bytes);
-            if !self.own_recovery {
+            if !self.driver.has_own_recovery() {
                 let allowed = self.reduce_rate(0, false);
-                self.control.cwnd_bytes = self.board.in_flight_bytes + allowed;
+                self.driver.control.cwnd_bytes = self.board.in_flight_bytes + allowed;
             }
-        } else if self.phase == Phase::FastRecovery && !self.own_recovery {
+        } else if self.phase == Phase::FastRecovery && !self.driver.has_own_recovery() {
             // Nothing arrived, so no more than one segment leaves.
-            self.control.cwnd_bytes = prior_cwnd_bytes.min(self.board.in_flight_bytes + self.control.mss_bytes);
+            self.driver.control.cwnd_bytes =
+                prior_cwnd_bytes.min(self.board.in_flight_bytes + self.driver.control.mss_bytes);
         }
         self.update_pacing(config);
     }

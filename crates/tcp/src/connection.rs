@@ -757,7 +757,7 @@ impl Connection {
 
     /// The congestion control, for its named internal values.
     pub fn controller(&self) -> &dyn Controller {
-        &*self.sender.controller
+        self.sender.driver.controller()
     }
 
     /// The settings.

@@ -16,7 +16,6 @@ use crate::Config;
 use crate::recovery::Phase;
 use crate::scoreboard::{Scoreboard, flag};
 use crate::sender::{Outgoing, Sender};
-use fullpipe_congestion::RecoveryExit;
 use fullpipe_units::Instant;
 
 /// First size in a black hole (Linux `tcp_base_mss`), and the smallest.
@@ -78,7 +77,7 @@ impl Sender {
         if let Some(search) = &mut self.search {
             search.high_bytes = search.high_bytes.min(payload_bytes);
         }
-        if payload_bytes >= self.control.mss_bytes {
+        if payload_bytes >= self.driver.control.mss_bytes {
             return;
         }
         self.settle_presumed();
@@ -106,19 +105,18 @@ impl Sender {
 
     /// Segments have this size from now on; larger ones that are to be sent again are cut up.
     fn set_segment_size(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
-        self.control.mss_bytes = payload_bytes;
         self.board.set_mss(payload_bytes);
         if self.board.lost_bytes() > 0 {
             cut_lost(&mut self.board, payload_bytes);
         }
-        self.controller.on_path_change(&mut self.control, now);
+        self.driver.set_mss(now, payload_bytes);
         self.update_pacing(config);
     }
 
     /// After a time-out: is the path a black hole for segments of this size?
     pub(crate) fn suspect_black_hole(&mut self, config: &Config, now: Instant) {
         let Some(most) = config.black_hole_timeouts else { return };
-        let mss_bytes = self.control.mss_bytes;
+        let mss_bytes = self.driver.control.mss_bytes;
         let head_bytes = self.board.segments.front().map_or(0, |head| head.payload_bytes());
         if self.timeouts_in_row < most {
             return;
@@ -135,8 +133,8 @@ impl Sender {
         let high_bytes = self.search.as_ref().map_or(mss_bytes, |search| search.high_bytes);
         self.search = Some(Box::new(PathSearch { high_bytes, probe: None }));
         self.set_segment_size(config, now, smaller);
-        if !self.own_recovery {
-            self.control.cwnd_bytes = smaller;
+        if !self.driver.has_own_recovery() {
+            self.driver.control.cwnd_bytes = smaller;
         }
         self.seek_path_probe();
     }
@@ -177,17 +175,16 @@ impl Sender {
             // Nothing but the probe is missing.
             self.phase = Phase::Open;
             self.repair_without_reduction();
-            self.control.cwnd_bytes = probe.cwnd_bytes;
-            self.control.ssthresh_bytes = probe.ssthresh_bytes;
-            let exit = RecoveryExit { now, in_flight_bytes: self.board.in_flight_bytes, undone: true };
-            self.controller.on_recovery_exit(&mut self.control, &exit);
+            self.driver.control.cwnd_bytes = probe.cwnd_bytes;
+            self.driver.control.ssthresh_bytes = probe.ssthresh_bytes;
+            self.tell_recovery_exit(now, true);
         }
-        cut_lost(&mut self.board, self.control.mss_bytes);
+        cut_lost(&mut self.board, self.driver.control.mss_bytes);
     }
 
     /// A segment larger than the usual, if there is need of one and it would do no harm.
     fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<Outgoing> {
-        let mss_bytes = self.control.mss_bytes;
+        let mss_bytes = self.driver.control.mss_bytes;
         if high_bytes < mss_bytes + CLOSE_ENOUGH_BYTES {
             self.search = None;
             return None;
@@ -195,8 +192,8 @@ impl Sender {
         let size_bytes = (mss_bytes + high_bytes).div_ceil(2);
         let waiting_bytes = self.written.saturating_sub(self.next);
         let calm = self.phase == Phase::Open && !self.board.is_troubled() && self.duplicates == 0;
-        let room = self.control.cwnd_bytes >= WINDOW_SEGMENTS * mss_bytes
-            && self.board.in_flight_bytes + size_bytes <= self.control.cwnd_bytes
+        let room = self.driver.control.cwnd_bytes >= WINDOW_SEGMENTS * mss_bytes
+            && self.board.in_flight_bytes + size_bytes <= self.driver.control.cwnd_bytes
             && self.next + size_bytes + WAITING_SEGMENTS * mss_bytes <= self.window_end
             && waiting_bytes >= size_bytes + WAITING_SEGMENTS * mss_bytes;
         if !calm || !room {
@@ -205,8 +202,8 @@ impl Sender {
         let probe = Probe {
             start: self.next,
             end: self.next + size_bytes,
-            cwnd_bytes: self.control.cwnd_bytes,
-            ssthresh_bytes: self.control.ssthresh_bytes,
+            cwnd_bytes: self.driver.control.cwnd_bytes,
+            ssthresh_bytes: self.driver.control.ssthresh_bytes,
         };
         self.search = Some(Box::new(PathSearch { high_bytes, probe: Some(probe) }));
         Some(self.send_new(now, size_bytes, false))

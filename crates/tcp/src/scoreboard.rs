@@ -101,12 +101,6 @@ impl Segment {
         u64::from(self.length) - u64::from(self.has(flag::FIN))
     }
 
-    /// Bytes delivered on the connection when it was sent.
-    #[inline(always)]
-    pub(crate) fn prior_delivered_bytes(&self) -> u64 {
-        self.delivered_bytes
-    }
-
     /// What the congestion control is told of it; `lost_bytes` is the connection's present count.
     #[inline(always)]
     pub(crate) fn packet_state(&self, lost_bytes: u64) -> PacketState {

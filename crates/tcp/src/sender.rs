@@ -13,9 +13,8 @@ use crate::path_mtu::PathSearch;
 use crate::recovery::{self, Phase, Rack};
 use crate::scoreboard::{Scoreboard, Segment, flag};
 use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
-use fullpipe_congestion::rate::RateSampler;
 use fullpipe_congestion::rtt::RttEstimator;
-use fullpipe_congestion::{Codepoint, Control, Controller, PacketState, Timeout};
+use fullpipe_congestion::{Controller, Driver, Timeout};
 use fullpipe_transport::buffers::ByteStore;
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -95,13 +94,6 @@ pub(crate) struct Counts {
     pub(crate) lost_syns: u32,
 }
 
-/// The newest delivery-rate sample.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LastRate {
-    pub(crate) bytes: u64,
-    pub(crate) interval: Duration,
-}
-
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -115,9 +107,7 @@ pub(crate) struct Sender {
     /// The application wrote everything before; a FIN stands here.
     pub(crate) written: u64,
     pub(crate) board: Scoreboard,
-    pub(crate) control: Control,
-    pub(crate) controller: Box<dyn Controller>,
-    pub(crate) rate: RateSampler,
+    pub(crate) driver: Driver,
     pub(crate) rtt: RttEstimator,
     /// Retransmission time-out, or next window probe.
     pub(crate) rto_at: Instant,
@@ -129,13 +119,9 @@ pub(crate) struct Sender {
     pub(crate) pace_at: Instant,
     /// When data or a FIN was sent last.
     last_sent_at: Instant,
-    /// Bytes delivered when the present round ends.
-    pub(crate) round_end_bytes: u64,
-    pub(crate) round_count: u64,
     /// End of the flight over which use of the window is judged, and the most in flight during it.
     usage_end: u64,
     usage_bytes: u64,
-    pub(crate) last_rate: LastRate,
     pub(crate) phase: Phase,
     pub(crate) finished: bool,
     window_limited: bool,
@@ -144,8 +130,6 @@ pub(crate) struct Sender {
     pub(crate) sack: bool,
     /// Tail loss probes are on.
     pub(crate) tail_loss_probe: bool,
-    on_sent: bool,
-    pub(crate) own_recovery: bool,
     /// `rto_at` is for the next window probe.
     pub(crate) probing_window: bool,
     pub(crate) probe_backoff: u8,
@@ -179,44 +163,31 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(config: &Config, controller: Box<dyn Controller>) -> Sender {
-        let signals = controller.signals();
         let mss_bytes = u64::from(config.mss_bytes.clamp(1, LARGEST_MSS));
-        let paced = config.pacing || signals.pacing;
+        let window_bytes = mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1)));
+        let driver = Driver::new(controller, mss_bytes, window_bytes);
+        let paced = config.pacing || driver.needs_pacing();
         Sender {
             una: 0,
             next: 0,
             window_end: 0,
             written: 0,
             board: Scoreboard::new(mss_bytes),
-            control: Control {
-                cwnd_bytes: mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1))),
-                ssthresh_bytes: u64::MAX,
-                pacing_bps: 0,
-                send_quantum_bytes: 0,
-                mss_bytes,
-                codepoint: Codepoint::NotEct,
-            },
-            controller,
-            rate: RateSampler::new(),
+            driver,
             rtt: RttEstimator::new(config.rtt()),
             rto_at: Instant::NEVER,
             probe_at: Instant::NEVER,
             reorder_at: Instant::NEVER,
             pace_at: Instant::NEVER,
             last_sent_at: Instant::ZERO,
-            round_end_bytes: 0,
-            round_count: 0,
             usage_end: 0,
             usage_bytes: 0,
-            last_rate: LastRate::default(),
             phase: Phase::Open,
             finished: false,
             window_limited: false,
             sent_since_judged: false,
             sack: false,
             tail_loss_probe: false,
-            on_sent: signals.on_sent,
-            own_recovery: signals.own_recovery,
             probing_window: false,
             probe_backoff: 0,
             pending: 0,
@@ -249,11 +220,11 @@ impl Sender {
     ) {
         self.sack = sack;
         self.tail_loss_probe = config.tail_loss_probe && sack && config.loss_detection == LossDetection::Rack;
-        self.control.mss_bytes = mss_bytes;
+        self.driver.control.mss_bytes = mss_bytes;
         self.board.set_mss(mss_bytes);
         // RFC 6928 section 2: the usual initial window after one lost SYN, one segment after more.
         let segments = if lost_syns > 1 { 1 } else { config.initial_window_segments.max(1) };
-        self.control.cwnd_bytes = mss_bytes.saturating_mul(u64::from(segments));
+        self.driver.control.cwnd_bytes = mss_bytes.saturating_mul(u64::from(segments));
         self.rto_at = Instant::NEVER;
         self.last_sent_at = now;
         match rtt {
@@ -264,10 +235,10 @@ impl Sender {
             None if lost_syns > 0 => self.rtt.after_lost_syn(),
             None => {}
         }
-        self.controller.on_established(&mut self.control, now, rtt);
+        self.driver.on_established(now, rtt);
         self.update_pacing(config);
         // So far the application has given nothing to send.
-        self.rate.mark_app_limited(0);
+        self.driver.mark_app_limited(0);
     }
 
     /// The handshake of a server is over that sent data before: its time-out no longer is the SYN's.
@@ -333,7 +304,7 @@ impl Sender {
         self.reorder_at = Instant::NEVER;
         self.pace_at = Instant::NEVER;
         self.pending = 0;
-        self.board = Scoreboard::new(self.control.mss_bytes);
+        self.board = Scoreboard::new(self.driver.control.mss_bytes);
         self.presumed_bytes = 0;
         self.search = None;
         self.bytes = None;
@@ -377,7 +348,7 @@ impl Sender {
         if self.next > self.written {
             return self.stop_for_data(config, now);
         }
-        let length = (self.written - self.next).min(self.control.mss_bytes);
+        let length = (self.written - self.next).min(self.driver.control.mss_bytes);
         let end = self.next + length;
         let fin = self.finished && end == self.written;
         if length == 0 && !fin {
@@ -386,7 +357,7 @@ impl Sender {
         if end > self.window_end {
             return self.stop_for_peer(config, now);
         }
-        if config.nagle && length < self.control.mss_bytes && !fin && self.una < self.next {
+        if config.nagle && length < self.driver.control.mss_bytes && !fin && self.una < self.next {
             return self.stop_for_data(config, now);
         }
         if self.board.segments.is_empty() {
@@ -396,7 +367,7 @@ impl Sender {
             return self.stop(true);
         }
         if !self.pacer_allows(now) {
-            return self.stop(!self.fits_window(length + self.control.mss_bytes));
+            return self.stop(!self.fits_window(length + self.driver.control.mss_bytes));
         }
         Some(self.send_new(now, length, fin))
     }
@@ -404,7 +375,7 @@ impl Sender {
     /// Whether `bytes` more may be in flight. One segment always may.
     #[inline(always)]
     fn fits_window(&self, bytes: u64) -> bool {
-        self.board.in_flight_bytes == 0 || self.board.in_flight_bytes + bytes <= self.control.cwnd_bytes
+        self.board.in_flight_bytes == 0 || self.board.in_flight_bytes + bytes <= self.driver.control.cwnd_bytes
     }
 
     #[inline(always)]
@@ -440,8 +411,8 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn is_window_limited(&self) -> bool {
         self.window_limited
-            || self.control.cwnd_bytes < self.control.ssthresh_bytes
-                && self.control.cwnd_bytes < self.usage_bytes.saturating_mul(2)
+            || self.driver.control.cwnd_bytes < self.driver.control.ssthresh_bytes
+                && self.driver.control.cwnd_bytes < self.usage_bytes.saturating_mul(2)
     }
 
     /// The application has given nothing (more) to send.
@@ -452,8 +423,8 @@ impl Sender {
         {
             return Some(outgoing);
         }
-        if self.board.in_flight_bytes < self.control.cwnd_bytes {
-            self.rate.mark_app_limited(self.board.in_flight_bytes);
+        if self.board.in_flight_bytes < self.driver.control.cwnd_bytes {
+            self.driver.mark_app_limited(self.board.in_flight_bytes);
         }
         self.stop(false)
     }
@@ -536,7 +507,7 @@ impl Sender {
             return Some(outgoing);
         }
         let unsent = self.next < self.written || self.next == self.written && self.finished;
-        let length = (self.written.saturating_sub(self.next)).min(self.control.mss_bytes);
+        let length = (self.written.saturating_sub(self.next)).min(self.driver.control.mss_bytes);
         let fin = self.finished && self.next + length == self.written;
         if pending & pending::HEAD != 0 && self.board.segments.front().is_some_and(|head| !head.has(flag::SACKED)) {
             return Some(self.retransmit(config, now, 0));
@@ -577,12 +548,12 @@ impl Sender {
     pub(crate) fn send_new(&mut self, now: Instant, length: u64, fin: bool) -> Outgoing {
         let start = self.next;
         let bytes = length + u64::from(fin);
-        let state = self.rate.on_sent(now, bytes, self.board.in_flight_bytes);
+        let state = self.driver.on_sent(now, bytes, self.board.in_flight_bytes);
         self.board.push(Segment::new(start, length, fin, &state));
         self.next += bytes;
         self.after_send(now, bytes);
-        if self.on_sent {
-            self.tell_sent(state);
+        if self.driver.follows_departures() {
+            self.follow_control_rate();
         }
         if self.tail_loss_probe {
             self.arm_tail_probe(now);
@@ -593,11 +564,11 @@ impl Sender {
     fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Outgoing {
         let segment = self.board.segments[index];
         let others = self.board.in_flight_bytes - if segment.in_flight() { segment.bytes() } else { 0 };
-        let state = self.rate.on_sent(now, segment.bytes(), others);
+        let state = self.driver.on_sent(now, segment.bytes(), others);
         self.board.retransmit(index, &state);
         self.after_send(now, segment.bytes());
-        if self.on_sent {
-            self.tell_sent(state);
+        if self.driver.follows_departures() {
+            self.follow_control_rate();
         }
         if config.loss_detection == LossDetection::DuplicateAcks {
             // Nobody looks at the queue of retransmissions: keep it from growing.
@@ -653,7 +624,7 @@ impl Sender {
     #[inline]
     fn restart_after_idle(&mut self, config: &Config, now: Instant) {
         if config.idle_restart && now.saturating_since(self.last_sent_at) > self.rtt.rto() && self.last_sent_at < now {
-            self.controller.on_idle_restart(&mut self.control, now);
+            self.driver.on_idle_restart(now);
             self.update_pacing(config);
         }
     }
@@ -662,12 +633,16 @@ impl Sender {
     #[inline]
     pub(crate) fn update_pacing(&mut self, config: &Config) {
         if let Some(pacer) = &mut self.pacer {
-            let rate = match self.control.pacing_bps {
-                0 => window_rate_bps(self.control.cwnd_bytes, self.control.ssthresh_bytes, self.rtt.smoothed()),
+            let rate = match self.driver.control.pacing_bps {
+                0 => window_rate_bps(
+                    self.driver.control.cwnd_bytes,
+                    self.driver.control.ssthresh_bytes,
+                    self.rtt.smoothed(),
+                ),
                 rate => rate,
             };
-            let quantum = match self.control.send_quantum_bytes {
-                0 => u64::from(config.pacing_quantum_segments).saturating_mul(self.control.mss_bytes),
+            let quantum = match self.driver.control.send_quantum_bytes {
+                0 => u64::from(config.pacing_quantum_segments).saturating_mul(self.driver.control.mss_bytes),
                 quantum => quantum,
             };
             pacer.set_quantum_bytes(quantum);
@@ -680,21 +655,17 @@ impl Sender {
     }
 
     /// A control that asked for it learns of a departure; its answer to the end of an idle time is another rate, which must
-    /// not wait for the next acknowledgement. `state` comes as a copy: for all other controls it need not be written to
-    /// memory.
-    fn tell_sent(&mut self, state: PacketState) {
-        self.controller.on_sent(&mut self.control, &state);
+    /// not wait for the next acknowledgement.
+    fn follow_control_rate(&mut self) {
         if let Some(pacer) = &mut self.pacer
-            && self.control.pacing_bps > 0
+            && self.driver.control.pacing_bps > 0
         {
-            pacer.set_rate_bps(self.control.pacing_bps);
+            pacer.set_rate_bps(self.driver.control.pacing_bps);
         }
     }
 
     pub(crate) fn note_lost(&mut self, now: Instant, segment: &Segment) {
-        self.rate.on_lost(segment.bytes());
-        let state = segment.packet_state(self.rate.lost_bytes());
-        self.controller.on_packet_lost(&mut self.control, now, &state);
+        self.driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(lost_bytes));
     }
 
     /// The far timers. Returns whether to give up: too many time-outs in a row.
@@ -744,7 +715,7 @@ impl Sender {
         }
         self.begin_episode_of_timeout(config);
         let timeout = Timeout { now, in_flight_bytes, repeated: self.timeouts_in_row > 1 };
-        self.controller.on_timeout(&mut self.control, &timeout);
+        self.driver.on_timeout(&timeout);
         let window = self.reordering_window();
         let rack = config.loss_detection == LossDetection::Rack && self.sack;
         for index in 0..self.board.segments.len() {
@@ -760,8 +731,8 @@ impl Sender {
         self.recovery_end = self.next;
         self.duplicates = 0;
         self.tail_probe_end = 0;
-        if !self.own_recovery {
-            self.control.cwnd_bytes = self.control.mss_bytes;
+        if !self.driver.has_own_recovery() {
+            self.driver.control.cwnd_bytes = self.driver.control.mss_bytes;
         }
         self.update_pacing(config);
         self.pending |= pending::HEAD;
@@ -789,8 +760,11 @@ impl Sender {
         !config.limited_transmit
             && config.loss_detection == LossDetection::DuplicateAcks
             && self.phase.is_calm()
-            && self.board.in_flight_bytes + self.presumed_bytes + self.board.sacked_bytes() + self.control.mss_bytes
-                > self.control.cwnd_bytes
+            && self.board.in_flight_bytes
+                + self.presumed_bytes
+                + self.board.sacked_bytes()
+                + self.driver.control.mss_bytes
+                > self.driver.control.cwnd_bytes
     }
 
     /// Without SACK: what duplicate acknowledgements took out of flight comes back.

@@ -2,7 +2,6 @@
 
 use crate::recovery::Phase;
 use crate::sender::Sender;
-use fullpipe_congestion::DeliveryRate;
 use fullpipe_units::Duration;
 
 /// States of RFC 9293 section 3.3.2.
@@ -109,14 +108,9 @@ pub struct Inspect {
 
 impl Inspect {
     pub(crate) fn of(sender: &Sender) -> Inspect {
-        let rate = DeliveryRate {
-            delivered_bytes: sender.last_rate.bytes,
-            interval: sender.last_rate.interval,
-            ..DeliveryRate::default()
-        };
         Inspect {
-            cwnd_bytes: sender.control.cwnd_bytes,
-            ssthresh_bytes: sender.control.ssthresh_bytes,
+            cwnd_bytes: sender.driver.control.cwnd_bytes,
+            ssthresh_bytes: sender.driver.control.ssthresh_bytes,
             in_flight_bytes: sender.board.in_flight_bytes,
             smoothed_rtt: sender.rtt.smoothed(),
             min_rtt: sender.rtt.min().unwrap_or_default(),
@@ -124,11 +118,11 @@ impl Inspect {
             rto: sender.rtt.rto(),
             backoff: u32::from(sender.rtt.backoff()),
             pacing_bps: sender.pacer.as_ref().map_or(0, |pacer| pacer.rate_bps()),
-            delivery_rate_bps: rate.bits_per_second(),
+            delivery_rate_bps: sender.driver.delivery_rate_bps(),
             peer_window_bytes: sender.window_end.saturating_sub(sender.una),
             send_buffer_bytes: sender.buffered_bytes(),
             in_recovery: sender.phase == Phase::FastRecovery,
-            mss_bytes: sender.control.mss_bytes,
+            mss_bytes: sender.driver.control.mss_bytes,
         }
     }
 }

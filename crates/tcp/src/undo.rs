@@ -118,7 +118,7 @@ impl Sender {
     pub(crate) fn judge_episode(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, reports: &Reports) {
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
         let recovering = !self.phase.is_calm();
-        let mss_bytes = self.control.mss_bytes.max(1);
+        let mss_bytes = self.driver.control.mss_bytes.max(1);
         let mut needless = false;
         if let Some((start, end)) = reports.duplicate
             && end > episode.begin
@@ -144,13 +144,13 @@ impl Sender {
     /// RFC 5682 section 3.1, steps 2 and 3, where the time-out is not known to be spurious.
     fn go_on_with_frto(&mut self, batch: &Batch, advanced: bool) {
         // A whole segment, which Nagle's rule does not hold back.
-        let end = self.next.saturating_add(self.control.mss_bytes);
+        let end = self.next.saturating_add(self.driver.control.mss_bytes);
         let unsent = end <= self.written && end <= self.window_end;
         let recovered = self.una >= self.recovery_end;
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
         episode.frto = match episode.frto {
             Frto::Begun if advanced && !recovered && unsent => Frto::NewData,
-            Frto::Begun if !advanced && batch.bytes == 0 => Frto::Begun,
+            Frto::Begun if !advanced && batch.delivered.bytes == 0 => Frto::Begun,
             _ => Frto::Off,
         };
     }

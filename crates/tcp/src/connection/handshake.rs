@@ -166,7 +166,7 @@ impl Connection {
             _ => None,
         };
         self.plain_options = if agreed.is_some() { u8::MAX } else { self.options };
-        let counts = self.sender.controller.signals().ecn_counts;
+        let counts = self.sender.driver.controller().signals().ecn_counts;
         self.sender.ecn = agreed.map(|agreed| {
             Box::new(EcnHalves {
                 receiver: EcnReceiver::new(agreed, answer.map(|_| arrived_as)),

@@ -181,7 +181,7 @@ impl Connection {
         if !outgoing.fresh() || outgoing.payload_bytes == 0 || !ecn.sender.is_capable() {
             return;
         }
-        out.codepoint = match self.sender.control.codepoint {
+        out.codepoint = match self.sender.driver.control.codepoint {
             Codepoint::NotEct => Codepoint::Ect0,
             chosen => chosen,
         };

@@ -1,0 +1,305 @@
+//! Drives a congestion control: rounds, delivery-rate samples, recovery, and the summary of an acknowledgement, for every
+//! transport alike.
+//!
+//! **Model.** A transport counts packets and decides what is lost; everything between that and the control is here.
+//!
+//! * *Rounds.* A round ends when a packet is acknowledged that was sent after the round began: when the bytes delivered at its
+//!   departure reach the bytes delivered at the round's beginning (draft-ietf-ccwg-bbr section 5.5.1).
+//! * *Delivery rate.* [`RateSampler`], one sample for each acknowledgement.
+//! * *Recovery.* A transport with sequence numbers (TCP) decides by them when a recovery begins and ends, sets its window by
+//!   proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport without them (QUIC)
+//!   decides by the time at which a packet left (RFC 9002 section 7.3.2): [`Driver::on_congestion`] lets the window fall to the
+//!   threshold at once, and [`Driver::end_recovery_by`] ends the recovery.
+//! * *Summary.* [`Driver::summarize`] makes the [`Ack`] from what the transport reports. [`Driver::on_ack`] hands it to the
+//!   control; a transport may add to it before.
+//!
+//! The order of calls for one acknowledgement is that of [`crate::control`].
+
+use crate::control::{Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
+use crate::rate::RateSampler;
+use crate::recovery::{Answer, Recovery};
+use fullpipe_units::{Duration, Instant};
+
+/// A control with what every transport keeps for it.
+#[derive(Debug)]
+pub struct Driver {
+    /// What the transport may do.
+    pub control: Control,
+    controller: Box<dyn Controller>,
+    rate: RateSampler,
+    /// Bytes delivered when the present round ends.
+    round_end_bytes: u64,
+    /// Bytes and interval of the newest delivery-rate sample.
+    last_rate: (u64, Duration),
+    /// 32 bits: a word holds them and what is kept of the control's signals.
+    round_count: u32,
+    on_sent: bool,
+    paces: bool,
+    own_recovery: bool,
+    /// Of a transport without sequence numbers, from its first congestion on: others do without the bytes.
+    recovery: Option<Box<Recovery>>,
+}
+
+/// Packets that one acknowledgement newly acknowledges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Their bytes.
+    pub bytes: u64,
+    /// Most that had been delivered when one of them was sent.
+    prior_delivered_bytes: u64,
+}
+
+/// What a transport reports of an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct AckReport {
+    /// Now.
+    pub now: Instant,
+    /// What is newly acknowledged.
+    pub delivered: Delivered,
+    /// Bytes by which the cumulative acknowledgement advanced; a transport without one repeats the bytes delivered.
+    pub cumulative_bytes: u64,
+    /// Bytes newly declared lost.
+    pub lost_bytes: u64,
+    /// Round-trip sample, if any.
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time, zero before the first sample.
+    pub smoothed_rtt: Duration,
+    /// Smallest round-trip time, zero before the first sample.
+    pub min_rtt: Duration,
+    /// Delay that the peer says it added, zero where unknown.
+    pub ack_delay: Duration,
+    /// Bytes in flight before the acknowledgement.
+    pub prior_in_flight_bytes: u64,
+    /// Bytes in flight after it.
+    pub in_flight_bytes: u64,
+    /// Whether the congestion window limited sending.
+    pub cwnd_limited: bool,
+    /// Whether the transport is in recovery.
+    pub in_recovery: bool,
+    /// Packets newly reported as marked.
+    pub ce_packets: u64,
+}
+
+impl Driver {
+    /// Drives a control on a path with segments of this size, with this window at first.
+    pub fn new(controller: Box<dyn Controller>, mss_bytes: u64, cwnd_bytes: u64) -> Driver {
+        let signals = controller.signals();
+        Driver {
+            control: Control::new(mss_bytes, cwnd_bytes),
+            controller,
+            rate: RateSampler::new(),
+            round_end_bytes: 0,
+            round_count: 0,
+            last_rate: (0, Duration::ZERO),
+            on_sent: signals.on_sent,
+            paces: signals.pacing,
+            own_recovery: signals.own_recovery,
+            recovery: None,
+        }
+    }
+
+    /// The control.
+    pub fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+
+    /// Whether the control learns of departures ([`on_sent`](crate::Signals::on_sent)).
+    #[inline(always)]
+    pub fn follows_departures(&self) -> bool {
+        self.on_sent
+    }
+
+    /// Whether the control needs to be paced ([`pacing`](crate::Signals::pacing)).
+    #[inline(always)]
+    pub fn needs_pacing(&self) -> bool {
+        self.paces
+    }
+
+    /// Whether the control sets the window itself in recovery ([`own_recovery`](crate::Signals::own_recovery)).
+    #[inline(always)]
+    pub fn has_own_recovery(&self) -> bool {
+        self.own_recovery
+    }
+
+    /// The newest delivery-rate sample in bits per second; 0 before the first.
+    pub fn delivery_rate_bps(&self) -> u64 {
+        let (delivered_bytes, interval) = self.last_rate;
+        DeliveryRate { delivered_bytes, interval, ..DeliveryRate::default() }.bits_per_second()
+    }
+
+    /// Bytes declared lost on the connection.
+    #[inline(always)]
+    pub fn lost_bytes(&self) -> u64 {
+        self.rate.lost_bytes()
+    }
+
+    /// Whether a recovery that began with [`Driver::on_congestion`] is going on.
+    #[inline(always)]
+    pub fn in_recovery(&self) -> bool {
+        self.recovery.as_ref().is_some_and(|recovery| recovery.is_on())
+    }
+
+    /// The connection is established; `rtt` is the handshake's sample where there was one.
+    pub fn on_established(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.controller.on_established(&mut self.control, now, rtt);
+    }
+
+    /// Sending restarts after an idle period.
+    pub fn on_idle_restart(&mut self, now: Instant) {
+        self.controller.on_idle_restart(&mut self.control, now);
+    }
+
+    /// Before a packet leaves: tells a control that paces that nothing was in flight. Returns whether it did. Before the first
+    /// round-trip sample there is nothing to restart from.
+    #[inline]
+    pub fn restart_if_idle(&mut self, now: Instant, in_flight_bytes: u64, has_rtt: bool) -> bool {
+        let restarts = in_flight_bytes == 0 && self.paces && has_rtt;
+        if restarts {
+            self.on_idle_restart(now);
+        }
+        restarts
+    }
+
+    /// A packet of `bytes` leaves, on top of `in_flight_bytes` before it. Returns what to remember of it.
+    #[inline]
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
+        let state = self.rate.on_sent(now, bytes, in_flight_bytes);
+        if self.on_sent {
+            self.tell_sent(state);
+        }
+        state
+    }
+
+    /// `state` comes as a copy: for all other controls it need not be written to memory.
+    fn tell_sent(&mut self, state: PacketState) {
+        self.controller.on_sent(&mut self.control, &state);
+    }
+
+    /// The application has nothing more to send though the window would allow it.
+    #[inline]
+    pub fn mark_app_limited(&mut self, in_flight_bytes: u64) {
+        self.rate.mark_app_limited(in_flight_bytes);
+    }
+
+    /// A packet is newly acknowledged, never twice the same.
+    #[inline(always)]
+    pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut Delivered) {
+        delivered.bytes += state.bytes;
+        delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(state.delivered_bytes);
+        self.rate.on_delivered(now, state);
+    }
+
+    /// A packet is declared lost. `state` makes what was remembered of it from the bytes declared lost so far, these included.
+    #[inline]
+    pub fn on_lost(&mut self, now: Instant, bytes: u64, state: impl FnOnce(u64) -> PacketState) {
+        self.rate.on_lost(bytes);
+        let state = state(self.rate.lost_bytes());
+        self.controller.on_packet_lost(&mut self.control, now, &state);
+    }
+
+    /// The control answers a loss or a mark; the transport derives the window from the threshold.
+    pub fn reduce(&mut self, congestion: &Congestion) {
+        self.controller.on_congestion(&mut self.control, congestion);
+    }
+
+    /// A loss or a mark, of packets of which the last left at `sent_at`. Returns whether it begins a recovery. If so, the window
+    /// falls to the threshold, unless the control has a recovery of its own.
+    pub fn on_congestion(&mut self, congestion: &Congestion, sent_at: Instant) -> bool {
+        let Congestion { now, in_flight_bytes, lost_bytes, persistent, .. } = *congestion;
+        let recovery = self.recovery.get_or_insert_default();
+        let Answer::Begin { ends_another } = recovery.on_congestion(now, sent_at, persistent) else {
+            return false;
+        };
+        if ends_another {
+            self.tell_exit(now, in_flight_bytes.saturating_sub(lost_bytes), false);
+        }
+        self.reduce(congestion);
+        if !self.own_recovery {
+            self.control.cwnd_bytes = self.control.cwnd_bytes.min(self.control.ssthresh_bytes);
+        }
+        true
+    }
+
+    /// Ends a recovery; `undone`: its losses had all arrived.
+    pub fn end_recovery(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.leave(undone);
+        }
+        self.tell_exit(now, in_flight_bytes, undone);
+    }
+
+    /// Ends a recovery that began with [`Driver::on_congestion`], if a packet sent later is acknowledged.
+    #[inline]
+    pub fn end_recovery_by(&mut self, now: Instant, sent_at: Instant, in_flight_bytes: u64) {
+        if self.recovery.as_ref().is_some_and(|recovery| recovery.is_ended_by(sent_at)) {
+            self.end_recovery(now, in_flight_bytes, false);
+        }
+    }
+
+    fn tell_exit(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
+        let exit = RecoveryExit { now, in_flight_bytes, undone };
+        self.controller.on_recovery_exit(&mut self.control, &exit);
+    }
+
+    /// The retransmission timer expired.
+    pub fn on_timeout(&mut self, timeout: &Timeout) {
+        self.controller.on_timeout(&mut self.control, timeout);
+    }
+
+    /// Segments have this size from now on.
+    pub fn set_mss(&mut self, now: Instant, mss_bytes: u64) {
+        self.control.mss_bytes = mss_bytes;
+        self.controller.on_path_change(&mut self.control, now);
+    }
+
+    /// The peer has moved: the window is that of a beginning, and no recovery is going on. Rounds and bytes go on, for the
+    /// control is the same.
+    pub fn begin_path(&mut self, cwnd_bytes: u64) {
+        let fresh = Control::new(self.control.mss_bytes, cwnd_bytes);
+        self.control = Control { codepoint: self.control.codepoint, ..fresh };
+        self.recovery = None;
+    }
+
+    /// Ends the rate sample of an acknowledgement, counts rounds, and makes the summary.
+    #[inline(always)]
+    pub fn summarize(&mut self, report: &AckReport) -> Ack {
+        let rate = self.rate.finish(report.min_rtt);
+        if let Some(rate) = &rate {
+            self.last_rate = (rate.delivered_bytes, rate.interval);
+        }
+        let delivered_bytes = self.rate.delivered_bytes();
+        let round_start = report.delivered.prior_delivered_bytes >= self.round_end_bytes;
+        if round_start {
+            self.round_count += 1;
+            self.round_end_bytes = delivered_bytes;
+        }
+        Ack {
+            now: report.now,
+            acked_bytes: report.delivered.bytes,
+            cumulative_bytes: report.cumulative_bytes,
+            lost_bytes: report.lost_bytes,
+            rtt: report.rtt,
+            smoothed_rtt: report.smoothed_rtt,
+            min_rtt: report.min_rtt,
+            ack_delay: report.ack_delay,
+            one_way_delay: None,
+            prior_in_flight_bytes: report.prior_in_flight_bytes,
+            in_flight_bytes: report.in_flight_bytes,
+            delivered_bytes,
+            round_count: u64::from(self.round_count),
+            round_start,
+            rate,
+            app_limited: self.rate.app_limited(),
+            cwnd_limited: report.cwnd_limited,
+            in_recovery: report.in_recovery,
+            ce_packets: report.ce_packets,
+            ce_bytes: report.ce_packets * self.control.mss_bytes,
+        }
+    }
+
+    /// Hands a summary to the control.
+    #[inline(always)]
+    pub fn on_ack(&mut self, ack: &Ack) {
+        self.controller.on_ack(&mut self.control, ack);
+    }
+}
