@@ -1,40 +1,24 @@
-//! Builds a world from text, runs it with three buffers, and reads flows, links and series.
+//! Builds a scenario in code, runs it with three buffers, and reads flows, links and series.
 //!
 //!     cargo run -p fullpipe --example build_a_world
 
+use fullpipe::builder::{Flow, Link, Probe, QueueLimit, ScenarioBuilder, Topology};
+use fullpipe::units::{Duration, Rate};
 use fullpipe::{Error, Outcome, Simulation};
 
 /// A download and a call share one bottleneck: a round trip of 2 x (1 + 18 + 1) = 40 ms, a bandwidth-delay product of
 /// 50 kB.
-const WORLD: &str = r#"
-    duration = "20s"
-
-    [topology]
-    kind = "dumbbell"
-    pairs = 2
-    access = { rate = "100Mbit/s", delay = "1ms" }
-    bottleneck = { rate = "10Mbit/s", delay = "18ms", queue = "50kB" }
-
-    [[flow]]
-    name = "download"
-    from = "left1"
-    to = "right1"
-    congestion = "cubic"
-
-    [[flow]]
-    name = "call"
-    from = "left2"
-    to = "right2"
-    protocol = "udp"
-    workload = "constant-rate"
-    payload = "160B"
-    interval = "20ms"
-
-    [[probe]]
-    flow = "download"
-    metrics = ["srtt_s"]
-    interval = "100ms"
-"#;
+fn world(buffer_bytes: u64) -> ScenarioBuilder {
+    let access = Link::new(Rate::from_megabits_per_second(100), Duration::from_millis(1));
+    let bottleneck = Link::new(Rate::from_megabits_per_second(10), Duration::from_millis(18));
+    let call = Flow::new("left2", "right2").name("call").protocol("udp").workload("constant-rate");
+    ScenarioBuilder::new()
+        .duration(Duration::from_secs(20))
+        .topology(Topology::dumbbell(access, bottleneck.queue(QueueLimit::Bytes(buffer_bytes))).pairs(2))
+        .flow(Flow::new("left1", "right1").name("download").congestion("cubic"))
+        .flow(call.set("payload", 160).set("interval", Duration::from_millis(20)))
+        .probe(Probe::flow("download", ["srtt_s"]).interval(Duration::from_millis(100)))
+}
 
 /// Mean of a series over the second half of the run.
 fn mean(outcome: &Outcome, subject: &str, metric: &str) -> f64 {
@@ -45,15 +29,16 @@ fn mean(outcome: &Outcome, subject: &str, metric: &str) -> f64 {
 
 fn main() -> Result<(), Error> {
     println!("buffer   download   round trip   call's delay   call's loss   dropped");
-    for buffer in ["12kB", "50kB", "200kB"] {
-        let outcome = Simulation::new(WORLD).set("topology.bottleneck.queue", buffer).run()?;
+    for buffer_bytes in [12_000, 50_000, 200_000] {
+        let outcome = Simulation::new(world(buffer_bytes)).run()?;
         assert!(outcome.verdict().passed(), "{}", outcome.verdict());
 
         let download = outcome.flow("download").expect("the world has it");
         let call = outcome.flow("call").expect("the world has it").counters;
         let bottleneck = outcome.link("bottleneck").expect("the world has it").counters;
         println!(
-            "{buffer:>6}  {:>5.2} Mbit/s  {:>8.1} ms  {:>10.1} ms  {:>9.2} %  {:>8}",
+            "{:>4} kB  {:>5.2} Mbit/s  {:>8.1} ms  {:>10.1} ms  {:>9.2} %  {:>8}",
+            buffer_bytes / 1000,
             download.goodput_bps.unwrap_or(0.0) / 1e6,
             mean(&outcome, "download", "srtt_s") * 1e3,
             call.delay_sum.as_secs_f64() / call.rx_packets as f64 * 1e3,

@@ -5,7 +5,7 @@
 //! ```
 //! use fullpipe::Simulation;
 //!
-//! let outcome = Simulation::embedded("quick-start").expect("it is embedded").run()?;
+//! let outcome = Simulation::embedded("quick-start")?.run()?;
 //! println!("{}", outcome.verdict());
 //! for row in outcome.flow_rows() {
 //!     println!("{}: {} packets received", row.flow, row.counters.rx_packets);
@@ -13,37 +13,139 @@
 //! # Ok::<(), fullpipe::Error>(())
 //! ```
 //!
-//! The modules are the rooms of the house, each a crate of its own with its own documentation. What can be plugged in:
+//! The same can be [built in code](builder). What a program can add to a scenario, and the trait that it implements:
 //!
-//! | part | trait | example |
+//! | component | trait | example |
 //! |---|---|---|
 //! | a congestion control | [`congestion::Controller`] | `examples/congestion_control.rs` |
+//! | a stream scheduler of the QUIC model | [`quic::Scheduler`] | `docs/add-a-stream-scheduler.md` |
 //! | a queue discipline | [`network::QueueDiscipline`] | `examples/queue_discipline.rs` |
 //! | a workload | [`workload::Application`] | `examples/workload.rs` |
 //! | an observer | [`record::Observer`] | `examples/observer.rs` |
+//!
+//! # Stability
+//!
+//! Of all Fullpipe crates only this one promises a stable interface, by semantic versioning: a program that compiles with one
+//! release compiles with every later one that Cargo takes for compatible. The promise covers what this documentation shows;
+//! `crates/fullpipe/api.txt` lists it. Names that are hidden here exist for the `fullpipe` command and may change in any release,
+//! and so may the crates below. Results may change with any release: [`BUILD`] identifies the build that gave them.
 
+/// Congestion controls.
+pub mod congestion {
+    pub use fullpipe_congestion::{
+        Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
+    };
+
+    #[doc(hidden)]
+    pub use fullpipe_congestion::*;
+}
+
+/// Queue disciplines, and media whose inside is a model of its own.
+pub mod network {
+    pub use fullpipe_network::{
+        Endpoint, Ends, Envelope, Fate, Fated, Fifo, Frame, Handle, Limit, Medium, NatCounters, QueueDiscipline,
+        Queued, Way,
+    };
+
+    pub use fullpipe_wire::IpVersion;
+
+    #[doc(hidden)]
+    pub use fullpipe_network::*;
+}
+
+/// Stream schedulers of the QUIC model.
+pub mod quic {
+    pub use fullpipe_quic::scheduler::{Candidate, Scheduler};
+
+    #[doc(hidden)]
+    pub use fullpipe_quic::*;
+}
+
+/// Observers, and what they and the records count.
+pub mod record {
+    pub use fullpipe_record::{
+        Amount, DropReason, FlowCounters, LinkSummary, Observer, PacketView, Protocol, TcpView, Transmission,
+    };
+
+    #[doc(hidden)]
+    pub use fullpipe_record::*;
+}
+
+/// Scenarios: text to description, with the position of every mistake.
+pub mod scenario {
+    pub use fullpipe_scenario::description::{Flow, Link, Node};
+    pub use fullpipe_scenario::{Error, Errors, Loaded, Override, Scenario, load};
+
+    #[doc(hidden)]
+    pub use fullpipe_scenario::*;
+}
+
+/// What workloads see of a transport.
+pub mod transport {
+    pub use bytes::Bytes;
+    pub use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
+
+    #[doc(hidden)]
+    pub use fullpipe_transport::*;
+}
+
+/// Instants, durations, rates, identities and random streams.
+pub mod units {
+    pub use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+
+    #[doc(hidden)]
+    pub use fullpipe_units::*;
+}
+
+/// Workloads.
+pub mod workload {
+    pub use fullpipe_workload::{
+        Application, Bulk, Completion, Content, Digest, Figure, Io, OpenOptions, Progress, Sink, StreamId,
+    };
+
+    #[doc(hidden)]
+    pub use fullpipe_workload::*;
+}
+
+/// Rows of a run's records, and the auditor's verdict.
+pub mod outcome {
+    pub use fullpipe_archive::{Columns, UnknownColumn};
+    pub use fullpipe_audit::{Failure, Rule, Subject, Verdict};
+    pub use fullpipe_lab::{
+        BearerRow, CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals, UeRow,
+    };
+    pub use fullpipe_lte::WayCounters;
+    pub use fullpipe_lte::connection::Established;
+    pub use fullpipe_lte::rlc::Counters as RlcCounters;
+    pub use fullpipe_network::LinkCounters;
+}
+
+#[doc(hidden)]
 pub use fullpipe_archive as archive;
+#[doc(hidden)]
 pub use fullpipe_audit as audit;
-pub use fullpipe_congestion as congestion;
+#[doc(hidden)]
+pub use fullpipe_engine as engine;
+#[doc(hidden)]
 pub use fullpipe_lab as lab;
+#[doc(hidden)]
 pub use fullpipe_lte as lte;
-pub use fullpipe_network as network;
-pub use fullpipe_record as record;
+#[doc(hidden)]
 pub use fullpipe_report as report;
-pub use fullpipe_scenario as scenario;
+#[doc(hidden)]
 pub use fullpipe_study as study;
+#[doc(hidden)]
 pub use fullpipe_tcp as tcp;
 pub use fullpipe_tmix as tmix;
-pub use fullpipe_transport as transport;
-pub use fullpipe_units as units;
+#[doc(hidden)]
 pub use fullpipe_wire as wire;
-pub use fullpipe_workload as workload;
 
+pub mod builder;
 pub mod embedded;
 mod simulation;
 
-pub use lab::{Outcome, Plugins};
-pub use simulation::{Error, Simulation};
+pub use fullpipe_lab::{ConnectionContext, Outcome, Plugins, QueueContext, RunError, WorkloadContext};
+pub use simulation::{Error, Simulation, Source};
 
 /// Identity of this build: the package's version, and a hash of its sources, those of the other crates of Fullpipe, and
 /// Cargo.lock.
@@ -60,6 +162,8 @@ mod pages {
     struct AddAQueueDiscipline;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-workload.md"))]
     struct AddAWorkload;
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-stream-scheduler.md"))]
+    struct AddAStreamScheduler;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-an-observer.md"))]
     struct AddAnObserver;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/tmix.md"))]

@@ -1,9 +1,12 @@
 //! A scenario, overrides and plug-ins gathered until they are run.
 
+use crate::builder::ScenarioBuilder;
 use fullpipe_congestion::Controller;
-use fullpipe_lab::{ControlContext, Options, Outcome, Plugins, QueueContext, RunError, WorkloadContext, run_with};
+use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, QueueContext, RunError, WorkloadContext, run_with};
 use fullpipe_network::QueueDiscipline;
+use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
+use fullpipe_scenario::schema::nearest;
 use fullpipe_scenario::{Errors, Override, Scenario};
 use fullpipe_workload::Application;
 use std::fmt;
@@ -11,7 +14,26 @@ use std::path::Path;
 
 /// Why a simulation gave no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Error {
+    /// A file cannot be read.
+    #[non_exhaustive]
+    Read {
+        /// The file.
+        file: String,
+        /// What kind of error it is.
+        kind: std::io::ErrorKind,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// No scenario of this name comes with the library.
+    #[non_exhaustive]
+    UnknownScenario {
+        /// The name that was given.
+        name: String,
+        /// The nearest name, if one is near.
+        nearest: Option<&'static str>,
+    },
     /// The scenario or an override is wrong: what and where.
     Scenario(Errors),
     /// The world could not be built.
@@ -21,6 +43,11 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::Read { file, reason, .. } => write!(formatter, "cannot read {file}: {reason}"),
+            Error::UnknownScenario { name, nearest } => {
+                write!(formatter, "unknown embedded scenario {name:?}")?;
+                nearest.iter().try_for_each(|nearest| write!(formatter, "; did you mean {nearest:?}?"))
+            }
             Error::Scenario(errors) => errors.fmt(formatter),
             Error::Run(error) => error.fmt(formatter),
         }
@@ -32,6 +59,7 @@ impl std::error::Error for Error {
         match self {
             Error::Scenario(errors) => Some(errors),
             Error::Run(error) => Some(error),
+            Error::Read { .. } | Error::UnknownScenario { .. } => None,
         }
     }
 }
@@ -48,7 +76,35 @@ impl From<RunError> for Error {
     }
 }
 
-/// A run to be: a scenario in the scenario language, what is changed of it, and what is plugged in.
+/// What a [`Simulation`] runs: the text of a scenario file, or a [`ScenarioBuilder`].
+#[derive(Clone, Debug)]
+pub struct Source(Content);
+
+#[derive(Clone, Debug)]
+enum Content {
+    Text { text: String, file: String },
+    Built(ScenarioBuilder),
+}
+
+impl From<&str> for Source {
+    fn from(text: &str) -> Self {
+        Source::from(text.to_owned())
+    }
+}
+
+impl From<String> for Source {
+    fn from(text: String) -> Self {
+        Source(Content::Text { text, file: String::from("scenario") })
+    }
+}
+
+impl From<ScenarioBuilder> for Source {
+    fn from(builder: ScenarioBuilder) -> Self {
+        Source(Content::Built(builder))
+    }
+}
+
+/// A scenario, what is changed of it, and the components that a program adds: everything that a run needs.
 ///
 /// Nothing is read or checked before [`run`](Simulation::run) or [`scenario`](Simulation::scenario).
 ///
@@ -80,19 +136,17 @@ impl From<RunError> for Error {
 /// ```
 #[derive(Debug)]
 pub struct Simulation {
-    text: String,
-    file: String,
+    source: Source,
     overrides: Vec<Override>,
     options: Options,
     plugins: Plugins,
 }
 
 impl Simulation {
-    /// Of a scenario given as text.
-    pub fn new(text: impl Into<String>) -> Self {
+    /// Of a scenario given as text or by a [`ScenarioBuilder`].
+    pub fn new(scenario: impl Into<Source>) -> Self {
         Simulation {
-            text: text.into(),
-            file: String::from("scenario"),
+            source: scenario.into(),
             overrides: Vec::new(),
             options: Options::default(),
             plugins: Plugins::new(),
@@ -103,16 +157,26 @@ impl Simulation {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn open(path: impl AsRef<Path>) -> std::io::Result<Self> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path)?;
-        Ok(Simulation { file: path.display().to_string(), ..Simulation::new(text) })
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let file = path.as_ref().display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Simulation::new(Source(Content::Text { text, file }))),
+            Err(error) => Err(Error::Read { file, kind: error.kind(), reason: error.to_string() }),
+        }
     }
 
-    /// Of a scenario that comes inside the library, see [`embedded`](crate::embedded); `None` if there is none of that
-    /// name.
-    pub fn embedded(name: &str) -> Option<Self> {
-        Some(Simulation { file: name.to_owned(), ..Simulation::new(crate::embedded::scenario(name)?) })
+    /// Of a scenario that comes with the library, see [`embedded`](crate::embedded).
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn embedded(name: &str) -> Result<Self, Error> {
+        match crate::embedded::scenario(name) {
+            Some(text) => Ok(Simulation::new(Source(Content::Text { text: text.to_owned(), file: name.to_owned() }))),
+            None => Err(Error::UnknownScenario {
+                name: name.to_owned(),
+                nearest: nearest(name, crate::embedded::scenario_names()),
+            }),
+        }
     }
 
     /// Changes a value of the scenario, as `--set` does: the path is dotted, the value is written as in the file (a bare
@@ -135,9 +199,20 @@ impl Simulation {
     pub fn control(
         mut self,
         flows: &str,
-        factory: impl Fn(&ControlContext<'_>) -> Box<dyn Controller> + Send + Sync + 'static,
+        factory: impl Fn(&ConnectionContext<'_>) -> Box<dyn Controller> + Send + Sync + 'static,
     ) -> Self {
         self.plugins = self.plugins.control(flows, factory);
+        self
+    }
+
+    /// Plugs in a stream scheduler of the QUIC model, see [`Plugins::scheduler`].
+    #[must_use]
+    pub fn scheduler(
+        mut self,
+        flows: &str,
+        factory: impl Fn(&ConnectionContext<'_>) -> Box<dyn Scheduler> + Send + Sync + 'static,
+    ) -> Self {
+        self.plugins = self.plugins.scheduler(flows, factory);
         self
     }
 
@@ -175,7 +250,12 @@ impl Simulation {
     /// # Errors
     /// Every mistake in the text or the overrides, with its place.
     pub fn scenario(&self) -> Result<Scenario, Errors> {
-        fullpipe_scenario::load(&self.text, &self.file, &self.overrides).map(|loaded| loaded.scenario)
+        match &self.source.0 {
+            Content::Text { text, file } => {
+                fullpipe_scenario::load(text, file, &self.overrides).map(|loaded| loaded.scenario)
+            }
+            Content::Built(builder) => builder.load(&self.overrides),
+        }
     }
 
     /// Runs it. Whether the auditor found it right is in [`Outcome::verdict`].

@@ -214,7 +214,8 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
                 (EndpointMaker::Tunnel(Box::new(TunnelMaker::new(settings).map_err(refused)?)), false)
             }
             Transport::Quic(settings) => {
-                (EndpointMaker::quic(settings, plugins.control_of(shared, index)).map_err(refused)?, true)
+                let (control, scheduler) = (plugins.control_of(shared, index), plugins.scheduler_of(shared, index));
+                (EndpointMaker::quic(settings, control, scheduler).map_err(refused)?, true)
             }
             Transport::Tcp(settings) => {
                 let maker = match &last {

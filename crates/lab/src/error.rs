@@ -12,6 +12,13 @@ pub enum RunError {
         /// What is wrong, as a sentence.
         reason: String,
     },
+    /// A stream scheduler is meant for a flow that has none.
+    Scheduler {
+        /// The flow.
+        flow: String,
+        /// What is wrong, as a sentence.
+        reason: String,
+    },
     /// A flow's workload makes no sense.
     Workload {
         /// The flow.
@@ -61,7 +68,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Radio { network, reason } => write!(formatter, "LTE network {network}: {reason}"),
-            RunError::Control { flow, reason } | RunError::Workload { flow, reason } => {
+            RunError::Control { flow, reason }
+            | RunError::Scheduler { flow, reason }
+            | RunError::Workload { flow, reason } => {
                 write!(formatter, "flow {flow:?}: {reason}")
             }
             RunError::BypassedNat { router, from, to } => {

@@ -48,7 +48,7 @@ pub use fullpipe_workload::FIGURE_NAMES;
 pub use lte::{BearerRow, UeRow};
 pub use options::{Append, Capture, Options, Qlog, Sabotage};
 pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals};
-pub use plugins::{ControlContext, Plugins, QueueContext, WorkloadContext};
+pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};
 pub use prepared::Prepared;
 pub use probes::SeriesRow;
 pub use run::{prepare, prepare_shared, prepare_with, run, run_with};

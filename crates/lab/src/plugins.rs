@@ -1,4 +1,5 @@
-//! Parts of a world that a program brings along: congestion controls, queue disciplines, workloads, observers.
+//! Components that a program adds to a scenario: congestion controls, stream schedulers, queue disciplines, workloads,
+//! observers.
 //!
 //! A factory is called while the world is built, or when a connection opens, and is told where its product will stand.
 //! It draws random numbers only from the streams that it is handed, which are named after that place; so a run with
@@ -6,6 +7,7 @@
 
 use fullpipe_congestion::Controller;
 use fullpipe_network::{Limit, QueueDiscipline};
+use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, Link, Transport};
@@ -19,9 +21,9 @@ use std::sync::Arc;
 
 use crate::error::RunError;
 
-/// Where a congestion control will work: one end of one connection.
+/// Where a congestion control or a stream scheduler will work: one end of one connection.
 #[derive(Clone, Copy, Debug)]
-pub struct ControlContext<'a> {
+pub struct ConnectionContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
     /// The flow; its transport is TCP or QUIC.
@@ -32,7 +34,7 @@ pub struct ControlContext<'a> {
     pub initiator: bool,
 }
 
-impl ControlContext<'_> {
+impl ConnectionContext<'_> {
     /// A random stream of this end of this connection.
     pub fn random(&self, purpose: &str) -> Stream {
         let end = if self.initiator { "initiator" } else { "acceptor" };
@@ -81,7 +83,8 @@ impl WorkloadContext<'_> {
     }
 }
 
-type ControlFactory = dyn Fn(&ControlContext<'_>) -> Box<dyn Controller> + Send + Sync;
+/// A factory of components that one end of a connection has.
+type EndFactory<T> = dyn Fn(&ConnectionContext<'_>) -> Box<T> + Send + Sync;
 type QueueFactory = dyn Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
 type WorkloadFactory = dyn Fn(&WorkloadContext<'_>) -> [Box<dyn Application>; 2] + Send + Sync;
 
@@ -102,7 +105,8 @@ impl<T: Observer + Any + Send> Plugged for T {}
 /// ```
 #[derive(Default)]
 pub struct Plugins {
-    controls: Vec<(String, Arc<ControlFactory>)>,
+    controls: Vec<(String, Arc<EndFactory<dyn Controller>>)>,
+    schedulers: Vec<(String, Arc<EndFactory<dyn Scheduler>>)>,
     queues: Vec<(String, Arc<QueueFactory>)>,
     workloads: Vec<(String, Arc<WorkloadFactory>)>,
     pub(crate) observers: Vec<Box<dyn Plugged>>,
@@ -116,6 +120,7 @@ impl fmt::Debug for Plugins {
         formatter
             .debug_struct("Plugins")
             .field("controls", &names(&self.controls))
+            .field("schedulers", &names(&self.schedulers))
             .field("queues", &names(&self.queues))
             .field("workloads", &names(&self.workloads))
             .field("observers", &self.observers.len())
@@ -136,9 +141,21 @@ impl Plugins {
     pub fn control(
         mut self,
         flows: &str,
-        factory: impl Fn(&ControlContext<'_>) -> Box<dyn Controller> + Send + Sync + 'static,
+        factory: impl Fn(&ConnectionContext<'_>) -> Box<dyn Controller> + Send + Sync + 'static,
     ) -> Self {
         self.controls.push((flows.to_owned(), Arc::new(factory)));
+        self
+    }
+
+    /// A stream scheduler for both ends of every connection of these flows of the QUIC model, instead of the scenario's. The
+    /// factory is called for each end of each connection.
+    #[must_use]
+    pub fn scheduler(
+        mut self,
+        flows: &str,
+        factory: impl Fn(&ConnectionContext<'_>) -> Box<dyn Scheduler> + Send + Sync + 'static,
+    ) -> Self {
+        self.schedulers.push((flows.to_owned(), Arc::new(factory)));
         self
     }
 
@@ -195,15 +212,26 @@ impl Plugins {
                 return Err(RunError::Control { flow: chosen.clone(), reason: reason.into() });
             }
         }
+        for (chosen, _) in &self.schedulers {
+            known("flow", chosen, &names, chooses_flow)?;
+            let is_modeled = |flow: &Flow| matches!(&flow.transport, Transport::Quic(quic) if quic.model.is_some());
+            if !flows().any(|flow| chooses_flow(chosen, &flow.name) && is_modeled(flow)) {
+                let reason = "only the QUIC model has a stream scheduler to replace: protocol = \"quic\", quic.stack = \"model\"";
+                return Err(RunError::Scheduler { flow: chosen.clone(), reason: reason.into() });
+            }
+        }
         let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
         self.queues.iter().try_for_each(|(chosen, _)| known("link", chosen, &names, matches))
     }
 
     /// The congestion control of a flow, if one is plugged in.
     pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlMaker> {
-        let name = &scenario.flows[flow].name;
-        let (_, factory) = self.controls.iter().rev().find(|(chosen, _)| chooses_flow(chosen, name))?;
-        Some(ControlMaker { factory: factory.clone(), scenario: scenario.clone(), flow })
+        Maker::find(&self.controls, scenario, flow)
+    }
+
+    /// The stream scheduler of a flow, if one is plugged in.
+    pub(crate) fn scheduler_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<SchedulerMaker> {
+        Maker::find(&self.schedulers, scenario, flow)
     }
 
     /// The queue discipline of a link, if one is plugged in.
@@ -226,24 +254,39 @@ impl Plugins {
     }
 }
 
-/// Makes the plugged-in controls of a flow.
-#[derive(Clone)]
-pub(crate) struct ControlMaker {
-    factory: Arc<ControlFactory>,
+/// Makes the plugged-in components of a flow's ends.
+pub(crate) struct Maker<T: ?Sized> {
+    factory: Arc<EndFactory<T>>,
     scenario: Arc<Scenario>,
     flow: usize,
 }
 
-impl fmt::Debug for ControlMaker {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ControlMaker").field("flow", &self.flow).finish_non_exhaustive()
+pub(crate) type ControlMaker = Maker<dyn Controller>;
+pub(crate) type SchedulerMaker = Maker<dyn Scheduler>;
+
+impl<T: ?Sized> Clone for Maker<T> {
+    fn clone(&self) -> Self {
+        Maker { factory: self.factory.clone(), scenario: self.scenario.clone(), flow: self.flow }
     }
 }
 
-impl ControlMaker {
-    pub(crate) fn make(&self, connection: u32, initiator: bool) -> Box<dyn Controller> {
+impl<T: ?Sized> fmt::Debug for Maker<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Maker").field("flow", &self.flow).finish_non_exhaustive()
+    }
+}
+
+impl<T: ?Sized> Maker<T> {
+    /// From the last factory that chooses the flow.
+    fn find(factories: &[(String, Arc<EndFactory<T>>)], scenario: &Arc<Scenario>, flow: usize) -> Option<Self> {
+        let name = &scenario.flows[flow].name;
+        let (_, factory) = factories.iter().rev().find(|(chosen, _)| chooses_flow(chosen, name))?;
+        Some(Maker { factory: factory.clone(), scenario: scenario.clone(), flow })
+    }
+
+    pub(crate) fn make(&self, connection: u32, initiator: bool) -> Box<T> {
         let scenario = &*self.scenario;
-        (self.factory)(&ControlContext { scenario, flow: &scenario.flows[self.flow], connection, initiator })
+        (self.factory)(&ConnectionContext { scenario, flow: &scenario.flows[self.flow], connection, initiator })
     }
 }
 

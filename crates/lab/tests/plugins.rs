@@ -7,9 +7,10 @@ use common::flows_csv;
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
 use fullpipe_congestion::hystart::HyStart;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, Signals, Timeout};
-use fullpipe_lab::{ControlContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with, write_series};
+use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with, write_series};
 use fullpipe_network::queue::Queued;
 use fullpipe_network::{Fifo, Limit, QueueDiscipline};
+use fullpipe_quic::scheduler::Discipline;
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{FlowId, Instant, LinkId};
@@ -76,7 +77,7 @@ fn changes_nothing(scenario: &Scenario, plugins: Plugins) {
     assert_eq!(records(&outcome(scenario, plugins)), records(&outcome(scenario, Plugins::new())));
 }
 
-fn cubic(context: &ControlContext<'_>) -> Box<dyn Controller> {
+fn cubic(context: &ConnectionContext<'_>) -> Box<dyn Controller> {
     let fullpipe_scenario::description::Transport::Tcp(tcp) = &context.flow.transport else {
         panic!("{} is no TCP flow", context.flow.name)
     };
@@ -93,6 +94,41 @@ fn a_plugged_in_cubic_is_the_built_in_one() {
     let built_in = records(&outcome(&cubics, Plugins::new()));
     assert_ne!(records(&outcome(&renos, Plugins::new())), built_in);
     assert_eq!(records(&outcome(&renos, Plugins::new().control("short", cubic))), built_in);
+}
+
+#[test]
+fn a_plugged_in_scheduler_is_the_built_in_one() {
+    let page = |scheduler: &str| {
+        scenario(&format!(
+            "duration = '60s'
+            [topology]
+            kind = 'chain'
+            link = [{{ rate = '1Mbit/s', delay = '5ms', queue = '100packets' }}]
+            [[flow]]
+            name = 'web'
+            from = 'source'
+            to = 'sink'
+            protocol = 'quic'
+            quic = {{ stack = 'model', scheduler = '{scheduler}', congestion = 'newreno' }}
+            workload = 'web'
+            http = 'streams'
+            pages = 1
+            reading = '0s'
+            objects = [{{ size = '300kB' }}, {{ size = '30kB', main = true }}]
+            completions = 'streams'"
+        ))
+    };
+    let records = |scheduler: &str, plugins: Plugins| {
+        let outcome = outcome(&page(scheduler), plugins);
+        outcome.tables()
+    };
+    let round_robin = records("round-robin", Plugins::new());
+    for (name, discipline) in [("fifo", Discipline::Fifo), ("pfifo", Discipline::Pfifo)] {
+        let built_in = records(name, Plugins::new());
+        assert_ne!(built_in, round_robin, "{name}");
+        let plugged = Plugins::new().scheduler("web", move |_| discipline.create());
+        assert_eq!(records("round-robin", plugged), built_in, "{name}");
+    }
 }
 
 #[test]

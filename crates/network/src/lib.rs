@@ -44,7 +44,7 @@ pub use fault::Fault;
 pub use impairment::{
     Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,
 };
-pub use link::LinkSpecification;
+pub use link::{LinkCounters, LinkSpecification};
 pub use loss::LossModel;
 pub use mahimahi::Trace;
 pub use medium::{Fate, Fated, Frame, Medium, MediumSpecification, Way};

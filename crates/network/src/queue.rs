@@ -77,6 +77,7 @@ impl Queued {
     ///
     /// Its key is the flow, told from addresses, protocol and ports. Fragments after the first carry no ports: all of
     /// them for one destination have one key.
+    #[doc(hidden)]
     #[inline]
     pub fn new(handle: Handle, packet: &Packet, wire_bytes: u32, since: Instant) -> Self {
         let key = match packet.content {

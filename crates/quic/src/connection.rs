@@ -9,6 +9,7 @@ use crate::migration::Migration;
 use crate::mtu::PathMtu;
 use crate::opening::{Layer, Opening};
 use crate::received::Policy;
+use crate::scheduler::Scheduler;
 use crate::space::{Id, Note, Sent};
 use crate::status::{Inspect, LostPacket, State, Statistics};
 use crate::stream::{Ask, is_unidirectional};
@@ -175,6 +176,11 @@ impl Connection {
     /// The server, for a client that nothing has come from yet.
     pub fn server(config: Arc<Config>, controller: Box<dyn Controller>, now: Instant) -> Connection {
         Connection::new(config, controller, true, now)
+    }
+
+    /// Replaces the scheduler of streams that the settings name; before anything is written.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.streams.set_scheduler(scheduler);
     }
 
     fn new(config: Arc<Config>, controller: Box<dyn Controller>, server: bool, now: Instant) -> Connection {

@@ -25,7 +25,7 @@ pub struct Candidate {
     pub stream: u64,
     /// What the application said of it.
     pub priority: Priority,
-    /// When the first byte that waits was written.
+    /// When the first byte that waits was written; see [`Scheduler::uses_write_times`].
     pub written_at: Instant,
     /// Its place in the order in which all streams of the connection were written to. Bytes that were written to one stream in
     /// a row, at the same instant, have the same.
@@ -41,6 +41,12 @@ pub trait Scheduler: fmt::Debug + Send {
 
     /// The index of the candidate that sends next. There are at least two of them, in the order of their ids.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
+
+    /// Whether it reads [`Candidate::written_at`] or [`Candidate::order`], which are known only then. A frame then ends where a
+    /// write to its stream ended.
+    fn uses_write_times(&self) -> bool {
+        false
+    }
 
     /// So many bytes of a stream leave, whether it was chosen or alone.
     fn on_sent(&mut self, _stream: u64, _priority: &Priority, _bytes: u64) {}

@@ -91,6 +91,8 @@ impl Streams {
         windows: &Windows,
         max_streams: u64,
     ) -> Self {
+        let scheduler = discipline.create();
+        let timed = scheduler.uses_write_times();
         let allowed = Opened { limit: max_streams, ..Opened::default() };
         Streams {
             slots: Vec::new(),
@@ -103,9 +105,9 @@ impl Streams {
             max_streams,
             ready: Vec::new(),
             noticed: VecDeque::new(),
-            scheduler: discipline.create(),
+            scheduler,
             retransmission,
-            timed: matches!(discipline, Discipline::Fifo | Discipline::Edf(_)),
+            timed,
             last_write: (Written::default(), NONE),
             peer_stream_window: 0,
             send_limit: 0,
@@ -123,6 +125,12 @@ impl Streams {
             places: Vec::new(),
             connected: false,
         }
+    }
+
+    /// Another scheduler, before anything is written.
+    pub(crate) fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.timed = scheduler.uses_write_times();
+        self.scheduler = scheduler;
     }
 
     #[inline(always)]

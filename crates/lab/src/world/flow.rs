@@ -4,7 +4,7 @@ use super::quic_model::ModelMaker;
 use super::quic_stack::StackMaker;
 use super::tcp::TcpMaker;
 use super::tunnel::TunnelMaker;
-use crate::plugins::ControlMaker;
+use crate::plugins::{ControlMaker, SchedulerMaker};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
 use fullpipe_transport::endpoint::EndpointId;
@@ -23,11 +23,16 @@ pub(crate) enum EndpointMaker {
 }
 
 impl EndpointMaker {
-    /// Of a QUIC flow, with a plugged-in congestion control if there is one; or why its connections cannot be made.
-    pub(crate) fn quic(described: &description::Quic, control: Option<ControlMaker>) -> Result<Self, String> {
+    /// Of a QUIC flow, with a plugged-in congestion control and a plugged-in stream scheduler, which only the model can
+    /// have, if there are any; or why its connections cannot be made.
+    pub(crate) fn quic(
+        described: &description::Quic,
+        control: Option<ControlMaker>,
+        scheduler: Option<SchedulerMaker>,
+    ) -> Result<Self, String> {
         Ok(match &described.model {
             Some(model) => {
-                let maker = ModelMaker::new(described, model)?;
+                let maker = ModelMaker::new(described, model)?.with_scheduler(scheduler);
                 EndpointMaker::QuicModel(Box::new(match control {
                     Some(control) => maker.with_control(control)?,
                     None => maker,

@@ -175,6 +175,7 @@ impl Core {
         let known = maker.zero_rtt.then(|| Entry::of_server(&maker.config(options, 1)));
         let control = maker.controller(seed, number, true);
         let mut connection = fullpipe_quic::Connection::client(config, control, now, known);
+        maker.schedule(&mut connection, number, true);
         let stream = connection.open_stream(now, true);
         let endpoint = ModelEndpoint::new(connection, self.initiator(conversation), !options.several_streams);
         let index = self.endpoints.quic_model.insert(endpoint);
@@ -192,7 +193,8 @@ impl Core {
         let seed = self.draw(conversation, "acceptor").congestion;
         let EndpointMaker::QuicModel(maker) = &self.flows[described as usize].endpoints else { return None };
         let control = maker.controller(seed, number, false);
-        let connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
+        let mut connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
+        maker.schedule(&mut connection, number, false);
         let endpoint = ModelEndpoint::new(connection, self.acceptor(conversation), false);
         let index = self.endpoints.quic_model.insert(endpoint);
         self.set_endpoint(conversation, 1, EndpointKind::QuicModel, index);

@@ -5,7 +5,7 @@
 
 use super::binding::Binding;
 use super::timers::{Reach, Timer, TimerPair};
-use crate::plugins::ControlMaker;
+use crate::plugins::{ControlMaker, SchedulerMaker};
 use crate::witness::Witness;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_network::{Network, Side};
@@ -28,6 +28,8 @@ pub(crate) struct ModelMaker {
     pub(super) zero_rtt: bool,
     /// Who makes the control, if not the catalogue.
     plugged: Option<ControlMaker>,
+    /// Who makes the stream scheduler, if not the settings.
+    scheduler: Option<SchedulerMaker>,
 }
 
 impl ModelMaker {
@@ -83,6 +85,7 @@ impl ModelMaker {
             control: described.congestion.as_str().into(),
             options,
             plugged: None,
+            scheduler: None,
         })
     }
 
@@ -91,6 +94,18 @@ impl ModelMaker {
         let control = maker.make(0, true);
         accept(&*control, self.config.ecn)?;
         Ok(ModelMaker { control: control.name().into(), plugged: Some(maker), ..self })
+    }
+
+    /// The same with a plugged-in stream scheduler, if there is one.
+    pub(crate) fn with_scheduler(self, scheduler: Option<SchedulerMaker>) -> Self {
+        ModelMaker { scheduler, ..self }
+    }
+
+    /// Gives one end of the flow's n-th connection the plugged-in stream scheduler, if there is one.
+    pub(super) fn schedule(&self, connection: &mut Connection, number: u32, initiator: bool) {
+        if let Some(maker) = &self.scheduler {
+            connection.set_scheduler(maker.make(number, initiator));
+        }
     }
 
     /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.

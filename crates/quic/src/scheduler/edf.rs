@@ -25,4 +25,8 @@ impl Scheduler for Edf {
             candidate.written_at.saturating_add(candidate.priority.latency.unwrap_or(self.latency))
         })
     }
+
+    fn uses_write_times(&self) -> bool {
+        true
+    }
 }

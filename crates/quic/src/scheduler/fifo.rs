@@ -14,6 +14,10 @@ impl Scheduler for Fifo {
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
         first_by(candidates, |candidate| candidate.order)
     }
+
+    fn uses_write_times(&self) -> bool {
+        true
+    }
 }
 
 /// The smallest id first: nothing of a stream leaves while one with a smaller id has something to send.

@@ -1,0 +1,538 @@
+//! Scenarios built in code: the tables and keys of a scenario file, written as calls.
+//!
+//! A [`ScenarioBuilder`] composes the text of a scenario file, and that text goes through the same loading as a file. So
+//! the keys, their defaults and all checks are those of the scenario reference (`docs/scenario-reference.md`), and a
+//! mistake gives the same message. Its position is the dotted path of the value.
+//!
+//! ```
+//! use fullpipe::Simulation;
+//! use fullpipe::builder::{Flow, Link, Probe, QueueLimit, ScenarioBuilder, Topology};
+//! use fullpipe::units::{Duration, Rate};
+//!
+//! let access = Link::new(Rate::from_megabits_per_second(100), Duration::from_millis(1));
+//! // Every quantity can also be written as in a file.
+//! let bottleneck = Link::new("10Mbit/s", "18ms").queue(QueueLimit::Bytes(50_000));
+//! let scenario = ScenarioBuilder::new()
+//!     .duration(Duration::from_secs(10))
+//!     .topology(Topology::dumbbell(access, bottleneck))
+//!     .flow(Flow::new("left1", "right1").name("download").congestion("cubic").size(1_000_000))
+//!     .probe(Probe::flow("download", ["cwnd_bytes"]));
+//! let outcome = Simulation::new(scenario).run()?;
+//! assert!(outcome.verdict().passed());
+//! # Ok::<(), fullpipe::Error>(())
+//! ```
+//!
+//! A mistake:
+//!
+//! ```
+//! use fullpipe::builder::{Flow, Link, ScenarioBuilder, Topology};
+//!
+//! let errors = ScenarioBuilder::new()
+//!     .topology(Topology::chain([Link::new("10Mbit/s", "5ms")]))
+//!     .flow(Flow::new("source", "sink").congestion("cubci"))
+//!     .build()
+//!     .unwrap_err();
+//! let message = errors.to_string();
+//! assert!(message.starts_with(r#"scenario.flow.0.congestion: found "cubci" for flow.0.congestion; expected one of "#));
+//! assert!(message.ends_with(r#"did you mean "cubic"?"#));
+//! ```
+
+pub use fullpipe_scenario::description::QueueLimit;
+
+use fullpipe_scenario::schema::node::quote_key;
+use fullpipe_scenario::schema::quantity::format_queue_limit;
+use fullpipe_scenario::schema::{Content, Entry, Node, Place};
+use fullpipe_scenario::{Errors, Override, Scenario};
+use fullpipe_units::{Duration, Rate};
+
+/// What errors call a scenario that was built in code, in the place of a file's name.
+const NAME: &str = "scenario";
+
+/// A value of a key: text, a number, a boolean, a quantity, a [`Table`], or a list of such.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value(Node);
+
+impl Value {
+    fn new(content: Content) -> Self {
+        Value(Node { content, place: Place::default() })
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::new(Content::Text(text.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::new(Content::Text(text))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(boolean: bool) -> Self {
+        Value::new(Content::Boolean(boolean))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Value::new(Content::Float(number))
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {
+        $(
+            impl From<$type> for Value {
+                /// An integer above the largest of TOML becomes its digits, which no key accepts.
+                fn from(number: $type) -> Self {
+                    i64::try_from(number)
+                        .map_or_else(|_| Value::from(number.to_string()), |number| Value::new(Content::Integer(number)))
+                }
+            }
+        )*
+    };
+}
+
+integers! { i32 i64 u16 u32 u64 usize }
+
+impl From<Duration> for Value {
+    fn from(duration: Duration) -> Self {
+        Value::from(duration.to_string())
+    }
+}
+
+impl From<std::time::Duration> for Value {
+    fn from(duration: std::time::Duration) -> Self {
+        Value::from(format!("{}ns", duration.as_nanos()))
+    }
+}
+
+impl From<Rate> for Value {
+    fn from(rate: Rate) -> Self {
+        Value::from(rate.to_string())
+    }
+}
+
+impl From<QueueLimit> for Value {
+    fn from(limit: QueueLimit) -> Self {
+        Value::from(format_queue_limit(limit))
+    }
+}
+
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(list: Vec<T>) -> Self {
+        list.into_iter().collect()
+    }
+}
+
+impl<T: Into<Value>, const N: usize> From<[T; N]> for Value {
+    fn from(list: [T; N]) -> Self {
+        list.into_iter().collect()
+    }
+}
+
+impl<T: Into<Value>> FromIterator<T> for Value {
+    fn from_iter<I: IntoIterator<Item = T>>(list: I) -> Self {
+        Value::new(Content::Array(list.into_iter().map(|element| element.into().0).collect()))
+    }
+}
+
+/// A table of keys and values, in the order in which they were first set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table(Vec<Entry>);
+
+impl Table {
+    /// Without any key.
+    pub fn new() -> Self {
+        Table::default()
+    }
+
+    /// Sets a key, and replaces the value that it had. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`, and
+    /// `link.0.delay` the key `delay` of the first table of the list `link`.
+    #[must_use]
+    pub fn set(mut self, path: &str, value: impl Into<Value>) -> Self {
+        let parts: Vec<&str> = path.split('.').collect();
+        put(&mut self.0, &parts, value.into().0);
+        self
+    }
+
+    /// Appends a table to a list of tables, as `[[key]]` does in a file.
+    #[must_use]
+    pub fn add(mut self, key: &str, table: impl Into<Table>) -> Self {
+        let table = Value::from(table.into()).0;
+        match self.0.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node.content) {
+            Some(Content::Array(list)) => list.push(table),
+            _ => put(&mut self.0, &[key], Value::new(Content::Array(vec![table])).0),
+        }
+        self
+    }
+}
+
+impl From<Table> for Value {
+    fn from(table: Table) -> Self {
+        Value::new(Content::Table(table.0))
+    }
+}
+
+/// Sets the value at a path. A path that leads through something without keys becomes a key itself, which the check
+/// rejects by that name.
+fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
+    let [first, rest @ ..] = path else { return };
+    let known = entries.iter().position(|entry| entry.key == *first);
+    let inner = match (known, rest) {
+        (Some(at), []) => {
+            entries[at].node = node;
+            return;
+        }
+        (None, [_, ..]) => {
+            entries.push(entry(first, Value::from(Table::new()).0));
+            let last = entries.len() - 1;
+            part(&mut entries[last].node, rest)
+        }
+        (Some(at), _) if part(&mut entries[at].node, rest).is_some() => part(&mut entries[at].node, rest),
+        _ => None,
+    };
+    match inner {
+        Some((inner, rest)) => put(inner, rest, node),
+        None => entries.push(entry(&path.join("."), node)),
+    }
+}
+
+/// The table that a path goes on in, below this value, and the rest of the path.
+fn part<'n, 'p>(node: &'n mut Node, path: &'p [&'p str]) -> Option<(&'n mut Vec<Entry>, &'p [&'p str])> {
+    match (&mut node.content, path) {
+        (Content::Table(entries), [_, ..]) => Some((entries, path)),
+        (Content::Array(list), [index, rest @ ..]) => part(list.get_mut(index.parse::<usize>().ok()?)?, rest),
+        _ => None,
+    }
+}
+
+fn entry(key: &str, node: Node) -> Entry {
+    Entry { key: key.to_owned(), key_place: Place::default(), node }
+}
+
+/// Builders that are a table with methods for the keys that most scenarios use.
+macro_rules! tables {
+    ($($(#[$text:meta])* $name:ident;)*) => {
+        $(
+            $(#[$text])*
+            #[derive(Clone, Debug, PartialEq)]
+            pub struct $name(Table);
+
+            impl $name {
+                /// Sets any key by its dotted path, see [`Table::set`].
+                #[must_use]
+                pub fn set(self, path: &str, value: impl Into<Value>) -> Self {
+                    $name(self.0.set(path, value))
+                }
+
+                /// Appends a table to a list of tables, see [`Table::add`].
+                #[must_use]
+                pub fn add(self, key: &str, table: impl Into<Table>) -> Self {
+                    $name(self.0.add(key, table))
+                }
+            }
+
+            impl From<$name> for Table {
+                fn from(table: $name) -> Table {
+                    table.0
+                }
+            }
+
+            impl From<$name> for Value {
+                fn from(table: $name) -> Value {
+                    table.0.into()
+                }
+            }
+        )*
+    };
+}
+
+tables! {
+    /// A common network in a few lines, `[topology]`.
+    Topology;
+    /// A point-to-point link: of a topology, or between two nodes.
+    Link;
+    /// A flow, or a group of equal flows, `[[flow]]`.
+    Flow;
+    /// What to sample, `[[probe]]`.
+    Probe;
+    /// A scenario, see the [module](self).
+    ScenarioBuilder;
+}
+
+impl Topology {
+    /// Any topology, by its name in the reference. Its keys are set by [`set`](Topology::set).
+    pub fn new(kind: &str) -> Self {
+        Topology(Table::new().set("kind", kind))
+    }
+
+    /// The hosts `left1`, `left2`, ... and `right1`, `right2`, ... at both ends of the link `bottleneck`: one pair unless
+    /// [`pairs`](Topology::pairs) says more.
+    pub fn dumbbell(access: Link, bottleneck: Link) -> Self {
+        Topology::new("dumbbell").set("access", access).set("bottleneck", bottleneck)
+    }
+
+    /// How many pairs of hosts a dumbbell has.
+    #[must_use]
+    pub fn pairs(self, pairs: usize) -> Self {
+        self.set("pairs", pairs)
+    }
+
+    /// The host `source`, routers, and the host `sink`, joined by `link1`, `link2`, ....
+    pub fn chain(links: impl IntoIterator<Item = Link>) -> Self {
+        Topology::new("chain").set("link", links.into_iter().collect::<Value>())
+    }
+
+    /// The hosts `host1`, `host2`, ... around the router `hub`.
+    pub fn star(hosts: usize, access: Link) -> Self {
+        Topology::new("star").set("hosts", hosts).set("access", access)
+    }
+
+    /// The host `source`, `hops` links `bottleneck1`, ... in a row, the host `sink`, and cross traffic's hosts at each.
+    pub fn parking_lot(hops: usize, bottleneck: Link, access: Link) -> Self {
+        Topology::new("parking-lot").set("hops", hops).set("bottleneck", bottleneck).set("access", access)
+    }
+}
+
+impl Link {
+    /// A link of a topology: its rate and propagation delay.
+    pub fn new(rate: impl Into<Value>, delay: impl Into<Value>) -> Self {
+        Link(Table::new().set("rate", rate).set("delay", delay))
+    }
+
+    /// The name of a link between two nodes, and where its first direction begins and ends.
+    #[must_use]
+    pub fn between(self, name: &str, from: &str, to: &str) -> Self {
+        self.set("name", name).set("from", from).set("to", to)
+    }
+
+    /// How much the drop-tail queue holds.
+    #[must_use]
+    pub fn queue(self, limit: impl Into<Value>) -> Self {
+        self.set("queue", limit)
+    }
+
+    /// A queue discipline above the queue, by its name, with its own defaults; `discipline.KEY` sets its keys.
+    #[must_use]
+    pub fn discipline(self, kind: &str) -> Self {
+        self.set("discipline.kind", kind)
+    }
+
+    /// Loses each frame of the first direction with this probability.
+    #[must_use]
+    pub fn loss(self, probability: f64) -> Self {
+        self.set("loss", Table::new().set("kind", "bernoulli").set("probability", probability))
+    }
+
+    /// Changes the rate at this time since the start of the run; `schedule` has further changes.
+    #[must_use]
+    pub fn rate_at(self, at: impl Into<Value>, rate: impl Into<Value>) -> Self {
+        self.add("schedule", Table::new().set("at", at).set("rate", rate))
+    }
+
+    /// Changes the propagation delay at this time since the start of the run.
+    #[must_use]
+    pub fn delay_at(self, at: impl Into<Value>, delay: impl Into<Value>) -> Self {
+        self.add("schedule", Table::new().set("at", at).set("delay", delay))
+    }
+}
+
+impl Flow {
+    /// From one host to another, by name or pattern.
+    pub fn new(from: &str, to: &str) -> Self {
+        Flow(Table::new().set("from", from).set("to", to))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self, name: &str) -> Self {
+        self.set("name", name)
+    }
+
+    /// How many flows it stands for.
+    #[must_use]
+    pub fn count(self, count: usize) -> Self {
+        self.set("count", count)
+    }
+
+    /// When it starts.
+    #[must_use]
+    pub fn start(self, start: impl Into<Value>) -> Self {
+        self.set("start", start)
+    }
+
+    /// `tcp`, `udp`, `quic` or `masque`.
+    #[must_use]
+    pub fn protocol(self, protocol: &str) -> Self {
+        self.set("protocol", protocol)
+    }
+
+    /// Its congestion control, by name.
+    #[must_use]
+    pub fn congestion(self, control: &str) -> Self {
+        self.set("congestion", control)
+    }
+
+    /// What it sends, by the name of a workload; the workload's keys are set by [`set`](Flow::set).
+    #[must_use]
+    pub fn workload(self, workload: &str) -> Self {
+        self.set("workload", workload)
+    }
+
+    /// How much a bulk transfer sends; without it the transfer does not end.
+    #[must_use]
+    pub fn size(self, size: impl Into<Value>) -> Self {
+        self.set("size", size)
+    }
+}
+
+impl Probe {
+    /// Samples flows, by name or pattern.
+    pub fn flow<M: Into<Value>>(flows: &str, metrics: impl IntoIterator<Item = M>) -> Self {
+        Probe::of("flow", flows, metrics)
+    }
+
+    /// Samples directions of links, by name or pattern.
+    pub fn link<M: Into<Value>>(links: &str, metrics: impl IntoIterator<Item = M>) -> Self {
+        Probe::of("link", links, metrics)
+    }
+
+    /// Samples what this key of a probe names.
+    pub fn of<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
+        Probe(Table::new().set(key, names).set("metrics", metrics.into_iter().collect::<Value>()))
+    }
+
+    /// From one sample to the next.
+    #[must_use]
+    pub fn interval(self, interval: impl Into<Value>) -> Self {
+        self.set("interval", interval)
+    }
+}
+
+impl Default for ScenarioBuilder {
+    fn default() -> Self {
+        ScenarioBuilder::new()
+    }
+}
+
+impl ScenarioBuilder {
+    /// Without anything. A scenario needs a network and a flow.
+    pub fn new() -> Self {
+        ScenarioBuilder(Table::new())
+    }
+
+    /// One line for reports.
+    #[must_use]
+    pub fn title(self, title: &str) -> Self {
+        self.set("title", title)
+    }
+
+    /// When the run ends at the latest.
+    #[must_use]
+    pub fn duration(self, duration: impl Into<Value>) -> Self {
+        self.set("duration", duration)
+    }
+
+    /// Seed of every random stream of the run.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.set("seed", seed)
+    }
+
+    /// A common network. A scenario has either this or nodes and links of its own.
+    #[must_use]
+    pub fn topology(self, topology: Topology) -> Self {
+        self.set("topology", topology)
+    }
+
+    /// Adds a host.
+    #[must_use]
+    pub fn host(self, name: &str) -> Self {
+        self.add("host", Table::new().set("name", name))
+    }
+
+    /// Adds a router.
+    #[must_use]
+    pub fn router(self, name: &str) -> Self {
+        self.add("router", Table::new().set("name", name))
+    }
+
+    /// Adds a link between two nodes, which [`Link::between`] names.
+    #[must_use]
+    pub fn link(self, link: Link) -> Self {
+        self.add("link", link)
+    }
+
+    /// Adds a flow.
+    #[must_use]
+    pub fn flow(self, flow: Flow) -> Self {
+        self.add("flow", flow)
+    }
+
+    /// Adds a probe.
+    #[must_use]
+    pub fn probe(self, probe: Probe) -> Self {
+        self.add("probe", probe)
+    }
+
+    /// The scenario file that says the same. Paths of files in it begin at the current directory.
+    pub fn to_toml(&self) -> String {
+        let is_table = |node: &Node| matches!(node.content, Content::Table(_));
+        let mut text = String::new();
+        let mut headed = String::new();
+        for Entry { key, node, .. } in &self.0.0 {
+            let key = quote_key(key);
+            match &node.content {
+                Content::Table(entries) => {
+                    headed += &format!("\n[{key}]\n");
+                    lines(entries, &mut headed);
+                }
+                Content::Array(list) if !list.is_empty() && list.iter().all(is_table) => {
+                    for element in list {
+                        let Content::Table(entries) = &element.content else { continue };
+                        headed += &format!("\n[[{key}]]\n");
+                        lines(entries, &mut headed);
+                    }
+                }
+                _ => text += &format!("{key} = {}\n", node.to_toml()),
+            }
+        }
+        text + &headed
+    }
+
+    /// The scenario with every default filled in.
+    ///
+    /// # Errors
+    /// Every mistake, at the dotted path of its value.
+    pub fn build(&self) -> Result<Scenario, Errors> {
+        self.load(&[])
+    }
+
+    /// The same after overrides.
+    pub(crate) fn load(&self, overrides: &[Override]) -> Result<Scenario, Errors> {
+        match fullpipe_scenario::load(&self.to_toml(), NAME, overrides) {
+            Ok(loaded) => Ok(loaded.scenario),
+            Err(mut errors) => {
+                // A line of text that the author never saw says nothing; an override has none.
+                for error in errors.0.iter_mut().filter(|error| error.line > 0) {
+                    (error.line, error.column) = (0, 0);
+                    if !error.path.is_empty() {
+                        error.file = format!("{NAME}.{}", error.path);
+                    }
+                }
+                Err(errors)
+            }
+        }
+    }
+}
+
+/// A table's keys, one a line.
+fn lines(entries: &[Entry], text: &mut String) {
+    for Entry { key, node, .. } in entries {
+        *text += &format!("{} = {}\n", quote_key(key), node.to_toml());
+    }
+}

@@ -1,0 +1,326 @@
+//! Every trait that a user's program can implement, implemented with names of the facade alone, and run.
+//!
+//! Each method is there with its whole signature, the defaulted ones too, so that a type of a signature that the facade
+//! does not export is a compile error here.
+
+use fullpipe::congestion::{
+    Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
+};
+use fullpipe::network::{Fate, Fated, Fifo, Frame, Limit, Medium, QueueDiscipline, Queued};
+use fullpipe::quic::{Candidate, Scheduler};
+use fullpipe::record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe::transport::{Bytes, Event, Payload, Priority, Stream};
+use fullpipe::units::{Duration, FlowId, Instant, LinkId};
+use fullpipe::workload::{Application, Completion, Figure, Io, OpenOptions, Progress, Sink, StreamId};
+use fullpipe::{
+    ConnectionContext, Error, Outcome, QueueContext, RunError, Simulation, WorkloadContext,
+    builder::{Flow, Link, ScenarioBuilder, Table, Topology},
+};
+use std::collections::VecDeque;
+
+/// Keeps its window.
+#[derive(Debug)]
+struct Fixed(u64);
+
+impl Controller for Fixed {
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+
+    fn signals(&self) -> Signals {
+        Signals { on_sent: true, ..Signals::default() }
+    }
+
+    fn on_established(&mut self, control: &mut Control, _now: Instant, _rtt: Option<Duration>) {
+        control.cwnd_bytes = self.0;
+    }
+
+    fn on_sent(&mut self, _control: &mut Control, _packet: &PacketState) {}
+
+    fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
+        let _: Option<DeliveryRate> = ack.rate;
+        control.cwnd_bytes = self.0;
+    }
+
+    fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, _packet: &PacketState) {}
+
+    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+        control.ssthresh_bytes = self.0;
+    }
+
+    fn on_recovery_exit(&mut self, _control: &mut Control, _exit: &RecoveryExit) {}
+
+    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+        control.ssthresh_bytes = self.0;
+    }
+
+    fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {}
+
+    fn on_path_change(&mut self, _control: &mut Control, _now: Instant) {}
+
+    fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
+}
+
+/// Always the last candidate.
+#[derive(Debug)]
+struct Last;
+
+impl Scheduler for Last {
+    fn name(&self) -> &'static str {
+        "last"
+    }
+
+    fn choose(&mut self, candidates: &[Candidate]) -> usize {
+        candidates.len() - 1
+    }
+
+    fn uses_write_times(&self) -> bool {
+        false
+    }
+
+    fn on_sent(&mut self, _stream: u64, _priority: &Priority, _bytes: u64) {}
+
+    fn on_closed(&mut self, _stream: u64) {}
+}
+
+/// Drops every hundredth packet that arrives.
+#[derive(Debug)]
+struct Hundredth(Fifo, u64);
+
+impl QueueDiscipline for Hundredth {
+    fn name(&self) -> &'static str {
+        "hundredth"
+    }
+
+    fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        self.1 += 1;
+        if self.1.is_multiple_of(100) {
+            dropped.push(Queued { early: true, ..packet });
+            return Ok(());
+        }
+        self.0.enqueue(now, packet, dropped)
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.0.dequeue(now, dropped)
+    }
+
+    fn packets(&self) -> u64 {
+        self.0.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+}
+
+/// Sends ten bytes on a stream, and then a datagram's worth of nothing.
+#[derive(Debug, Default)]
+struct Ten {
+    progress: Progress,
+    completions: Vec<Completion>,
+}
+
+impl Application for Ten {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        let stream = io.open_with(&OpenOptions::default());
+        if let Some(stream) = io.stream(stream) {
+            let stream: &mut dyn Stream = stream;
+            stream.write(Payload::Bytes(Bytes::from_static(b"ten bytes.")));
+            stream.finish();
+        }
+    }
+
+    fn on_wake(&mut self, _io: &mut dyn Io) {}
+
+    fn on_stream(&mut self, _stream: StreamId, event: Event, _io: &mut dyn Io) {
+        if let Event::Closed(_reason) = event {
+            self.progress.received_bytes = 0;
+        }
+    }
+
+    fn on_datagram(&mut self, _payload_bytes: u32, _io: &mut dyn Io) {}
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn completions(&self) -> &[Completion] {
+        &self.completions
+    }
+
+    fn digest(&self) -> Option<String> {
+        None
+    }
+
+    fn figures(&self, _end: Instant) -> Vec<Figure> {
+        Vec::new()
+    }
+}
+
+/// Counts all that it is called for.
+#[derive(Debug, Default)]
+struct Count {
+    sent: u64,
+    delivered: u64,
+    dropped: u64,
+    payload_bytes: u64,
+    transmitted: u64,
+}
+
+impl Observer for Count {
+    fn sent(&mut self, _now: Instant, _packet: &PacketView) {
+        self.sent += 1;
+    }
+
+    fn delivered(&mut self, _now: Instant, packet: &PacketView, _sent: Instant) {
+        let _: FlowId = packet.flow;
+        self.payload_bytes += u64::from(packet.payload_bytes);
+        self.delivered += 1;
+    }
+
+    fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+        self.dropped += 1;
+    }
+
+    fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
+
+    fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
+
+    fn marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
+
+    fn duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
+
+    fn transmitted(&mut self, _transmission: &Transmission) {
+        self.transmitted += 1;
+    }
+}
+
+/// Delivers each frame after a millisecond.
+#[derive(Debug, Default)]
+struct Pipe(VecDeque<Fated>);
+
+impl Medium for Pipe {
+    fn offer(&mut self, now: Instant, frame: Frame) {
+        let at = now.saturating_add(Duration::from_millis(1));
+        self.0.push_back(Fated { token: frame.token, at, fate: Fate::Delivered });
+    }
+
+    fn offer_by(&self, at: Instant) -> Instant {
+        at
+    }
+
+    fn reads_headers(&self) -> bool {
+        false
+    }
+
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    fn wake(&mut self, _now: Instant) {}
+
+    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+        fates.append(&mut self.0);
+    }
+}
+
+/// A chain of one link with one flow.
+fn chain(flow: Flow) -> Simulation {
+    let link = Link::new("10Mbit/s", "20ms").queue("50kB");
+    let scenario = ScenarioBuilder::new().duration("10s").topology(Topology::chain([link])).flow(flow.name("only"));
+    Simulation::new(scenario).audit_packets()
+}
+
+fn run(simulation: Simulation) -> Outcome {
+    let outcome = simulation.run().unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+    outcome
+}
+
+#[test]
+fn a_control_of_a_program_limits_the_rate_to_its_window() {
+    let bulk = || chain(Flow::new("source", "sink"));
+    let fixed = run(bulk().control("only", |_: &ConnectionContext<'_>| Box::new(Fixed(25_000))));
+    let goodput = |outcome: &Outcome| outcome.flow("only").and_then(|row| row.goodput_bps).expect("it sent");
+    // 25 000 bytes in each round trip of 40 ms are 5 Mbit/s.
+    assert!(goodput(&fixed) < 5.0e6, "{}", goodput(&fixed));
+    assert!(goodput(&run(bulk())) > 8.0e6);
+}
+
+#[test]
+fn a_discipline_and_an_observer_of_a_program_see_every_packet() {
+    let udp = Flow::new("source", "sink").protocol("udp").workload("constant-rate");
+    let outcome = run(chain(udp.set("payload", 1000).set("interval", "10ms").set("packets", 900))
+        .queue("link1", |context: &QueueContext<'_>| Box::new(Hundredth(Fifo::new(context.limit), 0)))
+        .observe(Count::default()));
+    let count: &Count = outcome.observers().next().expect("it was plugged in");
+    // Of 900 packets every hundredth is dropped, also where nothing waits.
+    assert_eq!((count.sent, count.delivered, count.dropped, count.transmitted), (900, 891, 9, 891));
+    let _ = Limit::Unlimited;
+}
+
+#[test]
+fn applications_of_a_program_send_bytes() {
+    let simulation = chain(Flow::new("source", "sink").size(5)).observe(Count::default());
+    let outcome = run(simulation.workload("only", |context: &WorkloadContext<'_>| {
+        assert!(context.over_stream());
+        [Box::new(Ten::default()), Box::new(Sink::new(true))]
+    }));
+    let count: &Count = outcome.observers().next().expect("it was plugged in");
+    assert_eq!(count.payload_bytes, 10);
+}
+
+#[test]
+fn a_medium_of_a_program_delivers_each_frame() {
+    let mut pipe = Pipe::default();
+    let frame = Frame {
+        token: 7,
+        way: fullpipe::network::Way::Up,
+        station: 0,
+        flow: FlowId(0),
+        ip_bytes: 1500,
+        envelope: None::<fullpipe::network::Envelope>,
+    };
+    pipe.offer(Instant::ZERO, frame);
+    let mut fates = VecDeque::new();
+    pipe.fates(&mut fates);
+    let at = Instant::ZERO.saturating_add(Duration::from_millis(1));
+    assert_eq!(fates, [Fated { token: 7, at, fate: Fate::Delivered }]);
+}
+
+/// A page of two objects, each on a stream of its own: the picture is written first.
+fn page() -> Simulation {
+    let objects = [Table::new().set("size", "300kB"), Table::new().set("size", "30kB").set("main", true)];
+    let page = Flow::new("source", "sink").protocol("quic").set("quic.stack", "model").workload("web");
+    chain(
+        page.set("http", "streams")
+            .set("pages", 1)
+            .set("reading", "0s")
+            .set("objects", objects)
+            .set("completions", "streams"),
+    )
+}
+
+#[test]
+fn a_scheduler_of_a_program_decides_which_stream_is_first() {
+    let ends = |simulation: Simulation| {
+        run(simulation).completion_rows().map(|row| row.completion.completed).collect::<Vec<Instant>>()
+    };
+    let first = ends(page().set("flow.only.quic.scheduler", "pfifo"));
+    let last = ends(page().scheduler("only", |context: &ConnectionContext<'_>| {
+        assert_eq!(context.flow.name, "only");
+        Box::new(Last)
+    }));
+    assert_eq!((first.len(), last.len()), (2, 2));
+    assert_ne!(first, last);
+}
+
+#[test]
+fn a_scheduler_for_a_flow_that_has_none_is_an_error() {
+    let noq = || chain(Flow::new("source", "sink").protocol("quic"));
+    let Err(error) = noq().scheduler("only", |_| Box::new(Last)).run() else { panic!("noq has its own") };
+    assert!(matches!(&error, Error::Run(RunError::Scheduler { .. })), "{error}");
+    let Err(error) = noq().scheduler("onyl", |_| Box::new(Last)).run() else { panic!("there is no such flow") };
+    assert!(error.to_string().ends_with("did you mean \"only\"?"), "{error}");
+}
