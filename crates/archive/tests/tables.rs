@@ -137,7 +137,9 @@ fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &Table<R>, cells: &
     let row_of = |cells: &[Content]| {
         let mut row = R::default();
         for (column, content) in table.columns.iter().zip(cells) {
-            if content.is_empty && column.is_optional {
+            // An optional text that is empty is none.
+            let is_none = content.is_empty || column.kind == Kind::Text && content.text.trim().is_empty();
+            if is_none && column.is_optional {
                 continue;
             }
             let cell = match column.kind {

@@ -5,17 +5,6 @@ use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, LINKS, SERIES};
 use fullpipe_lte::records::{BEARERS, BearerRecord, UES, UeRecord, direction};
 use std::io::{self, Write};
-use std::sync::OnceLock;
-
-/// Tables that were asked for column by column.
-#[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    flows: OnceLock<Columns>,
-    samples: OnceLock<Columns>,
-    links: OnceLock<Columns>,
-    figures: OnceLock<Columns>,
-    completions: OnceLock<Columns>,
-}
 
 /// The tables column by column. Each is gathered when it is asked for the first time.
 impl Outcome {

@@ -27,6 +27,7 @@ mod archive;
 mod assemble;
 mod capture;
 mod error;
+mod gathered;
 mod lte;
 mod options;
 mod outcome;

@@ -1,7 +1,7 @@
 //! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
 //! 100 000 flows needs no table of them.
 
-use crate::archive::Gathered;
+use crate::gathered::Gathered;
 use crate::lte::{self, BearerRow, UeRow};
 use crate::probes::{Sampler, SeriesRow};
 use crate::witness::Witness;
