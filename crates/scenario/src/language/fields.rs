@@ -3,6 +3,7 @@
 
 use super::links::{self, DELAY};
 use super::{identity, lte, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic};
+use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_network::discipline::table::DISCIPLINE;
 use fullpipe_units::Duration;
@@ -208,18 +209,16 @@ static ETHERNET: Table = Table {
     ..Table::EMPTY
 };
 
+/// Whether the stations share the medium.
+pub(super) const DUPLEX: [(Choice, bool); 2] = [
+    (Choice::new("half", "stations share the medium; a frame occupies it until its last bit has arrived."), true),
+    (Choice::new("full", "each station has a medium of its own to every other."), false),
+];
+
 pub(super) const ETHERNET_FIELDS: &[Field] = &[
     Field::required("rate", Kind::RATE, "Rate of every station."),
     Field::required("delay", DELAY, "Propagation delay between any two stations."),
-    Field::default(
-        "duplex",
-        Kind::Choice(&[
-            Choice::new("half", "stations share the medium; a frame occupies it until its last bit has arrived."),
-            Choice::new("full", "each station has a medium of its own to every other."),
-        ]),
-        "half",
-        "Whether stations share the medium.",
-    ),
+    Field::default("duplex", Kind::Choice(&choices(&DUPLEX)), "half", "Whether stations share the medium."),
     Field::default("mtu", MTU, "1500B", "Largest IP packet; larger ones are fragmented."),
     Field::default("framing", FRAMING, "18B", "Header (14) and frame check sequence (4) around an IP packet."),
     Field::default(

@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::description::Loss;
+use crate::schema::component::choices;
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use fullpipe_network::impairment::{
     Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,
@@ -62,9 +63,14 @@ const LARGEST_BURST: Field = Field::optional(
 )
 .unit("frames");
 
+const PROTOCOLS: [(Choice, Frames); 2] = [
+    (Choice::new("any", "all frames."), Frames::All),
+    (Choice::new("udp", "UDP datagrams and their fragments."), Frames::Udp),
+];
+
 const PROTOCOL: Field = Field::default(
     "protocol",
-    Kind::Choice(&[Choice::new("any", "all frames."), Choice::new("udp", "UDP datagrams and their fragments.")]),
+    Kind::Choice(&choices(&PROTOCOLS)),
     "any",
     "Which frames are looked at and counted; others are never lost.",
 );
@@ -126,6 +132,12 @@ static LOSS: Table = Table {
     ..Table::EMPTY
 };
 
+/// Whether arrivals are lost, instead of departures.
+static LOST_IN_BLACKHOLE: [(Choice, bool); 2] = [
+    (Choice::new("departures", "frames whose transmission ends in it are lost."), false),
+    (Choice::new("arrivals", "frames that would arrive in it are lost: the far end hears nothing then."), true),
+];
+
 static BLACKHOLE: Table = Table {
     name: "black hole",
     text: "A time in which every frame is lost.",
@@ -134,15 +146,7 @@ static BLACKHOLE: Table = Table {
         Field::required("until", Kind::DURATION, "Its end, exclusive."),
         Field::optional("period", Kind::INTERVAL, "never", "It comes again after this time, from begin to begin."),
         Field::optional("times", FRAME_NUMBER, "without end", "How often it comes, with `period`.").unit("times"),
-        Field::default(
-            "of",
-            Kind::Choice(&[
-                Choice::new("departures", "frames whose transmission ends in it are lost."),
-                Choice::new("arrivals", "frames that would arrive in it are lost: the far end hears nothing then."),
-            ]),
-            "departures",
-            "Which frames it takes.",
-        ),
+        Field::default("of", Kind::Choice(&choices(&LOST_IN_BLACKHOLE)), "departures", "Which frames it takes."),
     ]],
     ..Table::EMPTY
 };
@@ -177,6 +181,12 @@ static PAYLOAD_CORRUPTION: Table = Table {
     ..Table::EMPTY
 };
 
+/// For each side's order: the numbers of the states at the two directions.
+static INSIDE: [(Choice, [usize; 2]); 2] = [
+    (Choice::new("from", "the side where the link begins."), [0, 1]),
+    (Choice::new("to", "the side where it ends."), [1, 0]),
+];
+
 pub(super) static REBINDING: Table = Table {
     name: "rebinding",
     text: "A translator that changes its mappings while conversations go on (a NAT rebinding, for UDP over IPv4 and IPv6). \
@@ -191,15 +201,7 @@ pub(super) static REBINDING: Table = Table {
             "false",
             "Whether the outside address changes too: in its last byte, from 1 to 254.",
         ),
-        Field::default(
-            "inside",
-            Kind::Choice(&[
-                Choice::new("from", "the side where the link begins."),
-                Choice::new("to", "the side where it ends."),
-            ]),
-            "from",
-            "Which side of the link is inside.",
-        ),
+        Field::default("inside", Kind::Choice(&choices(&INSIDE)), "from", "Which side of the link is inside."),
     ]],
     ..Table::EMPTY
 };
@@ -420,7 +422,7 @@ pub(super) fn plain_loss(tree: &Tree) -> Option<Loss> {
 }
 
 fn frames(tree: &Tree) -> Frames {
-    if tree.choice("protocol") == "udp" { Frames::Udp } else { Frames::All }
+    tree.chosen("protocol", &PROTOCOLS)
 }
 
 fn largest_burst(tree: &Tree) -> Option<u64> {
@@ -443,7 +445,7 @@ fn blackhole(hole: &Tree) -> Blackhole {
         until: hole.duration("until"),
         period: hole.get("period").map_or(Duration::ZERO, Value::duration),
         times: hole.get("times").and_then(|times| u64::try_from(times.integer()).ok()).unwrap_or_default(),
-        of_arrivals: hole.choice("of") == "arrivals",
+        of_arrivals: hole.chosen("of", &LOST_IN_BLACKHOLE),
     }
 }
 
@@ -470,7 +472,7 @@ pub(super) fn rebinding(tree: &Tree, number: u32) -> [Rebinding; 2] {
         address: tree.boolean("address"),
     };
     let sides = [RebindingSide::Outward, RebindingSide::Inward].map(with);
-    if tree.choice("inside") == "from" { sides } else { [sides[1], sides[0]] }
+    tree.chosen("inside", &INSIDE).map(|side| sides[side].clone())
 }
 
 fn corruption(tree: &Tree, path: &str, check: &mut Check) -> Option<Corruption> {
@@ -492,7 +494,8 @@ fn jitter(tree: &Tree) -> Jitter {
     let distribution = match tree.choice("kind") {
         "uniform" => JitterDistribution::Uniform { max: tree.duration("max") },
         "normal" => JitterDistribution::Normal { mean: tree.duration("mean"), deviation: tree.duration("deviation") },
-        _ => JitterDistribution::Exponential { mean: tree.duration("mean") },
+        "exponential" => JitterDistribution::Exponential { mean: tree.duration("mean") },
+        other => unreachable!("the schema has no jitter {other}"),
     };
     Jitter { distribution, in_order: tree.boolean("in_order") }
 }
@@ -501,7 +504,8 @@ fn reordering(tree: &Tree) -> Reordering {
     let (probability, extra) = (tree.number("probability"), tree.duration("extra"));
     match tree.choice("kind") {
         "late" => Reordering::Late { probability, extra },
-        _ => Reordering::Early { probability, gap: u64::try_from(tree.integer("gap")).unwrap_or(1), extra },
+        "early" => Reordering::Early { probability, gap: u64::try_from(tree.integer("gap")).unwrap_or(1), extra },
+        other => unreachable!("the schema has no reordering {other}"),
     }
 }
 

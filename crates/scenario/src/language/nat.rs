@@ -3,6 +3,7 @@
 use super::network::{Network, known};
 use super::{Check, some_of};
 use crate::description::{Nat, PortAllocation};
+use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use crate::schema::{is_pattern, matches};
 use fullpipe_network::NatFilter;
@@ -10,6 +11,24 @@ use fullpipe_units::NodeId;
 use std::collections::BTreeSet;
 
 const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
+
+static ALLOCATIONS: [(Choice, PortAllocation); 3] = [
+    (Choice::new("preserve", "the inside port where it is free, else the first free one."), PortAllocation::Preserve),
+    (Choice::new("sequential", "the port after the last that was given out."), PortAllocation::Sequential),
+    (Choice::new("random", "a random one."), PortAllocation::Random),
+];
+
+static FILTERS: [(Choice, NatFilter); 3] = [
+    (Choice::new("endpoint-independent", "lets in packets from anywhere."), NatFilter::EndpointIndependent),
+    (
+        Choice::new("address-dependent", "lets in packets from addresses that the inside host has sent to."),
+        NatFilter::AddressDependent,
+    ),
+    (
+        Choice::new("address-and-port-dependent", "lets in packets from addresses and ports it has sent to."),
+        NatFilter::AddressAndPortDependent,
+    ),
+];
 
 pub(super) static NAT: Table = Table {
     name: "nat",
@@ -27,21 +46,13 @@ pub(super) static NAT: Table = Table {
         Field::default("last_port", PORT, "65535", "Last port of the pool."),
         Field::default(
             "allocation",
-            Kind::Choice(&[
-                Choice::new("preserve", "the inside port where it is free, else the first free one."),
-                Choice::new("sequential", "the port after the last that was given out."),
-                Choice::new("random", "a random one."),
-            ]),
+            Kind::Choice(&choices(&ALLOCATIONS)),
             "preserve",
             "Which outside port a mapping gets.",
         ),
         Field::default(
             "filter",
-            Kind::Choice(&[
-                Choice::new("endpoint-independent", "lets in packets from anywhere."),
-                Choice::new("address-dependent", "lets in packets from addresses that the inside host has sent to."),
-                Choice::new("address-and-port-dependent", "lets in packets from addresses and ports it has sent to."),
-            ]),
+            Kind::Choice(&choices(&FILTERS)),
             "address-and-port-dependent",
             "What a mapping lets in.",
         ),
@@ -103,16 +114,8 @@ pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat
             inside,
             first_port: port("first_port"),
             last_port: port("last_port"),
-            allocation: match tree.choice("allocation") {
-                "sequential" => PortAllocation::Sequential,
-                "random" => PortAllocation::Random,
-                _ => PortAllocation::Preserve,
-            },
-            filter: match tree.choice("filter") {
-                "endpoint-independent" => NatFilter::EndpointIndependent,
-                "address-dependent" => NatFilter::AddressDependent,
-                _ => NatFilter::AddressAndPortDependent,
-            },
+            allocation: tree.chosen("allocation", &ALLOCATIONS),
+            filter: tree.chosen("filter", &FILTERS),
             ports_per_host: tree.get("ports_per_host").and_then(|ports| u32::try_from(ports.integer()).ok()),
             port_rest: tree.duration("port_rest"),
             udp_timeout: tree.duration("udp_timeout"),

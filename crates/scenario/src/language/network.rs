@@ -1,6 +1,6 @@
 //! The network of a scenario file: topologies become hosts, routers, links, segments and access networks.
 
-use super::fields::MOST;
+use super::fields::{DUPLEX, MOST};
 use super::{COMPARED, Check, identity, links, lte, some_of, topology};
 use crate::description::lte::Lte;
 use crate::description::{Arp, Discipline, Ethernet, Link, Node, QueueLimit};
@@ -306,7 +306,7 @@ pub(super) fn segment(
         hosts,
         rate: tree.rate("rate"),
         delay: tree.duration("delay"),
-        half_duplex: tree.choice("duplex") == "half",
+        half_duplex: tree.chosen("duplex", &DUPLEX),
         mtu_bytes: small_size(tree, "mtu"),
         framing_bytes: framing,
         min_frame_bytes: min_frame,
