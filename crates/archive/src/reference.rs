@@ -1,7 +1,11 @@
 //! The page that documents every file, made from the declarations.
 
+mod declared;
+
 use crate::table::Table;
 use std::fmt::Write;
+
+pub use declared::{run_tables, study_tables};
 
 /// A table without the type of its rows, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,22 +82,6 @@ fn unit_of_name(name: &str) -> Option<&'static str> {
     let units = [("bps", "bit/s"), ("s", "s"), ("bytes", "bytes"), ("packets", "packets"), ("ratio", "")];
     let ends_with = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.is_empty() || stem.ends_with('_'));
     units.into_iter().find(|(ending, _)| ends_with(ending)).map(|(_, unit)| unit)
-}
-
-/// The tables of a run that this crate declares.
-pub fn run_tables() -> Vec<TableReference> {
-    vec![
-        crate::FLOWS.reference(),
-        crate::SERIES.reference(),
-        crate::LINKS.reference(),
-        crate::FIGURES.reference(),
-        crate::COMPLETIONS.reference(),
-    ]
-}
-
-/// The tables of a study.
-pub fn study_tables() -> Vec<TableReference> {
-    vec![crate::Results::reference(), crate::SUMMARY.reference()]
 }
 
 /// A table's section of the page, in Markdown.

@@ -26,8 +26,8 @@
 //!
 //! Bytes are those of whole QUIC packets; the segment size that a control hears of is the largest UDP payload of the path.
 
+use crate::RoundTrips;
 use crate::clock::{duration, from_std};
-use crate::{LossListener, RoundTrips};
 use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver, PacketState, Signals};
 use fullpipe_units::{Duration, Instant};
 use noq_proto::RttEstimator;
@@ -49,6 +49,9 @@ pub fn refusal(control: &dyn Controller) -> Option<String> {
     };
     Some(format!("congestion control `{}` needs {missing}", control.name()))
 }
+
+/// Hears of each packet that was found lost: its number, in a packet number space that is not told, and its bytes.
+pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// What a control shows of itself.
 #[derive(Clone, Debug, Default)]

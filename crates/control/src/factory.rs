@@ -6,7 +6,7 @@
 //! which does not keep a connection's control alive.
 
 use crate::adapter::WeakAdapter;
-use crate::{Adapter, Inspection, RoundTrips, clock};
+use crate::{Adapter, Inspection, LossListener, RoundTrips, clock};
 use fullpipe_congestion::Controller;
 use noq_proto::congestion;
 use std::fmt;
@@ -14,9 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Makes the congestion control of a connection: when it is made, and anew when its path becomes another.
 pub type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
-
-/// Hears of each packet that was found lost: its number, in a packet number space that is not told, and its bytes.
-pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// The control that a factory has made last, for whoever cannot reach its connection; a clone looks at the same one.
 #[derive(Clone, Default)]

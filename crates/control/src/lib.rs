@@ -9,8 +9,8 @@ mod named;
 mod round_trips;
 mod uncontrolled;
 
-pub use adapter::{Adapter, Inspection, refusal};
-pub use factory::{Factory, LossListener, Maker, Newest};
+pub use adapter::{Adapter, Inspection, LossListener, refusal};
+pub use factory::{Factory, Maker, Newest};
 pub use named::{INITIAL_WINDOW_PACKETS, name_of, named};
 pub use round_trips::RoundTrips;
 pub use uncontrolled::Uncontrolled;

@@ -26,6 +26,7 @@
 pub mod check;
 pub mod component;
 pub mod error;
+mod load;
 pub mod node;
 mod overrides;
 mod pattern;
@@ -38,13 +39,14 @@ mod walk;
 
 pub use check::Check;
 pub use error::{Error, Errors, nearest, some_of};
+pub use load::{Loaded, load};
 pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use pattern::{is_pattern, matches, natural_order};
 pub use reference::reference;
 pub use resolve::resolved;
 pub use settings::Settings;
 pub use tree::{Data, Named, Tree, Value};
-pub use walk::{Loaded, default_data, is_name, load};
+pub use walk::{default_data, is_name};
 
 use fullpipe_units::{Duration, Rate};
 

@@ -1,87 +1,12 @@
 //! Checks a file against a schema: every mistake becomes an [`Error`], what is right becomes a [`Tree`].
 
-use crate::error::{Error, Errors, MOST_ERRORS, nearest};
-use crate::node::{Content, Entry, Node, Override, Place, Sources, quote};
-use crate::overrides;
+use crate::error::{Error, MOST_ERRORS, nearest};
+use crate::node::{Content, Entry, Node, Place, Sources};
 use crate::quantity::{self, Malformed, format_size};
 use crate::tree::{Data, Named, Tree, Value};
 use crate::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table, Variant};
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt;
-use toml_edit::Document;
-
-/// A checked file.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// Its values.
-    pub root: Tree,
-    /// Where its places point, for errors that only a later check finds.
-    pub sources: Sources,
-}
-
-/// A file longer than this is refused unread.
-const LONGEST_FILE: usize = 256 << 20;
-
-/// Reads a file and its overrides against a schema.
-///
-/// # Errors
-/// Everything that is wrong with the file (up to a hundred mistakes), in its order; of mistakes in TOML itself the first.
-pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
-    if text.len() > LONGEST_FILE {
-        let sources = Sources::new(file, "", &[]);
-        let error = sources.error(Place::default(), "", "the file is too long", vec!["at most 256 MiB".into()]);
-        return Err(Errors(vec![error]));
-    }
-    let sources = Sources::new(file, text, overrides);
-    let document = Document::parse(text).map_err(|error| Errors(vec![syntax_error(&error, &sources, text)]))?;
-    let mut root = Node::from_document(&document);
-    drop(document);
-    let mut errors = overrides::apply(schema, &mut root, &sources, overrides);
-    let mut walker = Walker { sources: &sources, errors: Vec::new() };
-    let tree = walker.table(schema, &root, &Path::Root);
-    errors.append(&mut walker.errors);
-    match tree {
-        Some(root) if errors.is_empty() => Ok(Loaded { root, sources }),
-        _ => Err(Errors::sorted(errors)),
-    }
-}
-
-fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> Error {
-    let span = error.span().unwrap_or(0..0);
-    let mut start = span.start.min(text.len());
-    let mut end = span.end.clamp(start, text.len());
-    if text.get(start..end).is_none_or(|found| found.trim().is_empty()) {
-        // Nothing is there, so what comes before it in the line is what was found.
-        while !text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
-        end = start;
-        start = line + text[line..end].len() - text[line..end].trim_start().len();
-    }
-    let place = Place::File { start: start as u32, end: end as u32 };
-    let (message, expected) = match error.message().split_once(", expected ") {
-        Some((message, expected)) => (message, expected.split(", ").map(str::to_string).collect()),
-        None => (error.message(), Vec::new()),
-    };
-    let (message, expected) = match message {
-        "duplicate key" => ("this key is given twice".to_string(), vec!["each key once".to_string()]),
-        "string values must be quoted" => {
-            ("not valid TOML: this is not a value".to_string(), vec!["a value such as 5, true or \"text\"".to_string()])
-        }
-        "integer number overflowed" => {
-            (format!("not valid TOML: {message}"), vec!["an integer within 64 bits".to_string()])
-        }
-        _ => (format!("not valid TOML: {message}"), expected),
-    };
-    let unquoted = expected.first().is_some_and(|expected| expected.starts_with("a value"));
-    let mut error = sources.error(place, "", "", expected);
-    error.message = if error.found.is_empty() { message } else { format!("{message}, at {}", error.found) };
-    if unquoted && is_name(&error.found) {
-        error.suggestion = Some(quote(&error.found));
-    }
-    error
-}
 
 /// The way to a value, for errors.
 pub(crate) enum Path<'a> {

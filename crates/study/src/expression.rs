@@ -19,13 +19,15 @@
 //! * A bare name is the value of an axis or a parameter.
 //!
 //! Nothing here panics and every evaluation ends: there are no loops, no definitions, and depth is limited. Errors name
-//! the column, counted in characters from 1. Reading is in `parser.rs`, evaluation in `evaluate.rs`.
+//! the column, counted in characters from 1. Reading is in `expression/parser.rs`, evaluation in `evaluate.rs`.
+
+mod parser;
 
 use fullpipe_archive::LINKS;
 use fullpipe_lab::FIGURE_NAMES;
 use std::fmt;
 
-pub use crate::parser::parse;
+pub use parser::parse;
 
 /// The column of `links.csv` that a name means: `link_throughput_bps` is its `throughput_bps`.
 pub fn link_column(name: &str) -> Option<&'static str> {

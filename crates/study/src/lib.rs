@@ -15,7 +15,6 @@ pub mod language;
 mod lateness;
 mod level;
 pub mod load;
-mod parser;
 pub mod plan;
 pub mod port;
 pub mod published;

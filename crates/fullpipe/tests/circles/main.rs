@@ -50,9 +50,7 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
         &["acknowledge", "path_mtu", "recovery", "scoreboard", "sender", "undo"],
         "`Sender` is one state machine, whose methods are in a file for each subject",
     ),
-    ("control", &["adapter", "factory"], REMOVED),
-    ("report", &["page::published", "page::results"], REMOVED),
-    ("report", &["plot::palette", "plot::shape"], REMOVED),
+    ("lab", &["archive", "outcome"], REMOVED),
     (
         "scenario",
         &[
@@ -72,8 +70,6 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
         ],
         REMOVED,
     ),
-    ("schema", &["overrides", "walk"], REMOVED),
-    ("study", &["expression", "parser"], REMOVED),
 ];
 
 #[test]

@@ -4,7 +4,6 @@ use crate::input::Records;
 use crate::markup::{escape, escape_with_links, markdown};
 use crate::numbers::{mean_and_interval, signed_percent, trimmed};
 use crate::page::notes::Notes;
-use crate::page::results::experiments;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::verdict;
 use crate::plot::gather::{varying, word_for};
@@ -259,6 +258,18 @@ pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
         Some(value) => Field::Number(trimmed(value, 9)),
         None => Field::Markup(escape(text)),
     }
+}
+
+/// The experiments of some rows, in order.
+pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
+    let mut names: Vec<Option<&str>> = Vec::new();
+    for row in rows {
+        let name = row.point.experiment();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::input::Records;
 use crate::input::flows::{Flows, read_flows};
 use crate::markup::{escape, markdown};
 use crate::numbers::{exact, mean_and_interval};
-use crate::page::published::{axis_field, axis_heading, unit_of};
+use crate::page::published::{axis_field, axis_heading, experiments, unit_of};
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, links};
 use crate::plot::gather::{varying, word_for};
@@ -46,18 +46,6 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     }
     definitions(&mut out, records);
     Ok(out)
-}
-
-/// The experiments of some rows, in order.
-pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
-    let mut names: Vec<Option<&str>> = Vec::new();
-    for row in rows {
-        let name = row.point.experiment();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
 }
 
 fn fold(out: &mut String, table: &Table) {

@@ -3,11 +3,10 @@
 //! titles carry the unit. A picture has no caption of its own: a paper and the report put it beside.
 
 use crate::markup::escape;
+use crate::plot::coordinates::pixel;
 use crate::plot::label::{Area, Label, SIZE, place};
 use crate::plot::palette::{Style, marker};
-use crate::plot::shape::{
-    Anchor, FONT, TEXT, bar, curve, fit, interval, line, outline, pixel, small_text, text, text_width,
-};
+use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, outline, small_text, text, text_width};
 use crate::plot::ticks::{Ends, Tick, Ticks, linear, logarithmic};
 use fullpipe_units::math::log10;
 use std::fmt::Write;

@@ -4,6 +4,7 @@
 //! To add a kind: a file with a `draw` function, a variant and its name here.
 
 mod bars;
+mod coordinates;
 mod curve;
 pub(crate) mod decimate;
 mod distribution;

@@ -2,7 +2,7 @@
 //! white and a reader with any colour vision can follow. Colours are those of Okabe and Ito ("Color Universal Design",
 //! 2008), without their yellow, which is too light for a line on white.
 
-use crate::plot::shape::point;
+use crate::plot::coordinates::{pixel, point};
 use std::fmt::Write;
 
 /// How one curve is drawn.
@@ -76,7 +76,7 @@ pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool)
     };
     match style.marker {
         Marker::Circle => {
-            let (cx, cy) = (crate::plot::shape::pixel(x), crate::plot::shape::pixel(y));
+            let (cx, cy) = (pixel(x), pixel(y));
             let _ = write!(out, "<circle cx=\"{cx}\" cy=\"{cy}\" r=\"{radius}\" {paint}/>");
         }
         Marker::Square => polygon(out, &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),

@@ -1,6 +1,7 @@
 //! The few SVG pieces that all plots are made of.
 
 use crate::markup::escape;
+use crate::plot::coordinates::{pixel, point};
 use crate::plot::palette::Style;
 use std::fmt::Write;
 
@@ -8,19 +9,6 @@ use std::fmt::Write;
 pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
 /// Size of most text.
 pub(crate) const TEXT: f64 = 13.0;
-
-/// A coordinate with at most two decimals.
-pub(crate) fn pixel(value: f64) -> String {
-    // A coordinate far outside the picture would be drawn nowhere; viewers disagree about very large ones.
-    let text = format!("{:.2}", value.clamp(-10_000.0, 10_000.0));
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-/// "x,y".
-pub(crate) fn point(x: f64, y: f64) -> String {
-    format!("{},{}", pixel(x), pixel(y))
-}
 
 /// A straight line.
 pub(crate) fn line(out: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
@@ -200,15 +188,6 @@ pub(crate) fn fit(words: &str, room: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn coordinates_are_short() {
-        assert_eq!(pixel(1.0), "1");
-        assert_eq!(pixel(-0.001), "0");
-        assert_eq!(pixel(12.346), "12.35");
-        assert_eq!(pixel(1e300), "10000");
-        assert_eq!(point(0.5, 2.0), "0.5,2");
-    }
 
     #[test]
     fn long_text_is_cut() {

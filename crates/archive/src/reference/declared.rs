@@ -1,0 +1,19 @@
+//! The tables that this crate declares.
+
+use super::TableReference;
+
+/// The tables of a run that this crate declares.
+pub fn run_tables() -> Vec<TableReference> {
+    vec![
+        crate::FLOWS.reference(),
+        crate::SERIES.reference(),
+        crate::LINKS.reference(),
+        crate::FIGURES.reference(),
+        crate::COMPLETIONS.reference(),
+    ]
+}
+
+/// The tables of a study.
+pub fn study_tables() -> Vec<TableReference> {
+    vec![crate::Results::reference(), crate::SUMMARY.reference()]
+}

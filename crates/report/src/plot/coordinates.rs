@@ -1,0 +1,28 @@
+//! Coordinates as SVG writes them.
+
+/// A coordinate with at most two decimals.
+pub(crate) fn pixel(value: f64) -> String {
+    // A coordinate far outside the picture would be drawn nowhere; viewers disagree about very large ones.
+    let text = format!("{:.2}", value.clamp(-10_000.0, 10_000.0));
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// "x,y".
+pub(crate) fn point(x: f64, y: f64) -> String {
+    format!("{},{}", pixel(x), pixel(y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!(pixel(1.0), "1");
+        assert_eq!(pixel(-0.001), "0");
+        assert_eq!(pixel(12.346), "12.35");
+        assert_eq!(pixel(1e300), "10000");
+        assert_eq!(point(0.5, 2.0), "0.5,2");
+    }
+}
