@@ -472,7 +472,7 @@ pub(super) fn rebinding(tree: &Tree, number: u32) -> [Rebinding; 2] {
         address: tree.boolean("address"),
     };
     let sides = [RebindingSide::Outward, RebindingSide::Inward].map(with);
-    tree.chosen("inside", &INSIDE).map(|side| sides[side].clone())
+    tree.chosen("inside", &INSIDE).map(|side| sides[side])
 }
 
 fn corruption(tree: &Tree, path: &str, check: &mut Check) -> Option<Corruption> {
