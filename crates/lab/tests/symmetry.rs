@@ -147,16 +147,14 @@ fn hosts_and_routers_renamed_give_the_same_records() {
 #[test]
 fn an_entity_that_draws_gives_other_records_under_another_name() {
     let before = World::new().rows();
-    for changed in 0..LINKS.len() {
+    for (changed, (name, ..)) in LINKS.iter().enumerate() {
         let mut world = World::new();
         world.links[changed].0 = "another-name".to_string();
-        let name = LINKS[changed].0;
         assert_eq!(world.rows() == before, name.starts_with("plain"), "{name}");
     }
-    for changed in 0..FLOWS.len() {
+    for (changed, (name, ..)) in FLOWS.iter().enumerate() {
         let mut world = World::new();
         world.flows[changed].0 = "another-name".to_string();
-        let name = FLOWS[changed].0;
         let mut after: Vec<String> = world.rows().iter().map(|row| row.replace("another-name", name)).collect();
         after.sort();
         assert_ne!(after, before, "{name}");
