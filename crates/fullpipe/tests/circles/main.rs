@@ -50,7 +50,6 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
         &["acknowledge", "path_mtu", "recovery", "scoreboard", "sender", "undo"],
         "`Sender` is one state machine, whose methods are in a file for each subject",
     ),
-    ("lab", &["archive", "outcome"], REMOVED),
     (
         "scenario",
         &[
