@@ -21,7 +21,9 @@
 
 mod columns;
 mod error;
+pub mod json;
 pub mod reference;
+mod run;
 mod run_tables;
 mod summary;
 mod table;
@@ -29,6 +31,10 @@ mod value;
 
 pub use columns::{Columns, UnknownColumn};
 pub use error::RecordError;
+pub use run::{
+    AuditRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NatRecord,
+    NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames, RunOptionsRecord, RunRecord,
+};
 pub use run_tables::{
     COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, LINKS, LinkRow, SERIES, SeriesRow,
 };

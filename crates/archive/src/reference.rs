@@ -1,11 +1,12 @@
-//! The page that documents every file, made from the declarations.
+//! The declarations as data, for documentation, and the page that is made from them.
 
 mod declared;
+mod page;
 
 use crate::table::Table;
-use std::fmt::Write;
 
 pub use declared::{run_tables, study_tables};
+pub use page::page;
 
 /// A table without the type of its rows, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,18 +83,6 @@ fn unit_of_name(name: &str) -> Option<&'static str> {
     let units = [("bps", "bit/s"), ("s", "s"), ("bytes", "bytes"), ("packets", "packets"), ("ratio", "")];
     let ends_with = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.is_empty() || stem.ends_with('_'));
     units.into_iter().find(|(ending, _)| ends_with(ending)).map(|(_, unit)| unit)
-}
-
-/// A table's section of the page, in Markdown.
-pub fn section(table: &TableReference) -> String {
-    let mut out = format!("## {}\n\n{}\n\n", table.file, table.text);
-    out.push_str("| Column | Type | Unit | Description |\n|---|---|---|---|\n");
-    for column in &table.columns {
-        let optional = if column.is_optional { " or empty" } else { "" };
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "| `{}` | {}{optional} | {} | {} |", column.name, column.kind, column.unit, column.text);
-    }
-    out
 }
 
 #[cfg(test)]

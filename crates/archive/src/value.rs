@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Larger numbers than this are no measurement, and their differences would overflow.
-const LARGEST: f64 = 1e200;
+pub(crate) const LARGEST: f64 = 1e200;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// The type of a column.

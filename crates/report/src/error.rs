@@ -45,10 +45,6 @@ impl ReportError {
     pub(crate) fn corrupt(file: &Path, problem: impl Into<String>) -> Self {
         Self::Corrupt { file: file.to_path_buf(), line: None, problem: problem.into() }
     }
-
-    pub(crate) fn corrupt_at(file: &Path, line: u64, problem: impl Into<String>) -> Self {
-        Self::Corrupt { file: file.to_path_buf(), line: Some(line), problem: problem.into() }
-    }
 }
 
 impl From<RecordError> for ReportError {

@@ -111,11 +111,6 @@ pub(crate) fn slug(name: &str) -> String {
     if out.is_empty() { "plot".to_owned() } else { out.to_owned() }
 }
 
-/// The beginning of a text, for messages.
-pub(crate) fn shorten(text: &str) -> String {
-    if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

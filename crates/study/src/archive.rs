@@ -15,8 +15,7 @@ use crate::files::{Files, Refused, UNFINISHED, names_in, read};
 use crate::port::{Attach, RunOptions, RunRecords};
 use crate::resolved::FIRST_LINE;
 use crate::tables::TABLES;
-use fullpipe_archive::{FLOWS, Results, SUMMARY};
-use serde_json::{Map, Value};
+use fullpipe_archive::{FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -34,15 +33,13 @@ pub(crate) struct Archive {
 pub(crate) struct Finished {
     /// The content of the tables that metrics see, by the name of the file.
     pub(crate) tables: BTreeMap<&'static str, Vec<u8>>,
-    pub(crate) distrust: Vec<String>,
-    /// Its account of lateness; null without one.
-    pub(crate) lateness: Value,
+    pub(crate) run: RunRecord,
 }
 
 impl Finished {
     /// Whether it fell behind real time: it has an account that does not say that it kept up.
     pub(crate) fn is_late(&self) -> bool {
-        !self.lateness.is_null() && self.lateness.get("on_time") != Some(&Value::Bool(true))
+        self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
     }
 }
 
@@ -81,25 +78,16 @@ impl Archive {
     /// The run with this key, if it is there, whole, and was made with all that `options` ask for.
     pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<Finished>, Refused> {
         let folder = self.run_folder(key);
-        let Some(run) = read(&folder.join("run.json"))? else { return Ok(None) };
-        let Ok(Value::Object(run)) = serde_json::from_slice::<Value>(&run) else { return Ok(None) };
-        if run.get("key").and_then(Value::as_str) != Some(key) {
+        let file = folder.join(RunRecord::FILE);
+        let Some(run) = read(&file)?.and_then(|bytes| RunRecord::parse(&file, &bytes).ok()) else { return Ok(None) };
+        if run.key != key || !serves(&run.options, &wanted(options)) {
             return Ok(None);
         }
-        let made_with = |name: &str| run.get("options").and_then(|options| options.get(name)).unwrap_or(&Value::Null);
-        if wanted(options).iter().any(|(name, wanted)| !serves(made_with(name), wanted)) {
-            return Ok(None);
-        }
-        let distrust = match run.get("distrust") {
-            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            _ => Vec::new(),
-        };
-        let lateness = account(&run);
         let mut tables = BTreeMap::new();
         for name in TABLES {
             tables.extend(read(&folder.join(name))?.map(|content| (name, content)));
         }
-        Ok(tables.contains_key(FLOWS.file).then_some(Finished { tables, distrust, lateness }))
+        Ok(tables.contains_key(FLOWS.file).then_some(Finished { tables, run }))
     }
 
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
@@ -129,29 +117,14 @@ impl Archive {
         options: &RunOptions,
         records: RunRecords,
     ) -> Result<Finished, Refused> {
-        let mut run = Map::new();
-        run.insert("key".into(), key.into());
-        run.insert("build".into(), build.into());
-        run.insert("seed".into(), seed.into());
-        let run_options = options;
-        let options: Map<String, Value> =
-            wanted(options).into_iter().map(|(name, wanted)| (name.to_owned(), wanted)).collect();
-        run.insert("options".into(), Value::Object(options));
-        for (name, value) in records.facts {
-            if !run.contains_key(&name) {
-                run.insert(name, value);
-            }
-        }
-        run.insert("distrust".into(), records.distrust.iter().map(|reason| Value::from(reason.as_str())).collect());
-        let lateness = account(&run);
-        let mut text = serde_json::to_vec_pretty(&Value::Object(run)).unwrap_or_default();
-        text.push(b'\n');
+        let (key, build) = (key.to_owned(), build.to_owned());
+        let run = RunRecord { key, build, seed, options: wanted(options), ..records.run };
         let mut content = records.files;
-        content.push(("run.json".to_owned(), text));
-        self.files.publish(&self.run_folder(key), &content, has_attachments(run_options))?;
+        content.push((RunRecord::FILE.to_owned(), run.to_bytes()));
+        self.files.publish(&self.run_folder(&run.key), &content, has_attachments(options))?;
         let of_metrics = |name: &String| TABLES.into_iter().find(|known| known == name);
         let tables = content.into_iter().filter_map(|(name, content)| Some((of_metrics(&name)?, content)));
-        Ok(Finished { tables: tables.collect(), distrust: records.distrust, lateness })
+        Ok(Finished { tables: tables.collect(), run })
     }
 
     /// Writes a table of the whole study.
@@ -164,33 +137,22 @@ impl Archive {
     }
 }
 
-/// The account of lateness in a `run.json`.
-fn account(run: &Map<String, Value>) -> Value {
-    run.get("lateness").cloned().unwrap_or_default()
-}
-
-/// What `run.json` says of the options: packets are kept up to a number of bytes each, or whole, or not.
-fn wanted(options: &RunOptions) -> [(&'static str, Value); 4] {
+/// What `run.json` says of the options.
+fn wanted(options: &RunOptions) -> RunOptionsRecord {
     let pcap = match options.pcap {
-        None => Value::Bool(false),
-        Some(0) => Value::Bool(true),
-        Some(snap_bytes) => Value::from(snap_bytes),
+        None => PacketCapture::No,
+        Some(0) => PacketCapture::Whole,
+        Some(snap_bytes) => PacketCapture::UpTo(snap_bytes.into()),
     };
-    [
-        ("audit", Value::Bool(options.audit)),
-        ("pcap", pcap),
-        ("qlog", Value::Bool(options.qlog)),
-        ("record", Value::Bool(options.record)),
-    ]
+    RunOptionsRecord { audit: options.audit, pcap, qlog: options.qlog, record: options.record }
 }
 
-/// Whether what a run was made with is as much as is wanted now.
-fn serves(made_with: &Value, wanted: &Value) -> bool {
-    match (wanted, made_with) {
-        (Value::Bool(false), _) | (_, Value::Bool(true)) => true,
-        (Value::Number(wanted), Value::Number(made_with)) => made_with.as_u64() >= wanted.as_u64(),
-        _ => false,
-    }
+/// Whether a run that was made with some options has all that is wanted now.
+fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
+    (made_with.audit || !wanted.audit)
+        && made_with.pcap.serves(wanted.pcap)
+        && (made_with.qlog || !wanted.qlog)
+        && (made_with.record || !wanted.record)
 }
 
 /// Whether a run with these options writes further files while it runs.

@@ -1,10 +1,11 @@
 //! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use fullpipe_archive::json::Counts;
+use fullpipe_archive::{AuditRecord, ContentRecord, IcmpRecord, NatRecord, PacketCounts, RefusedFrames, RunRecord};
 use fullpipe_lab::real_time::{Answered, Refused};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
 use fullpipe_scenario::{Override, Scenario};
-use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -130,83 +131,78 @@ pub(crate) fn records(
     let verdict = outcome.verdict();
     let failures: Vec<String> = verdict.failures.iter().map(ToString::to_string).collect();
     if !verdict.passed() {
-        records.distrust.extend(failures.iter().map(|failure| format!("audit: {failure}")));
+        records.run.distrust.extend(failures.iter().map(|failure| format!("audit: {failure}")));
         if verdict.failures_not_kept > 0 {
-            records.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
+            records.run.distrust.push(format!("audit: {} failures more", verdict.failures_not_kept));
         }
     }
-    let content: Vec<Value> = outcome
-        .content_rows()
-        .map(|row| json!({"flow": row.flow, "sent_sha256": row.sent_sha256, "received_sha256": row.received_sha256}))
-        .collect();
-    let altered = outcome.content_rows().filter(|row| row.completed && row.sent_sha256 != row.received_sha256);
-    records.distrust.extend(altered.map(|row| format!("flow {}: other bytes were read than were written", row.flow)));
-    let checks: Map<String, Value> =
-        verdict.checks.iter().map(|(rule, count)| (rule.to_string(), Value::from(*count))).collect();
-    let totals = outcome.totals();
-    let nats: Vec<Value> = outcome
-        .nat_rows()
-        .map(|(router, counters)| {
-            json!({
-                "router": router,
-                "mappings": counters.mappings,
-                "expired": counters.expired,
-                "exhausted": counters.exhausted,
-                "unopened": counters.unopened,
-                "unsolicited": counters.unsolicited,
-            })
-        })
-        .collect();
-    let facts = json!({
-        "title": outcome.scenario().title,
-        "clock": clock,
-        "duration_s": outcome.ended().as_secs_f64(),
-        "measurement_from_s": outcome.scenario().measurement.from.as_secs_f64(),
-        "packets": {
-            "received": totals.packets,
-            "received_with_data": totals.data_packets,
-            "lost": totals.lost_packets,
-            "hops": totals.packet_hops,
-        },
-        "events": totals.events,
-        "nat": nats,
-        "content": content,
-        "audit": {
-            "passed": verdict.passed(),
-            "packet_by_packet": options.audit,
-            "checks": checks,
-            "failures": failures,
-            "failures_not_kept": verdict.failures_not_kept,
-        },
-        "scenario": scenario.text,
+    let content = outcome.content_rows().map(|row| ContentRecord {
+        flow: row.flow.to_owned(),
+        sent_sha256: row.sent_sha256,
+        received_sha256: row.received_sha256,
     });
-    if let Value::Object(facts) = facts {
-        records.facts = facts;
-    }
+    let altered = outcome.content_rows().filter(|row| row.completed && row.sent_sha256 != row.received_sha256);
+    records
+        .run
+        .distrust
+        .extend(altered.map(|row| format!("flow {}: other bytes were read than were written", row.flow)));
+    let totals = outcome.totals();
+    let nat = outcome.nat_rows().map(|(router, counters)| NatRecord {
+        router: router.to_owned(),
+        mappings: counters.mappings,
+        expired: counters.expired,
+        exhausted: counters.exhausted,
+        unopened: counters.unopened,
+        unsolicited: counters.unsolicited,
+    });
+    records.run = RunRecord {
+        title: outcome.scenario().title.clone(),
+        clock: clock.to_owned(),
+        duration_s: outcome.ended().as_secs_f64(),
+        measurement_from_s: outcome.scenario().measurement.from.as_secs_f64(),
+        packets: PacketCounts {
+            received: totals.packets,
+            received_with_data: totals.data_packets,
+            lost: totals.lost_packets,
+            hops: totals.packet_hops,
+        },
+        events: totals.events,
+        nat: nat.collect(),
+        content: content.collect(),
+        audit: AuditRecord {
+            passed: verdict.passed(),
+            packet_by_packet: options.audit,
+            checks: Counts(verdict.checks.iter().map(|(rule, count)| (rule.to_string(), *count)).collect()),
+            failures,
+            failures_not_kept: verdict.failures_not_kept,
+        },
+        scenario: scenario.text.clone(),
+        ..records.run
+    };
     Ok(records)
 }
 
-/// What nodes of the model said to real hosts by ICMP.
-pub(crate) fn answered(answered: &Answered) -> Value {
-    json!({
-        "errors": answered.errors,
-        "errors_limited": answered.limited,
-        "echo_replies": answered.echoes,
-        "resets": answered.resets,
-    })
+/// What nodes of the model sent to real hosts by ICMP and TCP.
+pub(crate) fn answered(answered: &Answered) -> IcmpRecord {
+    IcmpRecord {
+        errors: answered.errors,
+        errors_limited: answered.limited,
+        echo_replies: answered.echoes,
+        resets: answered.resets,
+    }
 }
 
 /// Frames that did not enter the model, by reason.
-pub(crate) fn refused(refused: &Refused) -> Value {
-    json!({
-        "malformed": refused.malformed,
-        "not_ip": refused.not_ip,
-        "unroutable": refused.unroutable,
-        "spoofed": refused.spoofed,
-        "expired": refused.expired,
-        "fragments": refused.fragments,
-        "too_many_conversations": refused.too_many,
-        "unwritable": refused.unwritable,
-        "unexpected": refused.unexpected,
-    })
+pub(crate) fn refused(refused: &Refused) -> RefusedFrames {
+    RefusedFrames {
+        malformed: refused.malformed,
+        not_ip: refused.not_ip,
+        unroutable: refused.unroutable,
+        spoofed: refused.spoofed,
+        expired: refused.expired,
+        fragments: refused.fragments,
+        too_many_conversations: refused.too_many,
+        unwritable: refused.unwritable,
+        unexpected: refused.unexpected,
+    }
 }

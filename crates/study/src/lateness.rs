@@ -3,20 +3,29 @@
 //! A name is a number of the account, or a spread of it and what is told of that. Truths are 1 and 0. Quantiles of a spread
 //! that counts nothing are missing, as is everything where the account is: in virtual time.
 
+use fullpipe_archive::json::Json;
+use fullpipe_archive::{LatenessRecord, LatenessSpread};
 use serde_json::Value;
 
-/// Numbers and truths of the account.
+/// Numbers and truths of the account. It has others too: limits, and figures that repeat those of its spreads.
 pub(crate) const FIGURES: [&str; 7] =
     ["on_time", "own_drops", "stall_count", "longest_stall_s", "ran_s", "worked_s", "processor_s"];
+
 /// Its spreads.
-pub(crate) const SPREADS: [&str; 4] = ["events", "subframes", "packets", "arrivals"];
-/// What is told of each.
-pub(crate) const OF_SPREADS: [&str; 7] = ["count", "late", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
+pub(crate) fn spreads() -> Vec<String> {
+    let spreads = LatenessRecord::keys().into_iter().filter(|key| key.kind == LatenessSpread::TYPE);
+    spreads.map(|key| key.path).collect()
+}
+
+/// The figures of each spread.
+pub(crate) fn figures_of_spreads() -> Vec<String> {
+    LatenessSpread::keys().into_iter().map(|key| key.path).collect()
+}
 
 /// All names.
 pub(crate) fn names() -> impl Iterator<Item = String> {
-    let of_spreads = SPREADS.iter().flat_map(|spread| OF_SPREADS.iter().map(move |told| format!("{spread}.{told}")));
-    FIGURES.iter().map(|name| (*name).to_owned()).chain(of_spreads)
+    let of_spread = |spread: String| figures_of_spreads().into_iter().map(move |figure| format!("{spread}.{figure}"));
+    FIGURES.iter().map(|name| (*name).to_owned()).chain(spreads().into_iter().flat_map(of_spread))
 }
 
 /// What an account says under a name.

@@ -2,8 +2,8 @@
 //!
 //! `laboratory.rs` implements this over the real one; tests bring their own.
 
+use fullpipe_archive::RunRecord;
 use fullpipe_scenario::schema::Override;
-use serde_json::{Map, Value};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -96,11 +96,8 @@ impl fmt::Debug for Attach {
 pub struct RunRecords {
     /// The run's tables and further files: name and content. `flows.csv` is always among them.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What `run.json` says beside key, build, seed and options: the resolved scenario, duration, packet counts, the
-    /// auditor's verdict.
-    pub facts: Map<String, Value>,
-    /// Why the result is not to be trusted; empty if it is.
-    pub distrust: Vec<String>,
+    /// What `run.json` says; key, build, seed and options are filled in when it is stored.
+    pub run: RunRecord,
 }
 
 /// Why there are no records.

@@ -2,11 +2,14 @@
 
 use crate::laboratory::{self, VirtualLaboratory};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
+use fullpipe_archive::json::Nullable;
+use fullpipe_archive::{
+    KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NegotiatedRecord, ProgramRecord,
+};
 use fullpipe_lab::real_time::{self, Lateness, RealOutcome, RealTimeOptions, Spread};
 use fullpipe_scenario::Override;
 use fullpipe_scenario::description::LatenessPolicy;
 use fullpipe_units::{Duration, Instant};
-use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -114,12 +117,12 @@ impl Laboratory for RealLaboratory {
             return Err(RunError::Failed(failures.join("; ")));
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "real")?;
-        records.facts.insert("lateness".to_owned(), lateness(&result.lateness, [result.ran, result.processor]));
-        records.facts.insert("arrivals_not_recorded".to_owned(), result.unrecorded.into());
-        records.facts.insert("icmp".to_owned(), laboratory::answered(&result.answered));
-        records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
-        records.facts.insert("programs".to_owned(), programs(&result));
-        records.facts.insert("kernel".to_owned(), kernel(&result));
+        records.run.lateness = Some(lateness(&result.lateness, [result.ran, result.processor]));
+        records.run.arrivals_not_recorded = Some(result.unrecorded);
+        records.run.icmp = Some(laboratory::answered(&result.answered));
+        records.run.refused_frames = Some(laboratory::refused(&result.refused));
+        records.run.programs = Some(programs(&result));
+        records.run.kernel = Some(kernel(&result));
         for ended in result.programs {
             for (kind, text) in [("out", ended.output), ("err", ended.errors)] {
                 if !text.is_empty() {
@@ -128,7 +131,10 @@ impl Laboratory for RealLaboratory {
             }
         }
         if policy == LatenessPolicy::HardLimit {
-            records.distrust.extend(result.lateness.verdict().reasons.into_iter().map(|why| format!("late: {why}")));
+            records
+                .run
+                .distrust
+                .extend(result.lateness.verdict().reasons.into_iter().map(|why| format!("late: {why}")));
         }
         Ok(records)
     }
@@ -142,85 +148,76 @@ impl Laboratory for RealLaboratory {
     }
 }
 
-/// The account as `run.json` has it: times in seconds. Besides, how long the run was, and the processor time of its thread.
-fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> Value {
+/// The record of lateness; with how long the run took, and the processor time of its thread.
+fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRecord {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
-    let spread = |spread: Spread| {
-        json!({
-            "count": spread.count,
-            "late": spread.late,
-            "p50_s": seconds(spread.p50_nanos),
-            "p90_s": seconds(spread.p90_nanos),
-            "p99_s": seconds(spread.p99_nanos),
-            "p999_s": seconds(spread.p999_nanos),
-            "max_s": seconds(spread.max_nanos),
-        })
+    let spread = |spread: Spread| LatenessSpread {
+        count: spread.count,
+        late: spread.late,
+        p50_s: seconds(spread.p50_nanos),
+        p90_s: seconds(spread.p90_nanos),
+        p99_s: seconds(spread.p99_nanos),
+        p999_s: seconds(spread.p999_nanos),
+        max_s: seconds(spread.max_nanos),
     };
     let verdict = lateness.verdict();
     let packets = lateness.packets();
-    json!({
-        "on_time": verdict.on_time(),
-        "reasons": verdict.reasons,
-        "packets_late": packets.late,
-        "packets_p50_us": packets.p50_nanos as f64 / 1e3,
-        "packets_p99_us": packets.p99_nanos as f64 / 1e3,
-        "packets_max_us": packets.max_nanos as f64 / 1e3,
-        "stall_count": lateness.stall_count(),
-        "longest_stall_s": lateness.stalls().iter().max().map_or(0.0, |longest| longest.as_secs_f64()),
-        "own_drops": lateness.drops(),
-        "late_after_s": lateness.limits().late_after.as_secs_f64(),
-        "late_share_allowed": lateness.limits().late_share,
-        "stall_after_s": lateness.limits().stall_after.as_secs_f64(),
-        "ran_s": ran.as_secs_f64(),
-        "worked_s": lateness.time_worked().as_secs_f64(),
-        "processor_s": processor.as_secs_f64(),
-        "events": spread(lateness.events()),
-        "subframes": spread(lateness.subframes()),
-        "packets": spread(packets),
-        "arrivals": spread(lateness.arrivals()),
-        "stalls_s": lateness.stalls().iter().map(|stall| stall.as_secs_f64()).collect::<Vec<_>>(),
-    })
+    LatenessRecord {
+        on_time: verdict.on_time(),
+        reasons: verdict.reasons,
+        packets_late: packets.late,
+        packets_p50_us: packets.p50_nanos as f64 / 1e3,
+        packets_p99_us: packets.p99_nanos as f64 / 1e3,
+        packets_max_us: packets.max_nanos as f64 / 1e3,
+        stall_count: lateness.stall_count(),
+        longest_stall_s: lateness.stalls().iter().max().map_or(0.0, |longest| longest.as_secs_f64()),
+        own_drops: lateness.drops(),
+        late_after_s: lateness.limits().late_after.as_secs_f64(),
+        late_share_allowed: lateness.limits().late_share,
+        stall_after_s: lateness.limits().stall_after.as_secs_f64(),
+        ran_s: ran.as_secs_f64(),
+        worked_s: lateness.time_worked().as_secs_f64(),
+        processor_s: processor.as_secs_f64(),
+        events: spread(lateness.events()),
+        subframes: spread(lateness.subframes()),
+        packets: spread(packets),
+        arrivals: spread(lateness.arrivals()),
+        stalls_s: lateness.stalls().iter().map(|stall| stall.as_secs_f64()).collect(),
+    }
 }
 
 /// What the kernel's ends of flows have done: its version decides what they are.
-fn kernel(result: &RealOutcome) -> Value {
+fn kernel(result: &RealOutcome) -> Nullable<KernelRecord> {
     if result.kernel.is_empty() {
-        return Value::Null;
+        return Nullable(None);
     }
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let ends = result.kernel.iter().map(|end| {
-        let negotiated = end.report.negotiated.map(|agreed| {
-            json!({
-                "timestamps": agreed.timestamps,
-                "sack": agreed.sack,
-                "window_scaling": agreed.window_scaling,
-                "ecn": agreed.ecn,
-            })
-        });
-        json!({
-            "flow": end.flow,
-            "end": if end.sender { "from" } else { "to" },
-            "congestion": end.congestion,
-            "received_bytes": end.report.received_bytes,
-            "retransmitted_segments": end.report.retransmitted_segments,
-            "reorderings_seen": end.report.reorderings_seen,
-            "negotiated": negotiated,
-        })
+    let ends = result.kernel.iter().map(|end| KernelEndRecord {
+        flow: end.flow.clone(),
+        end: if end.sender { "from" } else { "to" }.to_owned(),
+        congestion: Nullable(end.congestion.clone()),
+        received_bytes: end.report.received_bytes,
+        retransmitted_segments: Nullable(end.report.retransmitted_segments),
+        reorderings_seen: Nullable(end.report.reorderings_seen),
+        negotiated: Nullable(end.report.negotiated.map(|agreed| NegotiatedRecord {
+            timestamps: agreed.timestamps,
+            sack: agreed.sack,
+            window_scaling: agreed.window_scaling,
+            ecn: agreed.ecn,
+        })),
     });
-    json!({ "release": release.trim(), "ends": ends.collect::<Vec<_>>() })
+    Nullable(Some(KernelRecord { release: release.trim().to_owned(), ends: ends.collect() }))
 }
 
-fn programs(result: &RealOutcome) -> Value {
-    let time = |at: Option<Instant>| at.map(|at| at.saturating_since(Instant::ZERO).as_secs_f64());
+fn programs(result: &RealOutcome) -> Vec<ProgramRecord> {
+    let time = |at: Option<Instant>| Nullable(at.map(|at| at.saturating_since(Instant::ZERO).as_secs_f64()));
     let programs = result.programs.iter();
     programs
-        .map(|ended| {
-            json!({
-                "name": ended.name,
-                "ended": ended.how,
-                "started_s": time(ended.started),
-                "ended_s": time(ended.ended),
-            })
+        .map(|ended| ProgramRecord {
+            name: ended.name.clone(),
+            ended: ended.how.clone(),
+            started_s: time(ended.started),
+            ended_s: time(ended.ended),
         })
         .collect()
 }
@@ -229,6 +226,7 @@ fn programs(result: &RealOutcome) -> Value {
 mod tests {
     use super::*;
     use crate::lateness::{figure, names};
+    use fullpipe_archive::json::Json;
     use fullpipe_lab::real_time::Limits;
 
     /// Each spread counts something else, so that none can stand for another.
@@ -243,7 +241,7 @@ mod tests {
         counted.worked(micros(50));
         counted.dropped(6);
         assert!(counted.gap(Duration::from_millis(70)));
-        let account = lateness(&counted, [micros(90), micros(80)]);
+        let account = lateness(&counted, [micros(90), micros(80)]).to_json().expect("an object");
         let missing: Vec<String> = names().filter(|name| figure(&account, name).is_none()).collect();
         assert!(missing.is_empty(), "{missing:?}");
         for (name, expected) in [

@@ -4,7 +4,6 @@ use crate::laboratory::{self, VirtualLaboratory};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_lab::real_time;
 use fullpipe_scenario::Override;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,9 +44,9 @@ impl Laboratory for ReplayLaboratory {
             return Err(RunError::Interrupted);
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "replay")?;
-        records.facts.insert("arrivals".to_owned(), json!(result.arrivals));
-        records.facts.insert("icmp".to_owned(), laboratory::answered(&result.answered));
-        records.facts.insert("refused_frames".to_owned(), laboratory::refused(&result.refused));
+        records.run.arrivals = Some(result.arrivals);
+        records.run.icmp = Some(laboratory::answered(&result.answered));
+        records.run.refused_frames = Some(laboratory::refused(&result.refused));
         Ok(records)
     }
 

@@ -8,6 +8,7 @@ use crate::plan::{Plan, PlannedRun};
 use crate::port::{Laboratory, RunError, RunOptions};
 use crate::study::Study;
 use crate::tables::{AtPoint, Tables};
+use fullpipe_archive::json::Json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -214,9 +215,10 @@ impl Sweep<'_> {
     fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
         let tables = Tables::parse(&finished.tables, self.uses_series)
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
+        let lateness = finished.run.lateness.as_ref().and_then(Json::to_json);
         let mut values = Vec::new();
         for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {
-            let environment = AtPoint { tables: &tables, numbers: &point.numbers, lateness: &finished.lateness };
+            let environment = AtPoint { tables: &tables, numbers: &point.numbers, lateness: lateness.as_ref() };
             let mut of_point = Vec::new();
             for metric in &self.study.metrics {
                 if !metric.applies_to(&point.experiment) {
@@ -230,6 +232,6 @@ impl Sweep<'_> {
             }
             values.push(of_point);
         }
-        Ok(RunResult::Values { values, distrust: finished.distrust.clone(), late: finished.is_late(), reused })
+        Ok(RunResult::Values { values, distrust: finished.run.distrust.clone(), late: finished.is_late(), reused })
     }
 }

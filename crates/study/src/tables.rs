@@ -62,8 +62,8 @@ fn matching(table: &Columns, key: &str, column: &str, pattern: &str) -> Vec<Opti
 pub(crate) struct AtPoint<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
-    /// The run's account of lateness; null without one.
-    pub(crate) lateness: &'a Value,
+    /// The run's record of lateness, if it has one.
+    pub(crate) lateness: Option<&'a Value>,
 }
 
 impl Environment for AtPoint<'_> {
@@ -96,7 +96,7 @@ impl Environment for AtPoint<'_> {
         self.tables.series.iter().filter(wanted).map(|row| Some(row.3)).collect()
     }
     fn lateness(&self, name: &str) -> Option<f64> {
-        lateness::figure(self.lateness, name)
+        lateness::figure(self.lateness?, name)
     }
     fn name(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()
@@ -118,7 +118,7 @@ mod tests {
 
     fn at(tables: &Tables) -> AtPoint<'_> {
         static NONE: BTreeMap<String, f64> = BTreeMap::new();
-        AtPoint { tables, numbers: &NONE, lateness: &Value::Null }
+        AtPoint { tables, numbers: &NONE, lateness: None }
     }
 
     #[test]

@@ -165,8 +165,12 @@ fn a_damaged_run_is_made_again() {
     std::fs::write(out.join(&runs[0]), b"{ \"key\": ").unwrap();
     std::fs::remove_file(out.join(&runs[1]).with_file_name("flows.csv")).unwrap();
     std::fs::write(out.join(&runs[2]), whole[&runs[3]].clone()).unwrap();
+    // An audit that does not say whether it passed.
+    let silent = String::from_utf8(whole[&runs[4]].clone()).unwrap().replace("\"passed\":", "\"past\":");
+    assert_ne!(silent.as_bytes(), whole[&runs[4]]);
+    std::fs::write(out.join(&runs[4]), silent).unwrap();
     let outcome = run_into(&study(), &Fake::new(), &out, 1).unwrap();
-    assert_eq!((outcome.made, outcome.reused), (3, 9));
+    assert_eq!((outcome.made, outcome.reused), (4, 8));
     assert_eq!(tree(&out), whole);
 }
 

@@ -49,7 +49,7 @@ impl Records {
 
     /// Title of the report.
     pub(crate) fn title(&self) -> String {
-        let run = if self.is_single_run() { self.runs.first().and_then(|r| r.title.clone()) } else { None };
+        let run = if self.is_single_run() { self.runs.first().map(|r| r.record.title.clone()) } else { None };
         self.study
             .title
             .clone()
@@ -60,7 +60,7 @@ impl Records {
 
     /// Whether the study was shortened.
     pub(crate) fn quick(&self) -> bool {
-        self.study.quick || self.runs.iter().any(|r| r.quick)
+        self.study.quick
     }
 
     /// Keys of the runs that are not to be trusted.

@@ -1,6 +1,7 @@
 //! The head of the page: what this is, whether it can be trusted at a glance, and what was run.
 
 use crate::input::Records;
+use crate::input::run::Run;
 use crate::markup::{escape, markdown};
 use crate::numbers::trimmed;
 use crate::page::table::{Field, Heading, Table};
@@ -91,15 +92,18 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
         let shown: Vec<&str> = values.into_iter().take(most).collect();
         if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
     };
-    fact("Build", &list(records.runs.iter().map(|r| r.build.as_str()).collect(), 4));
-    let seeds: BTreeSet<&str> = records.runs.iter().map(|r| r.seed.as_str()).collect();
+    fact("Build", &list(records.runs.iter().map(|r| r.record.build.as_str()).collect(), 4));
+    let seeds: BTreeSet<u64> = records.runs.iter().map(|r| r.record.seed).collect();
     let derived = format!("{} derived from it", count(seeds.len(), "run seed"));
     match (records.study.seed, records.study.single) {
         (Some(seed), false) => fact("Seed", &format!("{seed}; {derived}")),
-        _ => fact("Seed", &list(seeds, 4)),
+        _ => {
+            let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+            fact("Seed", &list(seeds.iter().map(String::as_str).collect(), 4));
+        }
     }
-    let times: Vec<f64> = records.runs.iter().filter_map(|r| r.duration_s).collect();
-    let all_virtual = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
+    let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
+    let all_virtual = records.runs.iter().all(Run::is_virtual);
     let label = if all_virtual { "Simulated time" } else { "Time" };
     match times.as_slice() {
         [] => {}
@@ -110,7 +114,7 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
             fact(label, &format!("{} s in all, longest run {} s", trimmed(total, 4), trimmed(longest, 4)));
         }
     }
-    fact("Clock", &list(records.runs.iter().filter_map(|r| r.clock.as_deref()).collect(), 4));
+    fact("Clock", &list(records.runs.iter().map(|r| r.record.clock.as_str()).collect(), 4));
     out.push_str("</dl>\n");
     parameters(out, records);
     if !records.study.text.trim().is_empty() {

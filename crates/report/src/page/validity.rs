@@ -2,14 +2,14 @@
 //! them.
 
 use crate::input::Records;
-use crate::input::run::Run;
+use crate::input::run::{Run, lateness_in_words, passed};
 use crate::markup::{escape, markdown};
 use crate::numbers::{fixed, trimmed};
 use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::frame::Extent;
-use fullpipe_archive::SummaryRow;
+use fullpipe_archive::{PacketCounts, SummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -65,28 +65,24 @@ fn intervals(records: &Records) -> String {
 }
 
 fn audit(records: &Records) -> String {
-    let audited: Vec<_> = records.runs.iter().filter_map(|r| r.audit.as_ref()).collect();
-    if audited.is_empty() {
+    let audits = || records.runs.iter().map(|r| &r.record.audit);
+    let all = records.runs.len();
+    if all == 0 {
         return "No run carries an audit.".to_owned();
     }
-    let passed = audited.iter().filter(|a| a.passed).count();
-    let mut checks: BTreeMap<&str, f64> = BTreeMap::new();
-    for (name, n) in audited.iter().flat_map(|a| &a.checks) {
+    let passed = audits().filter(|audit| passed(audit)).count();
+    let mut checks: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, n) in audits().flat_map(|audit| &audit.checks.0) {
         *checks.entry(name).or_default() += n;
     }
-    let mut text = if passed == records.runs.len() {
-        match passed {
-            1 => "The run passed.".to_owned(),
-            _ => format!("All {passed} runs passed."),
-        }
-    } else {
-        let missing = records.runs.len() - audited.len();
-        let without = if missing > 0 { format!(", {missing} without audit") } else { String::new() };
-        format!("{passed} of {} runs passed, {} failed{without}.", records.runs.len(), audited.len() - passed)
+    let mut text = match (passed == all, passed) {
+        (true, 1) => "The run passed.".to_owned(),
+        (true, _) => format!("All {passed} runs passed."),
+        (false, _) => format!("{passed} of {all} runs passed, {} failed.", all - passed),
     };
     if !checks.is_empty() {
         let list: Vec<String> =
-            checks.iter().map(|(name, n)| format!("{} {}", name.replace('_', " "), fixed(*n, 0))).collect();
+            checks.iter().map(|(name, n)| format!("{} {}", name.replace('_', " "), fixed(*n as f64, 0))).collect();
         text.push_str(&format!(" Checked, all runs together: {}.", list.join(", ")));
     }
     text
@@ -114,34 +110,26 @@ fn seeds(records: &Records) -> String {
 }
 
 fn warm_up(records: &Records) -> String {
-    let told: BTreeSet<&str> = records.runs.iter().filter_map(|r| r.warm_up.as_deref()).collect();
-    let seconds = |text: &str| if text.parse::<f64>().is_ok() { format!("{text} s") } else { text.to_owned() };
-    let from = Extent::of(records.runs.iter().filter_map(|r| r.measured_from_s)).filter(|from| from.high > 0.0);
-    let links = from.map(|Extent { low, high }| {
-        let from = if low == high { trimmed(low, 9) } else { format!("{} to {}", trimmed(low, 9), trimmed(high, 9)) };
-        format!("Links are measured from {from} s on, and what is before is left out of links.csv.")
-    });
-    let counters = match (told.is_empty(), links.is_some()) {
-        (true, false) => "None is declared: counters cover each run from its first to its last packet.".to_owned(),
-        (true, true) => "Counters of flows cover each run from its first to its last packet.".to_owned(),
-        (false, _) => {
-            let list: Vec<String> = told.into_iter().map(seconds).collect();
-            format!("{} cut from the beginning of each run.", list.join(", "))
+    let from = Extent::of(records.runs.iter().map(|r| r.record.measurement_from_s)).filter(|from| from.high > 0.0);
+    match from {
+        None => "None is declared: counters cover each run from its first to its last packet.".to_owned(),
+        Some(Extent { low, high }) => {
+            let from =
+                if low == high { trimmed(low, 9) } else { format!("{} to {}", trimmed(low, 9), trimmed(high, 9)) };
+            format!(
+                "Links are measured from {from} s on, and what is before is left out of links.csv. Counters of flows \
+                 cover each run from its first to its last packet."
+            )
         }
-    };
-    links.into_iter().chain([counters]).collect::<Vec<_>>().join(" ")
+    }
 }
 
 fn lateness(records: &Records) -> String {
-    let late: Vec<_> = records.runs.iter().filter_map(|r| r.lateness.as_ref()).collect();
+    let late: Vec<_> = records.runs.iter().filter_map(|r| r.record.lateness.as_ref()).collect();
     if late.is_empty() {
-        let real = records.runs.iter().filter(|r| r.clock.as_deref() == Some("real")).count();
-        return match real {
-            0 => "Does not apply: time is simulated.".to_owned(),
-            n => format!("{n} real-time runs do not say how late they were."),
-        };
+        return "Does not apply: time is simulated.".to_owned();
     }
-    let good = late.iter().filter(|l| l.trusted).count();
+    let good = late.iter().filter(|lateness| lateness.on_time).count();
     format!("{good} of {} real-time runs kept up with real time; the table has the figures.", late.len())
 }
 
@@ -162,27 +150,16 @@ fn failures(out: &mut String, records: &Records) {
 }
 
 fn run_table(out: &mut String, records: &Records) {
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in records.runs.iter().flat_map(|r| &r.packets) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
     let mut headings =
         vec![Heading::text("Run"), Heading::text("Point"), Heading::number("Seed"), Heading::number("Time (s)")];
-    headings.extend(names.iter().map(|name| {
-        let name = name.replace('_', " ");
-        Heading::number(match name.as_str() {
-            "hops" => "Packet hops".to_owned(),
-            name => format!("Packets {name}"),
-        })
-    }));
+    let packets = ["Packets received", "Packets received with data", "Packets lost", "Packet hops"];
+    headings.extend(packets.map(Heading::number));
     headings.extend([Heading::text("Audit"), Heading::number("Checks"), Heading::text("Lateness")]);
     let mut points: BTreeMap<&str, String> = BTreeMap::new();
     for row in &records.results.rows {
         points.entry(&row.key).or_insert_with(|| row.point.words());
     }
-    let body = records.runs.iter().map(|run| run_row(run, &names, points.get(run.key.as_str())));
+    let body = records.runs.iter().map(|run| run_row(run, points.get(run.key.as_str())));
     let mut table = Table { caption: "Runs".to_owned(), keys: 1, headings, ..Table::default() };
     table.groups.push((None, body.collect()));
     table.drop_empty_columns();
@@ -195,30 +172,27 @@ fn run_table(out: &mut String, records: &Records) {
     }
 }
 
-fn run_row(run: &Run, names: &[&str], point: Option<&String>) -> Vec<Field> {
+fn run_row(run: &Run, point: Option<&String>) -> Vec<Field> {
     let mut fields = vec![
         Field::Markup(format!("<code>{}</code>", escape(short(&run.key)))),
         Field::Text(point.cloned().unwrap_or_default()),
-        Field::Number(run.seed.clone()),
-        Field::Number(run.duration_s.map_or_else(|| "–".to_owned(), |t| trimmed(t, 6))),
+        Field::Number(run.record.seed.to_string()),
+        Field::Number(trimmed(run.record.duration_s, 6)),
     ];
-    for name in names {
-        let n = run.packets.iter().find(|(known, _)| known == name).map(|(_, n)| *n);
-        fields.push(Field::Number(n.map_or_else(|| "–".to_owned(), |n| trimmed(n, 9))));
-    }
-    fields.push(match &run.audit {
-        Some(audit) if audit.passed => Field::Text("✓ passed".to_owned()),
-        Some(_) => Field::Bad("✗ failed".to_owned()),
-        None => Field::Text("none".to_owned()),
+    let PacketCounts { received, received_with_data, lost, hops } = run.record.packets;
+    fields.extend([received, received_with_data, lost, hops].map(|n| Field::Number(trimmed(n as f64, 9))));
+    let audit = &run.record.audit;
+    fields.push(match passed(audit) {
+        true => Field::Text("✓ passed".to_owned()),
+        false => Field::Bad("✗ failed".to_owned()),
     });
-    let checks = run.audit.as_ref().map(|a| a.checks.iter().map(|(_, n)| n).sum::<f64>());
-    fields.push(Field::Number(checks.map_or_else(|| "–".to_owned(), |n| fixed(n, 0))));
-    fields.push(match &run.lateness {
+    fields.push(Field::Number(fixed(audit.checks.0.iter().map(|(_, n)| *n as f64).sum::<f64>(), 0)));
+    fields.push(match &run.record.lateness {
         None => Field::Text(String::new()),
         Some(lateness) => {
-            let word = if lateness.trusted { "✓ kept up" } else { "✗ fell behind" };
-            let text = format!("{word}; {}", lateness.figures);
-            if lateness.trusted { Field::Text(text) } else { Field::Bad(text) }
+            let word = if lateness.on_time { "✓ kept up" } else { "✗ fell behind" };
+            let text = format!("{word}; {}", lateness_in_words(lateness));
+            if lateness.on_time { Field::Text(text) } else { Field::Bad(text) }
         }
     });
     fields
@@ -263,7 +237,7 @@ fn write_text(out: &mut String, text: &str) {
 pub(crate) fn repeat(records: &Records) -> String {
     let command =
         records.study.command.clone().unwrap_or_else(|| "fullpipe study run study.toml --out again".to_owned());
-    let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.build.as_str()).collect();
+    let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.record.build.as_str()).collect();
     let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();
     let mut out = format!("<pre tabindex=\"0\">{}</pre>\n", escape(&command));
     if records.study.command.is_none() {
@@ -271,7 +245,7 @@ pub(crate) fn repeat(records: &Records) -> String {
             "<p>In the folder of this page: <code>study.toml</code> holds every setting, seed included.</p>\n",
         );
     }
-    let virtual_time = records.runs.iter().all(|r| r.clock.as_deref().is_none_or(|c| c == "virtual"));
+    let virtual_time = records.runs.iter().all(Run::is_virtual);
     if !builds.is_empty() {
         let _ = writeln!(
             out,

@@ -145,7 +145,7 @@ fn pairs(
 ) -> Result<Vec<(f64, f64)>, ReportError> {
     let mut pairs = Vec::new();
     for run in records.counting(rows) {
-        let [x, y] = read_pair(&run.folder, subject, metrics, run.measured_from_s.unwrap_or(0.0))?;
+        let [x, y] = read_pair(&run.folder, subject, metrics, run.record.measurement_from_s)?;
         let heights: BTreeMap<u64, f64> = averages(&y, group_ns, Ends::Next).into_iter().collect();
         let of_run = averages(&x, group_ns, Ends::Next).into_iter();
         pairs.extend(of_run.filter_map(|(interval, x)| Some((x, *heights.get(&interval)?))));

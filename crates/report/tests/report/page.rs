@@ -1,6 +1,8 @@
 //! What the page must show, for the fixture's records and for records with something special.
 
 use crate::records::{Folder, parse, text_of};
+use fullpipe_archive::json::Json;
+use fullpipe_archive::{LatenessRecord, LatenessSpread};
 use std::fs;
 
 /// Numbers as the page writes them: without the spaces that group and align.
@@ -182,7 +184,7 @@ fn hostile_names_stay_text() {
     folder.replace(
         &format!("runs/{key}/run.json"),
         "\"failures\": []",
-        "\"failures\": [\"<script>late</script>\", {\"message\": \"<script>\"}]",
+        "\"failures\": [\"<script>late</script>\", \"<script>\"]",
     );
     let page = folder.build();
     let document = parse(&page);
@@ -205,7 +207,7 @@ fn a_run_that_failed_its_audit_is_told_everywhere() {
     let folder = Folder::copy_of("study");
     let key =
         folder.records().iter().find_map(|r| r.strip_prefix("runs/")?.split('/').next().map(str::to_owned)).unwrap();
-    let failure = r#""failures": [{"rule": "link-rate", "subject": "link 0", "name": "segment", "at_s": 2.5, "message": "too fast", "count": 3}]"#;
+    let failure = r#""failures": ["link-rate: link 0 (segment) at 2.5 s: too fast (3 times)"]"#;
     folder.replace(&format!("runs/{key}/run.json"), "\"failures\": []", failure);
     let built = fullpipe_report::build(&folder.0).unwrap();
     let reason = "audit: link-rate: link 0 (segment) at 2.5 s: too fast (3 times)";
@@ -228,29 +230,80 @@ fn a_reason_that_a_run_gives_twice_is_told_once() {
 
 #[test]
 fn an_audit_that_does_not_say_that_it_passed_has_not() {
-    let folder = Folder::copy_of("run");
-    folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"passed\": true", "\"passed\": \"yes\"");
-    assert_eq!(fullpipe_report::build(&folder.0).unwrap().distrust.len(), 1);
+    let file = "runs/c0ffee0123456789abcdef01/run.json";
+    for (old, new) in
+        [("\"passed\": true", "\"passed\": false"), ("\"failures_not_kept\": 0", "\"failures_not_kept\": 3")]
+    {
+        let folder = Folder::copy_of("run");
+        folder.replace(file, old, new);
+        let built = fullpipe_report::build(&folder.0).unwrap();
+        assert_eq!(built.distrust, ["run c0ffee0123456789abcdef01: the audit failed"], "{new}");
+        let page = folder.text("report.html");
+        assert!(page.contains("0 of 1 runs passed, 1 failed.") && !page.contains("✓ passed"), "{new}");
+    }
+    // Neither yes nor no: there is no page that could be read as a yes.
+    for (old, new, expected) in [
+        ("\"passed\": true", "\"passed\": \"yes\"", "`audit.passed`: expected true or false, found \"yes\""),
+        ("\"passed\": true,", "", "has no `audit.passed`"),
+        ("\"audit\": {", "\"audits\": {", "has no `audit`"),
+    ] {
+        let folder = Folder::copy_of("run");
+        folder.replace(file, old, new);
+        let error = match fullpipe_report::build(&folder.0) {
+            Ok(_) => panic!("{new} passed"),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains(file) && error.contains(expected), "{error} is not: {expected}");
+    }
+}
+
+/// A real run's record of lateness in place of the clock of the run `KEY`.
+fn set_lateness(folder: &Folder, key: &str, lateness: &LatenessRecord) {
+    let lateness = lateness.to_json().unwrap();
+    let late = format!("\"clock\": \"real\", \"lateness\": {lateness}");
+    let file = format!("runs/{key}/run.json");
+    if folder.text(&file).contains("\"lateness\": null,") {
+        folder.replace(&file, "\"lateness\": null,", "");
+    }
+    folder.replace(&file, "\"clock\": \"virtual\"", &late);
 }
 
 #[test]
 fn a_late_run_says_so() {
     let folder = Folder::copy_of("run");
-    let late = "\"clock\": \"real\", \"lateness\": {\"trusted\": false, \"p99_s\": 0.004}";
-    folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"clock\": \"virtual\"", late);
+    let packets = LatenessSpread { count: 5, late: 2, p99_s: 0.004, ..LatenessSpread::default() };
+    let lateness = LatenessRecord { packets, late_after_s: 0.001, ..LatenessRecord::default() };
+    set_lateness(&folder, "c0ffee0123456789abcdef01", &lateness);
     let built = fullpipe_report::build(&folder.0).unwrap();
-    assert_eq!(built.distrust, ["run c0ffee0123456789abcdef01: fell behind real time: p99 s 0.004"]);
+    assert_eq!(built.distrust.len(), 1);
+    let reason = "run c0ffee0123456789abcdef01: fell behind real time: 5 packets late by 0 µs (median), 4000 µs (99 %)";
+    let found = built.distrust[0].replace(['\u{a0}', '\u{202f}', '\u{2009}'], " ");
+    assert!(found.starts_with(reason), "{found}");
     let page = folder.text("report.html");
-    assert!(page.contains("✗ fell behind; p99 s 0.004") && page.contains("do not repeat to the bit"));
+    assert!(page.contains("✗ fell behind; 5 packets late") && page.contains("do not repeat to the bit"));
 }
 
 #[test]
 fn lateness_is_told_with_units_and_reasons() {
     let folder = Folder::copy_of("run");
-    let late = r#""clock": "real", "lateness": {"on_time": false, "reasons": ["the emulator stood still 1 time"],
-        "stall_count": 1, "longest_stall_s": 0.0504, "own_drops": 3, "late_after_s": 0.001,
-        "packets": {"count": 30853, "late": 889, "p50_s": 1.4e-05, "p99_s": 0.003109, "max_s": 0.008749}}"#;
-    folder.replace("runs/c0ffee0123456789abcdef01/run.json", "\"clock\": \"virtual\"", late);
+    let packets = LatenessSpread {
+        count: 30853,
+        late: 889,
+        p50_s: 1.4e-05,
+        p99_s: 0.003109,
+        max_s: 0.008749,
+        ..LatenessSpread::default()
+    };
+    let lateness = LatenessRecord {
+        reasons: vec!["the emulator stood still 1 time".to_owned()],
+        stall_count: 1,
+        longest_stall_s: 0.0504,
+        own_drops: 3,
+        late_after_s: 0.001,
+        packets,
+        ..LatenessRecord::default()
+    };
+    set_lateness(&folder, "c0ffee0123456789abcdef01", &lateness);
     let built = fullpipe_report::build(&folder.0).unwrap();
     let banner = "run c0ffee0123456789abcdef01: fell behind real time: the emulator stood still 1 time";
     assert_eq!(built.distrust, [banner]);
@@ -267,8 +320,7 @@ fn what_rests_on_untrusted_runs_says_so_in_verdict_table_and_plot() {
     let line = text.lines().find(|line| line.contains(",match,")).unwrap().to_owned();
     folder.replace("summary.csv", &line, &line.replace(",match,", ",untrusted,"));
     for key in ["9285573e1797ab80b1171e14", "9ec2be3121ca496abab17bb0"] {
-        let late = "\"lateness\": {\"on_time\": false}";
-        folder.replace(&format!("runs/{key}/run.json"), "\"lateness\": null", late);
+        set_lateness(&folder, key, &LatenessRecord::default());
     }
     fullpipe_report::build(&folder.0).unwrap();
     let page = squeezed(&folder.text("report.html"));

@@ -494,8 +494,8 @@ impl Parser {
             let message = format!(
                 "`{name}` is not a figure of the account of lateness{near}; expected {}, or one of {} with a dot and one of {}",
                 list_of(lateness::FIGURES),
-                list_of(lateness::SPREADS),
-                list_of(lateness::OF_SPREADS)
+                lateness::spreads().join(", "),
+                lateness::figures_of_spreads().join(", ")
             );
             return Err(ExpressionError::new(at, message));
         }

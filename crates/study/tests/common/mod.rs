@@ -1,7 +1,7 @@
 //! A laboratory whose runs are arithmetic, and helpers around folders of records.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use fullpipe_archive::{FLOWS, FlowRow, SERIES, SeriesRow};
+use fullpipe_archive::{FLOWS, FlowRow, LatenessRecord, SERIES, SeriesRow};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::{
     Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
@@ -130,10 +130,10 @@ impl Laboratory for Fake {
         records.files.push((FLOWS.file.to_owned(), FLOWS.to_bytes(flows)));
         records.files.push((SERIES.file.to_owned(), SERIES.to_bytes([sample(1, 10.0), sample(2, 30.0)])));
         if self.late.is_some() {
-            records.facts.insert("lateness".to_owned(), serde_json::json!({ "on_time": late.is_none() }));
+            records.run.lateness = Some(LatenessRecord { on_time: late.is_none(), ..LatenessRecord::default() });
         }
         if self.lies_at == Some(asked) {
-            records.distrust.push("audit: faster than light".into());
+            records.run.distrust.push("audit: faster than light".into());
         }
         Ok(records)
     }

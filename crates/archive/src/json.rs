@@ -1,0 +1,214 @@
+//! JSON records: objects whose keys are declared once, with type, unit and text, and are written, read and documented by
+//! that declaration.
+
+use crate::error::shorten;
+use serde_json::{Map, Value};
+
+/// A type that is the value of a key.
+pub trait Json: Sized {
+    /// The type in words, for messages and documentation: "a count".
+    const TYPE: &'static str;
+
+    /// The value; `None` to leave the key out.
+    fn to_json(&self) -> Option<Value>;
+
+    /// Reads the value of the key at `path`.
+    ///
+    /// # Errors
+    /// What was expected and what was found, as a clause that begins with the path.
+    fn from_json(value: &Value, path: &str) -> Result<Self, String>;
+
+    /// What stands for a key that is missing, if it may be.
+    fn of_missing() -> Option<Self> {
+        None
+    }
+
+    /// The keys of the value, if it is an object or a list of objects.
+    fn keys() -> Vec<Key> {
+        Vec::new()
+    }
+}
+
+/// The declaration of a key, for documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted path from the beginning of the record.
+    pub path: String,
+    /// Its type in words.
+    pub kind: &'static str,
+    /// Its unit; empty where there is none.
+    pub unit: &'static str,
+    /// What it holds.
+    pub text: &'static str,
+    /// Whether it may be missing.
+    pub is_optional: bool,
+}
+
+/// Declares a JSON object: for each key its name, which is the field's too, its type, its unit and a sentence.
+macro_rules! record {
+    (
+        $(#[$attribute:meta])*
+        pub struct $Record:ident;
+        $($key:ident: $Type:ty, $unit:literal, $text:literal;)+
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $Record {
+            $(#[doc = $text] pub $key: $Type,)+
+        }
+
+        impl $crate::json::Json for $Record {
+            const TYPE: &'static str = "an object";
+
+            fn to_json(&self) -> Option<serde_json::Value> {
+                let mut object = serde_json::Map::new();
+                $(object.extend(self.$key.to_json().map(|value| (stringify!($key).to_owned(), value)));)+
+                Some(serde_json::Value::Object(object))
+            }
+
+            fn from_json(value: &serde_json::Value, path: &str) -> Result<Self, String> {
+                let object = $crate::json::object(value, path)?;
+                Ok($Record { $($key: $crate::json::field(object, path, stringify!($key))?,)+ })
+            }
+
+            fn keys() -> Vec<$crate::json::Key> {
+                let mut keys = Vec::new();
+                $($crate::json::declare::<$Type>(&mut keys, stringify!($key), $unit, $text);)+
+                keys
+            }
+        }
+    };
+}
+pub(crate) use record;
+
+pub(crate) fn object<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, String> {
+    value.as_object().ok_or_else(|| unexpected(path, "an object", value))
+}
+
+pub(crate) fn field<T: Json>(object: &Map<String, Value>, path: &str, key: &str) -> Result<T, String> {
+    let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match object.get(key) {
+        Some(value) => T::from_json(value, &path),
+        None => T::of_missing().ok_or_else(|| format!("has no `{path}`")),
+    }
+}
+
+pub(crate) fn declare<T: Json>(keys: &mut Vec<Key>, key: &str, unit: &'static str, text: &'static str) {
+    keys.push(Key { path: key.to_owned(), kind: T::TYPE, unit, text, is_optional: T::of_missing().is_some() });
+    keys.extend(T::keys().into_iter().map(|below| Key { path: format!("{key}.{}", below.path), ..below }));
+}
+
+fn unexpected(path: &str, expected: &str, found: &Value) -> String {
+    let found = shorten(&found.to_string());
+    if path.is_empty() {
+        format!("expected {expected}, found {found}")
+    } else {
+        format!("`{path}`: expected {expected}, found {found}")
+    }
+}
+
+/// Values that JSON has as they are.
+macro_rules! plain {
+    ($($Type:ty, $text:literal, $read:expr;)+) => {$(
+        impl Json for $Type {
+            const TYPE: &'static str = $text;
+
+            fn to_json(&self) -> Option<Value> {
+                Some(Value::from(self.clone()))
+            }
+
+            fn from_json(value: &Value, path: &str) -> Result<Self, String> {
+                let read: fn(&Value) -> Option<$Type> = $read;
+                read(value).ok_or_else(|| unexpected(path, $text, value))
+            }
+        }
+    )+};
+}
+
+plain! {
+    bool, "true or false", Value::as_bool;
+    u64, "a count", Value::as_u64;
+    f64, "a number", |value| value.as_f64().filter(|number| number.abs() <= crate::value::LARGEST);
+    String, "a text", |value| value.as_str().map(str::to_owned);
+}
+
+/// Left out if there is none; null is read as none too, unless the type has a null of its own.
+impl<T: Json> Json for Option<T> {
+    const TYPE: &'static str = T::TYPE;
+
+    fn to_json(&self) -> Option<Value> {
+        self.as_ref()?.to_json()
+    }
+
+    fn from_json(value: &Value, path: &str) -> Result<Self, String> {
+        if value.is_null() && T::of_missing().is_none() { Ok(None) } else { T::from_json(value, path).map(Some) }
+    }
+
+    fn of_missing() -> Option<Self> {
+        Some(None)
+    }
+
+    fn keys() -> Vec<Key> {
+        T::keys()
+    }
+}
+
+/// A value that is written as null if there is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nullable<T>(pub Option<T>);
+
+impl<T: Json> Json for Nullable<T> {
+    const TYPE: &'static str = T::TYPE;
+
+    fn to_json(&self) -> Option<Value> {
+        self.0.as_ref().map_or(Some(Value::Null), T::to_json)
+    }
+
+    fn from_json(value: &Value, path: &str) -> Result<Self, String> {
+        Option::from_json(value, path).map(Nullable)
+    }
+
+    fn of_missing() -> Option<Self> {
+        Some(Nullable(None))
+    }
+
+    fn keys() -> Vec<Key> {
+        T::keys()
+    }
+}
+
+impl<T: Json> Json for Vec<T> {
+    const TYPE: &'static str = "a list";
+
+    fn to_json(&self) -> Option<Value> {
+        Some(self.iter().filter_map(T::to_json).collect())
+    }
+
+    fn from_json(value: &Value, path: &str) -> Result<Self, String> {
+        let list = value.as_array().ok_or_else(|| unexpected(path, Self::TYPE, value))?;
+        let items = list.iter().enumerate();
+        items.map(|(number, item)| T::from_json(item, &format!("{path}[{number}]"))).collect()
+    }
+
+    fn keys() -> Vec<Key> {
+        T::keys()
+    }
+}
+
+/// Counts by name, in the order in which they were added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts(pub Vec<(String, u64)>);
+
+impl Json for Counts {
+    const TYPE: &'static str = "counts by name";
+
+    fn to_json(&self) -> Option<Value> {
+        Some(Value::Object(self.0.iter().map(|(name, count)| (name.clone(), Value::from(*count))).collect()))
+    }
+
+    fn from_json(value: &Value, path: &str) -> Result<Self, String> {
+        let counts = object(value, path)?.iter();
+        let count = |(name, count)| Ok((String::clone(name), u64::from_json(count, &format!("{path}.{name}"))?));
+        counts.map(count).collect::<Result<_, String>>().map(Counts)
+    }
+}

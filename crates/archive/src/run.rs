@@ -1,0 +1,254 @@
+//! `run.json`: key, build, seed, options, packet counts, audit and lateness of a run.
+
+use crate::error::RecordError;
+use crate::json::{Counts, Json, Nullable, record};
+use serde_json::Value;
+use std::path::Path;
+
+/// How much of each packet a capture keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketCapture {
+    /// There is no capture.
+    #[default]
+    No,
+    /// Whole packets.
+    Whole,
+    /// At most so many bytes of each.
+    UpTo(u64),
+}
+
+impl PacketCapture {
+    /// Whether a run that was captured like this has what a run captured like `wanted` has.
+    pub fn serves(self, wanted: Self) -> bool {
+        match (wanted, self) {
+            (PacketCapture::No, _) | (_, PacketCapture::Whole) => true,
+            (PacketCapture::UpTo(wanted), PacketCapture::UpTo(kept)) => kept >= wanted,
+            (PacketCapture::Whole | PacketCapture::UpTo(_), _) => false,
+        }
+    }
+}
+
+impl Json for PacketCapture {
+    const TYPE: &'static str = "true, false or a count of bytes";
+
+    fn to_json(&self) -> Option<Value> {
+        Some(match self {
+            PacketCapture::No => Value::Bool(false),
+            PacketCapture::Whole => Value::Bool(true),
+            PacketCapture::UpTo(bytes) => Value::from(*bytes),
+        })
+    }
+
+    fn from_json(value: &Value, path: &str) -> Result<Self, String> {
+        match (value.as_bool(), value.as_u64()) {
+            (Some(false), _) => Ok(PacketCapture::No),
+            (Some(true), _) => Ok(PacketCapture::Whole),
+            (None, Some(bytes)) => Ok(PacketCapture::UpTo(bytes)),
+            (None, None) => Err(format!("`{path}`: expected {}, found {value}", Self::TYPE)),
+        }
+    }
+}
+
+record! {
+    /// What a run was made with besides its scenario.
+    pub struct RunOptionsRecord;
+    audit: bool, "", "Whether every packet was checked (`--audit`).";
+    pcap: PacketCapture, "bytes", "Whether packets were captured, and how many bytes of each at most (`--pcap`).";
+    qlog: bool, "", "Whether connections were logged (`--qlog`).";
+    record: bool, "", "Whether arrivals from real hosts were recorded for a replay.";
+}
+
+record! {
+    /// Packets of a run.
+    pub struct PacketCounts;
+    received: u64, "packets", "Packets that reached their destination.";
+    received_with_data: u64, "packets", "Of these, packets with transport payload, duplicates included.";
+    lost: u64, "packets", "Packets dropped.";
+    hops: u64, "packets", "Frames transmitted, over all links.";
+}
+
+record! {
+    /// What an address translator did.
+    pub struct NatRecord;
+    router: String, "", "Name of its router.";
+    mappings: u64, "", "Mappings that were made.";
+    expired: u64, "", "Mappings that expired.";
+    exhausted: u64, "packets", "Packets from inside dropped because no port was free or the host had used its share.";
+    unopened: u64, "packets", "TCP segments from inside dropped because they neither open a connection nor belong to a mapping.";
+    unsolicited: u64, "packets", "Packets from outside dropped because no mapping admits them.";
+}
+
+record! {
+    /// The content of a flow whose bytes matter.
+    pub struct ContentRecord;
+    flow: String, "", "Name of the flow.";
+    sent_sha256: String, "", "SHA-256 of what was written, in hexadecimal.";
+    received_sha256: String, "", "SHA-256 of what was read.";
+}
+
+record! {
+    /// The auditor's result.
+    pub struct AuditRecord;
+    passed: bool, "", "Whether every check passed.";
+    packet_by_packet: bool, "", "Whether every packet was checked, not only sums.";
+    checks: Counts, "", "How often each rule was checked.";
+    failures: Vec<String>, "", "The first failures, one sentence each.";
+    failures_not_kept: u64, "", "How many failures there were more.";
+}
+
+record! {
+    /// How much later than their due times events of one kind happened.
+    pub struct LatenessSpread;
+    count: u64, "", "Number of events.";
+    late: u64, "", "Of these, later than the permitted lateness.";
+    p50_s: f64, "s", "Median lateness.";
+    p90_s: f64, "s", "90th percentile.";
+    p99_s: f64, "s", "99th percentile.";
+    p999_s: f64, "s", "99.9th percentile.";
+    max_s: f64, "s", "Largest lateness.";
+}
+
+record! {
+    /// The lateness of a real-time run.
+    pub struct LatenessRecord;
+    on_time: bool, "", "Whether the run kept up with real time.";
+    reasons: Vec<String>, "", "Why it did not, one sentence each.";
+    packets_late: u64, "packets", "Packets sent later than permitted.";
+    packets_p50_us: f64, "us", "Median lateness of packets.";
+    packets_p99_us: f64, "us", "99th percentile of the lateness of packets.";
+    packets_max_us: f64, "us", "Largest lateness of a packet.";
+    stall_count: u64, "", "How often the emulator did not run for longer than permitted.";
+    longest_stall_s: f64, "s", "The longest such stall.";
+    own_drops: u64, "packets", "Packets that the emulator itself lost.";
+    late_after_s: f64, "s", "Permitted lateness.";
+    late_share_allowed: f64, "", "Permitted share of late packets.";
+    stall_after_s: f64, "s", "Length from which a pause is a stall.";
+    ran_s: f64, "s", "How long the run took.";
+    worked_s: f64, "s", "Time that the emulator did not wait.";
+    processor_s: f64, "s", "Processor time of the emulator's thread.";
+    events: LatenessSpread, "", "Lateness of the model's events.";
+    subframes: LatenessSpread, "", "Lateness of LTE subframes.";
+    packets: LatenessSpread, "", "Lateness of packets sent to real hosts.";
+    arrivals: LatenessSpread, "", "How much later than they arrived packets of real hosts were read.";
+    stalls_s: Vec<f64>, "s", "Length of each stall.";
+}
+
+record! {
+    /// What nodes of the model sent to real hosts by ICMP and TCP.
+    pub struct IcmpRecord;
+    errors: u64, "packets", "ICMP errors sent.";
+    errors_limited: u64, "packets", "ICMP errors not sent because of their rate limit.";
+    echo_replies: u64, "packets", "Echo replies sent.";
+    resets: u64, "packets", "TCP resets sent.";
+}
+
+record! {
+    /// Frames of real hosts that did not enter the model, by reason.
+    pub struct RefusedFrames;
+    malformed: u64, "", "Shorter than their headers, with lengths that contradict each other, or with a wrong header checksum.";
+    not_ip: u64, "", "Neither IPv4 nor IPv6, such as ARP.";
+    unroutable: u64, "", "For an address that no node of the scenario has.";
+    spoofed: u64, "", "From an address that is not the sender's (RFC 2827).";
+    expired: u64, "", "With a hop limit that ends on the way.";
+    fragments: u64, "", "Fragments that contradict each other.";
+    too_many_conversations: u64, "", "Of conversations beyond the permitted number.";
+    unwritable: u64, "", "Of the model for a real host, with content that no header can express; not sent.";
+    unexpected: u64, "", "Damaged frames for an endpoint of the model.";
+}
+
+record! {
+    /// A real program that a run started.
+    pub struct ProgramRecord;
+    name: String, "", "Name in the scenario.";
+    ended: String, "", "How it ended.";
+    started_s: Nullable<f64>, "s", "When it started.";
+    ended_s: Nullable<f64>, "s", "When it ended.";
+}
+
+record! {
+    /// What the kernel's TCP negotiated with its peer.
+    pub struct NegotiatedRecord;
+    timestamps: bool, "", "Whether both ends use timestamps.";
+    sack: bool, "", "Whether both ends use selective acknowledgements.";
+    window_scaling: bool, "", "Whether both ends scale their windows.";
+    ecn: bool, "", "Whether both ends use ECN.";
+}
+
+record! {
+    /// An end of a flow that the kernel's TCP had.
+    pub struct KernelEndRecord;
+    flow: String, "", "Name of the flow.";
+    end: String, "", "`from` or `to`.";
+    congestion: Nullable<String>, "", "Congestion control.";
+    received_bytes: u64, "bytes", "Payload received.";
+    retransmitted_segments: Nullable<u64>, "packets", "Segments retransmitted.";
+    reorderings_seen: Nullable<u64>, "", "Reorderings that it detected.";
+    negotiated: Nullable<NegotiatedRecord>, "", "What both ends agreed on.";
+}
+
+record! {
+    /// The kernel whose TCP had ends of flows.
+    pub struct KernelRecord;
+    release: String, "", "Release of the kernel.";
+    ends: Vec<KernelEndRecord>, "", "The ends.";
+}
+
+record! {
+    /// `run.json`.
+    pub struct RunRecord;
+    key: String, "", "Key of the run: a hash of the resolved scenario, the content of its files, the seed and the build.";
+    build: String, "", "Build that made the run: version of the package, and a hash of its sources.";
+    seed: u64, "", "Seed of all random streams.";
+    options: RunOptionsRecord, "", "What the run was made with besides its scenario.";
+    title: String, "", "Title of the scenario.";
+    clock: String, "", "`virtual`, `real`, or `replay` (a real-time run replayed in virtual time).";
+    duration_s: f64, "s", "When the run ended.";
+    measurement_from_s: f64, "s", "When the measured interval begins.";
+    packets: PacketCounts, "", "Packets of the whole run.";
+    events: u64, "", "Events of the calendar.";
+    nat: Vec<NatRecord>, "", "The address translators, in the order of the scenario.";
+    content: Vec<ContentRecord>, "", "The flows whose content is compared.";
+    audit: AuditRecord, "", "The auditor's result.";
+    scenario: String, "", "The resolved scenario, in its own language.";
+    lateness: Option<LatenessRecord>, "", "Lateness of a real-time run.";
+    arrivals: Option<u64>, "packets", "Arrivals that a replay read.";
+    arrivals_not_recorded: Option<u64>, "packets", "Arrivals that a real-time run could not record.";
+    icmp: Option<IcmpRecord>, "", "What the model answered real hosts.";
+    refused_frames: Option<RefusedFrames>, "", "Frames of real hosts that did not enter the model.";
+    programs: Option<Vec<ProgramRecord>>, "", "The programs that a real-time run started.";
+    kernel: Option<Nullable<KernelRecord>>, "", "The ends of flows that the kernel had.";
+    distrust: Vec<String>, "", "Why the run is not to be trusted, one sentence each; empty if it is.";
+}
+
+impl RunRecord {
+    /// The file's name.
+    pub const FILE: &'static str = "run.json";
+
+    /// The file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Writing to memory cannot fail.
+        let mut text = serde_json::to_vec_pretty(&self.to_json()).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// Reads the file; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// If it is not JSON, lacks a key, or has a value of another type than declared.
+    pub fn parse(file: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+            let problem = if error.is_eof() { "ends in the middle of its JSON" } else { "is not valid JSON" };
+            RecordError::invalid(file, Some(error.line() as u64), problem)
+        })?;
+        RunRecord::from_json(&value, "").map_err(|problem| RecordError::invalid(file, None, problem))
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// As [`RunRecord::parse`], and if the file cannot be read.
+    pub fn read(file: &Path) -> Result<Self, RecordError> {
+        RunRecord::parse(file, &std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?)
+    }
+}

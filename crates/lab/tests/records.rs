@@ -1,0 +1,69 @@
+//! The page docs/records.md is that of the declarations, and every table that a run leaves behind is on it.
+
+use fullpipe_archive::reference::page;
+use fullpipe_lab::{Options, run};
+use fullpipe_lte::records::{BEARERS, UES};
+use std::path::Path;
+
+fn expected() -> String {
+    page(&[UES.reference(), BEARERS.reference()])
+}
+
+#[test]
+fn the_page_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/records.md");
+    let page = expected();
+    if std::env::var_os("FULLPIPE_UPDATE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == page,
+        "docs/records.md differs from the declarations; write it anew with\n    \
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test records"
+    );
+}
+
+#[test]
+fn every_column_of_every_table_of_a_run_is_on_the_page() {
+    let text = r#"
+        duration = "1s"
+        [topology]
+        kind = "chain"
+        link = [{ rate = "10Mbit/s", delay = "5ms" }]
+        [measurement]
+        from = "100ms"
+        links = ["link1"]
+        [[flow]]
+        name = "web"
+        from = "source"
+        to = "sink"
+        workload = "request-response"
+        request = "1kB"
+        response = "10kB"
+        [[probe]]
+        flow = "web"
+        metrics = ["cwnd_bytes"]
+    "#;
+    let scenario = fullpipe_scenario::load(text, "example.toml", &[]).unwrap().scenario;
+    let outcome = run(&scenario, &Options::default()).unwrap();
+    let tables = outcome.tables();
+    let files: Vec<&str> = tables.iter().map(|(file, _)| *file).collect();
+    assert_eq!(files, ["flows.csv", "series.csv", "links.csv", "completions.csv", "figures.csv"]);
+    let page = expected();
+    for (file, content) in tables {
+        let section = page.split("\n## ").find(|section| section.starts_with(file)).unwrap_or_else(|| panic!("{file}"));
+        let content = String::from_utf8(content).unwrap();
+        let header = content.lines().next().unwrap();
+        assert!(content.lines().count() > 1, "{file} has no rows");
+        for column in header.split(',') {
+            assert!(section.contains(&format!("\n| `{column}` | ")), "{file}: {column}");
+        }
+    }
+    // The columns of the outcome are those of the file.
+    let flows = outcome.flows();
+    assert_eq!(flows.texts("flow"), ["web", "web.reverse"]);
+    assert_eq!(flows.column("tx_packets")[0], outcome.flow("web").unwrap().counters.tx_packets as f64);
+    assert_eq!(outcome.samples().len(), outcome.series_rows().count());
+    assert_eq!(outcome.links().texts("link"), ["link1"]);
+}
