@@ -5,12 +5,12 @@
 //! use fullpipe_congestion::catalogue::Options;
 //! use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 //!
-//! let source = ControlSource::named("cubic", Options::default()).expect("the catalogue has it");
+//! let source = ControlSource::named("cubic", Options::default(), |_| None).expect("the catalogue has it");
 //! let client = ConnectionEnd { seed: 7, connection: 0, initiator: true };
 //! assert_eq!(source.create(client).name(), "cubic");
 //! ```
 
-use crate::catalogue::{Options, UnknownControl, create};
+use crate::catalogue::{Options, create};
 use crate::control::Controller;
 use std::fmt;
 use std::sync::Arc;
@@ -49,28 +49,38 @@ impl fmt::Debug for ControlSource {
 }
 
 impl ControlSource {
-    /// Controls of this name in the catalogue. The seed of the options is not used.
+    /// Controls of this name in the catalogue, unless the transport refuses to drive them. The seed of the options is not used.
     ///
     /// # Errors
-    /// [`UnknownControl`] if the catalogue has no such name.
-    pub fn named(name: &str, options: Options) -> Result<ControlSource, UnknownControl> {
-        let control = create(name, &options)?;
-        Ok(ControlSource { name: control.name().into(), kind: Kind::Catalogue(options) })
+    /// Why not, as a sentence: the catalogue has no such name (the nearest one is suggested), or the transport's reason.
+    pub fn named(
+        name: &str,
+        options: Options,
+        refusal: impl FnOnce(&dyn Controller) -> Option<String>,
+    ) -> Result<Self, String> {
+        let control = create(name, &options).map_err(|unknown| unknown.to_string())?;
+        ControlSource::accepted(&*control, Kind::Catalogue(options), refusal)
     }
 
-    /// Controls that a program's function makes. Their name is that of the first connection's initiator.
-    pub fn program(function: ControlFunction) -> ControlSource {
-        let first = ConnectionEnd { seed: 0, connection: 0, initiator: true };
-        ControlSource { name: function(first).name().into(), kind: Kind::Program(function) }
-    }
-
-    /// The same, unless the transport refuses to drive such a control.
+    /// Controls that a program's function makes, unless the transport refuses to drive them. The function is called once, for
+    /// the first connection's initiator, to learn the control's name and needs.
     ///
     /// # Errors
     /// The transport's reason, as a sentence.
-    pub fn accepted_by(self, refusal: impl FnOnce(&dyn Controller) -> Option<String>) -> Result<ControlSource, String> {
-        let control = self.create(ConnectionEnd { seed: 0, connection: 0, initiator: true });
-        refusal(&*control).map_or(Ok(self), Err)
+    pub fn program(
+        function: ControlFunction,
+        refusal: impl FnOnce(&dyn Controller) -> Option<String>,
+    ) -> Result<Self, String> {
+        let control = function(ConnectionEnd { seed: 0, connection: 0, initiator: true });
+        ControlSource::accepted(&*control, Kind::Program(function), refusal)
+    }
+
+    fn accepted(
+        control: &dyn Controller,
+        kind: Kind,
+        refusal: impl FnOnce(&dyn Controller) -> Option<String>,
+    ) -> Result<Self, String> {
+        refusal(control).map_or(Ok(ControlSource { name: control.name().into(), kind }), Err)
     }
 
     /// Name of the control.
@@ -105,14 +115,14 @@ mod tests {
     #[test]
     fn options_reach_every_control_of_the_catalogue() {
         for hystart in [false, true] {
-            let source = ControlSource::named("cubic", Options { hystart, ..Options::default() }).unwrap();
+            let source = ControlSource::named("cubic", Options { hystart, ..Options::default() }, |_| None).unwrap();
             assert_eq!(values(&*source.create(CLIENT)).contains(&"hystart_phase"), hystart);
         }
     }
 
     #[test]
     fn seeds_decide_random_choices() {
-        let source = ControlSource::named("bbr1", Options::default()).unwrap();
+        let source = ControlSource::named("bbr1", Options::default(), |_| None).unwrap();
         let shown = |seed| format!("{:?}", source.create(ConnectionEnd { seed, ..CLIENT }));
         assert_eq!(shown(1), shown(1));
         assert_ne!(shown(1), shown(2));
@@ -120,24 +130,32 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_an_error_with_the_nearest_one() {
-        let error = ControlSource::named("cubik", Options::default()).unwrap_err();
-        assert_eq!(error.nearest, Some("cubic"));
+        let error = ControlSource::named("cubik", Options::default(), |_| None).unwrap_err();
+        assert!(error.contains("did you mean `cubic`?"), "{error}");
     }
 
     #[test]
     fn a_program_learns_whose_control_it_makes() {
-        let source = ControlSource::program(Arc::new(|end| {
+        let function: ControlFunction = Arc::new(|end| {
             assert!(end == CLIENT || end == ConnectionEnd { seed: 0, connection: 0, initiator: true });
             Box::new(NewReno::new(None))
-        }));
+        });
+        let source = ControlSource::program(function, |_| None).unwrap();
         assert_eq!((&**source.name(), source.create(CLIENT).name()), ("newreno", "newreno"));
     }
 
     #[test]
     fn a_transport_refuses_with_its_reason() {
-        let source = ControlSource::named("dctcp", Options::default()).unwrap();
-        assert!(source.clone().accepted_by(|_| None).is_ok());
         let needs_counts = |control: &dyn Controller| control.signals().ecn_counts.then(|| "counts".to_owned());
-        assert_eq!(source.accepted_by(needs_counts).unwrap_err(), "counts");
+        assert!(ControlSource::named("cubic", Options::default(), needs_counts).is_ok());
+        assert_eq!(ControlSource::named("dctcp", Options::default(), needs_counts).unwrap_err(), "counts");
+    }
+
+    #[test]
+    fn each_control_of_the_catalogue_names_itself_as_the_catalogue_does() {
+        for entry in crate::catalogue::ENTRIES {
+            let source = ControlSource::named(entry.name, Options::default(), |_| None).unwrap();
+            assert_eq!((&**source.name(), source.create(CLIENT).name()), (entry.name, entry.name));
+        }
     }
 }

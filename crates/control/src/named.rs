@@ -16,7 +16,7 @@ pub const INITIAL_WINDOW_PACKETS: u64 = 10;
 /// If there is no such control, or the stack cannot drive it, as a sentence.
 pub fn named(name: &str, hystart: bool, seed: impl Fn() -> u64 + Send + Sync + 'static) -> Result<Maker, String> {
     let options = Options { hystart, paced: true, quic: true, ..Options::default() };
-    let source = ControlSource::named(name, options).map_err(|unknown| unknown.to_string())?.accepted_by(refusal)?;
+    let source = ControlSource::named(name, options, refusal)?;
     Ok(Arc::new(move || source.create(ConnectionEnd { seed: seed(), connection: 0, initiator: true })))
 }
 

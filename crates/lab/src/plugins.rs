@@ -6,6 +6,7 @@
 //! plug-ins is as deterministic as one without, and the auditor watches it in the same way.
 
 use fullpipe_congestion::Controller;
+use fullpipe_congestion::source::ControlSource;
 use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
@@ -287,6 +288,16 @@ impl<T: ?Sized> Maker<T> {
     pub(crate) fn make(&self, connection: u32, initiator: bool) -> Box<T> {
         let scenario = &*self.scenario;
         (self.factory)(&ConnectionContext { scenario, flow: &scenario.flows[self.flow], connection, initiator })
+    }
+}
+
+impl ControlMaker {
+    /// The controls of the flow's connections, or why the transport refuses to drive them.
+    pub(crate) fn source(
+        self,
+        refusal: impl FnOnce(&dyn Controller) -> Option<String>,
+    ) -> Result<ControlSource, String> {
+        ControlSource::program(Arc::new(move |end| self.make(end.connection, end.initiator)), refusal)
     }
 }
 

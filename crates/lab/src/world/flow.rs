@@ -52,10 +52,10 @@ impl EndpointMaker {
     pub(super) fn control(&self) -> Option<&str> {
         match self {
             EndpointMaker::None => None,
-            EndpointMaker::Tcp(maker) => Some(&maker.control),
-            EndpointMaker::QuicModel(maker) => Some(&maker.control),
-            EndpointMaker::QuicStack(maker) => Some(&maker.control),
-            EndpointMaker::Tunnel(maker) => Some(&maker.control),
+            EndpointMaker::Tcp(maker) => Some(maker.control.name()),
+            EndpointMaker::QuicModel(maker) => Some(maker.control.name()),
+            EndpointMaker::QuicStack(maker) => Some(maker.control.name()),
+            EndpointMaker::Tunnel(maker) => Some(maker.control_name()),
         }
     }
 }

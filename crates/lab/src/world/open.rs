@@ -8,6 +8,7 @@ use super::state::Core;
 use super::streams::{NO_STREAM, StreamKey};
 use super::tcp::TcpEndpoint;
 use crate::witness::Witness;
+use fullpipe_congestion::source::ConnectionEnd;
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_quic::Entry;
@@ -97,7 +98,7 @@ impl Core {
         let Draws { initial_sequence, congestion } = self.draw(conversation, "initiator");
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
         let EndpointMaker::Tcp(maker) = &mut self.flows[flow as usize].endpoints else { return None };
-        let control = maker.controller(congestion, number, true);
+        let control = maker.control.create(ConnectionEnd { seed: congestion, connection: number, initiator: true });
         let mut connection = Connection::client(maker.config(options, 0), control, initial_sequence, now);
         let tls = maker.tls.map(|settings| Box::new(Session::client(settings)));
         self.keep_options(conversation, options);
@@ -124,7 +125,7 @@ impl Core {
         let Draws { initial_sequence, congestion } = self.draw(conversation, "acceptor");
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
         let EndpointMaker::Tcp(maker) = &mut self.flows[described as usize].endpoints else { return None };
-        let control = maker.controller(congestion, number, false);
+        let control = maker.control.create(ConnectionEnd { seed: congestion, connection: number, initiator: false });
         let mut connection = Connection::server(maker.config(&options, 1), control, initial_sequence, now);
         let tls = maker.tls.map(|settings| Box::new(Session::server(settings)));
         let binding = self.acceptor(conversation);
@@ -173,7 +174,7 @@ impl Core {
         let EndpointMaker::QuicModel(maker) = &self.flows[flow as usize].endpoints else { return None };
         let config = maker.config(options, 0);
         let known = maker.zero_rtt.then(|| Entry::of_server(&maker.config(options, 1)));
-        let control = maker.controller(seed, number, true);
+        let control = maker.control.create(ConnectionEnd { seed, connection: number, initiator: true });
         let mut connection = fullpipe_quic::Connection::client(config, control, now, known);
         maker.schedule(&mut connection, number, true);
         let stream = connection.open_stream(now, true);
@@ -192,7 +193,7 @@ impl Core {
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
         let seed = self.draw(conversation, "acceptor").congestion;
         let EndpointMaker::QuicModel(maker) = &self.flows[described as usize].endpoints else { return None };
-        let control = maker.controller(seed, number, false);
+        let control = maker.control.create(ConnectionEnd { seed, connection: number, initiator: false });
         let mut connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
         maker.schedule(&mut connection, number, false);
         let endpoint = ModelEndpoint::new(connection, self.acceptor(conversation), false);

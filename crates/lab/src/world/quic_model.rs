@@ -7,6 +7,7 @@ use super::binding::Binding;
 use super::timers::{Reach, Timer, TimerPair};
 use crate::plugins::{ControlMaker, SchedulerMaker};
 use crate::witness::Witness;
+use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_network::{Network, Side};
 use fullpipe_quic::scheduler::{Discipline, Retransmission};
@@ -22,12 +23,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct ModelMaker {
     config: Arc<Config>,
-    /// Name of the congestion control.
-    pub(super) control: Arc<str>,
-    options: catalogue::Options,
+    pub(super) control: ControlSource,
     pub(super) zero_rtt: bool,
-    /// Who makes the control, if not the catalogue.
-    plugged: Option<ControlMaker>,
     /// Who makes the stream scheduler, if not the settings.
     scheduler: Option<SchedulerMaker>,
 }
@@ -37,8 +34,7 @@ impl ModelMaker {
     pub(crate) fn new(described: &description::Quic, model: &description::QuicModel) -> Result<ModelMaker, String> {
         let options =
             catalogue::Options { hystart: described.hystart, paced: model.pacing, quic: true, ..Default::default() };
-        let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
-        accept(&*control, model.ecn)?;
+        let control = ControlSource::named(&described.congestion, options, |control| refusal(control, model.ecn))?;
         let handshake = HandshakeSizes { certificate_bytes: described.certificate_bytes, ..HandshakeSizes::default() };
         let config = Config {
             initial_mtu_bytes: described.initial_mtu_bytes,
@@ -79,21 +75,13 @@ impl ModelMaker {
             unordered: model.unordered,
             ..Config::default()
         };
-        Ok(ModelMaker {
-            zero_rtt: config.zero_rtt,
-            config: Arc::new(config),
-            control: described.congestion.as_str().into(),
-            options,
-            plugged: None,
-            scheduler: None,
-        })
+        Ok(ModelMaker { zero_rtt: config.zero_rtt, config: Arc::new(config), control, scheduler: None })
     }
 
     /// The same with a plugged-in control, or why the model cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        let control = maker.make(0, true);
-        accept(&*control, self.config.ecn)?;
-        Ok(ModelMaker { control: control.name().into(), plugged: Some(maker), ..self })
+        let control = maker.source(|control| refusal(control, self.config.ecn))?;
+        Ok(ModelMaker { control, ..self })
     }
 
     /// The same with a plugged-in stream scheduler, if there is one.
@@ -108,15 +96,6 @@ impl ModelMaker {
         }
     }
 
-    /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.
-    pub(super) fn controller(&self, seed: u64, connection: u32, initiator: bool) -> Box<dyn Controller> {
-        if let Some(maker) = &self.plugged {
-            return maker.make(connection, initiator);
-        }
-        let options = catalogue::Options { seed, ..self.options };
-        catalogue::create(&self.control, &options).expect("it could be created when the world was built")
-    }
-
     /// The settings of one end (0: initiator) of a connection that was opened with these options.
     pub(super) fn config(&self, options: &OpenOptions, end: usize) -> Arc<Config> {
         match options.receive_buffer_bytes {
@@ -126,16 +105,17 @@ impl ModelMaker {
     }
 }
 
-fn accept(control: &dyn Controller, ecn: bool) -> Result<(), String> {
+/// Why the model cannot drive a control; `None`: it can.
+fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
     let signals = control.signals();
-    let name = control.name();
-    if signals.one_way_delay {
-        return Err(format!("congestion control `{name}` needs one-way delays, which the QUIC model does not measure"));
-    }
-    if signals.ecn_counts && !ecn {
-        return Err(format!("congestion control `{name}` needs counts of congestion marks: `quic.ecn = true`"));
-    }
-    Ok(())
+    let missing = if signals.one_way_delay {
+        "one-way delays, which the QUIC model does not measure"
+    } else if signals.ecn_counts && !ecn {
+        "counts of congestion marks: `quic.ecn = true`"
+    } else {
+        return None;
+    };
+    Some(format!("congestion control `{}` needs {missing}", control.name()))
 }
 
 /// One end of a connection at a host.

@@ -5,7 +5,8 @@ use super::timers::Timer;
 use super::wakeups::{WakeupTiming, Wakeups};
 use crate::plugins::ControlMaker;
 use crate::witness::Witness;
-use fullpipe_congestion::{Controller, catalogue};
+use fullpipe_congestion::catalogue;
+use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
@@ -21,11 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct StackMaker {
     settings: Settings,
-    /// Name of the congestion control.
-    pub(super) control: Arc<str>,
-    options: catalogue::Options,
-    /// Who makes the control, if not the catalogue.
-    plugged: Option<ControlMaker>,
+    pub(super) control: ControlSource,
     timing: WakeupTiming,
 }
 
@@ -33,8 +30,7 @@ impl StackMaker {
     /// Settings of a flow's connections, or why they cannot be made.
     pub(crate) fn new(described: &description::Quic) -> Result<StackMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
-        let control = catalogue::create(&described.congestion, &options).map_err(|unknown| unknown.to_string())?;
-        accept(&*control)?;
+        let control = ControlSource::named(&described.congestion, options, fullpipe_stack::refusal)?;
         let cryptography = cryptography(described.tls, described.certificate_bytes)?;
         let settings = Settings {
             initial_mtu_bytes: described.initial_mtu_bytes,
@@ -47,17 +43,14 @@ impl StackMaker {
             cryptography,
             journal: None,
         };
-        let control = described.congestion.as_str().into();
         let timing =
             WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
-        Ok(StackMaker { settings, control, options, plugged: None, timing })
+        Ok(StackMaker { settings, control, timing })
     }
 
     /// The same with a plugged-in control, or why it cannot be driven.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        let control = maker.make(0, true);
-        accept(&*control)?;
-        Ok(StackMaker { control: control.name().into(), plugged: Some(maker), ..self })
+        Ok(StackMaker { control: maker.source(fullpipe_stack::refusal)?, ..self })
     }
 
     /// When one end wakes up; `seed` is that of its control.
@@ -68,11 +61,8 @@ impl StackMaker {
     /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
     /// make.
     pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> fullpipe_stack::Maker {
-        if let Some(maker) = self.plugged.clone() {
-            return Arc::new(move || maker.make(connection, initiator));
-        }
-        let (name, options) = (self.control.clone(), catalogue::Options { seed, ..self.options });
-        Arc::new(move || catalogue::create(&name, &options).expect("it could be created when the world was built"))
+        let control = self.control.clone();
+        Arc::new(move || control.create(ConnectionEnd { seed, connection, initiator }))
     }
 
     /// The settings of one end (0: initiator) of a connection that was opened with these options.
@@ -87,10 +77,6 @@ impl StackMaker {
 pub(super) fn cryptography(tls: bool, certificate_bytes: u64) -> Result<Cryptography, String> {
     let cryptography = if tls { Cryptography::Tls } else { Cryptography::Null };
     cryptography.refusal(certificate_bytes).map_or(Ok(cryptography), Err)
-}
-
-fn accept(control: &dyn Controller) -> Result<(), String> {
-    fullpipe_stack::refusal(control).map_or(Ok(()), Err)
 }
 
 /// One end of a connection at a host.

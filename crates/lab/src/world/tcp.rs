@@ -4,6 +4,7 @@ use super::binding::Binding;
 use super::timers::{Reach, Timer, TimerPair};
 use crate::plugins::ControlMaker;
 use crate::witness::Witness;
+use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_network::{Network, Side};
 use fullpipe_tcp::{Beside, Connection};
@@ -19,13 +20,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct TcpMaker {
     config: Arc<fullpipe_tcp::Config>,
-    /// Name of the congestion control.
-    pub(super) control: Arc<str>,
-    options: catalogue::Options,
+    pub(super) control: ControlSource,
     pub(super) fast_open_known: bool,
     pub(super) tls: Option<tls::Settings>,
-    /// Who makes the control, if not the catalogue.
-    plugged: Option<Box<ControlMaker>>,
     /// Settings of connections that differ from the others, by segment size and receive buffer.
     special: BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>,
 }
@@ -41,28 +38,18 @@ impl TcpMaker {
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
             ..Default::default()
         };
-        catalogue::create(&settings.congestion, &options).map_err(|unknown| unknown.to_string())?;
         Ok(TcpMaker {
             config: Arc::new(settings.connection.clone()),
-            control: settings.congestion.as_str().into(),
-            options,
+            control: ControlSource::named(&settings.congestion, options, refusal)?,
             fast_open_known: settings.fast_open_known,
             tls: settings.tls,
-            plugged: None,
             special: BTreeMap::new(),
         })
     }
 
     /// The same with a plugged-in control, or why TCP cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        let control = maker.make(0, true);
-        if control.signals().one_way_delay {
-            return Err(format!(
-                "congestion control `{}` needs one-way delays, which TCP does not have",
-                control.name()
-            ));
-        }
-        Ok(TcpMaker { control: control.name().into(), plugged: Some(Box::new(maker)), ..self })
+        Ok(TcpMaker { control: maker.source(refusal)?, ..self })
     }
 
     /// The settings of one end (0: initiator) of a connection that was opened with these options.
@@ -85,15 +72,13 @@ impl TcpMaker {
         };
         special.or_insert_with(make).clone()
     }
+}
 
-    /// The control of one end of the flow's n-th connection; `seed` decides the random choices that it may make.
-    pub(super) fn controller(&self, seed: u64, connection: u32, initiator: bool) -> Box<dyn Controller> {
-        if let Some(maker) = &self.plugged {
-            return maker.make(connection, initiator);
-        }
-        let options = catalogue::Options { seed, ..self.options };
-        catalogue::create(&self.control, &options).expect("it could be created when the world was built")
-    }
+/// Why TCP cannot drive a control; `None`: it can.
+fn refusal(control: &dyn Controller) -> Option<String> {
+    let name = control.name();
+    let needs_delays = control.signals().one_way_delay;
+    needs_delays.then(|| format!("congestion control `{name}` needs one-way delays, which TCP does not have"))
 }
 
 /// One end of a connection at a host.

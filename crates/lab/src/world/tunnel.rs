@@ -14,6 +14,7 @@ use super::quic_stack::{cryptography, of_control};
 use super::wakeups::{WakeupTiming, Wakeups};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
+use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description::{self, QueueLimit};
@@ -38,20 +39,17 @@ const EARLY_BYTES: usize = 1 << 20;
 pub(crate) struct TunnelMaker {
     /// All but the congestion control, since each end's makes random choices of its own.
     settings: TunnelSettings,
-    /// Name of the congestion control.
-    pub(super) control: Arc<str>,
-    /// `None`: there is no control.
-    options: Option<catalogue::Options>,
+    /// The congestion controls of its ends; `None`: there are none.
+    control: Option<ControlSource>,
     pub(super) timing: WakeupTiming,
 }
 
 impl TunnelMaker {
     /// Settings of a tunnel, or why it cannot be made.
     pub(crate) fn new(described: &description::Masque) -> Result<TunnelMaker, String> {
-        let options = match &described.congestion {
-            Some(name) => Some(options(name, described.hystart)?),
-            None => None,
-        };
+        let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
+        let named = |name: &String| ControlSource::named(name, options, fullpipe_stack::refusal);
+        let control = described.congestion.as_ref().map(named).transpose()?;
         let settings = TunnelSettings {
             stream_mode: described.stream_mode,
             control: None,
@@ -75,31 +73,25 @@ impl TunnelMaker {
             cryptography: cryptography(described.tls, described.certificate_bytes)?,
             journal: None,
         };
-        let control = described.congestion.as_deref().unwrap_or("none").into();
         let timing =
             WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
-        Ok(TunnelMaker { settings, control, options, timing })
+        Ok(TunnelMaker { settings, control, timing })
+    }
+
+    /// Name of the congestion control; `none` if there is none.
+    pub(super) fn control_name(&self) -> &str {
+        self.control.as_ref().map_or("none", |control| control.name())
     }
 
     /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
     pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, Entropy) {
         let name = format!("{tunnel} {end}");
-        let control = self.options.map(|options| -> Maker {
+        let control = self.control.clone().map(|control| -> Maker {
             let seed = Stream::new(seed, &name, "congestion").bits();
-            let (control, options) = (self.control.clone(), catalogue::Options { seed, ..options });
-            Arc::new(move || {
-                catalogue::create(&control, &options).expect("it could be created when the world was built")
-            })
+            Arc::new(move || control.create(ConnectionEnd { seed, connection: 0, initiator: true }))
         });
         (TunnelSettings { control, ..self.settings.clone() }, Entropy::new(seed, &name))
     }
-}
-
-/// Options of the control of this name, or why the stack cannot drive it.
-fn options(name: &str, hystart: bool) -> Result<catalogue::Options, String> {
-    let options = catalogue::Options { hystart, paced: true, quic: true, ..Default::default() };
-    let control = catalogue::create(name, &options).map_err(|unknown| unknown.to_string())?;
-    fullpipe_stack::refusal(&*control).map_or(Ok(options), Err)
 }
 
 /// A host on which programs run.
