@@ -3,7 +3,7 @@
 //!
 //! A table is a type for its rows and a [`Table`] of columns, both made by [`table!`]. A component that has a table of its
 //! own, such as an access network, declares it in its own crate in the same way. Readers find columns by name, so files may
-//! have more columns than a reader knows. `docs/records.md` is made from the declarations ([`reference`]).
+//! have more columns than a reader knows. `docs/records.md` is made from the declarations ([`mod@reference`]).
 //!
 //! ```
 //! use fullpipe_archive::{FLOWS, FlowRow};
