@@ -3,7 +3,7 @@
 //!
 //! In the workspace these are the sources of all crates, Cargo.lock and the workspace's manifest. In a package they are those of
 //! this package, and of the packages of ours that it depends on: cargo unpacks packages side by side, and ours depend on each
-//! other by exact versions. The Cargo.lock of whoever builds, where it is found above the target folder, adds versions and
+//! other by exact versions. The Cargo.lock of the build, where it is found above the target folder, adds versions and
 //! checksums of all others.
 
 use sha2::{Digest, Sha256};
