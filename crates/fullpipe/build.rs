@@ -51,7 +51,7 @@ fn main() {
             for (name, folder) in packages(&package) {
                 println!("cargo:rerun-if-changed={}", folder.display());
                 let named = |file: PathBuf| (format!("{name}/{}", relative(&folder, &file)), file);
-                // A package has the manifest as it was written, too, and its own Cargo.lock counts for nobody else.
+                // A package has the manifest as it was written, too, and its own Cargo.lock has no effect on a build that uses it.
                 sources.extend(files(&folder, &["rs", "toml", "csv"]).into_iter().map(named));
             }
             let lock = out.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.exists());

@@ -50,7 +50,7 @@ pub fn refusal(control: &dyn Controller) -> Option<String> {
     Some(format!("congestion control `{}` needs {missing}", control.name()))
 }
 
-/// Hears of each packet that was found lost: its number, in a packet number space that is not told, and its bytes.
+/// Called for each packet that is declared lost, with its number (its packet number space is unknown) and its bytes.
 pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// What a control shows of itself.

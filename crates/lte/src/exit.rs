@@ -63,7 +63,7 @@ impl Links {
     }
 }
 
-/// Where packets end: what is told of them, and the links by which those of the uplink go on from the eNB.
+/// Where packets end: their reported outcomes, and the links on which uplink packets continue from the eNB.
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) links: Links,
