@@ -25,6 +25,7 @@
 
 pub mod check;
 pub mod component;
+pub mod distributions;
 pub mod error;
 mod load;
 pub mod node;

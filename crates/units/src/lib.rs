@@ -1,19 +1,24 @@
-//! Quantities that every other crate speaks in: instants, durations, rates, identities, named random streams and
-//! mathematics that gives the same bits on every machine.
+//! Quantities that every other crate speaks in: instants, durations, rates, identities, named random streams,
+//! distributions and mathematics that gives the same bits on every machine.
 //!
 //! Time is a `u64` count of nanoseconds since the start of a run (584 years). Bytes are plain `u64` in names that end
 //! in `_bytes`. Nothing here reads a clock.
 
 pub mod codepoint;
+pub mod distribution;
 pub mod id;
+mod invalid;
 pub mod math;
+mod normal;
 pub mod queue;
 pub mod random;
 pub mod rate;
 pub mod time;
 
 pub use codepoint::Codepoint;
+pub use distribution::Distribution;
 pub use id::{FlowId, LinkId, NodeId};
+pub use invalid::Invalid;
 pub use queue::QueueLimit;
 pub use random::Stream;
 pub use rate::Rate;

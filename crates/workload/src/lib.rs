@@ -10,11 +10,8 @@ pub mod application;
 mod bulk;
 mod constant_rate;
 mod content;
-mod distribution;
 mod gaming;
 mod idle;
-mod invalid;
-mod normal;
 mod on_off;
 mod outlet;
 mod plan;
@@ -32,10 +29,9 @@ pub use application::{Application, Completion, Figure, Io, OpenOptions, Progress
 pub use bulk::Bulk;
 pub use constant_rate::ConstantRate;
 pub use content::{Content, Digest};
-pub use distribution::Distribution;
+pub use fullpipe_units::{Distribution, Invalid};
 pub use gaming::{GamePackets, Gaming, GamingSpec};
 pub use idle::Idle;
-pub use invalid::Invalid;
 pub use on_off::{OnOff, OnOffSpec};
 pub use poisson::{
     PoissonPackets, PoissonPacketsSpec, PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec,

@@ -24,7 +24,6 @@
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("rate"));
 //! ```
 
-mod distributions;
 mod fields;
 mod identity;
 mod links;
@@ -57,6 +56,7 @@ pub use tcp::CONGESTION;
 use crate::description::Scenario;
 pub(crate) use crate::schema::error::{COMPARED, some_of};
 use crate::schema::{self, Check, Data, Errors, Override, Tree, Value};
+use fullpipe_schema::distributions;
 use reach::Reach;
 
 /// A file that is right.

@@ -2,7 +2,7 @@
 //! relative error about 1e-16. Three ratios of polynomials: one around the middle, two for the tails.
 #![expect(clippy::excessive_precision, reason = "coefficients as the article prints them")]
 
-use fullpipe_units::math;
+use crate::math;
 
 const MIDDLE: [[f64; 8]; 2] = [
     [

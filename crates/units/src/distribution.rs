@@ -5,8 +5,8 @@
 //! that share a seed stay on common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan,
 //! Continuous Univariate Distributions, 2nd edition 1994); the normal quantile behind the log-normal is in `normal.rs`.
 
+use crate::{Duration, Stream, math};
 use crate::{Invalid, normal};
-use fullpipe_units::{Duration, Stream, math};
 
 /// Sizes are cut here (2^50 bytes): a tail without a mean could draw what no counter holds.
 const MAX_SAMPLE_BYTES: f64 = (1u64 << 50) as f64;

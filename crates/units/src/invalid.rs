@@ -1,4 +1,4 @@
-//! Why a description of a workload makes no sense.
+//! Why a description, such as that of a workload, is rejected.
 
 use std::fmt;
 
@@ -8,12 +8,16 @@ pub struct Invalid(pub String);
 
 impl Invalid {
     /// The rule, unless it holds.
-    pub(crate) fn unless(holds: bool, rule: &str) -> Result<(), Invalid> {
+    ///
+    /// # Errors
+    /// The rule.
+    pub fn unless(holds: bool, rule: &str) -> Result<(), Invalid> {
         if holds { Ok(()) } else { Err(Invalid(rule.into())) }
     }
 
     /// With the name of the field in front.
-    pub(crate) fn of(self, field: &str) -> Invalid {
+    #[must_use]
+    pub fn of(self, field: &str) -> Invalid {
         Invalid(format!("{field}: {}", self.0))
     }
 }

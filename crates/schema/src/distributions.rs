@@ -1,9 +1,7 @@
 //! Random sizes, times and numbers in a file: a plain quantity, or a table that names a distribution.
 
-use super::Check;
-use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants};
-use fullpipe_units::{Duration, math};
-use fullpipe_workload::Distribution;
+use crate::{Check, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
+use fullpipe_units::{Distribution, Duration, math};
 
 /// A shape parameter.
 const SHAPE: Kind = Kind::Number { min: 0.01, max: 1000.0 };
@@ -17,11 +15,11 @@ const NUMBER: Kind = Kind::Number { min: 0.0, max: 1e6 };
 const TIME: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10_000_000) };
 
 /// A size: constant or drawn.
-pub(super) const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::Size { min: 1, max: 1 << 50 }, &Kind::Table(&SIZES));
+pub const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::Size { min: 1, max: 1 << 50 }, &Kind::Table(&SIZES));
 /// A time: constant or drawn.
-pub(super) const TIME_OR_RANDOM: Kind = Kind::Either(&TIME, &Kind::Table(&TIMES));
+pub const TIME_OR_RANDOM: Kind = Kind::Either(&TIME, &Kind::Table(&TIMES));
 /// A number: constant or drawn.
-pub(super) const COUNT_OR_RANDOM: Kind = Kind::Either(&NUMBER, &Kind::Table(&COUNTS));
+pub const COUNT_OR_RANDOM: Kind = Kind::Either(&NUMBER, &Kind::Table(&COUNTS));
 
 macro_rules! distributions {
     ($name:ident, $kind:expr, $title:literal, $text:literal) => {
@@ -146,12 +144,13 @@ fn drawn(tree: &Tree) -> Distribution {
                 .zip(tree.list("probabilities").iter().map(Value::number))
                 .collect(),
         },
-        _ => Distribution::Constant { value: of("value") },
+        "constant" => Distribution::Constant { value: of("value") },
+        other => unreachable!("the schema does not have the distribution {other}"),
     }
 }
 
 /// What a key describes, in bytes or seconds, or a number, if [`distribution`] has nothing against it.
-pub(super) fn checked(tree: &Tree, key: &str) -> Distribution {
+pub fn checked(tree: &Tree, key: &str) -> Distribution {
     match tree.get(key) {
         Some(value) => match &value.data {
             Data::Table(table) => drawn(table),
@@ -162,7 +161,7 @@ pub(super) fn checked(tree: &Tree, key: &str) -> Distribution {
 }
 
 /// The distribution that a key describes, in bytes or seconds, or a number. `None` on an error.
-pub(super) fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
+pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
     let value = tree.get(key)?;
     let Data::Table(table) = &value.data else { return Some(checked(tree, key)) };
     let path = format!("{path}.{key}");
