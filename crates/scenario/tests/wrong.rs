@@ -385,7 +385,7 @@ fn each_wrong_override_is_answered() {
         ("topology.bottleneck.rate.x=5", "x", &[], None, "rate has no parts"),
         ("flow.bukl.size=1MB", "bukl", &["bulk", "an index from 0 to 0"], Some("bulk"), "there is no flow bukl"),
         ("flow.1.size=1MB", "1", &["bulk", "an index from 0 to 0"], None, "there is no flow 1"),
-        ("flow.x*.size=1MB", "x*", &["bulk"], None, "no flow has a name like x*"),
+        ("flow.x*.size=1MB", "x*", &["bulk"], None, "no flow has a name that matches x*"),
         ("probe.*.interval=1s", "*", &[], None, "the file has none"),
         ("flow.b*.rate=1Mbit/s", "rate", &["workload", MORE], None, "belongs to workload"),
         ("flow.0.size=0B", "0B", &["a size such as \"250kB\""], None, "too small"),

@@ -1,23 +1,23 @@
-//! The errors of a file that span several keys, collected while a checked [`Tree`](crate::Tree) becomes typed settings.
+//! Errors that involve several keys, collected while a checked [`Tree`](crate::Tree) is converted into typed settings.
 
 use crate::error::{Error, Errors, MOST_ERRORS};
 use crate::node::{Place, Sources};
 
-/// Collects errors that span several keys; mistakes within one key are found before, against the schema.
+/// Collects errors that involve several keys. [`load`](crate::load) finds errors within one key before.
 #[derive(Debug)]
 pub struct Check<'a> {
-    /// The texts that places point into.
+    /// The texts that places refer to.
     pub sources: &'a Sources,
     errors: Vec<Error>,
 }
 
 impl<'a> Check<'a> {
-    /// A check that has found nothing yet.
+    /// A check without errors.
     pub fn new(sources: &'a Sources) -> Self {
         Check { sources, errors: Vec::new() }
     }
 
-    /// Whether there is no use in looking for more errors.
+    /// Whether the check keeps no further errors.
     pub fn full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }
@@ -29,8 +29,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds an error about what stands at a place. Repeated in succession, it counts once: one table may stand for many
-    /// links.
+    /// Adds an error about the text at a place. An error equal to the one before is dropped: one table can declare many
+    /// links, each of which would report it.
     pub fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
         let error = self.sources.error(place, path, message, expected);
         if self.errors.last() != Some(&error) {
@@ -38,7 +38,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds an error about something that is not there.
+    /// Adds an error about a value that is missing.
     pub fn missing(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
         if !self.full() {
             let mut error = self.sources.error(place, path, message, expected);
@@ -52,15 +52,15 @@ impl<'a> Check<'a> {
         self.errors.len()
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there are no errors so far.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// The end of the check.
+    /// Ends the check.
     ///
     /// # Errors
-    /// What was found, in the order of the file.
+    /// The errors, in the order of the file.
     pub fn done(self) -> Result<(), Errors> {
         if self.errors.is_empty() { Ok(()) } else { Err(Errors::sorted(self.errors)) }
     }

@@ -1,8 +1,8 @@
-//! Components that a file chooses by name: what each declares, and the catalogue of all of a kind, from which the table's
-//! variants, the reading of the choice, lists and the reference page are derived.
+//! Components that a file selects by name: the declaration of each, and the catalogue of all components of a kind. The
+//! catalogue provides the table's variants, the conversion into settings, lists and the reference page.
 //!
-//! A component's own file holds its [`Declaration`] and the function that turns its checked keys into typed settings.
-//! Nothing else matches on its name.
+//! The source file of a component has its [`Declaration`] and the function that converts its checked keys into typed
+//! settings. No other code matches on its name.
 //!
 //! ```
 //! use fullpipe_schema::component::{Catalogue, Component, Declaration, Invalid, Reader, variants};
@@ -52,14 +52,14 @@ use crate::{Choice, Field, Variant};
 use std::any::Any;
 use std::fmt;
 
-/// What a component declares of itself.
+/// The declaration of a component.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration {
-    /// The name by which a file chooses it.
+    /// The name that selects it in a file.
     pub name: &'static str,
-    /// Which version of it this is ("RFC 8289 (2018)"); empty: that of the program.
+    /// The version that it implements ("RFC 8289 (2018)"); if empty, the version of the program.
     pub version: &'static str,
-    /// Where it is described; empty: it is Fullpipe's own.
+    /// The publication that describes it; if empty, it is Fullpipe's own.
     pub source: &'static str,
     /// What it is, in one sentence, for the reference page and lists.
     pub text: &'static str,
@@ -68,10 +68,10 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// A declaration to start from.
+    /// A declaration without content, for struct update syntax.
     pub const EMPTY: Declaration = Declaration { name: "", version: "", source: "", text: "", fields: &[] };
 
-    /// The variant of a table whose deciding key has this name.
+    /// The variant of a table whose selecting key has this name as its value.
     pub const fn variant(&self) -> Variant {
         Variant { name: self.name, text: self.text, fields: self.fields }
     }
@@ -81,18 +81,18 @@ impl Declaration {
         Choice::new(self.name, self.text)
     }
 
-    /// The text as part of a line.
+    /// The text without its full stop, for use within a line.
     pub fn summary(&self) -> &'static str {
         self.text.trim_end_matches('.')
     }
 }
 
-/// A component: its declaration, and how its checked keys become settings of type `S`. `C` is what the settings depend on
-/// besides the keys, such as the rate of the link.
+/// A component: its declaration, and the conversion of its checked keys into settings of type `S`. `C` is further input of
+/// the conversion, such as the rate of the link.
 pub struct Component<S: 'static, C: 'static> {
-    /// What it declares.
+    /// The declaration.
     pub declaration: Declaration,
-    /// Reads its keys.
+    /// Converts the keys into settings.
     pub read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
 }
 
@@ -102,7 +102,7 @@ impl<S, C> fmt::Debug for Component<S, C> {
     }
 }
 
-/// The keys of a table that contradict each other; the [`Check`] has the errors.
+/// The keys of a table contradict each other; the [`Check`] has the errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
@@ -141,12 +141,12 @@ impl<S, C> Catalogue<S, C> {
         self.components.iter().flat_map(|group| group.iter().copied())
     }
 
-    /// What the components declare.
+    /// The declarations of the components.
     pub fn declarations(&self) -> impl Iterator<Item = &'static Declaration> + use<S, C> {
         self.iter().map(|component| &component.declaration)
     }
 
-    /// The settings that a checked table states: those of the component that its deciding key names.
+    /// Converts a checked table into the settings of the component that its selecting key names.
     ///
     /// # Errors
     /// If its keys contradict each other.
@@ -161,10 +161,10 @@ impl<S, C> Catalogue<S, C> {
     }
 }
 
-/// The variants of a table whose deciding key names a component; `N` is the number of components.
+/// The variants of a table whose selecting key names a component; `N` is the number of components.
 ///
 /// # Panics
-/// If `N` is another number, at compile time where the table is a static.
+/// If `N` is not that number; at compile time if the table is a static.
 pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) -> [Variant; N] {
     let mut list = [Declaration::EMPTY.variant(); N];
     let (mut group, mut n) = (0, 0);
@@ -181,7 +181,7 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
     list
 }
 
-/// The names of a key's values, from a list of names and what each stands for ([`Tree::chosen`] reads it).
+/// The choices of a key, from a list of choices and their values. [`Tree::chosen`] looks up the value.
 pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -193,10 +193,10 @@ pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N
 }
 
 impl Tree {
-    /// What the chosen name of a key stands for.
+    /// The value of the name that the file chose for a key.
     ///
     /// # Panics
-    /// If the schema's choices are not those of the list ([`choices`]).
+    /// If the name is not in the list from which the schema's choices were made ([`choices`]).
     pub fn chosen<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> T {
         let name = self.choice(key);
         let found = values.iter().find(|(choice, _)| choice.name == name);
@@ -204,7 +204,7 @@ impl Tree {
     }
 }
 
-/// Comparison of settings behind a trait: `trait Settings: Comparable`, with `impl PartialEq for dyn Settings` by
+/// Equality of trait objects: with `trait Settings: Comparable`, `impl PartialEq for dyn Settings` can use
 /// [`Comparable::equals`].
 pub trait Comparable: Any {
     /// Whether both are of the same type and equal.

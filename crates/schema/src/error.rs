@@ -1,8 +1,8 @@
-//! What is wrong with a file, as a value: where it is, what was found, what was expected, and the nearest valid name.
+//! The errors of a file: place, what was found, what was expected, and the nearest valid name.
 
 use std::fmt;
 
-/// One mistake in a file or in a `--set`.
+/// One error in a file or in a `--set`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Name of the file; for an override the text `--set PATH=VALUE`.
@@ -13,18 +13,18 @@ pub struct Error {
     pub column: usize,
     /// Dotted path of the field, where there is one.
     pub path: String,
-    /// The offending token as it stands in the file; empty where something is missing.
+    /// The wrong token as written in the file; empty if something is missing.
     pub found: String,
-    /// What would have been right: one description, or the valid names.
+    /// What is accepted: one description, or the valid names.
     pub expected: Vec<String>,
     /// The problem in words, without place, expectation and suggestion.
     pub message: String,
-    /// The nearest valid name or value, where one is near.
+    /// The nearest valid name or value, if one is near.
     pub suggestion: Option<String>,
 }
 
 impl fmt::Display for Error {
-    /// One sentence on one line. Control characters of a file are written as escapes: they must not reach a terminal.
+    /// One sentence on one line. Control characters of a file are escaped, because a terminal would interpret them.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.sentence().chars() {
             if c.is_control() {
@@ -58,15 +58,15 @@ impl Error {
 
 impl std::error::Error for Error {}
 
-/// Every mistake found, in the order of the file; never empty.
+/// The errors of a file in its order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);
 
-/// How many errors are kept; a file with more has one cause.
+/// The largest number of errors that are kept. More errors than this usually have one common cause.
 pub(crate) const MOST_ERRORS: usize = 100;
 
 impl Errors {
-    /// In the order of the file, overrides last.
+    /// Sorts the errors in the order of the file, those of overrides last.
     pub(crate) fn sorted(mut errors: Vec<Error>) -> Self {
         errors.sort_by_key(|error| (error.line == 0, error.line, error.column));
         Errors(errors)
@@ -88,10 +88,10 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// How many names are compared to find the nearest: enough for any file written by hand.
+/// The number of names that are compared to find the nearest: enough for any file written by hand.
 pub const COMPARED: usize = 2000;
 
-/// The first few of many names, for what was expected.
+/// The first eight names, and the number of the others, for [`Error::expected`].
 pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
     const FEW: usize = 8;
     let more = names.len().saturating_sub(FEW);
@@ -102,8 +102,8 @@ pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String>
     some
 }
 
-/// The candidate nearest to `found` by Damerau-Levenshtein distance, if it is near: at most a third of the letters
-/// differ (at least two may, in names of four letters and more). The first of equally near ones.
+/// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first of several. The distance is at most
+/// a third of the length of `found`, but two is always accepted, or one if `found` is shorter than four characters.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_a_near_one() {
+    fn nearest_returns_only_candidates_within_the_distance_limit() {
         let names = ["cubic", "newreno", "linux-reno"];
         assert_eq!(nearest("cubci", names), Some("cubic"));
         assert_eq!(nearest("CUBIC", names), Some("cubic"));

@@ -1,6 +1,6 @@
-//! The machinery of declared file formats: a schema is data (keys, kinds, units, defaults, texts), and from it come the
-//! check of a file with its errors, the typed values, the file written out with every default, overrides by dotted
-//! path, and the reference page.
+//! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From it this crate derives the check
+//! of a file, its error messages, the typed values, the resolved file with every default, overrides by dotted path, and
+//! the reference page.
 //!
 //! ```
 //! use fullpipe_schema::{self as schema, Field, Kind, Table};
@@ -9,8 +9,8 @@
 //!     name: "link",
 //!     text: "A link.",
 //!     fields: &[&[
-//!         Field::required("rate", Kind::RATE, "How fast it sends."),
-//!         Field::default("delay", Kind::DURATION, "1ms", "How long a bit is on its way."),
+//!         Field::required("rate", Kind::RATE, "Bit rate."),
+//!         Field::default("delay", Kind::DURATION, "1ms", "Propagation delay."),
 //!     ]],
 //!     ..Table::EMPTY
 //! };
@@ -51,13 +51,14 @@ pub use walk::{default_data, is_name};
 
 use fullpipe_units::{Duration, Rate};
 
-/// The longest duration a file may state: 10^8 s, more than three years. Sums of a few stay far from 2^64 ns.
+/// The longest duration that a file may state: 10^8 s, more than three years. Sums of a few such durations stay far below
+/// 2^64 ns.
 pub const LONGEST: Duration = Duration::from_secs(100_000_000);
-/// The highest rate a file may state: 1000 Tbit/s.
+/// The highest rate that a file may state: 1000 Tbit/s.
 pub const FASTEST: Rate = Rate::from_bits_per_second(1_000_000_000_000_000);
-/// The largest size a file may state: 10^18 bytes.
+/// The largest size that a file may state: 10^18 bytes.
 pub const LARGEST: u64 = 1_000_000_000_000_000_000;
-/// The most elements a list of a file may have.
+/// The largest number of elements of a list in a file.
 pub const LONGEST_LIST: usize = 1_000_000;
 
 /// What a field may hold.
@@ -65,7 +66,7 @@ pub const LONGEST_LIST: usize = 1_000_000;
 pub enum Kind {
     /// Any text.
     Text,
-    /// A name: a letter, then letters, digits, `-` and `_`, at most 64.
+    /// A name: a letter, then letters, digits, `-` and `_`; at most 64 characters.
     Name,
     /// `true` or `false`.
     Boolean,
@@ -99,7 +100,7 @@ pub enum Kind {
         /// Largest.
         max: u64,
     },
-    /// "100packets", "250kB", "100ms" or "unlimited"; not zero.
+    /// A queue limit such as "100packets", "250kB", "100ms" or "unlimited"; not zero.
     QueueLimit,
     /// One of several names.
     Choice(&'static [Choice]),
@@ -113,7 +114,7 @@ pub enum Kind {
     Map(&'static Kind),
     /// The first kind if the value's TOML type fits it, otherwise the second.
     Either(&'static Kind, &'static Kind),
-    /// Any TOML.
+    /// Any TOML value.
     Raw,
 }
 
@@ -137,7 +138,7 @@ pub struct Choice {
     pub name: &'static str,
     /// What it means.
     pub text: &'static str,
-    /// Whether this version has it; naming one that it does not have yet is an error that says so.
+    /// Whether this version implements it. Choosing a name that is not available is an error of its own.
     pub available: bool,
 }
 
@@ -147,13 +148,13 @@ impl Choice {
         Choice { name, text, available: true }
     }
 
-    /// A name that is known but not in this version.
+    /// A name that is reserved for a later version.
     pub const fn later(name: &'static str) -> Self {
         Choice { name, text: "", available: false }
     }
 }
 
-/// What holds where a file does not give a field.
+/// The value of a field that a file does not give.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
     /// The field must be given.
@@ -161,10 +162,9 @@ pub enum Default {
     /// This value: the content of the string for texts, names, choices and quantities, otherwise TOML's `true`, `5`,
     /// `0.5` or `[]`.
     Value(&'static str),
-    /// For tables, arrays of tables and maps: an empty one (a table then has its own defaults).
+    /// For tables, arrays of tables, maps and lists: an empty one. The fields of an empty table have their defaults.
     Empty,
-    /// The field is absent from the tree, and these words say what that means; the program may fill it in from other
-    /// fields.
+    /// The field is absent from the tree; the string describes the effect. The program may fill it in from other fields.
     Absent(&'static str),
 }
 
@@ -175,9 +175,9 @@ pub struct Field {
     pub key: &'static str,
     /// What it may hold.
     pub kind: Kind,
-    /// What holds without it.
+    /// Its value if the file does not give it.
     pub default: Default,
-    /// Its unit, where the value does not say it itself ("segments").
+    /// Its unit ("segments"), if the value does not include one.
     pub unit: &'static str,
     /// What it means, for the reference page.
     pub text: &'static str,
@@ -194,17 +194,17 @@ impl Field {
         Field { key, kind, default: Default::Value(value), unit: "", text }
     }
 
-    /// A table, array of tables or map that is empty where it is not given.
+    /// A table, array of tables, map or list that is empty if the file does not give it.
     pub const fn empty(key: &'static str, kind: Kind, text: &'static str) -> Self {
         Field { key, kind, default: Default::Empty, unit: "", text }
     }
 
-    /// A field that may be absent; `absent` says what then holds.
+    /// A field that may be absent; `absent` describes the effect.
     pub const fn optional(key: &'static str, kind: Kind, absent: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: Default::Absent(absent), unit: "", text }
     }
 
-    /// The same with a unit.
+    /// Sets the unit.
     pub const fn unit(mut self, unit: &'static str) -> Self {
         self.unit = unit;
         self
@@ -214,44 +214,44 @@ impl Field {
 /// A table of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// What one is called, for errors and headings: "link".
+    /// The name of such a table, for errors and headings: "link".
     pub name: &'static str,
     /// What it is, for the reference page.
     pub text: &'static str,
     /// Its keys, in groups so that tables can share some.
     pub fields: &'static [&'static [Field]],
-    /// Further keys that depend on the value of one.
+    /// Further keys that depend on the value of one key.
     pub variants: Option<&'static Variants>,
-    /// Keys that later versions have; naming one is an error that says so.
+    /// Keys that are reserved for later versions. Using one is an error of its own.
     pub later: &'static [&'static str],
 }
 
 impl Table {
-    /// A table without keys, to start from.
+    /// A table without keys, for struct update syntax.
     pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[] };
 
-    /// The fields that a table has whatever its variant.
+    /// The fields that all variants of the table have.
     pub fn common(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
 }
 
-/// A key whose value decides which further keys a table has.
+/// A key whose value selects which further keys a table has.
 #[derive(Clone, Copy, Debug)]
 pub struct Variants {
-    /// The deciding key.
+    /// The selecting key.
     pub key: &'static str,
-    /// The value without it; `None`: it must be given.
+    /// Its default; `None` if the file must give it.
     pub default: Option<&'static str>,
-    /// What it decides, for the reference page.
+    /// What it selects, for the reference page.
     pub text: &'static str,
     /// Its values.
     pub list: &'static [Variant],
-    /// Values that later versions have.
+    /// Values that are reserved for later versions.
     pub later: &'static [&'static str],
 }
 
-/// One value of the key that decides, and the further keys that come with it.
+/// One value of the selecting key, and the further keys that it adds.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// The value.

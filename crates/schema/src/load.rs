@@ -13,17 +13,17 @@ use toml_edit::Document;
 pub struct Loaded {
     /// Its values.
     pub root: Tree,
-    /// Where its places point, for errors that only a later check finds.
+    /// The texts that its places refer to, for the errors of later checks.
     pub sources: Sources,
 }
 
-/// A file longer than this is refused unread.
+/// A file longer than this is rejected before it is parsed.
 const LONGEST_FILE: usize = 256 << 20;
 
 /// Reads a file and its overrides against a schema.
 ///
 /// # Errors
-/// Everything that is wrong with the file (up to a hundred mistakes), in its order; of mistakes in TOML itself the first.
+/// All errors of the file in its order, up to a hundred; only the first if the file is not valid TOML.
 pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);
@@ -49,7 +49,7 @@ fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> 
     let mut start = span.start.min(text.len());
     let mut end = span.end.clamp(start, text.len());
     if text.get(start..end).is_none_or(|found| found.trim().is_empty()) {
-        // Nothing is there, so what comes before it in the line is what was found.
+        // The parser points at blank space, so report the text before it on the line.
         while !text.is_char_boundary(start) {
             start -= 1;
         }

@@ -1,6 +1,6 @@
-//! A TOML file as a tree in which each value knows where it came from, a place in the file or an override.
+//! A TOML file as a tree in which each value has its place: a position in the file, or an override.
 //!
-//! toml_edit's own tree loses its spans as soon as it is edited; this one is edited by overrides and keeps them.
+//! `toml_edit`'s own tree loses its spans when it is edited. Overrides edit this tree, which keeps them.
 
 use crate::error::{Error, Errors, nearest};
 use toml_edit::{Document, Item, Table, Value};
@@ -45,7 +45,7 @@ pub enum Content {
     Float(f64),
     /// A boolean.
     Boolean(bool),
-    /// A date, a time or both, as text: no schema uses them.
+    /// A date, a time or both, as text. No schema accepts one.
     Datetime(String),
     /// An array, or an array of tables.
     Array(Vec<Node>),
@@ -65,7 +65,7 @@ pub struct Entry {
 }
 
 impl PartialEq for Node {
-    /// Places do not count.
+    /// Compares without places.
     fn eq(&self, other: &Self) -> bool {
         self.content == other.content
     }
@@ -128,7 +128,7 @@ impl Node {
             .filter_map(|(key, _)| table.get_key_value(key))
             .map(|(key, item)| Node::entry(key, item, own.unwrap_or(parent)))
             .collect();
-        // A table that is only implied, as `a` by the header [a.b], is where its first entry is.
+        // A table without a header of its own, such as `a` in `[a.b]`, has the place of its first entry.
         let place = own.or_else(|| entries.first().map(|entry| entry.key_place)).unwrap_or(parent);
         Node { content: Content::Table(entries), place }
     }
@@ -183,7 +183,7 @@ impl Node {
         }
     }
 
-    /// The text, if this is one.
+    /// The text, if this is a string.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -191,7 +191,7 @@ impl Node {
         }
     }
 
-    /// What kind of TOML value this is, in words.
+    /// The TOML type with its article, for messages.
     pub fn type_name(&self) -> &'static str {
         match self.content {
             Content::Text(_) => "a string",
@@ -227,7 +227,7 @@ impl Node {
     }
 }
 
-/// A string as TOML's basic string on one line.
+/// Formats a text as a TOML basic string on one line.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -246,13 +246,13 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// A key as TOML writes it: bare if it can be.
+/// Formats a TOML key: bare if possible, otherwise quoted.
 pub fn quote_key(key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     if bare { key.to_string() } else { quote(key) }
 }
 
-/// A number such that it is read as the same one, and as a floating-point number.
+/// Formats a number so that TOML reads the same number as a float, not as an integer.
 pub fn format_float(number: f64) -> String {
     if number.is_nan() {
         "nan".to_string()
@@ -289,14 +289,14 @@ impl Override {
                 path: String::new(),
                 found: text.to_string(),
                 expected: vec!["PATH=VALUE, such as topology.bottleneck.rate=10Mbit/s".to_string()],
-                message: "this does not say what to set".to_string(),
+                message: "the path of the override is missing".to_string(),
                 suggestion: None,
             }])),
         }
     }
 }
 
-/// The texts that places point into.
+/// The texts that places refer to: the file and the overrides.
 #[derive(Clone, Debug)]
 pub struct Sources {
     file: String,
@@ -305,7 +305,7 @@ pub struct Sources {
     overrides: Vec<Override>,
 }
 
-/// Longest stretch of a file that an error repeats.
+/// The largest number of characters of a file that an error quotes.
 const LONGEST_FOUND: usize = 60;
 
 impl Sources {
@@ -314,7 +314,7 @@ impl Sources {
         &self.file
     }
 
-    /// The file of this name and text, and the overrides.
+    /// The sources of a file with this name and text, and of the overrides.
     pub fn new(file: &str, text: &str, overrides: &[Override]) -> Self {
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
@@ -331,7 +331,7 @@ impl Sources {
         (line, self.text[self.line_starts[line - 1]..byte].chars().count() + 1)
     }
 
-    /// What stands at a place: its first line, shortened if long.
+    /// The first line of the text at a place, shortened if it is long.
     pub fn found(&self, place: Place) -> String {
         let text = match place {
             Place::File { start, end } => self.text.get(start as usize..end as usize).unwrap_or(""),
@@ -344,7 +344,7 @@ impl Sources {
         }
     }
 
-    /// An error at a place, with what stands there as the offending token.
+    /// An error at a place, with the text there as the wrong token.
     pub fn error(&self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) -> Error {
         let (file, line, column) = match place {
             Place::File { start, .. } => {
@@ -368,7 +368,7 @@ impl Sources {
         }
     }
 
-    /// An error about a name that is not among the valid ones, with the nearest of them.
+    /// An error about a name that is not valid, with the nearest valid name.
     pub fn unknown_name(
         &self,
         place: Place,

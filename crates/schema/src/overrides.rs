@@ -1,4 +1,5 @@
-//! `--set PATH=VALUE`: puts a value into the tree of a file before it is checked. The schema says which paths exist.
+//! `--set PATH=VALUE`: puts a value into the tree of a file before the file is checked. The schema defines which paths
+//! exist.
 
 use crate::error::{Error, nearest};
 use crate::node::{Content, Entry, Node, Override, Place, Sources};
@@ -6,9 +7,9 @@ use crate::pattern;
 use crate::walk::{unknown_key, with_article};
 use crate::{Kind, Table, Variant};
 
-/// Applies the overrides in order and gives back what is wrong with their paths. A key that another override's value
-/// decides about may be set before that one: what finds no place is tried again after the others. Where a later one has
-/// replaced all that an earlier one would have changed, the later one holds.
+/// Applies the overrides in order and returns the errors in their paths. An override whose path does not exist yet is
+/// tried again after the others, because one of them may select the variant that has its key. An override has no effect
+/// if a later one, already applied, has set its path or a table around it.
 pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, overrides: &[Override]) -> Vec<Error> {
     let mut waiting: Vec<usize> = (0..overrides.len()).collect();
     let mut applied: Vec<usize> = Vec::new();
@@ -21,7 +22,7 @@ pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, 
             let own = segments(&set.path);
             let replaced =
                 applied.iter().any(|&later| later > index && own.starts_with(&segments(&overrides[later].path)));
-            // What finds no place must leave nothing behind.
+            // An override with a wrong path must not change the tree.
             let mut changed = root.clone();
             match setter.in_table(schema, &mut changed, &own) {
                 Ok(()) if replaced => {}
@@ -70,14 +71,14 @@ impl Setter<'_> {
             return Ok(());
         };
         if !matches!(node.content, Content::Table(_)) {
-            let message = format!("{} is {}, and {key} is not in it", self.path, node.type_name());
+            let message = format!("{} does not exist: {key} would be a key of {}", self.path, node.type_name());
             return Err(self.error(key, message, vec![with_article(schema.name)]));
         }
         let variant = schema.variants.and_then(|variants| {
             let name = node.get(variants.key).map_or(variants.default, Node::as_text)?;
             variants.find(name)
         });
-        // The key that decides the variant may be set too.
+        // The key that selects the variant is not among the fields.
         if schema.variants.is_some_and(|variants| variants.key == key) {
             if let Some(part) = rest.first() {
                 return Err(self.error(part, format!("{key} is not a table"), Vec::new()));
@@ -101,7 +102,7 @@ impl Setter<'_> {
         self.in_kind(&field.kind, self.entry(node, key), key, rest)
     }
 
-    /// The value of a key; if it is absent, an empty table under that key.
+    /// The value of a key. If it is absent, this adds an empty table under that key.
     fn entry<'n>(&self, node: &'n mut Node, key: &str) -> &'n mut Node {
         if !matches!(node.content, Content::Table(_)) {
             return node;
@@ -165,21 +166,17 @@ impl Setter<'_> {
         }
     }
 
-    /// All elements of an array whose names match a pattern; there must be one.
+    /// All elements of an array whose names match a pattern; an error if there is none.
     fn matching<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<Vec<&'n mut Node>, Box<Error>> {
         let Content::Array(list) = &mut node.content else {
-            return Err(self.error(
-                part,
-                format!("there is no {key} that {part} could mean: the file has none"),
-                Vec::new(),
-            ));
+            return Err(self.error(part, format!("no {key} matches {part}: the file has none"), Vec::new()));
         };
         let name = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
         let names: Vec<String> = list.iter().filter_map(name).take(20).collect();
         let found: Vec<&mut Node> =
             list.iter_mut().filter(|node| name(node).is_some_and(|name| pattern::matches(part, &name))).collect();
         if found.is_empty() {
-            return Err(self.error(part, format!("no {key} has a name like {part}"), names));
+            return Err(self.error(part, format!("no {key} has a name that matches {part}"), names));
         }
         Ok(found)
     }
@@ -188,7 +185,7 @@ impl Setter<'_> {
     fn element<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<&'n mut Node, Box<Error>> {
         let list: &[Node] = match &node.content {
             Content::Array(list) => list,
-            // There is no such array in the file, so `entry` has made an empty table.
+            // The file has no such array, so `entry` added an empty table.
             Content::Table(entries) if entries.is_empty() => &[],
             _ => return Err(self.error(part, format!("{key} is not a list"), Vec::new())),
         };

@@ -1,18 +1,19 @@
-//! Patterns over names: `*` stands for any letters, `?` for one. And the order of names in which `left2` comes before
-//! `left10`.
+//! Patterns over names, in which `*` matches any characters and `?` one character; and the natural order of names, in
+//! which `left2` precedes `left10`.
 
 use std::cmp::Ordering;
 
-/// Whether a text is a pattern and not just a name.
+/// Whether a text is a pattern and not a plain name.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Whether `pattern` matches the whole of `name`. Linear in memory, and at worst the product of the lengths in time.
+/// Whether `pattern` matches the whole of `name`. It allocates no memory, and takes at most time proportional to the
+/// product of the lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
-    // Where to go on after the latest star takes one letter more.
+    // The position of the latest star, and the end of the characters that it matches so far.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         if p < pattern.len() && pattern[p] == b'*' {
@@ -32,7 +33,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// Compares names piece by piece, runs of digits as numbers.
+/// Compares names in natural order: runs of digits compare as numbers.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {
@@ -56,7 +57,7 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The longest beginning that is all digits, or all something else; and which of the two it is.
+/// The longest prefix that is all digits or has no digits, and whether it is all digits.
 fn piece(text: &str) -> (&str, bool) {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
@@ -69,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn patterns() {
+    fn a_pattern_matches_whole_names() {
         for (pattern, name, expected) in [
             ("left*", "left1", true),
             ("left*", "left", true),
@@ -90,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_as_numbers() {
+    fn natural_order_compares_runs_of_digits_as_numbers() {
         let mut names = vec!["left10", "left2", "left", "left1", "leg1", "left02", "a", "left1b", "left1a"];
         names.sort_by(|a, b| natural_order(a, b));
         assert_eq!(names, ["a", "left", "left1", "left1a", "left1b", "left02", "left2", "left10", "leg1"]);
     }
 
-    /// The textbook recursion, to compare with.
+    /// The recursive definition, to compare with.
     fn slow(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),
@@ -108,12 +109,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_the_textbook_has_it(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
+        fn matches_agrees_with_the_recursive_definition(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
             prop_assert_eq!(matches(&pattern, &name), slow(pattern.as_bytes(), name.as_bytes()));
         }
 
         #[test]
-        fn a_total_order(a in "[a01]{0,6}", b in "[a01]{0,6}", c in "[a01]{0,6}") {
+        fn natural_order_is_a_total_order(a in "[a01]{0,6}", b in "[a01]{0,6}", c in "[a01]{0,6}") {
             prop_assert_eq!(natural_order(&a, &b), natural_order(&b, &a).reverse());
             prop_assert_eq!(natural_order(&a, &b).is_eq(), a == b);
             if natural_order(&a, &b).is_le() && natural_order(&b, &c).is_le() {

@@ -1,5 +1,5 @@
-//! Durations, rates, sizes and queue limits as words: a decimal number and a unit, "12.5us". The arithmetic is exact:
-//! a text that is not a whole number of nanoseconds, bits per second or bytes is refused, not rounded.
+//! Durations, rates, sizes and queue limits as text: a decimal number and a unit, "12.5us". The arithmetic is exact: a
+//! text that is not a whole number of nanoseconds, bits per second or bytes is rejected, not rounded.
 
 use crate::error::nearest;
 use fullpipe_units::{Duration, QueueLimit, Rate};
@@ -7,9 +7,9 @@ use fullpipe_units::{Duration, QueueLimit, Rate};
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Why, if there is more to say than "that is not one".
+    /// The reason, if it is more specific than the wrong syntax or unit.
     pub reason: Option<String>,
-    /// A text that would be right and may be what was meant.
+    /// A valid text that may have been intended.
     pub suggestion: Option<String>,
 }
 
@@ -21,7 +21,7 @@ impl Malformed {
 
 type Units = &'static [(&'static str, u64)];
 
-/// Nanoseconds.
+/// Units of duration, in nanoseconds.
 const DURATIONS: Units = &[
     ("ns", 1),
     ("us", 1_000),
@@ -33,7 +33,7 @@ const DURATIONS: Units = &[
     ("μs", 1_000),
 ];
 
-/// Bits per second. The first spelling of each is the one suggested.
+/// Units of rate, in bits per second.
 const RATES: Units = &[
     ("bit/s", 1),
     ("kbit/s", 1_000),
@@ -47,7 +47,7 @@ const RATES: Units = &[
     ("Tbps", 1_000_000_000_000),
 ];
 
-/// Bytes: powers of ten, and of two with an i.
+/// Units of size, in bytes: decimal prefixes, then binary ones.
 const SIZES: Units = &[
     ("B", 1),
     ("kB", 1_000),
@@ -86,13 +86,13 @@ fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
         return Err(Malformed::because("it is too large"));
     }
     if fraction.len() > 15 {
-        return Err(Malformed::because("it has more decimals than the smallest unit has"));
+        return Err(Malformed::because("it has more than 15 decimal places"));
     }
     let mut value: u128 = 0;
     for digit in whole.bytes().chain(fraction.bytes()) {
         value = value * 10 + u128::from(digit - b'0');
     }
-    // At most 35 digits times 3.6e12, below 2^128 = 3.4e38 only for the digits: the product is checked.
+    // The digits, at most 35, fit into 128 bits. Their product with the scale may not, so it is checked.
     let product = value.checked_mul(u128::from(scale)).ok_or_else(|| Malformed::because("it is too large"))?;
     let divisor = 10u128.pow(fraction.len() as u32);
     if product % divisor != 0 {
@@ -108,7 +108,7 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
             return scaled(number, *scale).map(|value| (value, family));
         }
     }
-    // The unit is wrong. If the number is one, suggest it with the nearest unit.
+    // The unit is wrong. If the number is valid, suggest it with the nearest unit.
     if scaled(number, 1_000_000_000).is_err() {
         return Err(Malformed { reason: None, suggestion: None });
     }
@@ -122,7 +122,7 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
 /// A duration such as "10ms".
 ///
 /// # Errors
-/// If the text is not one, or not a whole number of nanoseconds within 2^64.
+/// If the text is not a duration, or not a whole number of nanoseconds below 2^64.
 pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
     parse(text, &[DURATIONS]).map(|(nanoseconds, _)| Duration::from_nanos(nanoseconds))
 }
@@ -130,10 +130,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
 /// A rate such as "100Mbit/s".
 ///
 /// # Errors
-/// If the text is not one, or not a whole number of bits per second within 2^64.
+/// If the text is not a rate, or not a whole number of bits per second below 2^64.
 pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
     let (number, unit) = split(text);
-    // The nearest unit to MB/s is an eighth of what was meant.
+    // The nearest unit to "MB/s" would be "Mb/s", an eighth of the intended rate, so suggest none.
     if scaled(number, 1_000_000_000).is_ok()
         && ["B/s", "Bps", "byte/s", "bytes/s"].iter().any(|end| unit.ends_with(end))
     {
@@ -145,7 +145,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
 /// A size such as "250kB", in bytes.
 ///
 /// # Errors
-/// If the text is not one, or not a whole number of bytes within 2^64.
+/// If the text is not a size, or not a whole number of bytes below 2^64.
 pub fn parse_size(text: &str) -> Result<u64, Malformed> {
     parse(text, &[SIZES]).map(|(bytes, _)| bytes)
 }
@@ -153,7 +153,7 @@ pub fn parse_size(text: &str) -> Result<u64, Malformed> {
 /// A queue limit: "100packets", "250kB", "100ms" or "unlimited".
 ///
 /// # Errors
-/// If the text is not one.
+/// If the text is not a queue limit.
 pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
     if text.trim() == "unlimited" {
         return Ok(QueueLimit::Unlimited);
@@ -168,7 +168,7 @@ pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
     }
 }
 
-/// A size in the largest unit in which it is a whole number, powers of ten first: "250kB", "64KiB", "1448B".
+/// Formats a size in the largest unit in which it is a whole number, decimal units first: "250kB", "64KiB", "1448B".
 pub fn format_size(bytes: u64) -> String {
     if bytes > 0 {
         for (name, scale) in [&SIZES[1..5], &SIZES[5..]].iter().flat_map(|part| part.iter().rev()) {
@@ -180,7 +180,7 @@ pub fn format_size(bytes: u64) -> String {
     format!("{bytes}B")
 }
 
-/// A queue limit as [`parse_queue_limit`] reads it.
+/// Formats a queue limit as [`parse_queue_limit`] reads it.
 pub fn format_queue_limit(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(packets) => format!("{packets}packets"),
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(parse_rate("10 Mbps/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(parse_rate("10mbit/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(reason(parse_rate("0.5bit/s").unwrap_err()), "it is not a whole number of the smallest unit");
-        // Bytes per second are not bits per second: no unit is near in meaning.
+        // Bytes per second have no suggestion: every unit of rate counts bits.
         for text in ["10MB/s", "10MBps", "1B/s"] {
             assert_eq!(parse_rate(text), Err(Malformed::because("it counts bytes, not bits, per second")), "{text}");
         }
@@ -287,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in any::<u64>(), shift in 0u32..64) {
+        fn formatted_quantities_parse_to_the_same_value(value in any::<u64>(), shift in 0u32..64) {
             let value = value >> shift;
             prop_assert_eq!(parse_size(&format_size(value)), Ok(value));
             prop_assert_eq!(parse_duration(&Duration::from_nanos(value).to_string()), Ok(Duration::from_nanos(value)));
@@ -295,9 +295,9 @@ mod tests {
             prop_assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
         }
 
-        /// Decimal fractions by integer arithmetic: whole and fraction over a power of ten, times the unit.
+        /// Compares with the integer arithmetic of a fraction over a power of ten, times the unit.
         #[test]
-        fn a_fraction_is_exact_or_refused(
+        fn a_fraction_is_exact_or_rejected(
             whole in 0..1_000_000_u64,
             fraction in "[0-9]{0,12}",
             unit in prop::sample::select(vec![("ns", 1_u128), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)]),
@@ -311,9 +311,9 @@ mod tests {
             prop_assert_eq!(parse_duration(&text).ok(), expected, "{}", text);
         }
 
-        /// Whatever text is a quantity is written in a form that is read as the same.
+        /// Formats every text that parses, and parses it again.
         #[test]
-        fn what_is_read_is_written_and_read_again(
+        fn parsed_quantities_round_trip(
             text in "\\PC*",
             number in "[-+]?[0-9]{0,22}([.][0-9]{0,4})?",
             unit in "(n|u|m|k|M|G|Ki)?(s|B|bit/s|bps|packets|h)?|unlimited",

@@ -4,8 +4,7 @@ use crate::node::quote;
 use crate::quantity::format_size;
 use crate::{Default, Field, Kind, Table};
 
-/// One section for each table that the schema reaches, in the order in which they are first named. The first is the
-/// file itself.
+/// One section for each table of the schema, in order of first mention. The first section is the file itself.
 pub fn reference(schema: &'static Table) -> String {
     let mut page = String::new();
     let mut queue: Vec<(&'static Table, String)> = vec![(schema, String::new())];

@@ -1,12 +1,12 @@
-//! Writes a checked tree out as TOML, every default included, in the order of the schema: the same values always give
-//! the same text, and reading that text gives the same values.
+//! Writes a checked tree as TOML with every default, in the order of the schema. The same values always give the same
+//! text, and reading that text gives the same values.
 
 use crate::node::{format_float, quote, quote_key};
 use crate::quantity::{format_queue_limit, format_size};
 use crate::tree::{Data, Tree, Value};
 use crate::{Field, Kind, Table};
 
-/// The file that says the same as `tree` with nothing left to defaults.
+/// The TOML file with the values of `tree`, in which every default is written out.
 pub fn resolved(schema: &'static Table, tree: &Tree) -> String {
     let mut text = String::new();
     table(schema, tree, "", &mut text);
@@ -31,7 +31,7 @@ fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Opti
     list
 }
 
-/// The kind that a value has where the schema lets it be one of two.
+/// The kind of a value; resolves [`Kind::Either`] to one of its two kinds.
 fn actual(kind: &'static Kind, data: &Data) -> &'static Kind {
     match kind {
         Kind::Either(first, second) => {
@@ -47,7 +47,8 @@ fn actual(kind: &'static Kind, data: &Data) -> &'static Kind {
     }
 }
 
-/// A table's fields: values on one line first, then tables under headers, since a header ends its parent's values.
+/// A table's fields: first the values on one line, then the tables under headers, because a header ends its parent's
+/// values.
 fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     let fields = fields(schema, tree);
     for (key, field, value) in &fields {
@@ -102,8 +103,8 @@ fn header(header: &str, text: &mut String) {
     text.push('\n');
 }
 
-/// Whether a value gets a header of its own. Small tables without parts stand on one line; an empty array of tables
-/// can only be written as `[]`.
+/// Whether a value gets a header of its own. A table of up to three fields without such values is written inline. An empty
+/// array of tables can only be written as `[]`.
 fn under_header(kind: Option<&'static Kind>, value: &Value) -> bool {
     match (kind.map(|kind| actual(kind, &value.data)), &value.data) {
         (Some(Kind::Table(schema)), Data::Table(tree)) => {

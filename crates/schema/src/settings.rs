@@ -1,6 +1,7 @@
-//! Tables of a transport's settings: one for all flows, and one after a `[[flow]]` for that one.
+//! Tables of a transport's settings: one for all flows, and one below each `[[flow]]` for that flow.
 //!
-//! Where a value comes from, first found wins: the flow's own key, the key in the table for all, the default.
+//! A value comes from the flow's own table if it has the key, otherwise from the table for all flows, otherwise from the
+//! default.
 
 use crate::{Data, Place, Table, Tree, default_data};
 
@@ -14,7 +15,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Fills in every key of a table of this kind: from `inherited`, if there is one, those that the table `takes`.
+    /// Fills in every absent key: from `inherited` if that has the key and `takes` accepts it, otherwise by the default.
     pub fn fill(&self, tree: &mut Tree, inherited: Option<&Tree>, takes: impl Fn(&str) -> bool) {
         if let Some(inherited) = inherited {
             for (key, value) in inherited.iter().filter(|(key, _)| takes(key)) {
@@ -28,14 +29,14 @@ impl Settings {
         }
     }
 
-    /// A filled table with nothing of its own.
+    /// A table in which every key has its default.
     pub fn defaults(&self, place: Place) -> Tree {
         let mut tree = Tree::at(place);
         self.fill(&mut tree, None, |_| true);
         tree
     }
 
-    /// The filled table for all flows.
+    /// The table for all flows, with its defaults filled in.
     pub fn common(&self, root: &Tree) -> Tree {
         let Some(Data::Table(given)) = root.get(self.table.name).map(|value| &value.data) else {
             return self.defaults(root.place);

@@ -1,4 +1,4 @@
-//! What a file says after it was checked against a schema: typed values, each with its place, defaults filled in.
+//! The content of a file after the check against a schema: typed values with their places, defaults filled in.
 
 use crate::node::{Node, Place};
 use fullpipe_units::{Duration, QueueLimit, Rate};
@@ -10,7 +10,7 @@ pub struct Value {
     pub data: Data,
     /// Where it came from; a default's place is that of its table.
     pub place: Place,
-    /// Whether the file or an override says it, or the default.
+    /// Whether the file or an override gives it; false for a default.
     pub given: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum Data {
     List(Vec<Value>),
     /// Names chosen by the author of the file, with their values, in the order of the file.
     Map(Vec<Named>),
-    /// Any TOML.
+    /// Any TOML value.
     Raw(Node),
 }
 
@@ -59,13 +59,13 @@ pub struct Named {
 }
 
 impl PartialEq for Value {
-    /// Places do not count.
+    /// Compares without places.
     fn eq(&self, other: &Self) -> bool {
         self.data == other.data
     }
 }
 
-/// A checked table: the schema's keys that are present or have a default, in the schema's order.
+/// A checked table: the schema's keys that are present or have a default.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// Where its header is, or its opening brace.
@@ -74,7 +74,7 @@ pub struct Tree {
 }
 
 impl PartialEq for Tree {
-    /// Places and order do not count.
+    /// Compares without places and order.
     fn eq(&self, other: &Self) -> bool {
         self.fields.len() == other.fields.len()
             && self.fields.iter().all(|(key, value)| other.get(key).is_some_and(|other| other == value))
@@ -88,7 +88,7 @@ macro_rules! accessors {
                 $(#[$text])*
                 ///
                 /// # Panics
-                /// If the schema declares another kind: a mistake of the program, not of the file.
+                /// If the schema declares another kind: an error of the program, not of the file.
                 pub fn $name(&self) -> $type {
                     match &self.data {
                         Data::$variant($value) => $read,
@@ -154,7 +154,7 @@ impl Tree {
         self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The value of a key to be changed, if present.
+    /// Mutable access to the value of a key, if present.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
@@ -173,7 +173,7 @@ impl Tree {
         self.get(key).unwrap_or_else(|| panic!("the schema lets {key} be absent, the program does not"))
     }
 
-    /// Sets a key, replacing what it had.
+    /// Sets a key and replaces its value.
     pub fn set(&mut self, key: &'static str, value: Value) {
         match self.get_mut(key) {
             Some(old) => *old = value,
@@ -189,7 +189,7 @@ impl Tree {
         }
     }
 
-    /// Takes a key out.
+    /// Removes a key and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.fields.iter().position(|(name, _)| *name == key)?;
         Some(self.fields.remove(at).1)

@@ -1,4 +1,4 @@
-//! Checks a file against a schema: every mistake becomes an [`Error`], what is right becomes a [`Tree`].
+//! Checks a file against a schema: returns a [`Tree`] of the values, or collects an [`Error`] for each mistake.
 
 use crate::error::{Error, MOST_ERRORS, nearest};
 use crate::node::{Content, Entry, Node, Place, Sources};
@@ -8,7 +8,7 @@ use crate::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table,
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt;
 
-/// The way to a value, for errors.
+/// The dotted path of a value, for errors.
 pub(crate) enum Path<'a> {
     Root,
     Key(&'a Path<'a>, &'a str),
@@ -16,7 +16,7 @@ pub(crate) enum Path<'a> {
 }
 
 impl fmt::Display for Path<'_> {
-    /// "flow.0.start", as `--set` takes it.
+    /// Formats "flow.0.start", as `--set` accepts it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parent = match self {
             Path::Root => return Ok(()),
@@ -33,7 +33,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// "a link", "an ethernet".
+/// A name with its indefinite article: "a link", "an ethernet".
 pub(crate) fn with_article(name: &str) -> String {
     let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {name}")
@@ -48,11 +48,11 @@ fn between<T: fmt::Display + PartialOrd>(what: &str, min: T, max: T, least: T, m
     }
 }
 
-/// What a kind expects, in words; for a choice its names.
+/// The values that a kind accepts, in words; for a choice its names.
 pub(crate) fn expected(kind: &Kind) -> Vec<String> {
     let one = match kind {
         Kind::Text => "a text".to_string(),
-        Kind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64".to_string(),
+        Kind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64 characters".to_string(),
         Kind::Boolean => return vec!["true".to_string(), "false".to_string()],
         Kind::Integer { min, max } => between("an integer", *min, *max, i64::MIN, i64::MAX),
         Kind::Number { min, max } => between("a number", *min, *max, f64::NEG_INFINITY, f64::INFINITY),
@@ -90,7 +90,7 @@ fn available(choices: &'static [Choice]) -> impl Iterator<Item = &'static str> {
     choices.iter().filter(|choice| choice.available).map(|choice| choice.name)
 }
 
-/// Whether a value's TOML type can be of this kind at all.
+/// Whether a kind accepts the TOML type of a value.
 pub(crate) fn type_fits(kind: &Kind, content: &Content) -> bool {
     match kind {
         Kind::Text | Kind::Name | Kind::Choice(_) | Kind::Rate | Kind::QueueLimit | Kind::Duration { .. } => {
@@ -140,7 +140,7 @@ impl Walker<'_> {
     }
 
     fn wrong_type(&mut self, node: &Node, path: &Path, kind: &Kind) {
-        // An integer where a quantity belongs: the unit is missing. Zero needs none to be understood.
+        // An integer without a unit has no suggestion, because the unit is unknown. Zero is the same in every unit.
         let suggestion = match (kind, &node.content) {
             (Kind::Duration { .. }, Content::Integer(0)) => Some("\"0s\"".to_string()),
             (Kind::Boolean, Content::Text(text)) => nearest(text, ["true", "false"]).map(str::to_string),
@@ -162,7 +162,7 @@ impl Walker<'_> {
         self.push(error);
     }
 
-    /// A table. `None` if it is wrong in any way.
+    /// Checks a table. `None` if it has an error.
     pub(crate) fn table(&mut self, schema: &'static Table, node: &Node, path: &Path) -> Option<Tree> {
         let Content::Table(entries) = &node.content else {
             self.wrong_type(node, path, &Kind::Table(schema));
@@ -280,7 +280,7 @@ impl Walker<'_> {
         Ok(Some(Value { data, place, given: false }))
     }
 
-    /// A value of a kind. `None` if it is wrong.
+    /// Checks a value of a kind. `None` if it has an error.
     pub(crate) fn value(&mut self, kind: &'static Kind, node: &Node, path: &Path) -> Option<Value> {
         let data = self.data(kind, node, path)?;
         Some(Value { data, place: node.place, given: true })
@@ -386,7 +386,7 @@ pub(crate) fn unknown_key(
     if let Some(variants) = schema.variants {
         let owner = variants.list.iter().find(|variant| variant.fields().any(|field| field.key == key));
         match (variant, owner) {
-            // Its variant is not known, so whether it has this key is not known either.
+            // The variant has an error of its own, and the key may belong to the intended variant.
             (None, Some(_)) => return None,
             (Some(variant), Some(owner)) => {
                 valid.extend(variant.fields().map(|field| field.key));
@@ -404,7 +404,7 @@ pub(crate) fn unknown_key(
     Some(sources.unknown_name(place, path, format!("{shown} is not a key of {table}"), key, &valid))
 }
 
-/// A value without parts.
+/// Checks a value that has no parts; returns the value or the reason, and a suggestion.
 fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<String>) {
     let result = match (kind, content) {
         (Kind::Text, Content::Text(text)) => Ok(Data::Text(text.clone())),
@@ -423,7 +423,7 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
             within(&(*number as f64), min, max).map(|number| Data::Number(*number))
         }
         (Kind::Number { min, max }, Content::Float(number)) => {
-            // Minus zero is zero: what is written out must be what was read.
+            // Adding zero turns minus zero into zero, so that it is not written as `-0.0`.
             if number.is_nan() || number.is_infinite() {
                 Err("that is not a finite number".to_string())
             } else {
@@ -487,8 +487,8 @@ fn within<'a, T: PartialOrd>(value: &'a T, min: &T, max: &T) -> Result<&'a T, St
     }
 }
 
-/// Whether a text is a name of a host, a flow and so on. Dots are for the parts that the program appends, and a name
-/// cannot be taken for an index.
+/// Whether a text is a valid name of a host, a flow and so on. A name has no dots, because the program appends parts after
+/// a dot. It begins with a letter, so that it differs from an index.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -498,7 +498,7 @@ pub fn is_name(text: &str) -> bool {
 /// The value of a declared default.
 ///
 /// # Panics
-/// If the schema declares a default that its own kind refuses; a test reads every default.
+/// If the kind does not accept the declared default; a test checks the default of every field.
 pub fn default_data(kind: &Kind, text: &str) -> Data {
     let content = match kind {
         Kind::Choice(choices) => {
