@@ -1,4 +1,4 @@
-//! A table column by column: numbers and texts as slices.
+//! The rows of a table, stored column by column: each column is a slice of numbers or of texts.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) enum Data {
     Texts(Vec<String>),
 }
 
-/// A table has no such column of numbers, or of texts.
+/// The error that a table has no column of this name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownColumn {
     message: String,
@@ -63,7 +63,7 @@ impl Columns {
         self.columns.iter().map(|(name, _)| *name)
     }
 
-    /// A column of numbers, not a number where a cell is empty. Times are in seconds.
+    /// A column of numbers; NaN where a cell is empty. Times are in seconds.
     ///
     /// # Panics
     /// If the table has no such column of numbers; [`Columns::find_column`] returns an error instead.
@@ -79,7 +79,7 @@ impl Columns {
         self.find_texts(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A column of numbers, not a number where a cell is empty.
+    /// A column of numbers; NaN where a cell is empty.
     ///
     /// # Errors
     /// If the table has no such column of numbers.

@@ -1,24 +1,24 @@
-//! What can be wrong with a record: it cannot be read, or it is not what its declaration says.
+//! Errors of reading a record: the file cannot be read, or its content does not match the declaration.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a record could not be read. The message names the file, the line where one can be named, what was found and what
-/// was expected.
+/// Why a record could not be read. The message names the file, the line if it is known, what was found and what was
+/// expected.
 #[derive(Debug)]
 pub enum RecordError {
-    /// The system refused to read the file.
+    /// The file cannot be read.
     Read {
         /// The file.
         file: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The file was read, but is not what it should be.
+    /// The file was read, but its content is invalid.
     Invalid {
         /// The file.
         file: PathBuf,
-        /// Line, counted from 1, where one can be named.
+        /// Line, counted from 1, if it is known.
         line: Option<u64>,
         /// What was found and what was expected: a clause without a full stop.
         problem: String,
@@ -26,17 +26,17 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// The system refused to read `file`.
+    /// `file` cannot be read.
     pub fn read(file: &Path, cause: std::io::Error) -> Self {
         RecordError::Read { file: file.to_path_buf(), cause }
     }
 
-    /// `file` is not what it should be.
+    /// The content of `file` is invalid.
     pub fn invalid(file: &Path, line: Option<u64>, problem: impl Into<String>) -> Self {
         RecordError::Invalid { file: file.to_path_buf(), line, problem: problem.into() }
     }
 
-    /// What the CSV reader found wrong.
+    /// Converts an error of the CSV reader.
     pub(crate) fn of_csv(file: &Path, error: csv::Error) -> Self {
         let line = error.position().map(csv::Position::line);
         match error.into_kind() {
@@ -75,7 +75,7 @@ impl std::error::Error for RecordError {
     }
 }
 
-/// The beginning of a text, for messages.
+/// The first 40 characters of a text, for messages.
 pub(crate) fn shorten(text: &str) -> String {
     if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
 }

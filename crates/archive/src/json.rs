@@ -1,24 +1,24 @@
-//! JSON records: objects whose keys are declared once, with type, unit and text, and are written, read and documented by
-//! that declaration.
+//! JSON records: objects whose keys are declared once, with type, unit and text. The declaration defines how they are
+//! written, read and documented.
 
 use crate::error::shorten;
 use serde_json::{Map, Value};
 
-/// A type that is the value of a key.
+/// A type of the values of a key.
 pub trait Json: Sized {
     /// The type in words, for messages and documentation: "a count".
     const TYPE: &'static str;
 
-    /// The value; `None` to leave the key out.
+    /// The JSON value; `None` to omit the key.
     fn to_json(&self) -> Option<Value>;
 
     /// Reads the value of the key at `path`.
     ///
     /// # Errors
-    /// What was expected and what was found, as a clause that begins with the path.
+    /// A clause that begins with the path: what was expected and what was found.
     fn from_json(value: &Value, path: &str) -> Result<Self, String>;
 
-    /// What stands for a key that is missing, if it may be.
+    /// The value of a missing key; `None` if the key is required.
     fn of_missing() -> Option<Self> {
         None
     }
@@ -32,7 +32,7 @@ pub trait Json: Sized {
 /// The declaration of a key, for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Dotted path from the beginning of the record.
+    /// Dotted path from the root of the record.
     pub path: String,
     /// Its type in words.
     pub kind: &'static str,
@@ -44,7 +44,8 @@ pub struct Key {
     pub is_optional: bool,
 }
 
-/// Declares a JSON object: for each key its name, which is the field's too, its type, its unit and a sentence.
+/// Declares a JSON object: for each key its name, its type, its unit and a sentence. The fields of the struct have the same
+/// names.
 macro_rules! record {
     (
         $(#[$attribute:meta])*
@@ -107,7 +108,7 @@ fn unexpected(path: &str, expected: &str, found: &Value) -> String {
     }
 }
 
-/// Values that JSON has as they are.
+/// Implements [`Json`] for types with a direct counterpart in JSON.
 macro_rules! plain {
     ($($Type:ty, $text:literal, $read:expr;)+) => {$(
         impl Json for $Type {
@@ -132,7 +133,7 @@ plain! {
     String, "a text", |value| value.as_str().map(str::to_owned);
 }
 
-/// Left out if there is none; null is read as none too, unless the type has a null of its own.
+/// `None` omits the key. A null is read as `None`, unless `T` itself reads null.
 impl<T: Json> Json for Option<T> {
     const TYPE: &'static str = T::TYPE;
 
@@ -153,7 +154,7 @@ impl<T: Json> Json for Option<T> {
     }
 }
 
-/// A value that is written as null if there is none.
+/// An optional value that is written as null if it is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nullable<T>(pub Option<T>);
 

@@ -1,9 +1,9 @@
-//! The files of a run and of a study: every table, column and key is declared once here, with its unit and its text, and
-//! is written, read and documented by that declaration.
+//! The files of a run and of a study. Every table, column and key is declared once, with its unit and a description. The
+//! declaration defines how it is written, read and documented.
 //!
-//! A table is a type for its rows and a [`Table`] of columns, both made by [`table!`]. A component that has a table of its
-//! own, such as an access network, declares it in its own crate in the same way. Readers find columns by name, so files may
-//! have more columns than a reader knows. `docs/records.md` is made from the declarations ([`mod@reference`]).
+//! A table consists of a type for its rows and a [`Table`] of columns; [`table!`] declares both. A component with a table of
+//! its own, such as an access network, declares it in its own crate in the same way. Readers find columns by name, so files
+//! may have more columns than a reader knows. `docs/records.md` is generated from the declarations ([`mod@reference`]).
 //!
 //! ```
 //! use fullpipe_archive::{FLOWS, FlowRow};
@@ -11,9 +11,9 @@
 //!
 //! let row = FlowRow { flow: "data".into(), tx_packets: 7, goodput_bps: Some(5e6), ..FlowRow::default() };
 //! let mut file = Vec::new();
-//! FLOWS.write([row], &mut file).expect("memory takes it");
+//! FLOWS.write([row], &mut file).expect("writing to memory cannot fail");
 //!
-//! let flows = FLOWS.read_columns(Path::new("flows.csv"), file.as_slice()).expect("a good file");
+//! let flows = FLOWS.read_columns(Path::new("flows.csv"), file.as_slice()).expect("a valid file");
 //! assert_eq!(flows.column("goodput_bps"), [5e6]);
 //! assert!(flows.column("completion_s")[0].is_nan());
 //! assert_eq!(flows.texts("flow"), ["data"]);

@@ -1,4 +1,4 @@
-//! The declarations as data, for documentation, and the page that is made from them.
+//! The declarations as data for documentation, and the page that is generated from them.
 
 mod declared;
 mod page;
@@ -13,7 +13,7 @@ pub use page::page;
 pub struct TableReference {
     /// The file's name.
     pub file: &'static str,
-    /// What a row is.
+    /// One sentence: what a row describes.
     pub text: &'static str,
     /// Its columns.
     pub columns: Vec<ColumnReference>,
@@ -24,7 +24,7 @@ pub struct TableReference {
 pub struct ColumnReference {
     /// Its name.
     pub name: &'static str,
-    /// Its type in a word.
+    /// The name of its type.
     pub kind: &'static str,
     /// Its unit; empty for texts and plain numbers.
     pub unit: &'static str,
@@ -35,7 +35,7 @@ pub struct ColumnReference {
 }
 
 impl<R> Table<R> {
-    /// What the documentation needs of the table.
+    /// The declaration of the table, for documentation.
     pub fn reference(&self) -> TableReference {
         let column = |column: &crate::Column<R>| ColumnReference {
             name: column.name,
@@ -49,8 +49,8 @@ impl<R> Table<R> {
 }
 
 impl TableReference {
-    /// What is wrong with the declaration: a name that occurs twice, a unit that is not the one at the end of the name, a
-    /// text that is not a sentence. Empty for a good declaration; tests of declarations use it.
+    /// The errors of the declaration: a name that occurs twice, a unit that differs from the one at the end of the name, or
+    /// a text that is not a sentence. Tests of declarations require that there are none.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, what: String| faults.push(format!("{}, column {name}: {what}", self.file));

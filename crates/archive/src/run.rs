@@ -18,7 +18,7 @@ pub enum PacketCapture {
 }
 
 impl PacketCapture {
-    /// Whether a run that was captured like this has what a run captured like `wanted` has.
+    /// Whether a run with this capture keeps at least what `wanted` keeps.
     pub fn serves(self, wanted: Self) -> bool {
         match (wanted, self) {
             (PacketCapture::No, _) | (_, PacketCapture::Whole) => true,
@@ -50,16 +50,16 @@ impl Json for PacketCapture {
 }
 
 record! {
-    /// What a run was made with besides its scenario.
+    /// The options of a run that are not part of its scenario.
     pub struct RunOptionsRecord;
     audit: bool, "", "Whether every packet was checked (`--audit`).";
     pcap: PacketCapture, "bytes", "Whether packets were captured, and how many bytes of each at most (`--pcap`).";
     qlog: bool, "", "Whether connections were logged (`--qlog`).";
-    record: bool, "", "Whether arrivals from real hosts were recorded for a replay.";
+    record: bool, "", "Whether packets from real hosts were recorded for a replay.";
 }
 
 record! {
-    /// Packets of a run.
+    /// Packet counts of a run.
     pub struct PacketCounts;
     received: u64, "packets", "Packets that reached their destination.";
     received_with_data: u64, "packets", "Of these, packets with transport payload, duplicates included.";
@@ -68,18 +68,18 @@ record! {
 }
 
 record! {
-    /// What an address translator did.
+    /// The counters of an address translator.
     pub struct NatRecord;
     router: String, "", "Name of its router.";
-    mappings: u64, "", "Mappings that were made.";
+    mappings: u64, "", "Mappings created.";
     expired: u64, "", "Mappings that expired.";
-    exhausted: u64, "packets", "Packets from inside dropped because no port was free or the host had used its share.";
+    exhausted: u64, "packets", "Packets from inside dropped because no port was free or the host had reached `ports_per_host`.";
     unopened: u64, "packets", "TCP segments from inside dropped because they neither open a connection nor belong to a mapping.";
     unsolicited: u64, "packets", "Packets from outside dropped because no mapping admits them.";
 }
 
 record! {
-    /// The content of a flow whose bytes matter.
+    /// Hashes of the content of a flow.
     pub struct ContentRecord;
     flow: String, "", "Name of the flow.";
     sent_sha256: String, "", "SHA-256 of what was written, in hexadecimal.";
@@ -93,7 +93,7 @@ record! {
     packet_by_packet: bool, "", "Whether every packet was checked, not only sums.";
     checks: Counts, "", "How often each rule was checked.";
     failures: Vec<String>, "", "The first failures, one sentence each.";
-    failures_not_kept: u64, "", "How many failures there were more.";
+    failures_not_kept: u64, "", "Number of further failures.";
 }
 
 record! {
@@ -112,7 +112,7 @@ record! {
     /// The lateness of a real-time run.
     pub struct LatenessRecord;
     on_time: bool, "", "Whether the run kept up with real time.";
-    reasons: Vec<String>, "", "Why it did not, one sentence each.";
+    reasons: Vec<String>, "", "Why it did not keep up, one sentence each.";
     packets_late: u64, "packets", "Packets sent later than permitted.";
     packets_p50_us: f64, "us", "Median lateness of packets.";
     packets_p99_us: f64, "us", "99th percentile of the lateness of packets.";
@@ -124,17 +124,17 @@ record! {
     late_share_allowed: f64, "", "Permitted share of late packets.";
     stall_after_s: f64, "s", "Length from which a pause is a stall.";
     ran_s: f64, "s", "How long the run took.";
-    worked_s: f64, "s", "Time that the emulator did not wait.";
+    worked_s: f64, "s", "Time during which the emulator was not waiting.";
     processor_s: f64, "s", "Processor time of the emulator's thread.";
     events: LatenessSpread, "", "Lateness of the model's events.";
     subframes: LatenessSpread, "", "Lateness of LTE subframes.";
     packets: LatenessSpread, "", "Lateness of packets sent to real hosts.";
-    arrivals: LatenessSpread, "", "How much later than they arrived packets of real hosts were read.";
+    arrivals: LatenessSpread, "", "Time from the arrival of packets of real hosts until they were read.";
     stalls_s: Vec<f64>, "s", "Length of each stall.";
 }
 
 record! {
-    /// What nodes of the model sent to real hosts by ICMP and TCP.
+    /// ICMP and TCP packets that nodes of the model sent to real hosts.
     pub struct IcmpRecord;
     errors: u64, "packets", "ICMP errors sent.";
     errors_limited: u64, "packets", "ICMP errors not sent because of their rate limit.";
@@ -149,10 +149,10 @@ record! {
     not_ip: u64, "", "Neither IPv4 nor IPv6, such as ARP.";
     unroutable: u64, "", "For an address that no node of the scenario has.";
     spoofed: u64, "", "From an address that is not the sender's (RFC 2827).";
-    expired: u64, "", "With a hop limit that ends on the way.";
+    expired: u64, "", "With a hop limit that reaches zero before the destination.";
     fragments: u64, "", "Fragments that contradict each other.";
     too_many_conversations: u64, "", "Of conversations beyond the permitted number.";
-    unwritable: u64, "", "Of the model for a real host, with content that no header can express; not sent.";
+    unwritable: u64, "", "From the model to a real host, with content that no header can encode; not sent.";
     unexpected: u64, "", "Damaged frames for an endpoint of the model.";
 }
 
@@ -166,7 +166,7 @@ record! {
 }
 
 record! {
-    /// What the kernel's TCP negotiated with its peer.
+    /// The TCP options that the kernel negotiated with its peer.
     pub struct NegotiatedRecord;
     timestamps: bool, "", "Whether both ends use timestamps.";
     sack: bool, "", "Whether both ends use selective acknowledgements.";
@@ -175,7 +175,7 @@ record! {
 }
 
 record! {
-    /// An end of a flow that the kernel's TCP had.
+    /// A flow endpoint in the kernel's TCP.
     pub struct KernelEndRecord;
     flow: String, "", "Name of the flow.";
     end: String, "", "`from` or `to`.";
@@ -183,14 +183,14 @@ record! {
     received_bytes: u64, "bytes", "Payload received.";
     retransmitted_segments: Nullable<u64>, "packets", "Segments retransmitted.";
     reorderings_seen: Nullable<u64>, "", "Reorderings that it detected.";
-    negotiated: Nullable<NegotiatedRecord>, "", "What both ends agreed on.";
+    negotiated: Nullable<NegotiatedRecord>, "", "TCP options that both ends use.";
 }
 
 record! {
-    /// The kernel whose TCP had ends of flows.
+    /// The kernel whose TCP ran endpoints of flows.
     pub struct KernelRecord;
     release: String, "", "Release of the kernel.";
-    ends: Vec<KernelEndRecord>, "", "The ends.";
+    ends: Vec<KernelEndRecord>, "", "The flow endpoints in this kernel.";
 }
 
 record! {
@@ -199,32 +199,32 @@ record! {
     key: String, "", "Key of the run: a hash of the resolved scenario, the content of its files, the seed and the build.";
     build: String, "", "Build that made the run: version of the package, and a hash of its sources.";
     seed: u64, "", "Seed of all random streams.";
-    options: RunOptionsRecord, "", "What the run was made with besides its scenario.";
+    options: RunOptionsRecord, "", "Options of the run that are not part of its scenario.";
     title: String, "", "Title of the scenario.";
     clock: String, "", "`virtual`, `real`, or `replay` (a real-time run replayed in virtual time).";
     duration_s: f64, "s", "When the run ended.";
     measurement_from_s: f64, "s", "When the measured interval begins.";
     packets: PacketCounts, "", "Packets of the whole run.";
-    events: u64, "", "Events of the calendar.";
+    events: u64, "", "Events that the simulator processed.";
     nat: Vec<NatRecord>, "", "The address translators, in the order of the scenario.";
     content: Vec<ContentRecord>, "", "The flows whose content is compared.";
     audit: AuditRecord, "", "The auditor's result.";
-    scenario: String, "", "The resolved scenario, in its own language.";
+    scenario: String, "", "The resolved scenario, as TOML.";
     lateness: Option<LatenessRecord>, "", "Lateness of a real-time run.";
-    arrivals: Option<u64>, "packets", "Arrivals that a replay read.";
-    arrivals_not_recorded: Option<u64>, "packets", "Arrivals that a real-time run could not record.";
-    icmp: Option<IcmpRecord>, "", "What the model answered real hosts.";
+    arrivals: Option<u64>, "packets", "Recorded packets of real hosts that a replay read.";
+    arrivals_not_recorded: Option<u64>, "packets", "Packets of real hosts that a real-time run could not record.";
+    icmp: Option<IcmpRecord>, "", "ICMP and TCP packets that nodes of the model sent to real hosts.";
     refused_frames: Option<RefusedFrames>, "", "Frames of real hosts that did not enter the model.";
     programs: Option<Vec<ProgramRecord>>, "", "The programs that a real-time run started.";
-    kernel: Option<Nullable<KernelRecord>>, "", "The ends of flows that the kernel had.";
-    distrust: Vec<String>, "", "Why the run is not to be trusted, one sentence each; empty if it is.";
+    kernel: Option<Nullable<KernelRecord>>, "", "The flow endpoints in the kernel's TCP.";
+    distrust: Vec<String>, "", "Reasons not to trust the run, one sentence each; empty if there are none.";
 }
 
 impl RunRecord {
     /// The file's name.
     pub const FILE: &'static str = "run.json";
 
-    /// The file.
+    /// The content of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         // Writing to memory cannot fail.
         let mut text = serde_json::to_vec_pretty(&self.to_json()).unwrap_or_default();

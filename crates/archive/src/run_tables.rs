@@ -1,37 +1,38 @@
-//! The tables of a run.
+//! The tables of a run that every scenario can have: `flows.csv`, `series.csv`, `links.csv`, `figures.csv` and
+//! `completions.csv`.
 
 use crate::table;
 use fullpipe_units::{Duration, Instant};
 
 table! {
-    /// One row of `flows.csv`: one direction of one conversation.
+    /// One row of `flows.csv`: one direction of a flow.
     pub struct FlowRow;
     /// The flows of a run.
     pub static FLOWS = "flows.csv":
-        "One row for each direction of each flow. Packets and bytes are those of the IP layer, over the whole run, by the \
-         definitions of FlowMonitor.";
+        "One row for each direction of each flow. Packets and bytes are those of the IP layer, over the whole run, as \
+         defined by the FlowMonitor of ns-3.";
     flow: String, "", "Name of the flow; the direction from its acceptor to its initiator ends with `.reverse`.";
     source: String, "", "Host that sends the packets.";
     destination: String, "", "Host that receives the packets.";
-    protocol: String, "", "`tcp`, `udp`, `quic`, `masque` (a tunnel), or what real hosts sent besides: `icmp` or `other`.";
+    protocol: String, "", "`tcp`, `udp`, `quic`, `masque` (a tunnel), or for other traffic of real hosts `icmp` or `other`.";
     congestion: String, "", "Congestion control of the sender; empty for UDP.";
     tx_packets: u64, "packets", "Packets sent.";
     tx_bytes: u64, "bytes", "Bytes sent.";
     rx_packets: u64, "packets", "Packets received.";
     rx_bytes: u64, "bytes", "Bytes received.";
-    lost_packets: u64, "packets", "Packets dropped on the way.";
+    lost_packets: u64, "packets", "Packets dropped in the network.";
     delay_sum_s: Option<Duration>, "s", "Sum of the delays of all received packets.";
     jitter_sum_s: Option<Duration>, "s", "Sum of the differences in delay between each received packet and the one before it.";
     first_tx_s: Option<Instant>, "s", "Time at which the first packet was sent.";
     last_tx_s: Option<Instant>, "s", "Time at which the last packet was sent.";
     first_rx_s: Option<Instant>, "s", "Time at which the first packet was received.";
     last_rx_s: Option<Instant>, "s", "Time at which the last packet was received.";
-    goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application got, over the time from the flow's start to its \
+    goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application read, over the time from the flow's start to its \
         completion, or else to its last reception if the flow is limited, or else to the end of the run.";
-    completion_s: Option<Duration>, "s", "Time from the flow's start until the receiver had everything.";
+    completion_s: Option<Duration>, "s", "Time from the flow's start until the receiver had all data.";
     retransmitted_packets: Option<u64>, "packets", "Segments that the sender retransmitted; over QUIC, packets that it declared lost.";
     marked_packets: Option<u64>, "packets", "Packets received with a congestion mark (CE); empty if the flow does not use ECN.";
-    measured_goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application got in the measured interval, over its \
+    measured_goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application read in the measured interval, over its \
         length; empty if the scenario measures no links.";
 }
 
@@ -40,7 +41,7 @@ table! {
     pub struct SeriesRow;
     /// The samples of a run.
     pub static SERIES = "series.csv":
-        "One row for each sample that the scenario's probes ask for, in the order of time.";
+        "One row for each sample of the scenario's probes, in the order of time.";
     time_s: Instant, "s", "Time of the sample.";
     subject: String, "", "Name of the flow, link, segment or UE that was sampled.";
     metric: String, "", "Name of the metric; it ends with the metric's unit.";
@@ -48,16 +49,16 @@ table! {
 }
 
 table! {
-    /// One row of `links.csv`: what a direction of a link carried while it was measured.
+    /// One row of `links.csv`: one direction of a link over the measured interval.
     pub struct LinkRow;
     /// The measured links of a run.
     pub static LINKS = "links.csv":
         "One row for each direction of a link that the scenario measures; all counts are of the measured interval.";
-    link: String, "", "Name of the link; the direction back ends with `.reverse`.";
-    from_s: Instant, "s", "Begin of the measured interval.";
+    link: String, "", "Name of the link; the reverse direction ends with `.reverse`.";
+    from_s: Instant, "s", "Start of the measured interval.";
     to_s: Instant, "s", "End of the measured interval.";
     measured_s: Duration, "s", "Length of the measured interval.";
-    queued_at_from_packets: u64, "packets", "Packets in the queue at the begin.";
+    queued_at_from_packets: u64, "packets", "Packets in the queue at the start.";
     queued_at_to_packets: u64, "packets", "Packets in the queue at the end.";
     arrivals_packets: u64, "packets", "Packets that arrived at the link.";
     arrivals_bytes: u64, "bytes", "Bytes that arrived at the link.";
@@ -85,7 +86,7 @@ table! {
     flow: String, "", "Name of the flow.";
     host: String, "", "Host of the application.";
     figure: String, "", "Name of the metric; it ends with the metric's unit.";
-    value: Option<f64>, "", "Value in the unit at the end of the metric's name; empty if the run gave none.";
+    value: Option<f64>, "", "Value in the unit at the end of the metric's name; empty if the run has none.";
 }
 
 table! {
@@ -97,6 +98,6 @@ table! {
     flow: String, "", "Name of the flow.";
     number: u64, "", "Number within the flow, from 1.";
     started_s: Instant, "s", "Time at which the exchange or transfer began.";
-    completed_s: Instant, "s", "Time at which the receiver had everything.";
+    completed_s: Instant, "s", "Time at which the receiver had all data.";
     bytes: u64, "bytes", "Size of its payload.";
 }

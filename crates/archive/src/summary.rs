@@ -1,5 +1,5 @@
-//! `summary.csv`, what a study measured and how its claims came out, and `results.csv`, one row per run. The columns of
-//! `results.csv` follow from the study: its axes, then the seed and the key of the run, then its metrics.
+//! `summary.csv`, the metrics of a study at each point and the verdicts on its claims, and `results.csv`, one row for each
+//! run. The columns of `results.csv` depend on the study: its axes, then the seed and the key of the run, then its metrics.
 
 use crate::error::{RecordError, shorten};
 use crate::reference::{ColumnReference, TableReference};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-/// Begins the metric of a claim's row.
+/// Prefix of the column `metric` in the row of a claim.
 const CLAIM: &str = "claim:";
 /// The column of `results.csv` with a run's seed.
 const SEED: &str = "seed";
@@ -23,7 +23,7 @@ const KEY: &str = "key";
 pub struct Point(pub Vec<(String, String)>);
 
 impl Point {
-    /// The name of the pair that says to which experiment a point belongs.
+    /// The name of the pair that holds the experiment of a point.
     pub const EXPERIMENT: &'static str = "experiment";
 
     /// The value of an axis.
@@ -31,12 +31,12 @@ impl Point {
         self.0.iter().find(|(known, _)| known == axis).map(|(_, value)| value.as_str())
     }
 
-    /// The experiment to which it belongs, in a study of several.
+    /// The experiment of the point, in a study of several experiments.
     pub fn experiment(&self) -> Option<&str> {
         self.get(Point::EXPERIMENT)
     }
 
-    /// Whether nothing varies.
+    /// Whether the point has no axes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -83,18 +83,18 @@ impl Value for Point {
     }
 }
 
-/// How a measured value compares to a published one, or a claim to what was measured.
+/// The result of comparing a metric with its published value, or of testing a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The value is as published; the claim holds.
+    /// The value matches the published one, or the claim holds.
     Match,
-    /// It is not, and a claim that holds in the same runs explains why.
+    /// The value differs from the published one, and a claim that holds in the same runs explains the difference.
     Explained,
-    /// A value is not as published.
+    /// The value differs from the published one.
     Differs,
-    /// A claim does not hold.
+    /// The claim does not hold.
     Refuted,
-    /// Too many of the runs that it depends on are not to be trusted.
+    /// Too many of the runs that the value or claim depends on are not to be trusted.
     Untrusted,
 }
 
@@ -102,7 +102,7 @@ impl Verdict {
     /// All, from good to bad.
     pub const ALL: [Self; 5] = [Self::Match, Self::Explained, Self::Differs, Self::Refuted, Self::Untrusted];
 
-    /// The word in the table.
+    /// The word in `summary.csv`.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Match => "match",
@@ -130,11 +130,11 @@ impl Value for Verdict {
 table! {
     /// A row of `summary.csv`: a metric at a point, or a claim.
     pub struct SummaryRow;
-    /// What a study measured and how its claims came out.
+    /// The metrics of a study at each point, and the verdicts on its claims.
     pub static SUMMARY = "summary.csv": "One row for each metric at each point, and one for each claim.";
     point: Point, "", "Point as `axis=value;axis=value` in the study's order; empty for a claim.";
     metric: String, "", "Name of the metric, or `claim:NAME`.";
-    unit: String, "", "Unit of the metric; mean, ci95, min, median, max and published are in it.";
+    unit: String, "", "Unit of the metric, and so of mean, ci95, min, median, max and published.";
     n: Option<u64>, "", "Number of runs with a value; empty for a claim.";
     mean: Option<f64>, "", "Mean over those runs; for a claim 1 if it holds and 0 if not.";
     ci95: Option<f64>, "", "Half the width of the mean's 95 % confidence interval; empty with fewer than two runs.";
@@ -146,11 +146,11 @@ table! {
     verdict: Option<Verdict>, "", "`match`, `differs`, `explained`, `refuted`, `untrusted`, or empty if nothing was published or a \
         value is missing.";
     source: String, "", "Citation of the published value or claim.";
-    note: String, "", "What a reader should know: runs left out, the claim that explains a difference, `quick`.";
+    note: String, "", "Remarks: runs left out, the claim that explains a difference, `quick`.";
 }
 
 impl SummaryRow {
-    /// The `metric` of a claim's row.
+    /// The content of the column `metric` in the row of a claim.
     pub fn metric_of_claim(claim: &str) -> String {
         format!("{CLAIM}{claim}")
     }
@@ -181,7 +181,7 @@ pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
     while reader.next_into(&mut row)? {
         if let Some(half) = row.ci95.filter(|half| *half < 0.0) {
             let column = SummaryRow::ci95().name;
-            return Err(reader.problem(format!("column `{column}`: a half width is not negative, found {half}")));
+            return Err(reader.problem(format!("column `{column}`: expected a number of at least 0, found {half}")));
         }
         rows.push(row.clone());
     }
@@ -191,13 +191,13 @@ pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
 /// A row of `results.csv`: a run at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultRow {
-    /// The point. An axis that its experiment does not have is missing in it and empty in the file.
+    /// The point. If its experiment does not have an axis, the axis is missing here and empty in the file.
     pub point: Point,
     /// The run's seed.
     pub seed: u64,
     /// The run's key: the name of its folder below `runs`.
     pub key: String,
-    /// In the order of [`Results::metrics`]; `None` where the run has no such value.
+    /// The values in the order of [`Results::metrics`]; `None` if the run has no such value.
     pub values: Vec<Option<f64>>,
 }
 
@@ -208,7 +208,7 @@ pub struct Results {
     pub axes: Vec<String>,
     /// The names of the metrics.
     pub metrics: Vec<String>,
-    /// Point by point, run by run.
+    /// The rows, grouped by point.
     pub rows: Vec<ResultRow>,
 }
 
@@ -216,7 +216,7 @@ impl Results {
     /// The file's name.
     pub const FILE: &'static str = "results.csv";
 
-    /// The file.
+    /// The content of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let fixed = [SEED, KEY].map(str::to_owned);
@@ -244,7 +244,7 @@ impl Results {
         let mut lines = Lines::open(file)?;
         let (seed, key) = (lines.place(SEED)?, lines.place(KEY)?);
         if key < seed {
-            let problem = format!("column `{KEY}` stands before `{SEED}`");
+            let problem = format!("expected column `{SEED}` before `{KEY}`, found it after");
             return Err(RecordError::invalid(file, Some(1), problem));
         }
         let header = lines.header().to_vec();
@@ -276,7 +276,7 @@ impl Results {
         Ok(results)
     }
 
-    /// What the documentation needs of the table.
+    /// The declaration of the table, for documentation.
     pub fn reference() -> TableReference {
         let column = |name, kind: Kind, text, is_optional| ColumnReference {
             name,

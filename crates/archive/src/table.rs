@@ -1,4 +1,4 @@
-//! Tables of rows: their declaration, their CSV files, and their rows read back.
+//! Tables of rows: how they are declared, written as CSV files, and read.
 
 use crate::columns::{Columns, Data, UnknownColumn};
 use crate::error::{RecordError, shorten};
@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A CSV file whose rows are of a type.
+/// The declaration of a CSV file whose rows are of type `R`.
 #[derive(Debug)]
 pub struct Table<R: 'static> {
     /// The file's name.
     pub file: &'static str,
-    /// One sentence: what a row is.
+    /// One sentence: what a row describes.
     pub text: &'static str,
-    /// In the order of the file.
+    /// The columns in the order of the file.
     pub columns: &'static [Column<R>],
 }
 
@@ -34,18 +34,18 @@ pub struct Column<R> {
     pub is_optional: bool,
     /// What a cell may hold, for messages.
     pub expected: &'static str,
-    /// The cell of a row.
+    /// Returns the cell of a row.
     pub cell: fn(&R) -> Cell<'_>,
-    /// Takes a row's value from the text of a cell; false if it is not what is expected.
+    /// Sets a row's value from the text of a cell; returns false if the text is not a valid value.
     pub set: fn(&mut R, &str) -> bool,
 }
 
-/// Declares the rows of a table and the table: for each column its name, its type, its unit and a sentence. The row's type
+/// Declares a table and the type of its rows: for each column its name, its type, its unit and a sentence. The row's type
 /// has a field and a function of that name; the function returns the column's declaration.
 ///
 /// ```
 /// fullpipe_archive::table! {
-///     /// One row of `stations.csv`: what a station has sent.
+///     /// One row of `stations.csv`: the counters of a station.
 ///     pub struct StationRow;
 ///     /// The stations of a run.
 ///     pub static STATIONS = "stations.csv": "One row for each station.";
@@ -102,12 +102,12 @@ impl<R> Clone for Column<R> {
 impl<R> Copy for Column<R> {}
 
 impl<R> Column<R> {
-    /// A row's value as a number; not a number where there is none.
+    /// A row's value as a number; NaN if the cell is empty or a text.
     pub fn number(&self, row: &R) -> f64 {
         (self.cell)(row).number()
     }
 
-    /// Whether it holds numbers, times among them.
+    /// Whether it holds numbers, including times.
     pub fn is_numeric(&self) -> bool {
         self.kind != Kind::Text
     }
@@ -129,10 +129,10 @@ impl<R> Table<R> {
         self.columns.iter().find(|column| column.name == name && column.is_numeric())
     }
 
-    /// Likewise.
+    /// A column of numbers by its name, or an error with the nearest name.
     ///
     /// # Errors
-    /// If there is none; the message has the nearest name.
+    /// If the table has no such column of numbers.
     pub fn find_numeric_column(&self, name: &str) -> Result<&'static Column<R>, UnknownColumn> {
         let unknown = || UnknownColumn::new(self.file, "numbers", name, self.numeric_names());
         self.numeric_column(name).ok_or_else(unknown)
@@ -157,7 +157,7 @@ impl<R> Table<R> {
         writer.flush()
     }
 
-    /// The file that [`Table::write`] writes.
+    /// The content of the file that [`Table::write`] writes.
     pub fn to_bytes(&self, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
@@ -165,7 +165,7 @@ impl<R> Table<R> {
         bytes
     }
 
-    /// Gathers rows column by column.
+    /// Converts rows into columns.
     pub fn gather(&self, rows: impl IntoIterator<Item = R>) -> Columns {
         let mut length = 0;
         let empty = |column: &Column<R>| match column.kind {
@@ -192,7 +192,7 @@ impl<R> Table<R> {
 }
 
 impl<R: Default> Table<R> {
-    /// Begins to read rows; `file` is its name in messages.
+    /// Reads the header and returns a reader of the rows; `file` is the name of the file in messages.
     ///
     /// # Errors
     /// If the header cannot be read, or lacks a column whose cells are never empty.
@@ -200,7 +200,8 @@ impl<R: Default> Table<R> {
         Reader::new(self, Lines::new(file, input)?)
     }
 
-    /// Opens a file.
+    /// Opens a file and reads its header.
+    /// The rows follow with [`Reader::next_into`].
     ///
     /// # Errors
     /// As [`Table::reader`], and if the file cannot be opened.
@@ -216,7 +217,7 @@ impl<R: Default> Table<R> {
         self.reader(file, input)?.collect()
     }
 
-    /// Reads all rows, column by column.
+    /// Reads all rows into columns.
     ///
     /// # Errors
     /// As [`Table::read`].
@@ -229,7 +230,7 @@ impl<R: Default> Table<R> {
 #[derive(Debug)]
 pub struct Reader<R: 'static, I> {
     lines: Lines<I>,
-    /// The columns that the file has, with their places there.
+    /// The columns that the file has, with their indices in it.
     places: Vec<(usize, &'static Column<R>)>,
 }
 
@@ -251,7 +252,7 @@ impl<R: Default, I: Read> Reader<R, I> {
         self.places.iter().any(|(_, known)| known.name == column)
     }
 
-    /// Reads the next row into `row`, which was made by `R::default()` or is that of an earlier call; false at the end.
+    /// Reads the next row into `row`; returns false at the end. Before the first call, `row` is `R::default()`.
     ///
     /// # Errors
     /// If a cell is not what its column declares.
@@ -268,7 +269,7 @@ impl<R: Default, I: Read> Reader<R, I> {
         Ok(true)
     }
 
-    /// An error at the row that was read last.
+    /// An error in the row that was read last.
     pub fn problem(&self, problem: impl Into<String>) -> RecordError {
         self.lines.problem(problem)
     }
@@ -285,7 +286,7 @@ impl<R: Default, I: Read> Reader<R, I> {
     }
 }
 
-/// The lines of a CSV file, cells by place.
+/// The lines of a CSV file, with access to cells by index.
 #[derive(Debug)]
 pub(crate) struct Lines<I> {
     file: PathBuf,
@@ -323,12 +324,12 @@ impl<I: Read> Lines<I> {
         RecordError::invalid(&self.file, Some(1), format!("has no column `{column}`; its columns are `{found}`"))
     }
 
-    /// The place of a column that must be there.
+    /// The index of a required column.
     pub(crate) fn place(&self, column: &str) -> Result<usize, RecordError> {
         self.header.iter().position(|name| name == column).ok_or_else(|| self.missing(column))
     }
 
-    /// Goes on to the next line; false at the end.
+    /// Advances to the next line; returns false at the end.
     pub(crate) fn advance(&mut self) -> Result<bool, RecordError> {
         self.reader.read_record(&mut self.record).map_err(|error| RecordError::of_csv(&self.file, error))
     }

@@ -1,12 +1,13 @@
-//! What a cell of a table may hold, and how it is printed and read: texts as they are, counts as integers, times as exact
-//! decimal seconds, other numbers in the shortest form that reads back the same, and nothing for what does not apply. Equal
-//! rows so give equal bytes.
+//! The values of table cells, and how they are printed and read: counts as integers, times as exact decimal seconds, other
+//! numbers in the shortest form that reads back the same, and an empty cell for a value that does not apply. The format is
+//! deterministic: equal rows give equal bytes.
 
 use fullpipe_units::{Duration, Instant};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Larger numbers than this are no measurement, and their differences would overflow.
+/// The largest absolute value of a number that is read. Larger ones are no measurements, and differences of
+/// numbers near `f64::MAX` would overflow.
 pub(crate) const LARGEST: f64 = 1e200;
 const NANOSECONDS: u64 = 1_000_000_000;
 
@@ -24,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The type in a word.
+    /// The name of the type.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Text => "text",
@@ -51,7 +52,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Appends the cell as it stands in the file.
+    /// Appends the text of the cell in the file.
     pub fn print(&self, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = match self {
@@ -68,19 +69,19 @@ impl Cell<'_> {
         };
     }
 
-    /// The cell as a number; not a number for texts and empty cells.
+    /// The cell as a number; NaN for texts and empty cells.
     pub fn number(&self) -> f64 {
         match self {
             Cell::Empty | Cell::Text(_) => f64::NAN,
             Cell::Count(count) => *count as f64,
-            // One division, correctly rounded: the number that the printed seconds read back as.
+            // One division is correctly rounded, so it gives the number that the printed seconds are read as.
             Cell::Nanoseconds(nanoseconds) => *nanoseconds as f64 / NANOSECONDS as f64,
             Cell::Number(number) => *number,
         }
     }
 }
 
-/// Text stays text; what is empty is null.
+/// Texts become strings; empty cells become null.
 impl From<Cell<'_>> for serde_json::Value {
     fn from(cell: Cell<'_>) -> Self {
         match cell {
@@ -96,8 +97,8 @@ impl From<Cell<'_>> for serde_json::Value {
 pub trait Value: Sized {
     /// The column's type.
     const KIND: Kind;
-    /// Whether a cell may be empty because there is no value. A file may lack such a column: files of earlier versions
-    /// lack columns that were added since.
+    /// Whether a cell may be empty because there is no value. A file may lack such a column, because an earlier version
+    /// may have written it.
     const IS_OPTIONAL: bool = false;
     /// What is accepted, for messages: "a count".
     const EXPECTED: &'static str;
@@ -105,10 +106,10 @@ pub trait Value: Sized {
     /// The value as a cell.
     fn cell(&self) -> Cell<'_>;
 
-    /// The value that a cell's text is; `None` if the text is none of [`Value::EXPECTED`].
+    /// Parses the text of a cell; `None` if it is not what [`Value::EXPECTED`] describes.
     fn parse(text: &str) -> Option<Self>;
 
-    /// Takes the value from a cell's text; false if there is none.
+    /// Sets the value from the text of a cell; returns false if the text is not valid.
     fn set(&mut self, text: &str) -> bool {
         Self::parse(text).map(|value| *self = value).is_some()
     }
@@ -127,7 +128,7 @@ impl Value for String {
     }
 
     fn set(&mut self, text: &str) -> bool {
-        // Readers use a row again and again.
+        // Readers reuse a row; this reuses its allocation.
         self.clear();
         self.push_str(text);
         true
@@ -214,12 +215,12 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// A finite number of a believable size.
+/// Parses a number; `None` if it is not finite or its absolute value is above 10^200.
 pub fn parse_number(text: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().filter(|number| number.abs() <= LARGEST)
 }
 
-/// Decimal seconds as nanoseconds. What has more than nine decimals or an exponent is rounded.
+/// Parses seconds into nanoseconds. Numbers with more than nine decimals or with an exponent are rounded.
 fn nanoseconds(text: &str) -> Option<u64> {
     let text = text.trim();
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
@@ -229,7 +230,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
         return whole.parse::<u64>().ok()?.checked_mul(NANOSECONDS)?.checked_add(fraction);
     }
     let nanoseconds = (parse_number(text)? * NANOSECONDS as f64).round();
-    // Up to 2^53 every whole number of nanoseconds is a number of this type.
+    // Up to 2^53, an f64 represents every integer exactly.
     (0.0..=9_007_199_254_740_992.0).contains(&nanoseconds).then_some(nanoseconds as u64)
 }
 
@@ -264,7 +265,7 @@ mod tests {
             ("1.500", Some(1_500_000_000)),
             (" 3 ", Some(3_000_000_000)),
             ("1e-3", Some(1_000_000)),
-            // The twelfth decimal is below half a nanosecond.
+            // The decimals after the ninth are below half a nanosecond.
             ("0.000000001499", Some(1)),
             ("0.33399999999999996", Some(334_000_000)),
             ("-1", None),
@@ -273,7 +274,7 @@ mod tests {
             (".", None),
             ("1.5x", None),
             ("inf", None),
-            // One second more than the clock can count.
+            // One second more than 64 bits of nanoseconds.
             ("18446744074", None),
             ("1e30", None),
         ] {
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_time_is_that_of_its_text() {
+    fn a_time_as_a_number_equals_its_printed_text() {
         for nanoseconds in [1, 7, 29, 300_000_000, 7_009_616, 59_999_999_999, 123_456_789_012_345] {
             let cell = Cell::Nanoseconds(nanoseconds);
             assert_eq!(Ok(cell.number()), printed(&cell).parse());
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn only_finite_numbers_of_a_believable_size_are_read() {
+    fn parse_number_rejects_infinite_and_very_large_numbers() {
         assert_eq!(parse_number("1e3"), Some(1000.0));
         assert_eq!(parse_number("-0.5"), Some(-0.5));
         for bad in ["inf", "NaN", "-inf", "1e201", "12x", ""] {
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_value_forgets_the_row_before() {
+    fn an_empty_cell_clears_an_optional_value() {
         let mut value = Some(3_u64);
         assert!(value.set(""));
         assert_eq!(value, None);

@@ -239,7 +239,7 @@ fn a_wrong_summary_is_named_with_line_and_expectation() {
     for (row, expected) in [
         ("size:10,a,,,,,,,,,,,,", "line 2: column `point`: expected `axis=value;axis=value`, found `size:10`"),
         (",a,,2.5,,,,,,,,,,", "line 2: column `n`: expected a count, found `2.5`"),
-        (",a,,,,-1,,,,,,,,", "line 2: column `ci95`: a half width is not negative, found -1"),
+        (",a,,,,-1,,,,,,,,", "line 2: column `ci95`: expected a number of at least 0, found -1"),
         (
             ",a,,,,,,,,,,right,,",
             "line 2: column `verdict`: expected match, differs, explained, refuted, untrusted or nothing",
@@ -270,7 +270,7 @@ fn results_are_written_and_read() {
     let file = Temporary::new("results.csv", &bytes);
     assert_eq!(Results::read(&file.0).expect("as written"), results);
     for (old, new, expected) in [
-        ("seed,key", "key,seed", "line 1: column `key` stands before `seed`"),
+        ("seed,key", "key,seed", "line 1: expected column `seed` before `key`, found it after"),
         ("seed", "sead", "line 1: has no column `seed`"),
         ("10,,7", "10,,x", "line 2: column `seed`: expected a count, found `x`"),
         ("ab,0.25", "../etc,0.25", "line 2: column `key`: expected letters, digits"),

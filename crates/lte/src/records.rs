@@ -1,4 +1,5 @@
-//! The tables of an access network: what the radio did for each UE (`ues.csv`) and RLC for each bearer (`bearers.csv`).
+//! The tables of an LTE access network: radio counters of each UE (`ues.csv`) and RLC counters of each bearer
+//! (`bearers.csv`).
 
 use crate::rlc;
 use crate::ue::WayCounters;
@@ -6,7 +7,7 @@ use fullpipe_archive::table;
 use fullpipe_units::Instant;
 
 table! {
-    /// One row of `ues.csv`: a UE's transmissions in one direction.
+    /// One row of `ues.csv`: one direction of a UE.
     pub struct UeRecord;
     /// The UEs of a run.
     pub static UES = "ues.csv": "One row for each direction of each UE of an LTE access network.";
@@ -24,7 +25,7 @@ table! {
     retransmissions: u64, "", "Transport blocks retransmitted by HARQ.";
     tb_errors: u64, "", "Receptions of transport blocks that could not be decoded.";
     lost_blocks: u64, "", "Transport blocks given up after the last HARQ retransmission.";
-    control_errors: u64, "", "Subframes in which the UE could not decode the control channel.";
+    control_errors: u64, "", "Subframes in which the UE could not decode the control region (PCFICH and PDCCH).";
     mean_mcs: Option<f64>, "", "Mean MCS of the transport blocks sent for the first time.";
     blocks_by_mcs: Vec<u64>, "", "Transport blocks sent for the first time, by MCS from 0, joined with semicolons.";
     early_packets: u64, "packets", "Packets dropped because they arrived before the UE had its bearers.";
@@ -33,7 +34,7 @@ table! {
 }
 
 table! {
-    /// One row of `bearers.csv`: a bearer in one direction.
+    /// One row of `bearers.csv`: one direction of a bearer.
     pub struct BearerRecord;
     /// The bearers of a run.
     pub static BEARERS = "bearers.csv": "One row for each direction of each bearer of each UE of an LTE access network.";
@@ -49,20 +50,20 @@ table! {
     buffer_drops: u64, "packets", "Packets dropped because the buffer was full.";
     discarded_packets: u64, "packets", "Packets dropped by the discard timer.";
     lost_packets: u64, "packets", "Packets lost on the air.";
-    pdus: u64, "", "PDUs sent, all kinds, RLC retransmissions included.";
+    pdus: u64, "", "RLC PDUs sent: data, RLC retransmissions and status reports.";
     pdu_bytes: u64, "bytes", "Bytes of those PDUs.";
-    retransmitted_pdus: u64, "", "Of the PDUs, data retransmitted by RLC.";
-    status_pdus: u64, "", "Of the PDUs, status reports.";
-    exhausted_pdus: u64, "", "Number of times that a PDU was missing after its last permitted retransmission.";
+    retransmitted_pdus: u64, "", "Of these, data PDUs retransmitted by RLC.";
+    status_pdus: u64, "", "Of these, status reports.";
+    exhausted_pdus: u64, "", "Number of times that a PDU was still missing after `maxRetxThreshold` retransmissions.";
 }
 
-/// How the tables name a direction.
+/// The name of a direction in the tables.
 pub fn direction(is_uplink: bool) -> &'static str {
     if is_uplink { "uplink" } else { "downlink" }
 }
 
 impl UeRecord {
-    /// The counters of one direction; who and when is left empty.
+    /// A row with the counters of one direction. The names of network, UE, cell and direction and the times are empty.
     pub fn of_counters(counters: &WayCounters) -> Self {
         let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
         UeRecord {
@@ -86,7 +87,7 @@ impl UeRecord {
 }
 
 impl BearerRecord {
-    /// The counters of one direction; which bearer it is is left empty.
+    /// A row with the counters of one direction. The columns that identify the bearer are empty.
     pub fn of_counters(counters: &rlc::Counters) -> Self {
         BearerRecord {
             packets: counters.sdus_offered,

@@ -1,4 +1,4 @@
-//! The page that documents every file, `docs/records.md`.
+//! Generates `docs/records.md`, the page that documents every file.
 
 use super::TableReference;
 use super::declared::{run_tables, study_tables};
@@ -6,7 +6,7 @@ use crate::json::{Json, Key};
 use crate::run::RunRecord;
 use std::fmt::Write;
 
-/// The page `docs/records.md`; `components`: the tables of a run that other crates declare.
+/// The page `docs/records.md`. `components` are the tables of a run that other crates declare.
 pub fn page(components: &[TableReference]) -> String {
     let mut out = String::from(PAGE);
     for table in study_tables().iter().chain(&run_tables()).chain(components) {
@@ -21,11 +21,11 @@ pub fn page(components: &[TableReference]) -> String {
     out
 }
 
-/// How the page begins.
+/// The introduction of the page.
 const PAGE: &str = "# Records
 
-*Every column of every file that a run or a study leaves behind. This page is made from the declarations in
-`crates/archive` and in the crates of components; write it anew with
+*Every column of every file that a run or a study writes. This page is generated from the declarations in
+`crates/archive` and in the crates of components; regenerate it with
 `FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test records`.*
 
 ```
@@ -33,23 +33,23 @@ DIR/
   study.toml            the study as resolved, every default written out (docs/studies.md has its keys)
   results.csv           one row for each run at each point
   summary.csv           one row for each metric at each point, and for each claim
-  report.html plots/    made from the other files; `fullpipe report DIR` makes them again
+  report.html plots/    generated from the other files; `fullpipe report DIR` regenerates them
   runs/KEY/             one folder for each run
     run.json            build, seed, options, packet counts and audit
     flows.csv           one row for each direction of each flow
-    ...                 further tables, where the scenario has what they describe
+    ...                 further tables, if the scenario has what they describe
 ```
 
-Tables are CSV files with a line of column names; readers find columns by name, and columns may be added. A cell is
-empty where a value does not apply. *seconds* are exact decimals with up to nine places, a *number* is printed in the
-shortest form that reads back the same, a *count* is a whole number. The unit of a column is at the end of its name:
-`_bps` bit/s, `_s` seconds, `_bytes`, `_packets`.
+Tables are CSV files with a line of column names. Find columns by name, because later versions may add columns. A cell is
+empty if a value does not apply. *seconds* are exact decimals with up to nine places, a *number* is printed in the
+shortest form that reads back the same, and a *count* is a nonnegative integer. The name of a column ends with its unit:
+`_bps` (bit/s), `_s` (seconds), `_bytes`, `_packets`.
 
 ";
 
 /// The introduction to `run.json`.
-const RUN: &str = "One JSON object. A dot leads into an object or into each object of a list. Keys that are marked *or none* are \
-                   left out, or null, where they do not apply.";
+const RUN: &str = "One JSON object. A dot in a key denotes a member of an object, or of each object of a list. Keys marked \
+                   *or none* are omitted, or null, if they do not apply.";
 
 /// A table's section of the page, in Markdown.
 fn section(out: &mut String, table: &TableReference) {

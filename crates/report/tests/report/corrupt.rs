@@ -56,7 +56,13 @@ fn wrong_records_are_named_with_line_and_expectation() {
         "packets:10000;draw=published,rx",
         "line 2: column `point`",
     );
-    check("study", "results.csv", "seed,key", "key,seed", "line 1: column `key` stands before `seed`");
+    check(
+        "study",
+        "results.csv",
+        "seed,key",
+        "key,seed",
+        "line 1: expected column `seed` before `key`, found it after",
+    );
     let folder = Folder::copy_of("study");
     let key =
         folder.records().iter().find_map(|r| r.strip_prefix("runs/")?.split('/').next().map(str::to_owned)).unwrap();
