@@ -1,8 +1,8 @@
-//! Scenarios built in code: the tables and keys of a scenario file, written as calls.
+//! Scenarios built in code: method calls set the tables and keys of a scenario file.
 //!
-//! A [`ScenarioBuilder`] composes the text of a scenario file, and that text goes through the same loading as a file. So
-//! the keys, their defaults and all checks are those of the scenario reference (`docs/scenario-reference.md`), and a
-//! mistake gives the same message. Its position is the dotted path of the value.
+//! A [`ScenarioBuilder`] generates the text of a scenario file and loads it like a file. Keys, defaults and checks are
+//! those of the scenario reference (`docs/scenario-reference.md`). Errors have the same messages; their position is the
+//! dotted path of the value.
 //!
 //! ```
 //! use fullpipe::Simulation;
@@ -22,7 +22,7 @@
 //! # Ok::<(), fullpipe::Error>(())
 //! ```
 //!
-//! A mistake:
+//! The error message for an unknown congestion control:
 //!
 //! ```
 //! use fullpipe::builder::{Flow, Link, ScenarioBuilder, Topology};
@@ -45,7 +45,7 @@ use fullpipe_scenario::schema::{Content, Entry, Node, Place};
 use fullpipe_scenario::{Errors, Override, Scenario};
 use fullpipe_units::{Duration, Rate};
 
-/// What errors call a scenario that was built in code, in the place of a file's name.
+/// The name of a scenario built in code, where errors name the file.
 const NAME: &str = "scenario";
 
 /// A value of a key: text, a number, a boolean, a quantity, a [`Table`], or a list of such.
@@ -86,7 +86,7 @@ macro_rules! integers {
     ($($type:ty)*) => {
         $(
             impl From<$type> for Value {
-                /// An integer above the largest of TOML becomes its digits, which no key accepts.
+                /// An integer that exceeds TOML's 64-bit range becomes a string of its digits, which no key accepts.
                 fn from(number: $type) -> Self {
                     i64::try_from(number)
                         .map_or_else(|_| Value::from(number.to_string()), |number| Value::new(Content::Integer(number)))
@@ -145,12 +145,12 @@ impl<T: Into<Value>> FromIterator<T> for Value {
 pub struct Table(Vec<Entry>);
 
 impl Table {
-    /// Without any key.
+    /// A table without keys.
     pub fn new() -> Self {
         Table::default()
     }
 
-    /// Sets a key, and replaces the value that it had. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`, and
+    /// Sets a key, and replaces its previous value. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`, and
     /// `link.0.delay` the key `delay` of the first table of the list `link`.
     #[must_use]
     pub fn set(mut self, path: &str, value: impl Into<Value>) -> Self {
@@ -177,8 +177,8 @@ impl From<Table> for Value {
     }
 }
 
-/// Sets the value at a path. A path that leads through something without keys becomes a key itself, which the check
-/// rejects by that name.
+/// Sets the value at a path. If a part of the path is neither a table nor an element of a list, the rest of the path becomes
+/// a key with dots, and loading reports that key.
 fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
     let [first, rest @ ..] = path else { return };
     let known = entries.iter().position(|entry| entry.key == *first);
@@ -201,7 +201,7 @@ fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
     }
 }
 
-/// The table that a path goes on in, below this value, and the rest of the path.
+/// The table at or below a value in which a path continues, and the rest of the path.
 fn part<'n, 'p>(node: &'n mut Node, path: &'p [&'p str]) -> Option<(&'n mut Vec<Entry>, &'p [&'p str])> {
     match (&mut node.content, path) {
         (Content::Table(entries), [_, ..]) => Some((entries, path)),
@@ -214,7 +214,7 @@ fn entry(key: &str, node: Node) -> Entry {
     Entry { key: key.to_owned(), key_place: Place::default(), node }
 }
 
-/// Builders that are a table with methods for the keys that most scenarios use.
+/// Declares builders: tables with methods for the keys that most scenarios use.
 macro_rules! tables {
     ($($(#[$text:meta])* $name:ident;)*) => {
         $(
@@ -252,89 +252,90 @@ macro_rules! tables {
 }
 
 tables! {
-    /// A common network in a few lines, `[topology]`.
+    /// A predefined network, `[topology]`.
     Topology;
-    /// A point-to-point link: of a topology, or between two nodes.
+    /// A point-to-point link of a topology or between two nodes, `[[link]]`.
     Link;
     /// A flow, or a group of equal flows, `[[flow]]`.
     Flow;
-    /// What to sample, `[[probe]]`.
+    /// A probe, which samples metrics during the run, `[[probe]]`.
     Probe;
-    /// A scenario, see the [module](self).
+    /// A scenario; the [module documentation](self) has an example.
     ScenarioBuilder;
 }
 
 impl Topology {
-    /// Any topology, by its name in the reference. Its keys are set by [`set`](Topology::set).
+    /// Any topology, by its name in the reference. Set its keys with [`set`](Topology::set).
     pub fn new(kind: &str) -> Self {
         Topology(Table::new().set("kind", kind))
     }
 
-    /// The hosts `left1`, `left2`, ... and `right1`, `right2`, ... at both ends of the link `bottleneck`: one pair unless
-    /// [`pairs`](Topology::pairs) says more.
+    /// A dumbbell: the hosts `left1`, `left2`, ... and `right1`, `right2`, ... at the two ends of the link `bottleneck`.
+    /// It has one pair of hosts unless [`pairs`](Topology::pairs) sets another number.
     pub fn dumbbell(access: Link, bottleneck: Link) -> Self {
         Topology::new("dumbbell").set("access", access).set("bottleneck", bottleneck)
     }
 
-    /// How many pairs of hosts a dumbbell has.
+    /// Sets the number of pairs of hosts of a dumbbell.
     #[must_use]
     pub fn pairs(self, pairs: usize) -> Self {
         self.set("pairs", pairs)
     }
 
-    /// The host `source`, routers, and the host `sink`, joined by `link1`, `link2`, ....
+    /// A chain: the host `source`, routers, and the host `sink`, connected by `link1`, `link2`, ....
     pub fn chain(links: impl IntoIterator<Item = Link>) -> Self {
         Topology::new("chain").set("link", links.into_iter().collect::<Value>())
     }
 
-    /// The hosts `host1`, `host2`, ... around the router `hub`.
+    /// A star: the hosts `host1`, `host2`, ..., each connected to the router `hub`.
     pub fn star(hosts: usize, access: Link) -> Self {
         Topology::new("star").set("hosts", hosts).set("access", access)
     }
 
-    /// The host `source`, `hops` links `bottleneck1`, ... in a row, the host `sink`, and cross traffic's hosts at each.
+    /// A parking lot: the links `bottleneck1`, ... (as many as `hops`) from the host `source` to the host `sink`, and hosts
+    /// for cross traffic at each of these links.
     pub fn parking_lot(hops: usize, bottleneck: Link, access: Link) -> Self {
         Topology::new("parking-lot").set("hops", hops).set("bottleneck", bottleneck).set("access", access)
     }
 }
 
 impl Link {
-    /// A link of a topology: its rate and propagation delay.
+    /// A link with this rate and propagation delay.
     pub fn new(rate: impl Into<Value>, delay: impl Into<Value>) -> Self {
         Link(Table::new().set("rate", rate).set("delay", delay))
     }
 
-    /// The name of a link between two nodes, and where its first direction begins and ends.
+    /// Sets the name of a link between two nodes, and the nodes at which its forward direction begins and ends.
     #[must_use]
     pub fn between(self, name: &str, from: &str, to: &str) -> Self {
         self.set("name", name).set("from", from).set("to", to)
     }
 
-    /// How much the drop-tail queue holds.
+    /// Sets the limit of the drop-tail queue.
     #[must_use]
     pub fn queue(self, limit: impl Into<Value>) -> Self {
         self.set("queue", limit)
     }
 
-    /// A queue discipline above the queue, by its name, with its own defaults; `discipline.KEY` sets its keys.
+    /// Sets the queue discipline by its name. Set its keys as `discipline.KEY` with [`set`](Link::set).
     #[must_use]
     pub fn discipline(self, kind: &str) -> Self {
         self.set("discipline.kind", kind)
     }
 
-    /// Loses each frame of the first direction with this probability.
+    /// Drops each frame of the forward direction with this probability.
     #[must_use]
     pub fn loss(self, probability: f64) -> Self {
         self.set("loss", Table::new().set("kind", "bernoulli").set("probability", probability))
     }
 
-    /// Changes the rate at this time since the start of the run; `schedule` has further changes.
+    /// Changes the rate at this time since the start of the run. Can be repeated.
     #[must_use]
     pub fn rate_at(self, at: impl Into<Value>, rate: impl Into<Value>) -> Self {
         self.add("schedule", Table::new().set("at", at).set("rate", rate))
     }
 
-    /// Changes the propagation delay at this time since the start of the run.
+    /// Changes the propagation delay at this time since the start of the run. Can be repeated.
     #[must_use]
     pub fn delay_at(self, at: impl Into<Value>, delay: impl Into<Value>) -> Self {
         self.add("schedule", Table::new().set("at", at).set("delay", delay))
@@ -342,48 +343,48 @@ impl Link {
 }
 
 impl Flow {
-    /// From one host to another, by name or pattern.
+    /// A flow from one host to another, by name or pattern.
     pub fn new(from: &str, to: &str) -> Self {
         Flow(Table::new().set("from", from).set("to", to))
     }
 
-    /// Its name.
+    /// Sets the name.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.set("name", name)
     }
 
-    /// How many flows it stands for.
+    /// Sets the number of flows in the group.
     #[must_use]
     pub fn count(self, count: usize) -> Self {
         self.set("count", count)
     }
 
-    /// When it starts.
+    /// Sets the time at which it starts.
     #[must_use]
     pub fn start(self, start: impl Into<Value>) -> Self {
         self.set("start", start)
     }
 
-    /// `tcp`, `udp`, `quic` or `masque`.
+    /// Sets the protocol: `tcp`, `udp`, `quic` or `masque`.
     #[must_use]
     pub fn protocol(self, protocol: &str) -> Self {
         self.set("protocol", protocol)
     }
 
-    /// Its congestion control, by name.
+    /// Sets the congestion control by its name.
     #[must_use]
     pub fn congestion(self, control: &str) -> Self {
         self.set("congestion", control)
     }
 
-    /// What it sends, by the name of a workload; the workload's keys are set by [`set`](Flow::set).
+    /// Sets the workload by its name. Set its keys with [`set`](Flow::set).
     #[must_use]
     pub fn workload(self, workload: &str) -> Self {
         self.set("workload", workload)
     }
 
-    /// How much a bulk transfer sends; without it the transfer does not end.
+    /// Sets the size of a bulk transfer; without it the transfer does not end.
     #[must_use]
     pub fn size(self, size: impl Into<Value>) -> Self {
         self.set("size", size)
@@ -401,12 +402,12 @@ impl Probe {
         Probe::of("link", links, metrics)
     }
 
-    /// Samples what this key of a probe names.
+    /// Samples the objects with these names, for example UEs; `key` is the key of the probe that holds the names.
     pub fn of<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe(Table::new().set(key, names).set("metrics", metrics.into_iter().collect::<Value>()))
     }
 
-    /// From one sample to the next.
+    /// Sets the interval between samples.
     #[must_use]
     pub fn interval(self, interval: impl Into<Value>) -> Self {
         self.set("interval", interval)
@@ -420,30 +421,30 @@ impl Default for ScenarioBuilder {
 }
 
 impl ScenarioBuilder {
-    /// Without anything. A scenario needs a network and a flow.
+    /// A scenario without keys. It needs at least a network and a flow.
     pub fn new() -> Self {
         ScenarioBuilder(Table::new())
     }
 
-    /// One line for reports.
+    /// Sets the title, one line for reports.
     #[must_use]
     pub fn title(self, title: &str) -> Self {
         self.set("title", title)
     }
 
-    /// When the run ends at the latest.
+    /// Sets the time at which the run ends at the latest.
     #[must_use]
     pub fn duration(self, duration: impl Into<Value>) -> Self {
         self.set("duration", duration)
     }
 
-    /// Seed of every random stream of the run.
+    /// Sets the seed of all random streams of the run.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         self.set("seed", seed)
     }
 
-    /// A common network. A scenario has either this or nodes and links of its own.
+    /// Sets a predefined network. A scenario has either a topology or its own nodes and links.
     #[must_use]
     pub fn topology(self, topology: Topology) -> Self {
         self.set("topology", topology)
@@ -461,7 +462,7 @@ impl ScenarioBuilder {
         self.add("router", Table::new().set("name", name))
     }
 
-    /// Adds a link between two nodes, which [`Link::between`] names.
+    /// Adds a link between two nodes; [`Link::between`] sets its nodes.
     #[must_use]
     pub fn link(self, link: Link) -> Self {
         self.add("link", link)
@@ -479,7 +480,7 @@ impl ScenarioBuilder {
         self.add("probe", probe)
     }
 
-    /// The scenario file that says the same. Paths of files in it begin at the current directory.
+    /// The equivalent scenario file. Paths of other files in it are relative to the current directory.
     pub fn to_toml(&self) -> String {
         let is_table = |node: &Node| matches!(node.content, Content::Table(_));
         let mut text = String::new();
@@ -507,17 +508,18 @@ impl ScenarioBuilder {
     /// The scenario with every default filled in.
     ///
     /// # Errors
-    /// Every mistake, at the dotted path of its value.
+    /// All errors, at the dotted paths of their values.
     pub fn build(&self) -> Result<Scenario, Errors> {
         self.load(&[])
     }
 
-    /// The same after overrides.
+    /// As [`ScenarioBuilder::build`], after overrides.
     pub(crate) fn load(&self, overrides: &[Override]) -> Result<Scenario, Errors> {
         match fullpipe_scenario::load(&self.to_toml(), NAME, overrides) {
             Ok(loaded) => Ok(loaded.scenario),
             Err(mut errors) => {
-                // A line of text that the author never saw says nothing; an override has none.
+                // The author has not seen the generated text, so replace its line by the path. Errors in overrides have
+                // no line.
                 for error in errors.0.iter_mut().filter(|error| error.line > 0) {
                     (error.line, error.column) = (0, 0);
                     if !error.path.is_empty() {
@@ -530,7 +532,7 @@ impl ScenarioBuilder {
     }
 }
 
-/// A table's keys, one a line.
+/// Writes the keys of a table, one per line.
 fn lines(entries: &[Entry], text: &mut String) {
     for Entry { key, node, .. } in entries {
         *text += &format!("{} = {}\n", quote_key(key), node.to_toml());

@@ -1,8 +1,8 @@
-//! The scenarios and studies that come inside the program.
+//! The scenarios and studies that are compiled into the library.
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// Names of the embedded scenarios: their paths below `scenarios/`, without the ending.
+/// Names of the embedded scenarios: their paths below `scenarios/`, without the suffix `.toml`.
 pub fn scenario_names() -> impl Iterator<Item = &'static str> {
     SCENARIO_FILES.iter().filter_map(|(path, _)| path.strip_suffix(".toml"))
 }
@@ -13,7 +13,7 @@ pub fn scenario(name: &str) -> Option<&'static str> {
     SCENARIO_FILES.iter().find(|(path, _)| path.strip_suffix(".toml") == Some(wanted)).map(|(_, text)| *text)
 }
 
-/// Names of the embedded studies: the folders of `studies/` that hold a `study.toml`.
+/// Names of the embedded studies: the folders of `studies/` that contain a `study.toml`.
 pub fn study_names() -> impl Iterator<Item = &'static str> {
     STUDY_FILES.iter().filter_map(|(path, _)| path.strip_suffix("/study.toml"))
 }

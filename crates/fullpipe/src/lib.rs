@@ -1,6 +1,7 @@
-//! Fullpipe, a laboratory for transport protocols: the library.
+//! The library of Fullpipe, a laboratory for transport protocols.
 //!
-//! A [`Simulation`] is a scenario as text, overrides, and parts of your own; running it gives an [`Outcome`]:
+//! A [`Simulation`] consists of a scenario as text, overrides, and components of your own. Running it returns an
+//! [`Outcome`]:
 //!
 //! ```
 //! use fullpipe::Simulation;
@@ -13,7 +14,7 @@
 //! # Ok::<(), fullpipe::Error>(())
 //! ```
 //!
-//! The same can be [built in code](builder). What a program can add to a scenario, and the trait that it implements:
+//! A scenario can also be [built in code](builder). A program can add these components, each by implementing a trait:
 //!
 //! | component | trait | example |
 //! |---|---|---|
@@ -25,10 +26,10 @@
 //!
 //! # Stability
 //!
-//! Of all Fullpipe crates only this one promises a stable interface, by semantic versioning: a program that compiles with one
-//! release compiles with every later one that Cargo takes for compatible. The promise covers what this documentation shows;
-//! `crates/fullpipe/api.txt` lists it. Names that are hidden here exist for the `fullpipe` command and may change in any release,
-//! and so may the crates below. Results may change with any release: [`BUILD`] identifies the build that gave them.
+//! Of all Fullpipe crates only this one has a stable interface, by semantic versioning: a program that compiles with one
+//! release compiles with every later release that Cargo considers compatible. The interface is what this documentation shows;
+//! `crates/fullpipe/api.txt` lists it. Hidden items exist for the `fullpipe` command and may change in any release, and so may
+//! the other crates. Results may change with any release: [`BUILD`] identifies the build that produced them.
 
 /// Congestion controls.
 pub mod congestion {
@@ -40,7 +41,7 @@ pub mod congestion {
     pub use fullpipe_congestion::*;
 }
 
-/// Queue disciplines, and media whose inside is a model of its own.
+/// Queue disciplines, and media: links with a model of their own, such as an access network.
 pub mod network {
     pub use fullpipe_network::{
         Endpoint, Ends, Envelope, Fate, Fated, Fifo, Frame, Handle, Limit, Medium, NatCounters, QueueDiscipline,
@@ -61,7 +62,7 @@ pub mod quic {
     pub use fullpipe_quic::*;
 }
 
-/// Observers, and what they and the records count.
+/// Observers, and the counters of observers and records.
 pub mod record {
     pub use fullpipe_record::{
         Amount, DropReason, FlowCounters, LinkSummary, Observer, PacketView, Protocol, TcpView, Transmission,
@@ -71,7 +72,7 @@ pub mod record {
     pub use fullpipe_record::*;
 }
 
-/// Scenarios: text to description, with the position of every mistake.
+/// Scenarios: loading text into a description, and errors with positions.
 pub mod scenario {
     pub use fullpipe_scenario::description::{Flow, Link, Node};
     pub use fullpipe_scenario::{Error, Errors, Loaded, Override, Scenario, load};
@@ -80,7 +81,7 @@ pub mod scenario {
     pub use fullpipe_scenario::*;
 }
 
-/// What workloads see of a transport.
+/// The interface between workloads and transports.
 pub mod transport {
     pub use bytes::Bytes;
     pub use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
@@ -147,8 +148,7 @@ mod simulation;
 pub use fullpipe_lab::{ConnectionContext, Outcome, Plugins, QueueContext, RunError, WorkloadContext};
 pub use simulation::{Error, Simulation, Source};
 
-/// Identity of this build: the package's version, and a hash of its sources, those of the other crates of Fullpipe, and
-/// Cargo.lock.
+/// Identity of this build: the package's version, and a hash of the sources of all Fullpipe crates and Cargo.lock.
 pub const BUILD: &str = env!("FULLPIPE_BUILD");
 
 /// The code of the pages in `docs/`, compiled and run as documentation tests.

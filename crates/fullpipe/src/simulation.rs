@@ -1,4 +1,4 @@
-//! A scenario, overrides and plug-ins gathered until they are run.
+//! A simulation before its run: a scenario, overrides and plug-ins.
 
 use crate::builder::ScenarioBuilder;
 use fullpipe_congestion::Controller;
@@ -12,7 +12,7 @@ use fullpipe_workload::Application;
 use std::fmt;
 use std::path::Path;
 
-/// Why a simulation gave no outcome.
+/// Why a simulation has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,12 +21,12 @@ pub enum Error {
     Read {
         /// The file.
         file: String,
-        /// What kind of error it is.
+        /// The kind of the error.
         kind: std::io::ErrorKind,
-        /// What the operating system says.
+        /// The message of the operating system.
         reason: String,
     },
-    /// No scenario of this name comes with the library.
+    /// The library has no embedded scenario of this name.
     #[non_exhaustive]
     UnknownScenario {
         /// The name that was given.
@@ -34,9 +34,9 @@ pub enum Error {
         /// The nearest name, if one is near.
         nearest: Option<&'static str>,
     },
-    /// The scenario or an override is wrong: what and where.
+    /// The scenario or an override has errors.
     Scenario(Errors),
-    /// The world could not be built.
+    /// The network or the endpoints could not be built.
     Run(RunError),
 }
 
@@ -76,7 +76,7 @@ impl From<RunError> for Error {
     }
 }
 
-/// What a [`Simulation`] runs: the text of a scenario file, or a [`ScenarioBuilder`].
+/// The scenario of a [`Simulation`]: the text of a scenario file, or a [`ScenarioBuilder`].
 #[derive(Clone, Debug)]
 pub struct Source(Content);
 
@@ -104,9 +104,9 @@ impl From<ScenarioBuilder> for Source {
     }
 }
 
-/// A scenario, what is changed of it, and the components that a program adds: everything that a run needs.
+/// A scenario, overrides of its values, and the components that a program adds.
 ///
-/// Nothing is read or checked before [`run`](Simulation::run) or [`scenario`](Simulation::scenario).
+/// [`run`](Simulation::run) and [`scenario`](Simulation::scenario) check the scenario; the other methods do not.
 ///
 /// ```
 /// use fullpipe::Simulation;
@@ -128,10 +128,10 @@ impl From<ScenarioBuilder> for Source {
 /// .set("topology.bottleneck.rate", "20Mbit/s")
 /// .run()?;
 ///
-/// let download = outcome.flow("download").expect("the scenario has it");
+/// let download = outcome.flow("download").expect("the scenario has this flow");
 /// // 1 MB at 20 Mbit/s takes at least 0.4 s.
 /// assert!(download.completion.expect("it completed").as_secs_f64() > 0.4);
-/// assert_eq!(outcome.link("bottleneck").expect("so is this").counters.losses, 0);
+/// assert_eq!(outcome.link("bottleneck").expect("a dumbbell has this link").counters.losses, 0);
 /// # Ok::<(), fullpipe::Error>(())
 /// ```
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Of a scenario given as text or by a [`ScenarioBuilder`].
+    /// A simulation of a scenario given as text or by a [`ScenarioBuilder`].
     pub fn new(scenario: impl Into<Source>) -> Self {
         Simulation {
             source: scenario.into(),
@@ -153,7 +153,7 @@ impl Simulation {
         }
     }
 
-    /// Of a scenario in a file.
+    /// A simulation of a scenario in a file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -165,10 +165,10 @@ impl Simulation {
         }
     }
 
-    /// Of a scenario that comes with the library, see [`embedded`](crate::embedded).
+    /// A simulation of a scenario that is part of the library; [`embedded`](crate::embedded) lists them.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If there is no such scenario.
     pub fn embedded(name: &str) -> Result<Self, Error> {
         match crate::embedded::scenario(name) {
             Some(text) => Ok(Simulation::new(Source(Content::Text { text: text.to_owned(), file: name.to_owned() }))),
@@ -179,15 +179,15 @@ impl Simulation {
         }
     }
 
-    /// Changes a value of the scenario, as `--set` does: the path is dotted, the value is written as in the file (a bare
-    /// word or a number with its unit needs no quotes).
+    /// Overrides a value of the scenario, as `--set` does. The path is dotted; the value is written as in the file. Text
+    /// that is not a TOML value, such as `10Mbit/s`, needs no quotes.
     #[must_use]
     pub fn set(mut self, path: &str, value: impl fmt::Display) -> Self {
         self.overrides.push(Override { path: path.to_owned(), value: value.to_string() });
         self
     }
 
-    /// Audits packet by packet, not only with constant state.
+    /// Lets the auditor check every packet, not only sums. It then needs memory for every packet in the network.
     #[must_use]
     pub fn audit_packets(mut self) -> Self {
         self.options.audit_packets = true;
@@ -248,7 +248,7 @@ impl Simulation {
     /// The scenario with every default filled in.
     ///
     /// # Errors
-    /// Every mistake in the text or the overrides, with its place.
+    /// All errors in the text and the overrides, with their positions.
     pub fn scenario(&self) -> Result<Scenario, Errors> {
         match &self.source.0 {
             Content::Text { text, file } => {
@@ -258,10 +258,10 @@ impl Simulation {
         }
     }
 
-    /// Runs it. Whether the auditor found it right is in [`Outcome::verdict`].
+    /// Runs the simulation. [`Outcome::verdict`] has the result of the auditor.
     ///
     /// # Errors
-    /// If the scenario is wrong, a plug-in is meant for a flow or link that is not there, or the world cannot be built.
+    /// If the scenario has errors, a plug-in names a flow or link that does not exist, or the network cannot be built.
     pub fn run(self) -> Result<Outcome, Error> {
         let scenario = self.scenario()?;
         Ok(run_with(&scenario, &self.options, self.plugins)?)

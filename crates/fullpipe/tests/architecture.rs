@@ -1,13 +1,13 @@
-//! Every path that ARCHITECTURE.md names exists.
+//! Tests that every path in ARCHITECTURE.md exists.
 //!
-//! A path is what stands in backquotes and contains a slash or ends in `.rs`, and the target of every link. Paths are relative to
-//! the root of the repository or to `crates/`.
+//! A path is the target of a link, or a text in backquotes that contains a slash or ends in `.rs`. Paths are relative to the
+//! root of the repository or to `crates/`.
 
 use std::path::Path;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Whether a text in backquotes names a path of the repository. Folders of records and code with spaces do not.
+/// Whether a text in backquotes is a path of the repository. Code with spaces is not, nor are folders of records.
 fn is_path(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     text.chars().all(is_plain) && (text.contains('/') || text.ends_with(".rs")) && !text.starts_with("runs/")
@@ -37,7 +37,7 @@ fn every_path_of_the_architecture_page_exists() {
 }
 
 #[test]
-fn a_path_that_does_not_exist_is_noticed() {
+fn paths_are_recognized_and_checked_for_existence() {
     assert!(is_path("crates/fullpipe/src/lib.rs") && exists("crates/fullpipe/src/lib.rs"));
     assert!(is_path("lab/src/no_such_file.rs") && !exists("lab/src/no_such_file.rs"));
     assert!(!is_path("Network::send") && !is_path("cargo fullpipe") && !is_path("runs/KEY"));

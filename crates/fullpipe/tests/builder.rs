@@ -1,4 +1,4 @@
-//! Scenarios built in code are those of files: the same description, the same records, the same errors.
+//! Tests that a scenario built in code equals one from a file: the same description, the same records, the same errors.
 
 use fullpipe::builder::{Flow, Link, Probe, QueueLimit, ScenarioBuilder, Table, Topology, Value};
 use fullpipe::scenario::{Error, load};
@@ -7,7 +7,7 @@ use fullpipe::{Simulation, embedded};
 use std::path::Path;
 use toml_edit::{DocumentMut, Item};
 
-/// A file's value as the builder takes it.
+/// Converts a value of a file into one of the builder.
 fn value(value: &toml_edit::Value) -> Value {
     use toml_edit::Value as Toml;
     match value {
@@ -15,7 +15,7 @@ fn value(value: &toml_edit::Value) -> Value {
         Toml::Integer(number) => (*number.value()).into(),
         Toml::Float(number) => (*number.value()).into(),
         Toml::Boolean(boolean) => (*boolean.value()).into(),
-        // Code has no dates; text is as wrong.
+        // The builder has no dates. No key accepts one, nor this text.
         Toml::Datetime(date) => date.value().to_string().into(),
         Toml::Array(list) => list.iter().map(self::value).collect(),
         Toml::InlineTable(entries) => {
@@ -24,7 +24,7 @@ fn value(value: &toml_edit::Value) -> Value {
     }
 }
 
-/// A file's table as builder calls.
+/// Converts a table of a file into builder calls.
 fn table<'a>(entries: impl Iterator<Item = (&'a str, &'a Item)>) -> Table {
     entries.fold(Table::new(), |built, (key, item)| match item {
         Item::Value(single) => built.set(key, value(single)),
@@ -34,7 +34,7 @@ fn table<'a>(entries: impl Iterator<Item = (&'a str, &'a Item)>) -> Table {
     })
 }
 
-/// A file as builder calls.
+/// Converts a file into builder calls.
 fn rebuilt(file: &DocumentMut) -> ScenarioBuilder {
     file.iter().fold(ScenarioBuilder::new(), |built, (key, item)| match item {
         Item::Value(single) => built.set(key, value(single)),
@@ -60,25 +60,26 @@ fn every_embedded_scenario_can_be_built_in_code() {
     assert!(scenarios >= 20, "only {scenarios} scenarios are embedded");
 }
 
-/// What an error says, whatever its position; what was found is quoted from the file there, and rewritten here.
-fn said(errors: &[Error]) -> Vec<(String, Vec<String>, Option<String>)> {
-    let mut said: Vec<_> = errors.iter().map(|e| (e.path.clone(), e.expected.clone(), e.suggestion.clone())).collect();
-    said.sort();
-    said
+/// The parts of errors that are the same for a file and for a builder. Positions differ, and so does the quoted text, because
+/// the builder formats values in its own way.
+fn comparable(errors: &[Error]) -> Vec<(String, Vec<String>, Option<String>)> {
+    let mut parts: Vec<_> = errors.iter().map(|e| (e.path.clone(), e.expected.clone(), e.suggestion.clone())).collect();
+    parts.sort();
+    parts
 }
 
 #[test]
-fn a_builder_finds_the_mistakes_that_a_file_has() {
+fn a_builder_reports_the_same_errors_as_a_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/wrong");
     let mut files = 0;
     for entry in std::fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("it can be listed").path();
-        // What is not TOML cannot be written in code.
+        // Skip files that are not valid TOML: builder calls cannot express them.
         let Some(text) = std::fs::read_to_string(&path).ok() else { continue };
         let Ok(document) = text.parse::<DocumentMut>() else { continue };
-        let Err(expected) = load(&text, "scenario", &[]) else { panic!("{} is right", path.display()) };
-        let Err(found) = rebuilt(&document).build() else { panic!("{} is right when built in code", path.display()) };
-        assert_eq!(said(&found.0), said(&expected.0), "{}", path.display());
+        let Err(expected) = load(&text, "scenario", &[]) else { panic!("{} has no error", path.display()) };
+        let Err(found) = rebuilt(&document).build() else { panic!("{}: the builder found no error", path.display()) };
+        assert_eq!(comparable(&found.0), comparable(&expected.0), "{}", path.display());
         for error in &found.0 {
             assert_eq!(
                 error.file.strip_prefix("scenario").map(|path| path.trim_start_matches('.')),
@@ -149,10 +150,10 @@ fn lossy_link() -> ScenarioBuilder {
 }
 
 #[test]
-fn a_built_scenario_writes_the_records_of_its_file() {
+fn a_built_scenario_writes_the_same_records_as_its_file() {
     for (name, builder) in [("quick-start", quick_start()), ("two-flows", two_flows()), ("lossy-link", lossy_link())] {
         let file = Simulation::embedded(name).expect("it is embedded");
-        assert!(builder.build().expect("it is right") == file.scenario().expect("it is right"), "{name}");
+        assert!(builder.build().expect("it is valid") == file.scenario().expect("it is valid"), "{name}");
         let run = |simulation: Simulation| simulation.set("duration", "12s").run().expect("it can run").tables();
         let (built, read) = (run(Simulation::new(builder)), run(file));
         assert!(built == read, "{name}: other records");
@@ -165,7 +166,7 @@ fn chain() -> ScenarioBuilder {
     ScenarioBuilder::new().topology(Topology::chain([Link::new("10Mbit/s", "5ms")]))
 }
 
-/// The only line that is said of a wrong scenario.
+/// The message for a scenario with exactly one error.
 fn error(builder: ScenarioBuilder) -> String {
     let errors = builder.build().expect_err("it is wrong");
     assert_eq!(errors.0.len(), 1, "{errors}");
@@ -173,7 +174,7 @@ fn error(builder: ScenarioBuilder) -> String {
 }
 
 #[test]
-fn an_error_is_at_the_path_of_its_call() {
+fn the_position_of_an_error_is_the_dotted_path_of_its_value() {
     let flow = || Flow::new("source", "sink");
     let wrong = error(chain().flow(flow()).flow(flow().size("1MX")));
     assert!(wrong.starts_with("scenario.flow.1.size: found \"1MX\" for flow.1.size"), "{wrong}");
@@ -182,10 +183,10 @@ fn an_error_is_at_the_path_of_its_call() {
     assert!(wrong.ends_with("did you mean size?"), "{wrong}");
     let wrong = error(chain().flow(Flow::new("source", "snik")));
     assert!(wrong.starts_with("scenario.flow.0.to: "), "{wrong}");
-    // Something that is missing has its path, too.
+    // A missing key has a path, too.
     let wrong = error(ScenarioBuilder::new().topology(Topology::new("star").set("hosts", 2)).flow(flow()));
     assert!(wrong.starts_with("scenario.topology.access: topology.access is missing"), "{wrong}");
-    // Numbers that TOML does not have.
+    // Numbers that TOML cannot represent or the schema does not accept.
     let wrong = error(chain().flow(flow()).seed(u64::MAX));
     assert!(wrong.starts_with("scenario.seed: found \"18446744073709551615\" for seed"), "{wrong}");
     let wrong = error(chain().flow(flow()).set("topology.link.0.duplication", f64::NAN));
@@ -193,14 +194,14 @@ fn an_error_is_at_the_path_of_its_call() {
 }
 
 #[test]
-fn an_override_of_a_built_scenario_keeps_its_own_position() {
+fn the_position_of_an_error_in_an_override_is_the_override() {
     let simulation = Simulation::new(chain().flow(Flow::new("source", "sink"))).set("flow.0.congestion", "cubci");
     let errors = simulation.scenario().expect_err("there is no such control").to_string();
     assert!(errors.starts_with("--set flow.0.congestion=cubci: found cubci"), "{errors}");
 }
 
 #[test]
-fn a_path_reaches_into_tables_and_lists_and_loses_nothing() {
+fn a_path_reaches_into_tables_and_lists_and_an_invalid_one_becomes_a_key() {
     let table = Table::new()
         .set("a.b.c", 1)
         .set("a.b.d", [0.5])

@@ -1,7 +1,7 @@
-//! Every trait that a user's program can implement, implemented with names of the facade alone, and run.
+//! Implements and runs every trait that a user's program can implement, with names of the crate `fullpipe` alone.
 //!
-//! Each method is there with its whole signature, the defaulted ones too, so that a type of a signature that the facade
-//! does not export is a compile error here.
+//! Every method is implemented with its whole signature, including methods that have defaults. If the crate does not export
+//! a type of a signature, this file does not compile.
 
 use fullpipe::congestion::{
     Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
@@ -18,7 +18,7 @@ use fullpipe::{
 };
 use std::collections::VecDeque;
 
-/// Keeps its window.
+/// A congestion control with a fixed window.
 #[derive(Debug)]
 struct Fixed(u64);
 
@@ -61,7 +61,7 @@ impl Controller for Fixed {
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
-/// Always the last candidate.
+/// A stream scheduler that always chooses the last candidate.
 #[derive(Debug)]
 struct Last;
 
@@ -83,7 +83,7 @@ impl Scheduler for Last {
     fn on_closed(&mut self, _stream: u64) {}
 }
 
-/// Drops every hundredth packet that arrives.
+/// A queue discipline that drops every hundredth packet that arrives.
 #[derive(Debug)]
 struct Hundredth(Fifo, u64);
 
@@ -114,7 +114,7 @@ impl QueueDiscipline for Hundredth {
     }
 }
 
-/// Sends ten bytes on a stream, and then a datagram's worth of nothing.
+/// An application that sends ten bytes on a stream.
 #[derive(Debug, Default)]
 struct Ten {
     progress: Progress,
@@ -158,7 +158,7 @@ impl Application for Ten {
     }
 }
 
-/// Counts all that it is called for.
+/// An observer that counts its calls.
 #[derive(Debug, Default)]
 struct Count {
     sent: u64,
@@ -196,7 +196,7 @@ impl Observer for Count {
     }
 }
 
-/// Delivers each frame after a millisecond.
+/// A medium that delivers each frame after a millisecond.
 #[derive(Debug, Default)]
 struct Pipe(VecDeque<Fated>);
 
@@ -239,7 +239,7 @@ fn run(simulation: Simulation) -> Outcome {
 }
 
 #[test]
-fn a_control_of_a_program_limits_the_rate_to_its_window() {
+fn a_plugged_in_congestion_control_limits_the_rate_to_its_window() {
     let bulk = || chain(Flow::new("source", "sink"));
     let fixed = run(bulk().control("only", |_: &ConnectionContext<'_>| Box::new(Fixed(25_000))));
     let goodput = |outcome: &Outcome| outcome.flow("only").and_then(|row| row.goodput_bps).expect("it sent");
@@ -249,19 +249,19 @@ fn a_control_of_a_program_limits_the_rate_to_its_window() {
 }
 
 #[test]
-fn a_discipline_and_an_observer_of_a_program_see_every_packet() {
+fn a_plugged_in_discipline_and_observer_receive_every_packet() {
     let udp = Flow::new("source", "sink").protocol("udp").workload("constant-rate");
     let outcome = run(chain(udp.set("payload", 1000).set("interval", "10ms").set("packets", 900))
         .queue("link1", |context: &QueueContext<'_>| Box::new(Hundredth(Fifo::new(context.limit), 0)))
         .observe(Count::default()));
     let count: &Count = outcome.observers().next().expect("it was plugged in");
-    // Of 900 packets every hundredth is dropped, also where nothing waits.
+    // The discipline drops every hundredth of 900 packets, although the queue is empty.
     assert_eq!((count.sent, count.delivered, count.dropped, count.transmitted), (900, 891, 9, 891));
     let _ = Limit::Unlimited;
 }
 
 #[test]
-fn applications_of_a_program_send_bytes() {
+fn a_plugged_in_application_sends_its_bytes() {
     let simulation = chain(Flow::new("source", "sink").size(5)).observe(Count::default());
     let outcome = run(simulation.workload("only", |context: &WorkloadContext<'_>| {
         assert!(context.over_stream());
@@ -272,7 +272,7 @@ fn applications_of_a_program_send_bytes() {
 }
 
 #[test]
-fn a_medium_of_a_program_delivers_each_frame() {
+fn a_medium_can_be_implemented_with_exported_names() {
     let mut pipe = Pipe::default();
     let frame = Frame {
         token: 7,
@@ -289,7 +289,7 @@ fn a_medium_of_a_program_delivers_each_frame() {
     assert_eq!(fates, [Fated { token: 7, at, fate: Fate::Delivered }]);
 }
 
-/// A page of two objects, each on a stream of its own: the picture is written first.
+/// A page of two objects, each on a stream of its own. The larger object is written first.
 fn page() -> Simulation {
     let objects = [Table::new().set("size", "300kB"), Table::new().set("size", "30kB").set("main", true)];
     let page = Flow::new("source", "sink").protocol("quic").set("quic.stack", "model").workload("web");
@@ -303,7 +303,7 @@ fn page() -> Simulation {
 }
 
 #[test]
-fn a_scheduler_of_a_program_decides_which_stream_is_first() {
+fn a_plugged_in_scheduler_changes_the_completion_times_of_streams() {
     let ends = |simulation: Simulation| {
         run(simulation).completion_rows().map(|row| row.completion.completed).collect::<Vec<Instant>>()
     };
@@ -317,9 +317,9 @@ fn a_scheduler_of_a_program_decides_which_stream_is_first() {
 }
 
 #[test]
-fn a_scheduler_for_a_flow_that_has_none_is_an_error() {
+fn a_scheduler_for_a_flow_of_the_real_stack_is_an_error() {
     let noq = || chain(Flow::new("source", "sink").protocol("quic"));
-    let Err(error) = noq().scheduler("only", |_| Box::new(Last)).run() else { panic!("noq has its own") };
+    let Err(error) = noq().scheduler("only", |_| Box::new(Last)).run() else { panic!("noq has its own scheduler") };
     assert!(matches!(&error, Error::Run(RunError::Scheduler { .. })), "{error}");
     let Err(error) = noq().scheduler("onyl", |_| Box::new(Last)).run() else { panic!("there is no such flow") };
     assert!(error.to_string().ends_with("did you mean \"only\"?"), "{error}");

@@ -1,10 +1,11 @@
-//! The house's rule: a crate imports only from lower floors (ARCHITECTURE.md), and only `fullpipe` sees everything.
+//! Tests the layers of the workspace: a crate depends only on crates of lower layers. ARCHITECTURE.md lists the layers in
+//! the column "floor". Development dependencies are exempt.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// The floor of each room, as ARCHITECTURE.md has it.
-const FLOORS: [(&str, u32); 26] = [
+/// The layer of each crate, as in ARCHITECTURE.md.
+const LAYERS: [(&str, u32); 26] = [
     ("fullpipe-cli", 9),
     ("fullpipe", 8),
     ("fullpipe-study", 7),
@@ -34,38 +35,37 @@ const FLOORS: [(&str, u32); 26] = [
 ];
 
 #[test]
-fn imports_run_only_downstairs() {
+fn crates_depend_only_on_lower_layers() {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .output()
         .expect("cargo metadata runs");
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
-    let floors: BTreeMap<&str, u32> = FLOORS.into_iter().collect();
+    let layers: BTreeMap<&str, u32> = LAYERS.into_iter().collect();
     let packages = metadata["packages"].as_array().expect("there are packages");
     let mut seen = 0;
     for package in packages {
         let name = package["name"].as_str().expect("a package has a name");
-        let floor = floors.get(name).unwrap_or_else(|| panic!("{name} has no floor: give it one here"));
+        let layer = layers.get(name).unwrap_or_else(|| panic!("{name} has no layer: add it to LAYERS"));
         seen += 1;
         for dependency in package["dependencies"].as_array().expect("a list") {
-            // Tests may look at the house from anywhere.
             if dependency["kind"].as_str() == Some("dev") {
                 continue;
             }
             let other = dependency["name"].as_str().expect("a dependency has a name");
-            if let Some(below) = floors.get(other) {
-                assert!(below < floor, "{name} (floor {floor}) imports {other} (floor {below})");
+            if let Some(other_layer) = layers.get(other) {
+                assert!(other_layer < layer, "{name} (layer {layer}) depends on {other} (layer {other_layer})");
             }
         }
     }
-    assert_eq!(seen, FLOORS.len(), "a room of the list is gone");
+    assert_eq!(seen, LAYERS.len(), "LAYERS lists a crate that does not exist");
 }
 
 #[test]
-fn the_auditor_shares_no_code_with_what_it_audits() {
+fn the_auditor_depends_on_no_crate_that_it_audits() {
     let manifest = include_str!("../../audit/Cargo.toml");
     for forbidden in ["network", "engine", "tcp", "transport", "workload", "congestion", "lab", "scenario"] {
-        assert!(!manifest.contains(&format!("fullpipe-{forbidden}")), "audit imports {forbidden}");
+        assert!(!manifest.contains(&format!("fullpipe-{forbidden}")), "fullpipe-audit depends on fullpipe-{forbidden}");
     }
 }

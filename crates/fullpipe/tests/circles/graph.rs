@@ -1,29 +1,29 @@
-//! Which module uses which, and circles among them.
+//! The graph of uses between the modules of a crate, and the cycles in it.
 
 use crate::source::{Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Path = Vec<String>;
 
-/// What a path leads to.
+/// What a path refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
     Module(Path),
-    /// Something that this module defines.
+    /// An item that this module defines.
     ItemOf(Path),
 }
 
-/// The modules that each module uses, and by which of its paths.
+/// For each module the modules that it uses, and the paths by which it uses them.
 pub(crate) type Graph = BTreeMap<Path, BTreeMap<Path, BTreeSet<String>>>;
 
-/// Every use, but for those between a module and one that contains it.
+/// All uses, except those between a module and one that contains it.
 pub(crate) fn graph(modules: &Modules) -> Graph {
     let mut graph = Graph::new();
     for (path, module) in modules {
         let imports = module.imports.values().flatten().chain(&module.unnamed).chain(&module.paths);
         let used = graph.entry(path.clone()).or_default();
         for named in imports {
-            // An imported module by itself is a name for what is used of it.
+            // The import of a module alone is no use; the paths that begin with its name are.
             if let Some(Target::ItemOf(other)) = resolve(modules, path, named, &mut Vec::new())
                 && !other.starts_with(path)
                 && !path.starts_with(&other)
@@ -35,7 +35,7 @@ pub(crate) fn graph(modules: &Modules) -> Graph {
     graph
 }
 
-/// Where a path, as written in the module `from`, leads in this crate; `None` if it leads out of it.
+/// Resolves a path, as written in the module `from`; `None` if it refers to another crate.
 fn resolve(modules: &Modules, from: &Path, path: &[String], seen: &mut Vec<(Path, String)>) -> Option<Target> {
     let (first, rest) = path.split_first()?;
     match first.as_str() {
@@ -58,18 +58,18 @@ fn resolve(modules: &Modules, from: &Path, path: &[String], seen: &mut Vec<(Path
     }
 }
 
-/// Goes on from a module.
+/// Resolves a path relative to a module.
 fn descend(modules: &Modules, at: Path, path: &[String], seen: &mut Vec<(Path, String)>) -> Option<Target> {
     let Some((name, rest)) = path.split_first() else { return Some(Target::Module(at)) };
     match look_up(modules, &at, name, seen) {
         Some(Target::Module(module)) => descend(modules, module, rest, seen),
         Some(item) => Some(item),
-        // What it has from another crate, or from a macro.
+        // The name comes from another crate or from a macro.
         None => Some(Target::ItemOf(at)),
     }
 }
 
-/// What a name means in a module: a child, what it defines, what it imports.
+/// Looks up a name in a module: a child module, an item that it defines, or an import.
 fn look_up(modules: &Modules, at: &Path, name: &str, seen: &mut Vec<(Path, String)>) -> Option<Target> {
     let module: &Module = modules.get(at)?;
     let asked = (at.clone(), name.to_owned());
@@ -79,14 +79,14 @@ fn look_up(modules: &Modules, at: &Path, name: &str, seen: &mut Vec<(Path, Strin
     seen.push(asked);
     let imported = |seen: &mut _| {
         let paths = module.imports.get(name)?;
-        // One name may be a module and a function, or a type and a macro: the item is what is used.
+        // A name can be both a module and a function, or a type and a macro; prefer the item.
         let found: Vec<Target> = paths.iter().filter_map(|path| resolve(modules, at, path, seen)).collect();
         found.iter().find(|target| matches!(target, Target::ItemOf(_))).or(found.first()).cloned()
     };
     let globbed = |seen: &mut _| {
         module.globs.iter().find_map(|path| match resolve(modules, at, path, seen)? {
             Target::Module(from) => look_up(modules, &from, name, seen),
-            // Variants of an enumeration.
+            // The glob imports the variants of an enumeration.
             Target::ItemOf(_) => None,
         })
     };
@@ -101,14 +101,14 @@ fn look_up(modules: &Modules, at: &Path, name: &str, seen: &mut Vec<(Path, Strin
     found
 }
 
-/// Sets of modules each of which reaches every other of its set.
-pub(crate) fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
+/// The cycles: sets of modules in which each module reaches every other (strongly connected components).
+pub(crate) fn cycles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     let reached: BTreeMap<&Path, BTreeSet<&Path>> = graph.keys().map(|path| (path, reach(graph, path))).collect();
-    let circle = |path: &Path| -> BTreeSet<Path> {
+    let component = |path: &Path| -> BTreeSet<Path> {
         reached[path].iter().filter(|other| reached[**other].contains(path)).map(|other| (*other).clone()).collect()
     };
-    let circles: BTreeSet<BTreeSet<Path>> = graph.keys().map(circle).collect();
-    circles.into_iter().filter(|circle| circle.len() > 1).collect()
+    let components: BTreeSet<BTreeSet<Path>> = graph.keys().map(component).collect();
+    components.into_iter().filter(|component| component.len() > 1).collect()
 }
 
 fn reach<'a>(graph: &'a Graph, from: &Path) -> BTreeSet<&'a Path> {

@@ -1,13 +1,13 @@
-//! No import circles between modules of a crate.
+//! Tests that the modules of a crate do not use each other in cycles.
 //!
 //! The graph is built from the sources: a module uses another if one of its paths (`use` or inline; `crate::`, `super::`,
-//! `self::`, a child's or an imported name) leads to something that the other defines. Three rules say what counts:
+//! `self::`, a child's or an imported name) refers to an item that the other defines. Three rules apply:
 //!
-//! * A parent assembles its children, and children may use what their parents define: uses between a module and one that
-//!   contains it, at any depth, are no part of a circle.
-//! * A re-export is followed. What a module uses of `crate::Name` counts as used from where `Name` is defined, so two children
-//!   that use each other through their parent are a circle.
-//! * Unit tests are left out: their modules may use what they like.
+//! * Uses between a module and one that contains it, at any depth, do not count: a parent assembles its children, and
+//!   children may use what their parents define.
+//! * Re-exports are followed. A use of `crate::Name` counts as a use of the module that defines `Name`, so two children that
+//!   use each other through their parent form a cycle.
+//! * Unit tests do not count.
 
 mod graph;
 mod source;
@@ -15,10 +15,10 @@ mod source;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Why a circle is permitted for now.
-const REMOVED: &str = "removed with the work on components, endpoints and records (issue 23)";
+/// The reason of a cycle that is permitted for now.
+const REMOVED: &str = "to be removed with the work on components, endpoints and records (issue 23)";
 
-/// Circles that are permitted: the crate, its modules, and why.
+/// Permitted cycles: the crate, the modules, and the reason.
 const PERMITTED: &[(&str, &[&str], &str)] = &[
     (
         "network",
@@ -38,17 +38,17 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
             "special",
             "tap",
         ],
-        "`Network` is one state machine, whose methods are in a file for each subject beside the state of that subject",
+        "`Network` is one state machine; each file has the methods and the state of one subject",
     ),
     (
         "quic",
         &["connection", "input", "migration", "output"],
-        "`Connection` is one state machine, whose methods are in a file for each subject",
+        "`Connection` is one state machine; each file has the methods of one subject",
     ),
     (
         "tcp",
         &["acknowledge", "path_mtu", "recovery", "scoreboard", "sender", "undo"],
-        "`Sender` is one state machine, whose methods are in a file for each subject",
+        "`Sender` is one state machine; each file has the methods of one subject",
     ),
     (
         "scenario",
@@ -72,7 +72,7 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
 ];
 
 #[test]
-fn no_modules_of_a_crate_import_each_other_in_a_circle() {
+fn the_modules_of_a_crate_have_no_import_cycles() {
     let mut permitted: Vec<(&str, BTreeSet<String>)> = PERMITTED
         .iter()
         .map(|(package, names, _)| (*package, names.iter().map(|name| (*name).into()).collect()))
@@ -83,15 +83,15 @@ fn no_modules_of_a_crate_import_each_other_in_a_circle() {
         let modules = source::modules(&root, &|path| std::fs::read_to_string(path).ok());
         (packages, seen) = (packages + 1, seen + modules.len());
         let graph = graph::graph(&modules);
-        for circle in graph::circles(&graph) {
-            let names: BTreeSet<String> = circle.iter().map(|path| name(path)).collect();
+        for cycle in graph::cycles(&graph) {
+            let names: BTreeSet<String> = cycle.iter().map(|path| name(path)).collect();
             if let Some(at) = permitted.iter().position(|(of, permitted)| *of == package && *permitted == names) {
                 permitted.remove(at);
                 continue;
             }
             wrong.push(format!("{package}: {}", Vec::from_iter(names).join(", ")));
-            for from in &circle {
-                for (to, paths) in graph[from].iter().filter(|(to, _)| circle.contains(*to)) {
+            for from in &cycle {
+                for (to, paths) in graph[from].iter().filter(|(to, _)| cycle.contains(*to)) {
                     let some: Vec<&str> = paths.iter().take(4).map(String::as_str).collect();
                     wrong.push(format!("    {} uses {} ({})", name(from), name(to), some.join(", ")));
                 }
@@ -99,13 +99,13 @@ fn no_modules_of_a_crate_import_each_other_in_a_circle() {
         }
     }
     wrong.extend(
-        permitted.iter().map(|(package, names)| format!("{package}: {names:?} is no circle: remove it from the list")),
+        permitted.iter().map(|(package, names)| format!("{package}: {names:?} is no cycle: remove it from PERMITTED")),
     );
     assert!(packages > 20 && seen > 300, "{packages} crates with {seen} modules");
-    assert!(wrong.is_empty(), "import circles:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "import cycles:\n{}", wrong.join("\n"));
 }
 
-/// The root files of all crates, by the crates' folders.
+/// The root files of all crates, with the names of the crates' folders.
 fn roots() -> Vec<(String, PathBuf)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut roots = Vec::new();
@@ -119,23 +119,23 @@ fn roots() -> Vec<(String, PathBuf)> {
     roots
 }
 
-/// A module's path as a person writes it.
+/// The path of a module as text; the root is `crate`.
 fn name(path: &[String]) -> String {
     if path.is_empty() { "crate".into() } else { path.join("::") }
 }
 
-/// The circles of a crate whose files are given.
-fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
+/// The cycles of a crate with these files.
+fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
     let read = |path: &Path| {
         let found = files.iter().find(|(name, _)| Path::new(name) == path);
         found.map(|(_, text)| (*text).to_owned())
     };
     let graph = graph::graph(&source::modules(Path::new("src/lib.rs"), &read));
-    graph::circles(&graph).iter().map(|circle| Vec::from_iter(circle.iter().map(|path| name(path))).join(" ")).collect()
+    graph::cycles(&graph).iter().map(|cycle| Vec::from_iter(cycle.iter().map(|path| name(path))).join(" ")).collect()
 }
 
 #[test]
-fn circles_are_found_however_they_are_written() {
+fn cycles_are_found_for_every_form_of_import_and_path() {
     for (what, a, b) in [
         ("imports", "use crate::b::B; pub struct A(B);", "use super::a::A; pub struct B(A);"),
         ("groups", "use crate::{b::{self, B as C}}; pub struct A(C);", "use super::{a::A}; pub struct B(A);"),
@@ -148,15 +148,15 @@ fn circles_are_found_however_they_are_written() {
         ("a function's import", "pub struct A; fn f() { use crate::b::B; B::f() }", "pub struct B; type T = super::A;"),
     ] {
         let root = "pub mod a; mod b; pub use a::A; pub use self::b::B;";
-        assert_eq!(circles_of(&[("src/lib.rs", root), ("src/a.rs", a), ("src/b.rs", b)]), ["a b"], "{what}");
+        assert_eq!(cycles_of(&[("src/lib.rs", root), ("src/a.rs", a), ("src/b.rs", b)]), ["a b"], "{what}");
     }
     let inner = "mod c { pub struct C; use super::super::b::B; } pub use c::C;";
     let files = [("src/lib.rs", "mod a; mod b;"), ("src/a/mod.rs", inner), ("src/b.rs", "pub struct B(crate::a::C);")];
-    assert_eq!(circles_of(&files), ["a::c b"], "a module within a file");
+    assert_eq!(cycles_of(&files), ["a::c b"], "a module within a file");
 }
 
 #[test]
-fn what_is_no_circle_is_not_taken_for_one() {
+fn uses_that_form_no_cycle_are_not_reported() {
     let root = "mod a; mod b; pub use a::A; pub struct Own; fn f() -> b::B { b::B(Own) }";
     for (what, a, b) in [
         ("a parent's own type", "pub struct A(crate::Own);", "pub struct B(pub crate::Own);"),
@@ -177,6 +177,6 @@ fn what_is_no_circle_is_not_taken_for_one() {
         ("another crate", "use b::B; pub struct A(crate::b::B);", "use a::Z; pub struct B(Z);"),
     ] {
         let files = [("src/lib.rs", root), ("src/a.rs", a), ("src/b.rs", b)];
-        assert_eq!(circles_of(&files), [""; 0], "{what}");
+        assert_eq!(cycles_of(&files), [""; 0], "{what}");
     }
 }

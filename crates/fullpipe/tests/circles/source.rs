@@ -1,10 +1,10 @@
-//! A crate's modules as its source files have them: which there are, what they define, and which paths they name. Unit tests
+//! Reads the modules of a crate from its source files: the items that each defines and the paths that it uses. Unit tests
 //! are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What matters of a Rust source here.
+/// A token of a Rust source, as far as this test distinguishes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
@@ -28,26 +28,26 @@ impl Token {
     }
 }
 
-/// A module: its names are paths from the crate's root, which is the empty path.
+/// A module.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     pub(crate) children: BTreeSet<String>,
-    /// Names of items defined here.
+    /// Names of the items that the module defines.
     pub(crate) items: BTreeSet<String>,
-    /// What each imported name stands for.
+    /// The paths of each imported name.
     pub(crate) imports: BTreeMap<String, Vec<Vec<String>>>,
-    /// Imports that bring no name of their own (`use a::B as _`).
+    /// Imports without a name (`use a::B as _`).
     pub(crate) unnamed: Vec<Vec<String>>,
-    /// Modules and enumerations all names of which are imported.
+    /// Modules and enumerations of glob imports.
     pub(crate) globs: Vec<Vec<String>>,
     /// Paths outside of imports.
     pub(crate) paths: BTreeSet<Vec<String>>,
 }
 
-/// Modules of a crate, by path.
+/// The modules of a crate by their paths; the path of the root is empty.
 pub(crate) type Modules = BTreeMap<Vec<String>, Module>;
 
-/// The files of a crate: a text by its path.
+/// Returns the text of a file of the crate by its path.
 pub(crate) type Files<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 /// All modules below a crate's root file.
@@ -83,7 +83,7 @@ fn read(path: Vec<String>, tokens: Vec<Token>, folder: &Path, files: Files<'_>, 
                     at = end;
                 }
             }
-            // `use<'a>` is a bound.
+            // `use<'a>` is a bound, not an import.
             (Some("use"), _, _) if !tokens.get(at + 1).is_some_and(|next| next.is('<')) => {
                 let end = at + tokens[at..].iter().position(|token| token.is(';')).expect("an import ends");
                 import(&mut tokens[at + 1..end].iter().peekable(), &[], &mut module);
@@ -135,7 +135,7 @@ fn import(tokens: &mut std::iter::Peekable<std::slice::Iter<'_, Token>>, before:
     }
 }
 
-/// All paths, of one name or more, that are not a field, a method or behind a generic argument.
+/// All paths of one or more names, except fields, methods, and names that follow a generic argument.
 fn paths(tokens: &[Token]) -> BTreeSet<Vec<String>> {
     let mut paths = BTreeSet::new();
     let mut at = 0;
@@ -158,7 +158,8 @@ fn paths(tokens: &[Token]) -> BTreeSet<Vec<String>> {
     paths
 }
 
-/// Leaves out what `#[cfg(test)]` belongs to. Of other attributes the paths count (`value_parser = words::size`).
+/// Removes the items with `#[cfg(test)]`. The content of other attributes is kept, because it can contain paths
+/// (`value_parser = words::size`).
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -181,7 +182,7 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// Where the item, field or statement that begins here ends.
+/// The index after the item, field or statement that begins here.
 fn item_end(tokens: &[Token], begin: usize) -> usize {
     let is_import = tokens[begin..].iter().find_map(Token::word) == Some("use");
     let mut at = begin;
@@ -212,7 +213,7 @@ fn item_end(tokens: &[Token], begin: usize) -> usize {
     at
 }
 
-/// Behind the bracket that closes the one here.
+/// The index after the bracket that closes the one here.
 fn group_end(tokens: &[Token], begin: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(begin) {
@@ -256,7 +257,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
             tokens.push(Token::Literal);
             at = end;
         } else if this == '\'' {
-            // A character has its quotation mark again within two places, or an escape; all else is a lifetime.
+            // A character literal has an escape, or its closing quotation mark two characters on; otherwise it is a lifetime.
             if next == '\\' {
                 at += 3;
                 while peek(at) != '\'' {
@@ -279,7 +280,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
             }
             let word: String = text[begin..at].iter().collect();
             if word == "r" && peek(at) == '#' {
-                // A raw name, `r#type`.
+                // A raw identifier, `r#type`: its name follows.
                 at += 1;
             } else if this.is_numeric() {
                 tokens.push(Token::Literal);
@@ -299,11 +300,11 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Where the string ends that begins here: `"…"`, `b"…"` or `c"…"`.
+/// The index after the string that begins here: `"…"`, `b"…"` or `c"…"`.
 fn string_end(text: &[char], begin: usize) -> Option<usize> {
     let quote = begin + usize::from(matches!(text[begin], 'b' | 'c'));
     if text.get(quote) != Some(&'"') {
-        // `b'x'`: the character is read as one after the letter.
+        // No string; `b'x'` is read as the word `b` and a character.
         return None;
     }
     let mut at = quote + 1;
@@ -313,7 +314,7 @@ fn string_end(text: &[char], begin: usize) -> Option<usize> {
     Some(at + 1)
 }
 
-/// Where the raw string ends that begins here: `r"…"`, `r#"…"#`, `br#"…"#`.
+/// The index after the raw string that begins here: `r"…"`, `r#"…"#`, `br#"…"#`.
 fn raw_string_end(text: &[char], begin: usize) -> Option<usize> {
     let mut at = begin + usize::from(matches!(text[begin], 'b' | 'c'));
     if text.get(at) != Some(&'r') {

@@ -1,4 +1,5 @@
-//! The open issues of the ns-3 paper, one test each, in its order. What concerns the wireless experiments is not here.
+//! Tests that the open issues of the ns-3 implementation of the Common TCP Evaluation Suite (WNS3 2017, section 6) do not
+//! exist here, in the order of the paper. Issues of its wireless experiments are left out.
 
 use crate::targets::folder;
 use fullpipe::study::{Files, Options, Settings, VirtualLaboratory, open, run};
@@ -13,12 +14,12 @@ fn network(name: &str) -> Simulation {
     Simulation::open(folder().join(format!("{name}.toml"))).expect("the scenario is there")
 }
 
-/// The access link at 60 %: what the study says.
+/// The scenario of the access link at a load of 60 %, with the settings of the study.
 pub(crate) fn access_link() -> Simulation {
     let study = open(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-    let experiment = study.experiment("access-link").expect("the study has it");
-    let (_, axis) = experiment.axis("load").expect("so is this");
-    let level = axis.levels.iter().find(|level| level.label == "0.6").expect("and this");
+    let experiment = study.experiment("access-link").expect("the study has this experiment");
+    let (_, axis) = experiment.axis("load").expect("the experiment has this axis");
+    let level = axis.levels.iter().find(|level| level.label == "0.6").expect("the axis has this level");
     let set = |simulation: Simulation, path: &str, value: String| simulation.set(path, value);
     level.set.iter().fold(network("access-link"), |so_far, one| set(so_far, &one.path, one.value.to_toml()))
 }
@@ -27,8 +28,8 @@ fn measured(outcome: &Outcome, link: &str) -> fullpipe::record::LinkSummary {
     outcome.measured_links().find(|row| row.link == link).expect("it is measured").summary
 }
 
-/// Issue 1: a device and a link for each pair triples the rate of a node's edge. Here three sources share the one link of a
-/// node: with bulk transfers from three left nodes to node 4 its edge is full, and carries its rate and no more.
+/// Issue 1: ns-3 creates a device and a link for each pair of nodes, which triples the rate of a node's edge link. Here a
+/// node has one link. Bulk transfers from three left nodes to node 4 fill its edge link, and do not exceed its rate.
 #[test]
 fn issue_1_a_node_has_one_link() {
     let outcome = network("access-link")
@@ -47,13 +48,13 @@ fn issue_1_a_node_has_one_link() {
     }
     for edge in ["edge4", "edge5", "edge6"] {
         let carried = measured(&outcome, edge).throughput_bps().expect("time was measured");
-        // Goodput of three flows over 100 Mbit/s: full but for what a lost window leaves.
+        // Throughput of three flows over 100 Mbit/s; losses may leave the link idle for up to 20 % of the time.
         assert!((80e6..=100.001e6).contains(&carried), "{edge}: {carried}");
     }
 }
 
-/// Issue 2: only point-to-point dumbbells. A parking lot as the draft has it (section 6.3 there) is a topology of the
-/// language, and its long flow gets less than the flows that it meets at each hop.
+/// Issue 2: ns-3 has only dumbbells of point-to-point links. Here scenarios have the topology `parking-lot` (section 6.3 of
+/// the draft), and its long flow has a smaller goodput than the cross flow at each hop.
 #[test]
 fn issue_2_parking_lot() {
     let outcome = Simulation::new(
@@ -89,8 +90,8 @@ fn issue_2_parking_lot() {
     }
 }
 
-/// Issue 3: no ECN for the data centre. DCTCP over a marking queue: marks, no drops, and a queue about the threshold of 20
-/// packets of 1500 bytes at 1 Gbit/s, 0.24 ms, where drop-tail fills its 10 ms.
+/// Issue 3: ns-3 has no ECN for the data center. Here DCTCP over a marking queue has marks and no drops. Its queue stays near
+/// the threshold of 20 packets (of 1500 bytes at 1 Gbit/s: 0.24 ms), while NewReno fills a drop-tail queue of 10 ms.
 #[test]
 fn issue_3_ecn_in_the_data_centre() {
     let run = |congestion: &str, marking: bool| {
@@ -114,7 +115,7 @@ fn issue_3_ecn_in_the_data_centre() {
     assert!(dropped.marked_packets == 0 && dropped.dropped_packets > 0, "{dropped:?}");
     let delay = |summary: &fullpipe::record::LinkSummary| summary.mean_queue_delay_s().expect("packets waited");
     assert!(delay(&marked) < 0.001 && delay(&dropped) > 0.003, "{} {}", delay(&marked), delay(&dropped));
-    // Both fill the link.
+    // Both utilize the link.
     let share = |summary: &fullpipe::record::LinkSummary| summary.throughput_bps().expect("time") / 1e9;
     assert!(share(&marked) > 0.95 && share(&dropped) > 0.95, "{} {}", share(&marked), share(&dropped));
 }
@@ -141,8 +142,8 @@ fn records(folder: &Path, jobs: usize) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Issue 4: a scenario takes days, and parallel runs are wanted; and issue 8: no traffic but Tmix. Bulk transfers, pages and
-/// on-off sources take Tmix's place, runs are spread over workers, and tables do not depend on how many there are.
+/// Issue 4: in ns-3 a scenario takes days, and runs are not parallel. Issue 8: Tmix is the only traffic. Here bulk transfers,
+/// web pages and on-off sources can replace Tmix, runs are parallel, and tables do not depend on the number of workers.
 #[test]
 fn issues_4_and_8_parallel_runs_of_plain_sources() {
     let folders = [temporary("one"), temporary("two")];
@@ -155,9 +156,10 @@ fn issues_4_and_8_parallel_runs_of_plain_sources() {
     folders.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
 }
 
-/// Issue 5: equilibrium is not held, and all collapses near the end. After prefill and warm-up the thirds of the measured
-/// time carry the same within 5 %, the last tenth as much as the whole within 15 %, and the load is the one asked for within
-/// 5 %; and what was published is what 12 000 unscaled connections of each trace do: nothing is left for the last tenth.
+/// Issue 5: in ns-3 the load is not stationary, and throughput collapses near the end. Here, after prefill and warm-up, the
+/// throughputs of the thirds of the measured time differ by at most 5 %, that of the last tenth differs from the mean by
+/// less than 15 %, and the offered load is within 5 % of its target. The published collapse is reproduced with 12 000
+/// unscaled connections of each trace, which are complete before the last tenth.
 #[test]
 fn issue_5_equilibrium() {
     let samples = |outcome: &Outcome, from_s: f64| -> Vec<f64> {
@@ -178,8 +180,8 @@ fn issue_5_equilibrium() {
     assert!((offered / 60e6 - 1.0).abs() <= 0.05, "{offered}");
     assert_eq!(reverse.dropped_packets, 0);
 
-    // 12 000 connections of each trace begin within 104 s of trace time and offer three times what the link carries: it is
-    // done with them after about 350 s.
+    // 12 000 connections of each trace begin within 104 s of trace time and offer three times the capacity of the link, so
+    // they are complete after about 350 s.
     let unscaled = network("access-link")
         .set("flow.*.workload", "tmix")
         .set("flow.*.shuffle", false)
@@ -197,11 +199,12 @@ fn issue_5_equilibrium() {
     );
 }
 
-/// Issue 6: no satellite, and not all experiments. All networks of the six experiments run, with what the draft's section 4
-/// says of them.
+/// Issue 6: ns-3 has no satellite and not all experiments. Here all networks except the wireless LAN run, with the rates
+/// and delays of section 4 of the draft.
 #[test]
 fn issue_6_all_experiments() {
-    // Central rate forward and reverse in kbit/s, its delay in ms, smallest round trip of pair 1-4 without it in us.
+    // Rates of the central link forward and reverse in kbit/s, its delay in ms, and the round-trip time of the pair of nodes
+    // 1 and 4 without the central link in us.
     let draft = [
         ("access-link", 100_000, 100_000, 2, 4_000.0),
         ("dial-up", 64, 64, 5, 4_000.0),
@@ -223,8 +226,8 @@ fn issue_6_all_experiments() {
     }
 }
 
-/// Issue 7: results depend on the random numbers and cannot be compared. The same seed gives the same run, another order of
-/// bins another one, and the order does not depend on the run's seed.
+/// Issue 7: in ns-3 results depend on the random numbers and cannot be compared. Here the same seed gives the same run.
+/// Another order of bins gives another run, and the order does not depend on the run's seed.
 #[test]
 fn issue_7_repeatable_traffic() {
     let run = |shuffle: u64, seed: u64| {
@@ -245,7 +248,8 @@ fn issue_7_repeatable_traffic() {
     assert_ne!(first.0, run(2, 1).0);
 }
 
-/// Issue 9: Westwood+ cannot be used with Tmix, for the control is a global default. Here each flow has its own.
+/// Issue 9: in ns-3 Westwood+ cannot be used with Tmix, because the congestion control is a global default. Here each flow
+/// has its own.
 #[test]
 fn issue_9_a_control_for_each_flow() {
     let outcome = access_link()

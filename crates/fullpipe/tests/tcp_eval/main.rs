@@ -1,5 +1,5 @@
-//! The study `tcp-eval`: its loads are what `find-target` finds, and what the paper of its ns-3 implementation lists as open
-//! (WNS3 2017, section 6) is closed.
+//! Tests of the study `tcp-eval`: its loads are those that `find-target` computes, the open issues of the suite's ns-3
+//! implementation (WNS3 2017, section 6) do not exist here, and traces can be read from a folder.
 
 mod issues;
 mod targets;

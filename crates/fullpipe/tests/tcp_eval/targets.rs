@@ -1,4 +1,5 @@
-//! The study `tcp-eval` says what `find-target` finds: scale, prefill, warm-up and duration of every load.
+//! Tests that the study `tcp-eval` has the values that `find-target` computes: bin, scale, prefill, warm-up and duration of
+//! every load.
 
 use fullpipe::tmix::{Direction, Plan, Suite, Synthetic, find_target, generate};
 use fullpipe::units::{Duration, Rate};
@@ -10,12 +11,12 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/tcp-eval")
 }
 
-/// What an experiment asks of the traces.
+/// The parameters of an experiment for `find-target`.
 ///
-/// The longest round trip is the one that the draft's prefill times come from: prefill = 1.5 load(%) longest round trip,
-/// as in its tables 2 to 7 at 60 %: access 36.72 s, dial-up 559 s, trans-oceanic 89.1 s, satellite 324.7 s; for the data
-/// centre the authors' 7.956 s, since the 9.0 s of the table do not fit those at 85 and 110 %. Where bins are long (minutes
-/// and hours), fewer make a run; dial-up's halves may differ by 20 %, as the authors have it.
+/// The longest round-trip time is derived from the draft's prefill times: prefill = 1.5 × load in % × longest round-trip
+/// time. Tables 2 to 7 have at 60 %: access link 36.72 s, dial-up 559 s, trans-oceanic 89.1 s, satellite 324.7 s. For the data
+/// center the authors use 7.956 s; the 9.0 s of the table contradict the values at 85 and 110 %. Runs with long bins (minutes
+/// and hours) have fewer bins. The halves of dial-up may differ by 20 %, which the authors permit as well.
 fn suite(experiment: &str, load: f64) -> Suite {
     let ms = Duration::from_millis;
     let (rate, longest, minimum_bins) = match experiment {
@@ -42,7 +43,7 @@ fn plan(experiment: &str, load: f64) -> Plan {
         .unwrap_or_else(|error| panic!("{experiment} {load}: {error}"))
 }
 
-/// The line of a load in the study.
+/// The line of `study.toml` for a load.
 fn line(load: f64, plan: &Plan) -> String {
     let schedule = &plan.schedule;
     let prefill = &schedule.prefill;
@@ -62,8 +63,8 @@ fn line(load: f64, plan: &Plan) -> String {
     )
 }
 
-/// Finds the loads of an experiment again.
-fn finds_again(experiment: &str) {
+/// Compares the loads of an experiment in the study with those that `find-target` computes.
+fn compare_loads(experiment: &str) {
     let text = std::fs::read_to_string(folder().join("study.toml")).expect("the study");
     let mut wrong = Vec::new();
     for load in LOADS {
@@ -73,35 +74,35 @@ fn finds_again(experiment: &str) {
         if !text.contains(&line) {
             wrong.push(line);
         }
-        // The draft's scale for its own traces is 5.276.
+        // The draft has the scale 5.276 for its own traces.
         if (experiment, load) == ("access-link", 0.6) {
             assert!((plan.schedule.scale / 5.276 - 1.0).abs() <= 0.1, "{}", plan.schedule.scale);
         }
     }
-    assert!(wrong.is_empty(), "{experiment}: the study does not say:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{experiment}: study.toml lacks these lines:\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn loads_of_the_access_link() {
-    finds_again("access-link");
+fn find_target_computes_the_loads_of_the_access_link() {
+    compare_loads("access-link");
 }
 
 #[test]
-fn loads_of_dial_up() {
-    finds_again("dial-up");
+fn find_target_computes_the_loads_of_dial_up() {
+    compare_loads("dial-up");
 }
 
 #[test]
-fn loads_of_the_trans_oceanic_link() {
-    finds_again("trans-oceanic");
+fn find_target_computes_the_loads_of_the_trans_oceanic_link() {
+    compare_loads("trans-oceanic");
 }
 
 #[test]
-fn loads_of_the_data_centre() {
-    finds_again("data-centre");
+fn find_target_computes_the_loads_of_the_data_center() {
+    compare_loads("data-centre");
 }
 
 #[test]
-fn loads_of_the_satellite() {
-    finds_again("satellite");
+fn find_target_computes_the_loads_of_the_satellite() {
+    compare_loads("satellite");
 }

@@ -1,4 +1,4 @@
-//! Traces from a folder are played as the synthetic ones are: written out and named by their folder they give the same run.
+//! Tests that Tmix traces are read from a folder: the synthetic traces, written to files and read again, give the same run.
 
 use crate::issues::access_link;
 use fullpipe::tmix::{Format, Synthetic, generate, write};
@@ -16,7 +16,7 @@ fn a_folder_of_written_traces_gives_the_same_run() {
             (endings[number % 4], if number % 2 == 0 { Format::Original } else { Format::Alternate });
         let mut text = Vec::new();
         for connection in (0..SECONDS).flat_map(|second| trace.second(second)) {
-            write(&mut text, &connection, format, name).expect("memory takes it");
+            write(&mut text, &connection, format, name).expect("writing to memory cannot fail");
         }
         std::fs::write(folder.join(format!("{name}.{ending}")), text).expect("a file");
     }
@@ -33,7 +33,7 @@ fn a_folder_of_written_traces_gives_the_same_run() {
         (figures, flows)
     };
     let (synthetic, read) = (rows(false), rows(true));
-    std::fs::remove_dir_all(&folder).expect("it goes");
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
     assert!(
         synthetic.1.len() == 18 && synthetic.1.iter().all(|row| !row.contains("rx_packets: 0,")),
         "{:?}",
