@@ -136,7 +136,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     });
     let paths = paths.collect::<Vec<_>>();
     let mut observers = plugins.observers;
-    observers.extend(recorder.iter().map(|recorder| recorder.ears(paths.iter().map(Vec::as_slice))));
+    observers.extend(recorder.iter().map(|recorder| recorder.observer(paths.iter().map(Vec::as_slice))));
     for (direction, path) in paths.into_iter().enumerate() {
         network.observer.add_flow(scenario.flows[direction / 2].ip, path);
     }

@@ -409,6 +409,6 @@ fn a_control_goes_with_its_transport() {
     }
     let plugins = Plugins::new().control("long", |_| Box::new(Delays));
     let error = run_with(&scenario(MIXED), &Options::default(), plugins).expect_err("it is refused");
-    let reason = "congestion control `delays` needs one-way delays, which TCP does not have";
+    let reason = "congestion control `delays` needs one-way delays, which TCP does not measure";
     assert_eq!(error, RunError::Control { flow: "long".into(), reason: reason.into() });
 }

@@ -306,14 +306,14 @@ fn what_a_tunnel_cannot_be_made_with_is_refused_with_the_reason() {
         assert_eq!(
             refusal(&[("flow.tunnel.port", port)], Plugins::new()),
             format!(
-                "flow \"tunnel\": its proxy listens at port {port}; that has to be below 40000, where the ports of \
-                 tunnels' clients begin"
+                "flow \"tunnel\": its proxy listens on port {port}; the port must be below 40000, the first port of \
+                 tunnel clients"
             )
         );
     }
     assert_eq!(
         refusal(&[("flow.tunnel.count", "9153")], Plugins::new()),
-        "flow \"tunnel.9153\": at most 9152 tunnels can begin at one host, for each needs a port there"
+        "flow \"tunnel.9153\": at most 9152 tunnels can begin at one host, because each needs a port there"
     );
     assert_eq!(
         refusal(&[], Plugins::new().control("tunnel", |_| Box::new(Cubic::default()))),

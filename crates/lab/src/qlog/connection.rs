@@ -1,4 +1,4 @@
-//! What the log knows of one end of a connection, and the events that follow from changes of it.
+//! The log's state of one endpoint of a connection, and the events that it writes when that state changes.
 
 use super::datagram::{self, Carried, Numbers};
 use super::metrics::{Metrics, congestion_state};
@@ -10,13 +10,13 @@ use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 use std::collections::VecDeque;
 
-/// What is known of one end of a conversation.
+/// The log's state of one endpoint of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLog {
     pub(super) group: String,
     pub(super) control: String,
     pub(super) tcp: bool,
-    /// Its settings are written.
+    /// Whether its settings have been written.
     pub(super) configured: bool,
     pub(super) state: Option<&'static str>,
     pub(super) congestion: Option<&'static str>,
@@ -24,17 +24,17 @@ pub(super) struct ConnectionLog {
     /// Packets (TCP) or datagrams (QUIC) sent and received.
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// TCP: time-outs so far.
+    /// TCP: retransmission timeouts so far.
     pub(super) timeouts: u64,
-    /// The model: packet numbers sent and received, and the exponents of acknowledgement delays, ours and the peer's.
+    /// QUIC model: packet numbers sent and received, and `ack_delay_exponent` of this endpoint and of its peer.
     pub(super) numbers: [Numbers; 2],
     pub(super) exponents: [Option<u8>; 2],
-    /// A Handshake packet was sent or received.
+    /// Whether a Handshake packet was sent or received.
     pub(super) handshake: bool,
     pub(super) confirmed: bool,
-    /// Who has closed the connection, by the frame that said so.
+    /// The side that sent the first CONNECTION_CLOSE frame.
     pub(super) closed_by: Option<TransportSide>,
-    /// The real stack: long-header packets that were sent, with their bytes, and the newest probe of the path's MTU.
+    /// QUIC stack: long-header packets sent, with number, size and type, and the number of the newest path MTU probe.
     pub(super) opening: Vec<(u64, usize, QuicPacketType)>,
     pub(super) probe: Option<u64>,
     pub(super) lost_probes: u64,
@@ -42,7 +42,7 @@ pub(super) struct ConnectionLog {
 }
 
 impl ConnectionLog {
-    /// Writes state and metrics, where they have changed. There is no report of an endpoint whose connection is over.
+    /// Writes state and metrics that have changed. `report` is `None` if the connection is over.
     pub(super) fn update(
         &mut self,
         writer: &mut QlogWriter,
@@ -123,7 +123,7 @@ impl ConnectionLog {
         });
     }
 
-    /// `initial_packets`: `None` without a congestion control.
+    /// Writes `recovery_parameters_set`; `initial_packets` is `None` without a congestion control.
     pub(super) fn recovery_parameters(
         &self,
         writer: &mut QlogWriter,
@@ -140,8 +140,8 @@ impl ConnectionLog {
         });
     }
 
-    /// Of the real stack only what it was set to is known: here the receive windows of the connection and of a stream, in
-    /// bytes.
+    /// Writes `parameters_set` for the QUIC stack, from its settings: the stack does not report the parameters that it
+    /// sends. `windows` are the receive windows of the connection and of a stream in bytes.
     pub(super) fn stack_parameters(&self, writer: &mut QlogWriter, at: Instant, idle: Duration, windows: [u64; 2]) {
         writer.event(at, &self.group, "quic:parameters_set", |data| {
             data.text("initiator", TransportSide::Local.word());
@@ -154,7 +154,7 @@ impl ConnectionLog {
         });
     }
 
-    /// What the real stack has done, in its order.
+    /// Writes the entries of the QUIC stack's journal in order.
     pub(super) fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<Entry>) {
         let mut made = Vec::new();
         let mut unread: VecDeque<UnreadDatagram> = VecDeque::new();
@@ -165,7 +165,7 @@ impl ConnectionLog {
                     unread.push_back(UnreadDatagram { id, bytes, unread_bytes: bytes, codepoint });
                 }
                 Entry::Received(packet) => {
-                    // Those before the one that the packet is of will not be read any more.
+                    // The stack reads datagrams in order: those before the packet's datagram are finished.
                     while unread.front().is_some_and(|front| !front.may_hold(&packet)) {
                         self.write_unread(writer, at, unread.pop_front());
                     }
@@ -217,7 +217,7 @@ impl ConnectionLog {
         }
     }
 
-    /// A datagram is over; says so if the stack could read nothing of it.
+    /// Writes `packet_dropped` for a finished datagram of which the stack could read no packet.
     fn write_unread(&self, writer: &mut QlogWriter, at: Instant, datagram: Option<UnreadDatagram>) {
         let Some(UnreadDatagram { id, bytes, codepoint, .. }) =
             datagram.filter(|datagram| datagram.unread_bytes == datagram.bytes)
@@ -232,7 +232,7 @@ impl ConnectionLog {
     }
 }
 
-/// A datagram that has come, for the real stack to read.
+/// A received datagram that the QUIC stack has not completely read.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnreadDatagram {
     id: u64,
@@ -242,8 +242,8 @@ struct UnreadDatagram {
 }
 
 impl UnreadDatagram {
-    /// Whether a packet may be the next of this datagram. The stack may be handed several datagrams before it reads the first;
-    /// a packet with a short header ends its datagram (RFC 9000 section 12.2), which tells them apart.
+    /// Whether a packet can be the next of this datagram. The stack can receive several datagrams before it reads the first.
+    /// They are distinguished by the packet with a short header, which is the last of its datagram (RFC 9000 section 12.2).
     fn may_hold(&self, packet: &fullpipe_stack::journal::Packet) -> bool {
         let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
         packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends

@@ -1,4 +1,5 @@
-//! QUIC packets: what the model's datagrams hold, which are values, and what the real stack's journal tells, which is bytes.
+//! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, which are values, and from the
+//! journal of the QUIC stack, which has their bytes.
 
 use super::frames::{self, Meaning};
 use super::words::{TransportSide, word_of};
@@ -10,10 +11,10 @@ use fullpipe_wire::{
     QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SegmentOptions, TransportParameters,
 };
 
-/// The default of RFC 9000 section 18.2, with which noq sends.
+/// The default of `ack_delay_exponent` (RFC 9000 section 18.2), which noq uses.
 pub(super) const ACK_DELAY_EXPONENT: u8 = 3;
 
-/// A datagram that was sent (by this side) or received (from the remote one).
+/// A datagram that this endpoint sent or received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried<'a> {
     pub(super) at: Instant,
@@ -57,13 +58,13 @@ pub(super) fn type_word(packet_type: QuicPacketType) -> &'static str {
     }
 }
 
-/// Largest packet numbers seen in each space, from which truncated ones are made whole.
+/// The largest packet number in each packet number space, from which truncated packet numbers are decoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers([Option<u64>; 3]);
 
 impl Numbers {
-    /// RFC 9000 appendix A.3.
-    fn whole(&mut self, packet_type: QuicPacketType, truncated: u32, bytes: u8) -> Option<u64> {
+    /// Decodes a truncated packet number (RFC 9000 appendix A.3).
+    fn decode(&mut self, packet_type: QuicPacketType, truncated: u32, bytes: u8) -> Option<u64> {
         let space = match packet_type {
             QuicPacketType::Initial => 0,
             QuicPacketType::Handshake => 1,
@@ -73,27 +74,27 @@ impl Numbers {
         let window = 1_u64 << (8 * u32::from(bytes.clamp(1, 4)));
         let expected = self.0[space].map_or(0, |largest| largest + 1);
         let candidate = expected & !(window - 1) | u64::from(truncated) & (window - 1);
-        let whole = if candidate + window / 2 <= expected {
+        let number = if candidate + window / 2 <= expected {
             candidate + window
         } else if candidate > expected + window / 2 && candidate >= window {
             candidate - window
         } else {
             candidate
         };
-        self.0[space] = self.0[space].max(Some(whole));
-        Some(whole)
+        self.0[space] = self.0[space].max(Some(number));
+        Some(number)
     }
 }
 
-/// What a datagram of the model tells of its connection.
+/// The content of a model datagram that changes the state of its connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct DatagramEffects {
     pub(super) handshake: bool,
     pub(super) closes: bool,
     pub(super) parameters: Option<TransportParameters>,
 }
 
-/// Writes the packets of a datagram of the model. `exponent` is the sender's `ack_delay_exponent`.
+/// Writes the packets of a model datagram. `exponent` is the sender's `ack_delay_exponent`.
 pub(super) fn of_model(
     writer: &mut QlogWriter,
     carried: &Carried<'_>,
@@ -102,21 +103,21 @@ pub(super) fn of_model(
     datagram: Option<&QuicDatagram>,
     numbers: &mut Numbers,
     exponent: u8,
-) -> Told {
-    let mut told = Told::default();
+) -> DatagramEffects {
+    let mut effects = DatagramEffects::default();
     if header.form == QuicForm::Packets {
         for packet in datagram.iter().flat_map(|datagram| &datagram.packets) {
-            model_packet(writer, carried, packet, numbers, exponent, &mut told);
+            model_packet(writer, carried, packet, numbers, exponent, &mut effects);
         }
-        return told;
+        return effects;
     }
-    let number = numbers.whole(QuicPacketType::OneRtt, header.number, header.number_bytes);
+    let number = numbers.decode(QuicPacketType::OneRtt, header.number, header.number_bytes);
     let fill_header = |out: &mut Object<'_>| {
         out.text("packet_type", "1RTT");
         number.iter().for_each(|number| out.unsigned("packet_number", *number));
     };
     if header.form == QuicForm::Stream {
-        // The frame reaches to the end of its packet.
+        // The frame extends to the end of its packet, so it has no length field.
         let (stream, offset, data) = (u64::from(header.stream), header.place(), u64::from(header.length));
         let length = u64::from(stream_header_bytes(stream, offset)) + data;
         carried.packet(writer, fill_header, [carried.bytes, length], |out| {
@@ -129,7 +130,7 @@ pub(super) fn of_model(
             frames::ack(out, u64::from(header.stream), exponent, &ranges, None);
         });
     }
-    told
+    effects
 }
 
 fn model_packet(
@@ -138,19 +139,19 @@ fn model_packet(
     packet: &QuicPacket,
     numbers: &mut Numbers,
     exponent: u8,
-    told: &mut Told,
+    effects: &mut DatagramEffects,
 ) {
-    told.handshake |= packet.packet_type == QuicPacketType::Handshake;
+    effects.handshake |= packet.packet_type == QuicPacketType::Handshake;
     for frame in &packet.frames {
         match frame {
-            QuicFrame::Crypto { parameters: Some(parameters), .. } => told.parameters = Some(**parameters),
-            QuicFrame::ConnectionClose { .. } => told.closes = true,
+            QuicFrame::Crypto { parameters: Some(parameters), .. } => effects.parameters = Some(**parameters),
+            QuicFrame::ConnectionClose { .. } => effects.closes = true,
             _ => {}
         }
     }
     let number = match packet.number_bytes {
         0 => None,
-        bytes => numbers.whole(packet.packet_type, packet.number, bytes),
+        bytes => numbers.decode(packet.packet_type, packet.number, bytes),
     };
     let payload: u64 = packet.frames.iter().map(|frame| u64::from(frame.bytes())).sum();
     carried.packet(
@@ -164,7 +165,7 @@ fn model_packet(
     );
 }
 
-/// The type of a packet of the real stack, by its header in the clear (RFC 9000 section 17).
+/// The type of a packet of the QUIC stack, by its unprotected header (RFC 9000 section 17).
 pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
     match header.first() {
         Some(first) if first & 0x80 == 0 => QuicPacketType::OneRtt,
@@ -178,7 +179,7 @@ pub(super) fn type_of(header: &[u8]) -> QuicPacketType {
     }
 }
 
-/// Destination and source connection identifiers of a long header.
+/// Destination and source connection IDs of a long header.
 fn identifiers(header: &[u8]) -> Option<[&[u8]; 2]> {
     header.first().filter(|first| **first & 0x80 != 0)?;
     let (length, rest) = header.get(5..)?.split_first()?;
@@ -187,7 +188,7 @@ fn identifiers(header: &[u8]) -> Option<[&[u8]; 2]> {
     Some([destination, rest.get(..usize::from(*length))?])
 }
 
-/// Writes a packet of the real stack.
+/// Writes a packet of the QUIC stack.
 pub(super) fn of_stack(writer: &mut QlogWriter, carried: &Carried<'_>, packet: &Packet) -> Meaning {
     let mut meaning = Meaning::default();
     carried.packet(
@@ -211,20 +212,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_made_whole_as_the_rfc_does() {
+    fn truncated_packet_numbers_are_decoded_as_in_rfc_9000() {
         // RFC 9000 appendix A.3: after 0xa82f30ea, 0x9b32 in two bytes is 0xa82f9b32.
         let mut numbers = Numbers([None, None, Some(0xa82f_30ea)]);
-        assert_eq!(numbers.whole(QuicPacketType::OneRtt, 0x9b32, 2), Some(0xa82f_9b32));
-        // One that was overtaken, and the first beyond a window.
+        assert_eq!(numbers.decode(QuicPacketType::OneRtt, 0x9b32, 2), Some(0xa82f_9b32));
+        // A reordered packet, and a packet number in the next window of 256.
         let mut numbers = Numbers([None, None, Some(0x100)]);
-        assert_eq!(numbers.whole(QuicPacketType::OneRtt, 0xfe, 1), Some(0xfe));
-        assert_eq!(numbers.whole(QuicPacketType::ZeroRtt, 0x01, 1), Some(0x101));
-        assert_eq!(numbers.whole(QuicPacketType::Initial, 0, 1), Some(0));
-        assert_eq!(numbers.whole(QuicPacketType::Retry, 0, 1), None);
+        assert_eq!(numbers.decode(QuicPacketType::OneRtt, 0xfe, 1), Some(0xfe));
+        assert_eq!(numbers.decode(QuicPacketType::ZeroRtt, 0x01, 1), Some(0x101));
+        assert_eq!(numbers.decode(QuicPacketType::Initial, 0, 1), Some(0));
+        assert_eq!(numbers.decode(QuicPacketType::Retry, 0, 1), None);
     }
 
     #[test]
-    fn long_headers_have_types_and_identifiers() {
+    fn long_headers_have_types_and_connection_ids() {
         // RFC 9001 appendix A.3: a server's Initial packet, without protection.
         let header = [0xc1, 0, 0, 0, 1, 0, 8, 0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5, 0, 0x40, 0x75, 0, 1];
         assert_eq!(type_of(&header), QuicPacketType::Initial);

@@ -1,10 +1,10 @@
-//! QUIC's frames as qlog writes them: those of the model, which are values, and those of the real stack, which are bytes.
+//! Writes QUIC frames in qlog's format: those of the model, which are values, and those of the QUIC stack, which are bytes.
 
 use super::words::TransportSide;
 use fullpipe_record::qlog::{Array, Milliseconds, Object, hexadecimal};
 use fullpipe_wire::quic::{AckRange, EcnCounts, QuicFrame, TransportParameters};
 
-/// Types of frames (draft-ietf-quic-ack-frequency-11) that the events' draft does not know.
+/// Frame types (draft-ietf-quic-ack-frequency-11) that the qlog events draft does not define.
 const IMMEDIATE_ACK: u64 = 0x1f;
 const ACK_FREQUENCY: u64 = 0xaf;
 
@@ -23,7 +23,7 @@ pub(super) fn of_model(frames: &mut Array<'_>, frame: &QuicFrame, ack_delay_expo
             out.unsigned("sequence_number", *sequence);
             out.unsigned("retire_prior_to", *retire_prior_to);
             out.unsigned("connection_id_length", u64::from(*bytes));
-            // The model's identifiers are the numbers of their order.
+            // The model's connection IDs are their sequence numbers.
             out.text("connection_id", &hexadecimal(&sequence.to_be_bytes()));
             raw(out, length, None);
         }),
@@ -73,7 +73,7 @@ pub(super) fn ack(frames: &mut Array<'_>, delay: u64, exponent: u8, ranges: &[Ac
         out.array("acked_ranges", |acked| {
             for &(first, last) in ranges {
                 acked.array(|range| {
-                    // One number would do where they are equal, but not every reader takes it.
+                    // qlog permits one number if first and last are equal, but not every reader accepts it.
                     range.unsigned(first);
                     range.unsigned(last);
                 });
@@ -186,16 +186,16 @@ fn unknown(frames: &mut Array<'_>, frame_type: u64, length: u64) {
     });
 }
 
-/// What the frames of a packet mean for its connection.
+/// The content of a packet that changes the state of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Meaning {
     pub(super) closes: bool,
     pub(super) confirms: bool,
-    /// Nothing but PING and PADDING, as a probe of the path's MTU has it.
+    /// Whether the packet can be a path MTU probe: it has only PING, PADDING and IMMEDIATE_ACK frames.
     pub(super) probes: bool,
 }
 
-/// Reads what frames are made of (RFC 9000 section 16).
+/// Reads bytes and variable-length integers (RFC 9000 section 16) of a payload.
 #[derive(Clone, Copy, Debug)]
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -216,13 +216,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes the frames that a packet in the clear holds, as far as they can be read.
+/// Writes the frames of an unprotected packet, as far as they can be parsed.
 pub(super) fn of_bytes(frames: &mut Array<'_>, payload: &[u8], ack_delay_exponent: u8) -> Meaning {
     let mut meaning = Meaning { probes: true, ..Meaning::default() };
     let mut reader = Reader { bytes: payload };
     while !reader.bytes.is_empty() {
         if frame(frames, &mut reader, ack_delay_exponent, &mut meaning).is_none() {
-            // What is not understood has no end that could be found.
+            // The end of an invalid frame is unknown, so it counts to the end of the packet.
             unknown(frames, 0, reader.bytes.len() as u64);
             break;
         }
@@ -239,7 +239,7 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
         return Some(());
     }
     let kind = reader.varint()?;
-    // noq asks with a probe for an acknowledgement at once.
+    // noq adds an IMMEDIATE_ACK frame to its probes.
     meaning.probes &= matches!(kind, 0x01 | IMMEDIATE_ACK);
     let length = |reader: &Reader<'_>| (begin.bytes.len() - reader.bytes.len()) as u64;
     match kind {
@@ -358,7 +358,7 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
             simple(frames, "datagram", length(reader), Some(data));
         }
         _ => {
-            // Its length is not known: neither is what follows.
+            // The length of an unknown frame is unknown, so the frames after it cannot be parsed.
             let rest = begin.bytes.len() as u64;
             reader.bytes = &[];
             unknown(frames, kind, rest);
@@ -367,7 +367,7 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
     Some(())
 }
 
-/// Transport parameters (RFC 9000 section 18.2).
+/// Writes transport parameters (RFC 9000 section 18.2).
 pub(super) fn parameters(data: &mut Object<'_>, side: TransportSide, parameters: &TransportParameters) {
     data.text("initiator", side.word());
     data.unsigned("max_idle_timeout", parameters.max_idle_timeout_ms);
@@ -402,9 +402,9 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_from_bytes() {
-        // RFC 9000 section 19: ACK of 91 to 100 and 80 to 85 with a delay field of 5 (40 us with exponent 3), then three
-        // bytes of padding, a STREAM frame with offset and length that ends its stream, and HANDSHAKE_DONE.
+    fn frames_are_parsed_from_bytes() {
+        // RFC 9000 section 19: an ACK of 91 to 100 and 80 to 85 with a delay field of 5 (40 us with exponent 3), three bytes
+        // of padding, a STREAM frame with offset, length and FIN, and HANDSHAKE_DONE.
         let payload = [2, 0x40, 100, 5, 1, 9, 4, 5, 0, 0, 0, 0x0f, 4, 0x44, 0, 2, 7, 7, 0x1e];
         let (frames, meaning) = read(&payload);
         let expected = json!([
@@ -424,15 +424,15 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_told_from_other_packets() {
+    fn packets_of_ping_padding_and_immediate_ack_are_mtu_probes() {
         assert!(read(&[1, 0x1f, 0, 0]).1.probes);
         assert!(!read(&[1, 0, 0x10, 5]).1.probes);
         assert!(read(&[0x1c, 1, 6, 0]).1.closes);
     }
 
     #[test]
-    fn what_is_cut_off_or_unknown_is_said_to_be() {
-        // A STREAM frame that claims nine bytes and has one; an ACK below zero; an unknown type before anything else.
+    fn truncated_invalid_and_unknown_frames_have_the_type_unknown() {
+        // A STREAM frame of length nine with one byte; an ACK range below zero; an unknown frame type.
         for payload in [&[0x0a, 4, 9, 1][..], &[2, 3, 0, 0, 9], &[0x40, 0xbf, 1, 1]] {
             let (frames, _) = read(payload);
             assert_eq!(frames[0]["frame_type"], "unknown", "{frames}");
@@ -441,7 +441,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_make_json(payload in proptest::collection::vec(0_u8..0x34, 0..64)) {
+        fn any_payload_gives_valid_json(payload in proptest::collection::vec(0_u8..0x34, 0..64)) {
             proptest::prop_assert!(read(&payload).0.is_array());
         }
     }

@@ -1,8 +1,8 @@
-//! What happens at links: how much waits where, and what is dropped or marked.
+//! Events at links: changes of queues, drops and marks.
 //!
-//! Links are told of ahead of the clock (a chain of links is computed at once), so that what is heard is put in order of
-//! time first and written when the clock has passed it. What changes a queue at one instant makes one event, and none if
-//! the queue is afterwards as it was: a packet that finds a free transmitter does not wait.
+//! The network computes a chain of links at once, so it reports events ahead of the clock. They are sorted by time, and
+//! written when the clock has passed them. All changes of a queue at one instant are one event. A queue that is unchanged
+//! after the instant has no event: a packet that arrives at an idle transmitter does not wait.
 
 use crate::promise::declared_links;
 use fullpipe_audit::DeclaredLink;
@@ -13,16 +13,16 @@ use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is heard, in order of time, and within an instant as it was told.
-pub(super) type Heard = Arc<Mutex<BTreeMap<(Instant, u64), Change>>>;
+/// Changes that are not written yet, by time, and within an instant in the order in which they were reported.
+pub(super) type PendingChanges = Arc<Mutex<BTreeMap<(Instant, u64), Change>>>;
 
 /// Something that happened at a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
-    /// A frame of so many bytes begins to wait.
-    Comes(LinkId, u32),
-    /// It waits no more.
-    Goes(LinkId, u32),
+    /// A frame of this many bytes enters the queue.
+    Enqueued(LinkId, u32),
+    /// A frame of this many bytes leaves the queue.
+    Dequeued(LinkId, u32),
     Dropped {
         link: Option<LinkId>,
         flow: FlowId,
@@ -36,19 +36,20 @@ pub(super) enum Change {
     },
 }
 
-/// The observer.
+/// The observer that collects the changes.
 #[derive(Debug)]
-pub(super) struct Ears {
-    pub(super) heard: Heard,
-    /// Links whose queue is watched, by number.
+pub(super) struct LinkObserver {
+    pub(super) pending: PendingChanges,
+    /// Whether each link's queue is logged, by number of the link.
     pub(super) watched: Vec<bool>,
-    pub(super) told: u64,
+    /// Number of changes reported so far.
+    pub(super) reported: u64,
 }
 
-impl Ears {
+impl LinkObserver {
     fn note(&mut self, at: Instant, change: Change) {
-        self.told += 1;
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert((at, self.told), change);
+        self.reported += 1;
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert((at, self.reported), change);
     }
 
     fn watches(&self, link: LinkId) -> bool {
@@ -56,20 +57,20 @@ impl Ears {
     }
 }
 
-impl Observer for Ears {
+impl Observer for LinkObserver {
     fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
         self.note(now, Change::Dropped { link, flow: packet.flow, ip_bytes: packet.ip_bytes, reason });
     }
 
     fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
         if self.watches(link) {
-            self.note(now, Change::Comes(link, wire_bytes));
+            self.note(now, Change::Enqueued(link, wire_bytes));
         }
     }
 
     fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, _reason: DropReason) {
         if self.watches(link) {
-            self.note(now, Change::Goes(link, wire_bytes));
+            self.note(now, Change::Dequeued(link, wire_bytes));
         }
     }
 
@@ -80,7 +81,7 @@ impl Observer for Ears {
     fn transmitted(&mut self, transmission: &Transmission) {
         let Transmission { link, wire_bytes, start, .. } = *transmission;
         if self.watches(link) {
-            self.note(start, Change::Goes(link, wire_bytes));
+            self.note(start, Change::Dequeued(link, wire_bytes));
         }
     }
 
@@ -92,9 +93,9 @@ impl Observer for Ears {
     }
 }
 
-/// What waits at a link.
+/// The length of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Waiting {
+struct QueueLength {
     packets: u64,
     bytes: u64,
 }
@@ -102,14 +103,15 @@ struct Waiting {
 #[derive(Debug)]
 struct Link {
     name: String,
-    waiting: Waiting,
-    written: Waiting,
+    queue: QueueLength,
+    /// The length in the latest event.
+    written: QueueLength,
 }
 
-/// Writes what is heard.
+/// Writes the events of links.
 #[derive(Debug)]
 pub(super) struct LinkLog {
-    pub(super) heard: Heard,
+    pending: PendingChanges,
     links: Vec<Link>,
 }
 
@@ -118,41 +120,42 @@ impl LinkLog {
         let links = declared_links(scenario).into_iter();
         let links = links.map(|DeclaredLink { name, .. }| Link {
             name,
-            waiting: Waiting::default(),
-            written: Waiting::default(),
+            queue: QueueLength::default(),
+            written: QueueLength::default(),
         });
-        LinkLog { heard: Heard::default(), links: links.collect() }
+        LinkLog { pending: PendingChanges::default(), links: links.collect() }
     }
 
-    /// The observer that tells it, of these links' queues and of all drops and marks.
-    pub(super) fn ears(&self, queues: impl Iterator<Item = LinkId>) -> Ears {
+    /// The observer that collects the changes of these links' queues, and all drops and marks.
+    pub(super) fn observer(&self, queues: impl Iterator<Item = LinkId>) -> LinkObserver {
         let mut watched = vec![false; self.links.len()];
         queues.for_each(|link| watched[link.index()] = true);
-        Ears { heard: self.heard.clone(), watched, told: 0 }
+        LinkObserver { pending: self.pending.clone(), watched, reported: 0 }
     }
 
-    /// Writes all that happened before `until`, with the names of flows that `name` gives.
+    /// Writes all events before `until`; `name` returns the name of a flow.
     pub(super) fn write(&mut self, until: Instant, writer: &mut QlogWriter, name: impl Fn(FlowId) -> String) {
         while let Some((at, changes)) = self.next_instant(until) {
             self.write_instant(at, &changes, writer, &name);
         }
     }
 
-    /// The run has ended at `end`: nobody sees queues change after it, but what has been dropped has been.
+    /// Writes the remaining events of a run that ended at `end`. Changes of queues after the end are left out. Drops and marks
+    /// that the network has already computed are written.
     pub(super) fn finish(&mut self, end: Instant, writer: &mut QlogWriter, name: impl Fn(FlowId) -> String) {
         while let Some((at, mut changes)) = self.next_instant(Instant::NEVER) {
             if at > end {
-                changes.retain(|change| !matches!(change, Change::Comes(..) | Change::Goes(..)));
+                changes.retain(|change| !matches!(change, Change::Enqueued(..) | Change::Dequeued(..)));
             }
             self.write_instant(at, &changes, writer, &name);
         }
     }
 
     fn next_instant(&self, until: Instant) -> Option<(Instant, Vec<Change>)> {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = heard.first_key_value().map(|((at, _), _)| *at).filter(|at| *at < until)?;
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = pending.first_key_value().map(|((at, _), _)| *at).filter(|at| *at < until)?;
         let mut changes = Vec::new();
-        while let Some(first) = heard.first_entry().filter(|first| first.key().0 == at) {
+        while let Some(first) = pending.first_entry().filter(|first| first.key().0 == at) {
             changes.push(first.remove());
         }
         Some((at, changes))
@@ -167,15 +170,15 @@ impl LinkLog {
     ) {
         for change in changes {
             match *change {
-                Change::Comes(link, wire_bytes) => {
-                    let waiting = &mut self.links[link.index()].waiting;
-                    waiting.packets += 1;
-                    waiting.bytes += u64::from(wire_bytes);
+                Change::Enqueued(link, wire_bytes) => {
+                    let queue = &mut self.links[link.index()].queue;
+                    queue.packets += 1;
+                    queue.bytes += u64::from(wire_bytes);
                 }
-                Change::Goes(link, wire_bytes) => {
-                    let waiting = &mut self.links[link.index()].waiting;
-                    waiting.packets = waiting.packets.saturating_sub(1);
-                    waiting.bytes = waiting.bytes.saturating_sub(u64::from(wire_bytes));
+                Change::Dequeued(link, wire_bytes) => {
+                    let queue = &mut self.links[link.index()].queue;
+                    queue.packets = queue.packets.saturating_sub(1);
+                    queue.bytes = queue.bytes.saturating_sub(u64::from(wire_bytes));
                 }
                 Change::Dropped { link, flow, ip_bytes, reason } => {
                     let link = link.and_then(|link| self.links.get(link.index())).map(|link| link.name.as_str());
@@ -197,21 +200,21 @@ impl LinkLog {
             }
         }
         for change in changes {
-            let (Change::Comes(link, _) | Change::Goes(link, _)) = *change else { continue };
-            let Link { name, waiting, written } = &mut self.links[link.index()];
-            if waiting != written {
-                *written = *waiting;
+            let (Change::Enqueued(link, _) | Change::Dequeued(link, _)) = *change else { continue };
+            let Link { name, queue, written } = &mut self.links[link.index()];
+            if queue != written {
+                *written = *queue;
                 writer.event(at, &group(Some(name)), "link:queue_updated", |data| {
                     data.text("link", name);
-                    data.unsigned("packets", waiting.packets);
-                    data.unsigned("bytes", waiting.bytes);
+                    data.unsigned("packets", queue.packets);
+                    data.unsigned("bytes", queue.bytes);
                 });
             }
         }
     }
 }
 
-/// Events at a link make a group; so do those that are at none.
+/// The group of the events at a link; `network` for events at no link.
 fn group(link: Option<&str>) -> String {
     link.map_or_else(|| "network".to_owned(), |link| format!("link {link}"))
 }
@@ -232,11 +235,11 @@ fn word(reason: DropReason) -> &'static str {
     }
 }
 
-/// The slowest link of each way: of two that are equally slow the first. The way's packets wait there.
+/// The link with the lowest rate of each path, at which its packets queue; the first of several.
 pub(super) fn bottlenecks<'a>(
     scenario: &Scenario,
-    ways: impl Iterator<Item = &'a [LinkId]> + 'a,
+    paths: impl Iterator<Item = &'a [LinkId]> + 'a,
 ) -> impl Iterator<Item = LinkId> + 'a {
     let rates: Vec<u64> = declared_links(scenario).iter().map(|link| link.rate_bps).collect();
-    ways.filter_map(move |way| way.iter().copied().min_by_key(|link| rates.get(link.index()).copied()))
+    paths.filter_map(move |path| path.iter().copied().min_by_key(|link| rates.get(link.index()).copied()))
 }

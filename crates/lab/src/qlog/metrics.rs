@@ -1,28 +1,28 @@
-//! What a sender's congestion control and loss recovery show: the same fields for every transport.
+//! Metrics of a sender's congestion control and loss recovery, with the same fields for every transport.
 
 use fullpipe_record::qlog::Object;
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::Duration;
 
-/// A snapshot; what a transport does not know is `None`.
+/// A snapshot of the metrics; `None` if a transport does not have the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Metrics {
     pub(super) congestion_window: Option<u64>,
     pub(super) bytes_in_flight: Option<u64>,
-    /// None before the first reduction.
+    /// `None` before the first reduction.
     pub(super) ssthresh: Option<u64>,
     pub(super) smoothed_rtt: Option<Duration>,
     pub(super) latest_rtt: Option<Duration>,
     pub(super) min_rtt: Option<Duration>,
     pub(super) pto_count: Option<u64>,
-    /// Bits per second; none if the transport does not pace.
+    /// Bits per second; `None` if the transport does not pace.
     pub(super) pacing_rate: Option<u64>,
     /// Bits per second.
     pub(super) delivery_rate: Option<u64>,
 }
 
 impl Metrics {
-    /// Those of an endpoint; `None` if it has no congestion control now.
+    /// The metrics of an endpoint; `None` if it currently has no congestion control.
     pub(super) fn of(report: &EndpointReport) -> Option<Metrics> {
         Some(Metrics {
             congestion_window: Some(report.cwnd_bytes?),
@@ -37,7 +37,7 @@ impl Metrics {
         })
     }
 
-    /// Writes what is not as in `before`.
+    /// Writes the values that differ from `before`.
     pub(super) fn write_changes(&self, before: &Metrics, data: &mut Object<'_>) {
         let mut unsigned = |key, now: Option<u64>, then| {
             if let Some(value) = now.filter(|_| now != then) {
@@ -61,8 +61,8 @@ impl Metrics {
     }
 }
 
-/// What the window says of the control: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002
-/// section 7.3). BBR has no threshold, but states of its own.
+/// The congestion state of a sender: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002 section 7.3).
+/// BBR has no threshold; its state comes from the control.
 pub(super) fn congestion_state(report: &EndpointReport, control: &str) -> &'static str {
     let own = report.control_value("state").map_or(usize::MAX, |state| state as usize);
     let own = match control {

@@ -1,15 +1,15 @@
-//! qlog of a run: every connection, TCP and QUIC, at both its ends, and the queues between them, in one file on one axis of
-//! time.
+//! The qlog file of a run: the events of every TCP and QUIC connection at both endpoints, and of the queues between them, in
+//! one file with one clock.
 //!
-//! **Nobody is asked to tell.** The hosts of a run that is logged are wrapped ([`Logged`]): whatever reaches them or wakes them
-//! is written down and handed on, and after each such event, with the world standing still, the connections that it may have
-//! concerned are looked at: what they found lost, their state, their window. What leaves a host is seen by a tap
-//! ([`fullpipe_network::Tap::handed_over`]), links by an observer ([`links`]), packets of the real stack by its journal
-//! ([`fullpipe_stack::journal`]). A run without a log has none of this in its code's way.
+//! **No logging code in the transports.** [`Logged`] wraps the hosts of a run with a log. It writes each received
+//! packet before the hosts handle it. After each event it inspects the connections that may have changed, and writes their losses,
+//! state and metrics. A tap reports packets that leave a host ([`fullpipe_network::Tap::handed_over`]), an observer reports
+//! links ([`links`]), and a journal reports packets of the QUIC stack ([`fullpipe_stack::journal`]). A run without a log
+//! executes none of this code.
 //!
-//! **One file.** A connection has two ends, and what happened at each is a group of its own (`group_id`): `FLOW/client` and
-//! `FLOW/server`. With the queues in the same file, a loss is seen where it was made, where it was found, and in what the
-//! control made of it, without aligning anything.
+//! **One file.** The events at each endpoint of a connection form a group (`group_id`): `FLOW/client` and `FLOW/server`. The
+//! queues are in the same file, so the drop of a packet, its detection as lost and the reaction of the congestion control
+//! are on one time axis.
 
 mod connection;
 mod datagram;

@@ -1,4 +1,4 @@
-//! Writes the log: looks at what has happened after each event and before the next.
+//! Writes the log: inspects the connections after each event and before the next.
 
 use super::connection::ConnectionLog;
 use super::datagram::{self, Carried};
@@ -23,27 +23,27 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The schema of links' events.
+/// The schema of the events of links.
 const LINK_SCHEMA: &str = "urn:fullpipe:qlog:events:link-1";
 /// The file's name.
 const FILE: &str = "run.sqlog";
-/// Bytes of the file that are kept in memory.
+/// Buffered bytes at which the recorder appends them to the file.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// A packet that a host's transport has handed to the network.
+/// A packet that an endpoint sent or received.
 #[derive(Clone, Debug)]
 struct ObservedPacket {
-    /// When: a host may take its time between making a packet and sending it.
+    /// The time at which it was sent or received. A host may send a packet later than the endpoint created it.
     at: Instant,
     packet: Packet,
     options: Option<SegmentOptions>,
     datagram: Option<QuicDatagram>,
 }
 
-/// Packets handed over since they were taken last.
+/// Packets sent since the recorder last took them.
 type ObservedPackets = Arc<Mutex<Vec<ObservedPacket>>>;
 
-/// Sees what leaves hosts.
+/// The tap that collects the packets that hosts send.
 #[derive(Debug)]
 struct Departures(ObservedPackets);
 
@@ -67,7 +67,7 @@ pub(crate) struct Recorder {
     append: Qlog,
     writer: QlogWriter,
     failed: io::Result<()>,
-    handed: ObservedPackets,
+    observed: ObservedPackets,
     links: LinkLog,
     known: BTreeMap<Place, ConnectionLog>,
 }
@@ -93,25 +93,25 @@ impl Recorder {
             append: settings.clone(),
             writer,
             failed: Ok(()),
-            handed: ObservedPackets::default(),
+            observed: ObservedPackets::default(),
             known: BTreeMap::new(),
         }
     }
 
-    /// Who sees what leaves hosts.
+    /// The tap that collects the packets that hosts send.
     pub(crate) fn tap(&self) -> Box<dyn Tap> {
-        Box::new(Departures(self.handed.clone()))
+        Box::new(Departures(self.observed.clone()))
     }
 
-    /// Who hears of links; `ways` are the links of each flow's way.
-    pub(crate) fn ears<'a>(&self, ways: impl Iterator<Item = &'a [LinkId]> + 'a) -> Box<dyn Plugged> {
-        Box::new(self.links.ears(links::bottlenecks(&self.scenario, ways)))
+    /// The observer of links; `paths` are the links of each flow's path.
+    pub(crate) fn observer<'a>(&self, paths: impl Iterator<Item = &'a [LinkId]> + 'a) -> Box<dyn Plugged> {
+        Box::new(self.links.observer(links::bottlenecks(&self.scenario, paths)))
     }
 
-    /// The run has ended.
+    /// Writes the remaining events after the end of the run.
     ///
     /// # Errors
-    /// The first that writing met.
+    /// The first error of writing the file.
     pub(crate) fn finish(mut self, world: &mut World, network: &Network<Witness>) -> io::Result<()> {
         let now = network.now();
         self.advance(world, network);
@@ -129,11 +129,11 @@ impl Recorder {
         self.writer.clear();
     }
 
-    /// The clock has come to the time of an event: what has happened since the last one is written.
+    /// Writes what has happened since the previous event, up to the current time. Called before each event.
     fn advance(&mut self, world: &World, network: &Network<Witness>) {
-        for handed in self.take_handed() {
-            self.write_links(world, handed.at);
-            self.carried(world, network, sender(&handed.packet), &handed, TransportSide::Local);
+        for observed in self.take_observed() {
+            self.write_links(world, observed.at);
+            self.carried(world, network, sender(&observed.packet), &observed, TransportSide::Local);
         }
         self.write_links(world, network.now());
         if self.writer.len() >= PIECE_BYTES {
@@ -141,17 +141,17 @@ impl Recorder {
         }
     }
 
-    /// Links are written up to an instant.
+    /// Writes the events of links before an instant.
     fn write_links(&mut self, world: &World, until: Instant) {
         let Recorder { links, writer, scenario, .. } = self;
         links.write(until, writer, |flow| name_of(world, scenario, flow));
     }
 
-    fn take_handed(&self) -> Vec<ObservedPacket> {
-        std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner))
+    fn take_observed(&self) -> Vec<ObservedPacket> {
+        std::mem::take(&mut *self.observed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is known of an end; at first sight its connection begins. `None` if it is none of TCP or QUIC.
+    /// The log's state of an endpoint; writes `connection_started` at the first call. `None` if it is neither TCP nor QUIC.
     fn known(
         &mut self,
         world: &World,
@@ -189,18 +189,18 @@ impl Recorder {
         self.known.get_mut(&place)
     }
 
-    /// A packet has reached a host. Returns whose it is.
+    /// Writes a packet that has reached a host. Returns the endpoint that it is for.
     fn received(&mut self, world: &World, network: &Network<Witness>, handle: Handle) -> Option<Place> {
         let packet = network.arena.get(handle);
         // The receiver of a forward packet is the acceptor.
         let place = (packet.flow.index() / 2, usize::from(packet.flow.is_forward()));
-        let handed = ObservedPacket {
+        let observed = ObservedPacket {
             at: network.now(),
             packet: *packet,
             options: network.arena.options(packet.options).copied().filter(|_| has_options(packet)),
             datagram: network.arena.datagram(packet.payload).cloned(),
         };
-        self.carried(world, network, place, &handed, TransportSide::Remote);
+        self.carried(world, network, place, &observed, TransportSide::Remote);
         Some(place)
     }
 
@@ -210,10 +210,10 @@ impl Recorder {
         world: &World,
         network: &Network<Witness>,
         place: Place,
-        handed: &ObservedPacket,
+        observed: &ObservedPacket,
         side: TransportSide,
     ) {
-        let ObservedPacket { at, packet, options, datagram } = handed;
+        let ObservedPacket { at, packet, options, datagram } = observed;
         let at = *at;
         if !matches!(packet.content, Content::Tcp(_) | Content::Quic(_)) {
             return;
@@ -239,12 +239,13 @@ impl Recorder {
                 let index = usize::from(side == TransportSide::Remote);
                 let exponent = known.exponents[index].unwrap_or(datagram::ACK_DELAY_EXPONENT);
                 let numbers = &mut known.numbers[index];
-                let told = datagram::of_model(writer, &carried, header, options, datagram.as_ref(), numbers, exponent);
-                known.handshake |= told.handshake;
-                if told.closes {
+                let effects =
+                    datagram::of_model(writer, &carried, header, options, datagram.as_ref(), numbers, exponent);
+                known.handshake |= effects.handshake;
+                if effects.closes {
                     known.closed_by.get_or_insert(side);
                 }
-                if let Some(parameters) = told.parameters.filter(|_| known.exponents[index].is_none()) {
+                if let Some(parameters) = effects.parameters.filter(|_| known.exponents[index].is_none()) {
                     known.exponents[index] = Some(parameters.ack_delay_exponent);
                     writer.event(at, &known.group, "quic:parameters_set", |data| {
                         frames::parameters(data, side, &parameters);
@@ -255,32 +256,33 @@ impl Recorder {
         }
     }
 
-    /// An event is over: writes what has come of it. `place`: the end that it was for.
+    /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that it was for.
     fn settle(&mut self, world: &mut World, network: &Network<Witness>, place: Option<Place>) {
-        let handed = self.take_handed();
-        let mut concerned: Vec<Place> = Vec::new();
+        let observed = self.take_observed();
+        let mut affected: Vec<Place> = Vec::new();
         let called = world.take_called();
-        let candidates = place.into_iter().chain(called).chain(handed.iter().map(|handed| sender(&handed.packet)));
+        let candidates =
+            place.into_iter().chain(called).chain(observed.iter().map(|observed| sender(&observed.packet)));
         for place in candidates.chain(world.tunneled()) {
-            if !concerned.contains(&place) {
-                concerned.push(place);
+            if !affected.contains(&place) {
+                affected.push(place);
             }
         }
-        for place in &concerned {
-            self.look_at_losses(world, network, *place);
+        for place in &affected {
+            self.inspect_losses(world, network, *place);
         }
-        for handed in &handed {
-            self.carried(world, network, sender(&handed.packet), handed, TransportSide::Local);
+        for observed in &observed {
+            self.carried(world, network, sender(&observed.packet), observed, TransportSide::Local);
         }
-        for place in concerned {
-            self.look_at_state(world, network, place);
+        for place in affected {
+            self.inspect_state(world, network, place);
         }
     }
 
-    /// Settings at first sight; what was found lost; what the real stack's journal tells.
-    fn look_at_losses(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
+    /// Writes the settings at the first call, then packets newly declared lost, and the journal of the QUIC stack.
+    fn inspect_losses(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
         let journal = world.journal(place).map(|journal| journal.take()).unwrap_or_default();
-        // A connection that nobody has heard of begins only with an end that lives; a tunnel's with its first packet.
+        // The log of an endpoint begins when its connection exists; that of a tunnel with its first packet.
         let begins = !journal.is_empty() || world.connection_mut(place).is_some();
         if !self.known.contains_key(&place) && !begins {
             return;
@@ -354,8 +356,8 @@ impl Recorder {
         }
     }
 
-    /// State and metrics, where they have changed.
-    fn look_at_state(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
+    /// Writes state and metrics that have changed.
+    fn inspect_state(&mut self, world: &mut World, network: &Network<Witness>, place: Place) {
         let Recorder { writer, known, scenario, .. } = self;
         let Some(known) = known.get_mut(&place) else { return };
         let state = match world.connection_mut(place) {
@@ -372,7 +374,8 @@ impl Recorder {
             }
             Some(ConnectionMut::Stack(connection)) => {
                 use fullpipe_stack::State;
-                // A server confirms when its handshake is complete (RFC 9001 section 4.1.2), a client when HANDSHAKE_DONE comes.
+                // A server confirms the handshake when it is complete, a client when it receives HANDSHAKE_DONE (RFC 9001
+                // section 4.1.2).
                 known.confirmed |= place.1 == 1 && connection.state() == State::Open;
                 match connection.state() {
                     State::Waiting | State::Opening | State::Open => known.opening_state(),
@@ -381,7 +384,7 @@ impl Recorder {
                     State::Drained => "closed",
                 }
             }
-            // A tunnel has its flow's number.
+            // The conversation of a tunnel has the number of its flow.
             None if scenario.flows.get(place.0).is_some_and(|flow| matches!(flow.transport, Transport::Masque(_))) => {
                 match known.closed_by {
                     Some(TransportSide::Remote) => "draining",
@@ -397,7 +400,7 @@ impl Recorder {
     }
 }
 
-/// An address and a port.
+/// Writes an address and a port.
 fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, version: IpVersion) {
     let address = network.directory.address(endpoint.node, version).to_string();
     match version {
@@ -412,7 +415,7 @@ fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, 
     }
 }
 
-/// Whether a packet's side data of that kind are its own.
+/// Whether a packet has options of its own in the arena.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
         Content::Tcp(header) => header.has_side_options(),
@@ -421,7 +424,7 @@ fn has_options(packet: &Packet) -> bool {
     }
 }
 
-/// The name in `flows.csv` of the flow that a packet is of.
+/// The name of a packet's flow, as in `flows.csv`.
 fn name_of(world: &World, scenario: &Scenario, flow: FlowId) -> String {
     let conversation = flow.index() / 2;
     let described = (conversation < world.conversations()).then(|| world.flow_of(conversation)).flatten();
@@ -431,7 +434,7 @@ fn name_of(world: &World, scenario: &Scenario, flow: FlowId) -> String {
     })
 }
 
-/// The hosts of a run that is logged.
+/// The hosts of a run with a log: forwards each event to the world and writes its effects.
 pub(crate) struct Logged<'a> {
     pub(crate) world: &'a mut World,
     pub(crate) recorder: &'a mut Recorder,

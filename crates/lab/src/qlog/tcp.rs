@@ -1,4 +1,5 @@
-//! Events of TCP connections. No draft defines them: they have the names and, where there is one, the fields of QUIC's.
+//! Writes the events of TCP connections. No draft defines them. Their names are those of the QUIC events, and so are the
+//! fields that have a counterpart in QUIC.
 
 use super::words::word_of;
 use fullpipe_record::qlog::Object;
@@ -22,7 +23,7 @@ const FLAGS: [(u16, &str); 9] = [
     (flags::AE, "ae"),
 ];
 
-/// A segment that was sent or received.
+/// Writes a segment that was sent or received.
 pub(super) fn segment(
     data: &mut Object<'_>,
     header: &TcpHeader,
@@ -72,7 +73,7 @@ pub(super) fn segment(
     data.unsigned("packet_id", datagram_id);
 }
 
-/// A segment that was found lost; by a timer of its own, if `timeout`.
+/// Writes a segment that was declared lost, by the retransmission timer if `timeout`.
 pub(super) fn lost(data: &mut Object<'_>, segment: &LostSegment, timeout: bool) {
     data.object("header", |header| header.unsigned("sequence_number", u64::from(segment.sequence)));
     data.unsigned("stream_offset", segment.offset);
@@ -82,7 +83,7 @@ pub(super) fn lost(data: &mut Object<'_>, segment: &LostSegment, timeout: bool) 
     }
 }
 
-/// Settings of one end: what it offers.
+/// Writes the settings of one endpoint, which it offers to its peer.
 pub(super) fn parameters(data: &mut Object<'_>, config: &Config, control: &str) {
     data.text("initiator", "local");
     data.text("congestion_control", control);

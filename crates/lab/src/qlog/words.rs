@@ -1,8 +1,8 @@
-//! Words that several kinds of events share.
+//! Values of qlog fields that several kinds of events share.
 
 use fullpipe_units::Codepoint;
 
-/// Which end of a connection has done something, seen from the end that logs.
+/// The endpoint of a connection that an event is about, relative to the endpoint that logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransportSide {
     Local,
@@ -25,7 +25,7 @@ impl TransportSide {
     }
 }
 
-/// ECN bits as qlog calls them.
+/// The name of an ECN codepoint in qlog.
 pub(super) fn word_of(codepoint: Codepoint) -> &'static str {
     match codepoint {
         Codepoint::NotEct => "Not-ECT",

@@ -71,7 +71,7 @@ pub fn replay(
     let ended = driver.run().map_err(|error| RunError::Machine(error.to_string()))?;
     let Prepared { world, network, mut probes, scenario, .. } = prepared;
     probes.sort();
-    let answered = world.real().map_or_else(Answered::default, |real| real.answers.said);
+    let answered = world.real().map_or_else(Answered::default, |real| real.answers.sent);
     let outcome =
         Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new(), Vec::new());
     Ok(Replayed { outcome, refused: gateway.refused, answered, arrivals })

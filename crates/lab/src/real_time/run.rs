@@ -152,7 +152,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
     let unwritable = world.real().map_or(0, |real| real.unwritable);
-    let answered = world.real().map_or_else(Answered::default, |real| real.answers.said);
+    let answered = world.real().map_or_else(Answered::default, |real| real.answers.sent);
     let refused = Refused { unwritable, ..gateway.refused };
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);

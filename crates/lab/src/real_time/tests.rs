@@ -148,7 +148,7 @@ fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall
     driver.run().expect("a machine without faults");
     let refused = gateway.refused;
     let Prepared { world, network, probes, scenario, .. } = prepared;
-    let answered = world.real().expect("real hosts").answers.said;
+    let answered = world.real().expect("real hosts").answers.sent;
     let outcome = Outcome::new(scenario, world, network, probes, false);
     Ran { machine, lateness, outcome, journal, refused, answered }
 }

@@ -1,50 +1,51 @@
-//! What the nodes of the model have answered real hosts, and how much they may.
+//! Counters and rate limits of the packets that nodes of the model send to real hosts on their own: ICMP errors, echo replies
+//! and TCP resets.
 //!
-//! Errors of each node are limited by a token bucket that the model's clock fills (RFC 4443 section 2.4 (f), whose defaults for
-//! a small device these are; RFC 1812 section 4.3.2.8).
+//! A token bucket, which fills on the model's clock, limits the ICMP errors of each node. Its parameters are the example of
+//! RFC 4443 section 2.4 (f) for a small device; see also RFC 1812 section 4.3.2.8.
 
 use fullpipe_units::{Duration, FlowId, Instant, NodeId};
 use std::collections::BTreeMap;
 
-/// Errors that a node may send at once.
+/// Size of the bucket: the number of errors that a node may send at once.
 const BURST: u64 = 10;
-/// Time after which it may send another.
+/// Interval between two tokens.
 const EACH: Duration = Duration::from_millis(100);
 
-/// What nodes of the model have said to real hosts.
+/// Counters of the packets that nodes of the model have sent to real hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// ICMP errors.
     pub errors: u64,
-    /// ICMP errors that were not sent, because there were too many.
+    /// ICMP errors that were not sent because of the rate limit.
     pub limited: u64,
     /// Echo replies.
     pub echoes: u64,
-    /// Resets of TCP connections that nobody has.
+    /// TCP resets in response to segments for which no connection exists.
     pub resets: u64,
 }
 
-/// Who has said how much.
+/// Counters, token buckets and flows of the packets that nodes of the model send to real hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    pub(crate) said: Answered,
-    /// Of each node: when its bucket will be, or was, full.
+    pub(crate) sent: Answered,
+    /// The time at which the bucket of each node is full.
     buckets: BTreeMap<NodeId, Instant>,
-    /// The flow of errors from a node to a real host.
+    /// The flow of the errors from a node to a real host, by protocol.
     pub(super) flows: BTreeMap<(NodeId, NodeId, u8), FlowId>,
     pub(super) identification: u16,
 }
 
 impl Answers {
-    /// Takes a token from a node's bucket, if it has one.
-    pub(super) fn may_tell(&mut self, now: Instant, node: NodeId) -> bool {
+    /// Takes a token from a node's bucket; returns false if it is empty.
+    pub(super) fn may_send_error(&mut self, now: Instant, node: NodeId) -> bool {
         let full_at = self.buckets.entry(node).or_insert(now);
         let from = (*full_at).max(now);
         let is_allowed = from.saturating_since(now) <= EACH * (BURST - 1);
         if is_allowed {
             *full_at = from + EACH;
         } else {
-            self.said.limited += 1;
+            self.sent.limited += 1;
         }
         is_allowed
     }
@@ -54,21 +55,21 @@ impl Answers {
 mod tests {
     use super::*;
 
-    /// Ten at once; then one for each tenth of a second that has passed; never more than ten in store.
+    /// Ten errors at once, then one for each tenth of a second, and never more than ten at once.
     #[test]
-    fn a_bucket_by_hand() {
+    fn a_token_bucket_limits_the_errors_of_each_node() {
         let mut answers = Answers::default();
-        let mut tell = |ms: u64, times: u32| {
+        let mut send = |ms: u64, times: u32| {
             let at = Instant::ZERO + Duration::from_millis(ms);
-            (0..times).filter(|_| answers.may_tell(at, NodeId(7))).count()
+            (0..times).filter(|_| answers.may_send_error(at, NodeId(7))).count()
         };
-        assert_eq!(tell(5, 20), 10);
-        assert_eq!(tell(104, 20), 0);
-        assert_eq!(tell(105, 20), 1);
-        assert_eq!(tell(350, 20), 2);
-        assert_eq!(tell(60_000, 20), 10);
-        assert_eq!(answers.said.limited, 10 + 20 + 19 + 18 + 10);
+        assert_eq!(send(5, 20), 10);
+        assert_eq!(send(104, 20), 0);
+        assert_eq!(send(105, 20), 1);
+        assert_eq!(send(350, 20), 2);
+        assert_eq!(send(60_000, 20), 10);
+        assert_eq!(answers.sent.limited, 10 + 20 + 19 + 18 + 10);
         let now = Instant::ZERO + Duration::from_millis(60_000);
-        assert!(answers.may_tell(now, NodeId(8)), "each node has its own");
+        assert!(answers.may_send_error(now, NodeId(8)), "each node has its own bucket");
     }
 }

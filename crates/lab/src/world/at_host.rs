@@ -1,6 +1,7 @@
-//! What an application can do while it is called: time, streams of whichever transport its flow has, datagrams.
+//! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and datagrams.
 //!
-//! Streams that an application calls are remembered, and their endpoints asked for output when the application has returned.
+//! Streams that an application calls are noted. When the application has returned, the world serves their endpoints: it
+//! polls them for output.
 
 use super::state::Core;
 use super::streams::{NO_STREAM, StreamKey};
@@ -11,12 +12,12 @@ use fullpipe_units::{FlowId, Instant};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::{Io, OpenOptions, StreamId};
 
-/// What one application can do, while it is being called.
+/// The [`Io`] of one application, for the duration of a call.
 pub(super) struct AtHost<'a> {
     pub(super) core: &'a mut Core,
     pub(super) network: &'a mut Network<Witness>,
     pub(super) application: u32,
-    /// The stream whose endpoint is asked for output anyway after the call.
+    /// The stream whose event the application receives. Its endpoint is served after the call in any case.
     pub(super) serviced: StreamId,
 }
 
@@ -130,7 +131,7 @@ impl Io for AtHost<'_> {
 }
 
 impl AtHost<'_> {
-    /// Whether a stream is on the connection that is asked for output anyway.
+    /// Whether a stream is on the connection that is served after the call in any case.
     fn is_serviced(&self, key: StreamKey) -> bool {
         match (key, StreamKey::of(self.serviced)) {
             (StreamKey::QuicModel(one), Some(StreamKey::QuicModel(other))) => {
@@ -140,7 +141,8 @@ impl AtHost<'_> {
         }
     }
 
-    /// The model's endpoint that carries a stream of this application, and the connection's number of the stream.
+    /// The QUIC model endpoint with this stream, if the stream belongs to this application, and the number of the stream on
+    /// its connection.
     fn locate(&self, stream: StreamId) -> Option<(u32, u32)> {
         let StreamKey::QuicModel(stream) = StreamKey::of(stream)? else { return None };
         let model = &self.core.endpoints.quic_model;

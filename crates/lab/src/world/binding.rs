@@ -1,12 +1,12 @@
-//! Whom an endpoint of a model belongs to: its flow, its application, its host and its peer's.
+//! The flow, application, host and peer of an endpoint.
 
 use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
 
-/// A conversation, and which end of it (0: initiator).
+/// The number of a conversation, and one of its ends (0: initiator, 1: acceptor).
 pub(crate) type Place = (usize, usize);
 
-/// Whom an endpoint belongs to.
+/// The flow, application, host and peer of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding {
     /// Flow of the packets it sends.
@@ -18,7 +18,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// Its conversation, and which end of it it is.
+    /// The conversation of the endpoint, and its end.
     #[inline]
     pub(super) fn place(&self) -> Place {
         place_of(self.flow)

@@ -1,4 +1,4 @@
-//! The table of all endpoints: each kind has a table of its own, and an [`EndpointId`] names an entry of one of them.
+//! All endpoints of a world. Each kind has a table of its own; an [`EndpointId`] refers to an entry of one of them.
 
 use super::binding::{Binding, Place};
 use super::kernel::{KernelEndpoints, RealHosts};
@@ -16,7 +16,7 @@ pub(super) struct Endpoints {
     pub(super) quic_stack: StackEndpoints,
     /// Tunnels, if there are any.
     pub(super) tunnels: Option<Box<Tunnels>>,
-    /// Hosts that are none of the model's, in real time.
+    /// Real hosts, in real time.
     pub(super) real: Option<Box<RealHosts>>,
     pub(super) kernel: KernelEndpoints,
 }
@@ -46,7 +46,7 @@ impl Endpoints {
         }
     }
 
-    /// Whom an endpoint with a connection belongs to.
+    /// The binding of an endpoint that has a connection.
     pub(super) fn binding(&self, id: EndpointId) -> Option<&Binding> {
         match id.kind() {
             EndpointKind::Tcp => self.tcp.get(id.index()).map(|endpoint| &endpoint.binding),
@@ -56,12 +56,12 @@ impl Endpoints {
         }
     }
 
-    /// The end of a conversation that an endpoint with a connection is.
+    /// The conversation and end of an endpoint that has a connection.
     pub(super) fn place(&self, id: EndpointId) -> Option<Place> {
         self.binding(id).map(Binding::place)
     }
 
-    /// The connection of an endpoint, if it has one that the world drives.
+    /// The connection of an endpoint; `None` for the kernel and for tunnels.
     pub(super) fn connection_mut(&mut self, id: EndpointId) -> Option<ConnectionMut<'_>> {
         let index = id.index();
         Some(match id.kind() {
@@ -72,7 +72,7 @@ impl Endpoints {
         })
     }
 
-    /// Connections that are not over.
+    /// Number of connections that are not closed.
     pub(super) fn live(&self) -> usize {
         self.tcp.live() + self.quic_model.live() + self.quic_stack.live()
     }
@@ -80,13 +80,13 @@ impl Endpoints {
     /// State and counters of an endpoint.
     pub(super) fn report_mut(&mut self, id: EndpointId) -> Option<EndpointReport> {
         match id.kind() {
-            // The stack gives its counters only to a caller that may change it.
+            // The QUIC stack's counters need mutable access.
             EndpointKind::QuicStack => self.quic_stack.get_mut(id.index()).map(|endpoint| endpoint.report()),
             _ => self.report(id),
         }
     }
 
-    /// The same of all but the QUIC stack's.
+    /// As [`Endpoints::report_mut`], but `None` for endpoints of the QUIC stack.
     pub(super) fn report(&self, id: EndpointId) -> Option<EndpointReport> {
         let index = id.index();
         match id.kind() {

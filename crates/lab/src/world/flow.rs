@@ -1,4 +1,6 @@
-//! Flows of the scenario as the world plays them, and the conversations that they open.
+//! The flows of the scenario and the conversations that they open.
+//!
+//! A conversation is a five-tuple: one connection, or all datagrams of a UDP flow.
 
 use super::quic_model::ModelMaker;
 use super::quic_stack::StackMaker;
@@ -11,10 +13,10 @@ use fullpipe_transport::endpoint::EndpointId;
 use fullpipe_units::{Instant, NodeId};
 use fullpipe_wire::IpVersion;
 
-/// How the endpoints of a flow are made.
+/// Creates the endpoints of a flow.
 #[derive(Debug)]
 pub(crate) enum EndpointMaker {
-    /// There are none: its applications send datagrams over UDP.
+    /// No endpoints: the applications send datagrams over UDP.
     None,
     Tcp(TcpMaker),
     QuicModel(Box<ModelMaker>),
@@ -23,8 +25,8 @@ pub(crate) enum EndpointMaker {
 }
 
 impl EndpointMaker {
-    /// Of a QUIC flow, with a plugged-in congestion control and a plugged-in stream scheduler, which only the model can
-    /// have, if there are any; or why its connections cannot be made.
+    /// The maker of a QUIC flow, or the reason why it cannot have connections. The control and the scheduler are plug-ins;
+    /// only the QUIC model can have a scheduler.
     pub(crate) fn quic(
         described: &description::Quic,
         control: Option<ControlMaker>,
@@ -68,11 +70,11 @@ pub(crate) struct Flow {
     pub(crate) start: Instant,
     pub(crate) version: IpVersion,
     pub(crate) endpoints: EndpointMaker,
-    /// Number of the flow that is the tunnel which it goes through.
+    /// Number of the tunnel's flow, if the flow goes through a tunnel.
     pub(crate) via: Option<u32>,
 }
 
-/// Flow of the conversations between real hosts that no flow of the scenario describes.
+/// The flow number of conversations between real hosts that no flow of the scenario describes.
 pub(super) const UNDESCRIBED: u32 = u32::MAX;
 
 /// A conversation.
@@ -80,12 +82,12 @@ pub(super) const UNDESCRIBED: u32 = u32::MAX;
 pub(super) struct Conversation {
     /// Index of the scenario's flow.
     pub(super) flow: u32,
-    /// Which of the flow's conversations it is, in the order in which they were opened.
+    /// Number within the flow, from 0, in the order in which the conversations were opened.
     pub(super) number: u32,
-    /// Endpoints of initiator and acceptor, while their connections are not over.
+    /// Endpoints of initiator and acceptor, while their connections are not closed.
     pub(super) endpoints: [Option<EndpointId>; 2],
-    /// Segments that TCP endpoints whose connections are over have sent again: all that is kept of them, for a run may have
-    /// hundreds of thousands.
+    /// Retransmitted segments of closed TCP connections. Nothing else is kept of them, because a run can have hundreds of
+    /// thousands.
     pub(super) retransmitted: [Option<u32>; 2],
 }
 
@@ -95,7 +97,7 @@ impl Conversation {
     }
 }
 
-/// The nodes between which the network carries a flow's packets: of one that goes through a tunnel, from the proxy on.
+/// The nodes between which the network carries a flow's packets. For a flow through a tunnel, the first is the proxy.
 pub(crate) fn ends(scenario: &Scenario, flow: usize) -> (NodeId, NodeId) {
     let described = &scenario.flows[flow];
     (described.via.map_or(described.from, |tunnel| scenario.flows[tunnel].to), described.to)

@@ -1,4 +1,4 @@
-//! What reaches the hosts: packets, timers, and notices about packets of real hosts.
+//! Handles the events of hosts: packets, timers, and notices about packets of real hosts.
 
 use super::at_host::AtHost;
 use super::binding::place_of;
@@ -16,7 +16,7 @@ use fullpipe_wire::TcpHeader;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 
 impl World {
-    /// A segment is for this endpoint.
+    /// Handles a segment for this endpoint.
     #[inline(always)]
     fn receive_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
         let packet = network.arena.get(handle);
@@ -35,8 +35,8 @@ impl World {
         self.service_touched(network);
     }
 
-    /// A segment finds no endpoint: it is for a real host, or it opens a connection, or it is for one that is over. Both
-    /// ends are ours then and know that it is over: the reset of RFC 9293 section 3.10.7.1 would reach no endpoint.
+    /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A closed
+    /// connection sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well: the reset would reach no endpoint.
     #[cold]
     #[inline(never)]
     fn receive_unexpected(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle, header: &TcpHeader) {
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// A datagram of the QUIC model has come to a host.
+    /// Handles a datagram of the QUIC model.
     #[inline]
     fn receive_model(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
         let flow = network.arena.get(handle).flow;
@@ -64,7 +64,7 @@ impl World {
         else {
             return network.arena.release(handle);
         };
-        debug_assert_eq!(endpoint.binding.node, node, "a packet is handed to the host that it is for");
+        debug_assert_eq!(endpoint.binding.node, node, "a packet is delivered to its destination");
         let udp_payload_bytes = packet.ip_bytes - packet.version.header_bytes() - UDP_HEADER_BYTES;
         endpoint.connection.handle_datagram(
             network.now(),
@@ -79,7 +79,7 @@ impl World {
         self.service_touched(network);
     }
 
-    /// A datagram with bytes has come to a host.
+    /// Handles a UDP datagram with bytes, for a tunnel or for the QUIC stack.
     #[cold]
     #[inline(never)]
     fn receive_datagram(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) {
@@ -141,7 +141,7 @@ impl World {
         self.service_touched(network);
     }
 
-    /// The timer of an application: 2n is the initiator of flow n, which its first timer starts.
+    /// Handles the timer of an application. Application 2n is the initiator of flow n; its first timer starts the flow.
     fn application_timer(&mut self, network: &mut Network<Witness>, number: u32, now: Instant) {
         let wake = &mut self.core.wakes[number as usize];
         if !wake.slot.fired(now) {
@@ -182,7 +182,7 @@ impl Hosts<Witness> for World {
                         self.receive_unexpected(network, node, handle, &header);
                     }
                     Some(id) => {
-                        debug_assert_eq!(id.kind(), EndpointKind::Tcp, "segments are of flows over TCP");
+                        debug_assert_eq!(id.kind(), EndpointKind::Tcp, "only TCP flows have segments");
                         self.receive_segment(network, id.index(), handle);
                     }
                 }

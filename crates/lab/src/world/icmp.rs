@@ -1,7 +1,8 @@
-//! What routers and hosts of the model answer real hosts: ICMP errors about packets that cannot go on, replies to echo requests,
-//! and that nobody listens at a port: to a datagram by ICMP, to a TCP segment by a reset (RFC 9293 section 3.10.7.1).
+//! Replies of routers and hosts of the model to packets of real hosts: ICMP errors, echo replies, and replies to packets for
+//! a closed port. A closed port replies to a UDP datagram with an ICMP error, and to a TCP segment with a reset (RFC 9293
+//! section 3.10.7.1).
 //!
-//! A node behind a translator answers from the translator's address (RFC 5508 REQ-5).
+//! The reply of a node behind a NAT has the NAT's address as its source (RFC 5508 REQ-5).
 
 use super::answers::Answers;
 use super::state::World;
@@ -11,7 +12,7 @@ use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::{self as wire, IcmpError, IpVersion, Unreachable, icmp, protocol};
 
 impl World {
-    /// Answers a real host's packet that has ended at a node of the model, if it is to be answered.
+    /// Replies to a packet of a real host that ended at a node of the model, if the packet requires a reply.
     #[cold]
     pub(crate) fn answer(&mut self, network: &mut Network<Witness>, notice: &Notice) {
         let now = network.now();
@@ -19,17 +20,17 @@ impl World {
         if !self.is_real(notice.source) {
             return;
         }
-        let Some(Answers { identification, said, .. }) = self.real_mut().map(|real| &mut real.answers) else { return };
+        let Some(Answers { identification, sent, .. }) = self.real_mut().map(|real| &mut real.answers) else { return };
         *identification = identification.wrapping_add(1);
         let mut bytes = Vec::new();
         let error = match notice.reason {
             Reason::Error(error) => error,
             Reason::Arrived if icmp::echo_reply(&notice.bytes, *identification, &mut bytes).is_ok() => {
-                said.echoes += 1;
+                sent.echoes += 1;
                 return send(network, notice, notice.flow.reverse(), protocol(notice.version), bytes);
             }
             Reason::Arrived if wire::reset(&notice.bytes, *identification, &mut bytes).is_ok() => {
-                said.resets += 1;
+                sent.resets += 1;
                 return send(network, notice, notice.flow.reverse(), protocol::TCP, bytes);
             }
             Reason::Arrived if notice.protocol == protocol::UDP => IcmpError::Unreachable(Unreachable::Port),
@@ -38,12 +39,12 @@ impl World {
         if icmp::error(&notice.bytes, error, from, *identification, &mut bytes).is_err() {
             return;
         }
-        if !self.real_mut().is_some_and(|real| real.answers.may_tell(now, notice.node)) {
+        if !self.real_mut().is_some_and(|real| real.answers.may_send_error(now, notice.node)) {
             return;
         }
         let flow = self.error_flow(network, notice);
         if let Some(real) = self.real_mut() {
-            real.answers.said.errors += 1;
+            real.answers.sent.errors += 1;
         }
         send(network, notice, flow, protocol(notice.version), bytes);
     }
@@ -72,16 +73,17 @@ fn protocol(version: IpVersion) -> u8 {
     }
 }
 
-/// The node whose address a packet's source sees: that where it ended, or the last translator before the source.
+/// The node whose address the reply has as its source: the node where the packet ended, or the last NAT before the source
+/// of the packet.
 fn seen_as(network: &Network<Witness>, notice: &Notice) -> NodeId {
-    let mut way = network.path(notice.node, notice.source).into_iter().filter_map(|hop| network.hop_end(hop));
+    let mut path = network.path(notice.node, notice.source).into_iter().filter_map(|hop| network.hop_end(hop));
     let hides = |node: &NodeId| {
         notice.version == IpVersion::V4 && network.is_nat(*node) && !network.is_inside_nat(*node, notice.source)
     };
-    way.rfind(hides).unwrap_or(notice.node)
+    path.rfind(hides).unwrap_or(notice.node)
 }
 
-/// Sends an answer, which has its last addresses already.
+/// Sends a reply. Its addresses are final: NATs on the path do not translate it.
 fn send(network: &mut Network<Witness>, notice: &Notice, flow: FlowId, protocol: u8, bytes: Vec<u8>) {
     let length = bytes.len() as u32;
     let content = Content::Wire {

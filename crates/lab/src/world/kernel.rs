@@ -1,4 +1,4 @@
-//! Real hosts: packets leave the model there, and the kernel of this machine implements the endpoints.
+//! Real hosts: packets for them leave the model, and the kernel of this machine implements their endpoints.
 
 use super::answers::Answers;
 use super::binding::Place;
@@ -13,22 +13,22 @@ pub(crate) type Mac = [u8; 6];
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
-/// Ethernet's numbers of IPv4, IPv6 and ARP.
+/// EtherTypes of IPv4, IPv6 and ARP.
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub(crate) const ETHERTYPE_ARP: u16 = 0x0806;
 
-/// A real host's port.
+/// A real host and its Ethernet port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RealHost {
     pub(crate) node: NodeId,
-    /// The host's Ethernet address, and the emulator's towards it.
+    /// The host's Ethernet address, and below the emulator's on the same link.
     pub(crate) mac: Mac,
     pub(crate) gateway_mac: Mac,
 }
 
 impl RealHost {
-    /// The host at a node, with locally administered addresses by the node's number.
+    /// The host at a node. Its locally administered addresses contain the node's number.
     pub(crate) fn numbered(node: NodeId) -> Self {
         let [a, b, c, d] = node.0.to_be_bytes();
         let mac = |side: u8| -> Mac { [0x02, side, a, b, c, d] };
@@ -48,18 +48,18 @@ pub(crate) struct Delivery {
 #[derive(Debug, Default)]
 pub(crate) struct RealHosts {
     pub(crate) hosts: Vec<RealHost>,
-    /// By node: number of the port.
+    /// The port number of each node; `None` if the node is not real.
     ports: Vec<Option<u32>>,
     pub(crate) delivered: Vec<Delivery>,
     /// Conversations that no flow of the scenario describes: protocol and ends.
     pub(crate) conversations: BTreeMap<u32, (u8, Ends)>,
     /// Packets that could not be written as bytes.
     pub(crate) unwritable: u64,
-    /// What nodes of the model say to them.
+    /// Replies of the model's nodes to them.
     pub(crate) answers: Answers,
 }
 
-/// Endpoints that the kernel implements: what each reported at the end of the run, by flow and end.
+/// Endpoints that the kernel implements: the report of each at the end of the run, by flow and end.
 #[derive(Debug, Default)]
 pub(super) struct KernelEndpoints {
     pub(super) reports: BTreeMap<Place, EndpointReport>,
@@ -81,12 +81,12 @@ impl RealHosts {
         }
     }
 
-    /// The port of a node, if it is real.
+    /// The port of a node; `None` if it is not real.
     pub(crate) fn port(&self, node: NodeId) -> Option<usize> {
         self.ports.get(node.index()).copied().flatten().map(|port| port as usize)
     }
 
-    /// A packet has reached a node: if that is real, its bytes are put on their way there. The packet stays the caller's.
+    /// Writes a packet for a real host as a frame. Returns false if the host is not real. The caller still owns the packet.
     pub(crate) fn deliver<O: Observer>(&mut self, network: &Network<O>, node: NodeId, handle: Handle) -> bool {
         let Some(port) = self.port(node) else { return false };
         let Some(captured) = network.captured(node, handle) else { return false };
@@ -96,13 +96,10 @@ impl RealHosts {
         frame.extend(host.gateway_mac);
         let v4 = captured.envelope.source.is_ipv4();
         frame.extend(if v4 { ETHERTYPE_IPV4 } else { ETHERTYPE_IPV6 }.to_be_bytes());
-        debug_assert!(
-            !matches!(captured.packet.content, Content::Arp { .. }),
-            "address resolution stays on its segment"
-        );
+        debug_assert!(!matches!(captured.packet.content, Content::Arp { .. }), "ARP packets stay on their segment");
         match captured.write(usize::MAX, &mut frame) {
             Ok(_) => self.delivered.push(Delivery { at: network.now(), port, frame }),
-            // A model endpoint that sends what no header can say; counted, so that it does not go unseen.
+            // A model endpoint sent content that no header can encode. Records have this count.
             Err(_) => self.unwritable += 1,
         }
         true

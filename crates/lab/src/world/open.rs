@@ -1,4 +1,4 @@
-//! Opening a conversation and accepting one: how an endpoint of each kind comes into being.
+//! Creates endpoints: opens a conversation at its initiator, and accepts it at its acceptor.
 
 use super::binding::Binding;
 use super::flow::{Conversation, EndpointMaker, Flow, UNDESCRIBED};
@@ -22,11 +22,11 @@ use fullpipe_wire::tcp::flags;
 use fullpipe_workload::{OpenOptions, StreamId};
 use std::net::SocketAddr;
 
-/// The first port that initiators use over the QUIC stack (RFC 6335 section 6), and how many there are.
+/// The first ephemeral port, for initiators over the QUIC stack (RFC 6335 section 6), and the number of these ports.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: usize = 16_384;
 
-/// What is random at one end of a conversation.
+/// The random values of one end of a conversation.
 struct Draws {
     initial_sequence: u32,
     /// Seed of its congestion control.
@@ -69,7 +69,7 @@ impl Core {
         self.conversations[conversation].endpoints[end] = Some(EndpointId::new(kind, index));
     }
 
-    /// The active side of a new conversation of a flow: its first stream, or [`NO_STREAM`].
+    /// Opens a new conversation of a flow (active open). Returns its first stream, or [`NO_STREAM`].
     pub(super) fn open(&mut self, network: &mut Network<Witness>, flow: u32, options: &OpenOptions) -> StreamId {
         let opened = self.opened[flow as usize];
         self.opened[flow as usize] += 1;
@@ -79,7 +79,7 @@ impl Core {
             self.conversations.push(Conversation::new(flow, opened));
             network.observer.grow(self.conversations.len(), self.flows[flow as usize].version);
             let conversation = self.conversations.len() - 1;
-            // Where ports are needed, the flow's first conversation has them.
+            // If the flow's first conversation has declared ports, this one needs them as well.
             if let Some(like) = network.directory.ends(FlowId(2 * flow)) {
                 network.directory.introduce(FlowId(2 * conversation as u32), like.source.node, like.destination);
             }
@@ -111,7 +111,7 @@ impl Core {
         Some(StreamKey::Tcp(index))
     }
 
-    /// The passive side, when a SYN finds no endpoint: the new endpoint's index.
+    /// Accepts a TCP connection (passive open) if a segment without an endpoint is a SYN. Returns the new endpoint's index.
     #[cold]
     pub(super) fn accept_tcp(&mut self, now: Instant, flow: FlowId, header: &TcpHeader) -> Option<u32> {
         let conversation = flow.index() / 2;
@@ -145,7 +145,7 @@ impl Core {
         Cookie::new(&fullpipe_units::Stream::new(self.scenario.seed, &name, "fast-open").bits().to_be_bytes())
     }
 
-    /// Gives a client's connection what the client remembers of the server.
+    /// Gives a client's connection the client's Fast Open cookie of the server, if it has one.
     #[cold]
     fn set_fast_open_entry(&self, connection: &mut Connection, flow: u32) {
         let Flow { from, to, endpoints, .. } = &self.flows[flow as usize];
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// A client remembers what the server granted.
+    /// Stores the Fast Open cookie that a client has received.
     #[cold]
     pub(super) fn note_fast_open(&mut self, index: u32) {
         let Some(endpoint) = self.endpoints.tcp.get(index) else { return };
@@ -185,7 +185,8 @@ impl Core {
         self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
     }
 
-    /// The passive side, when a datagram of the model finds no endpoint, unless there was one: the new endpoint's index.
+    /// Accepts a connection of the QUIC model on a datagram without an endpoint. Returns the new endpoint's index; `None` if
+    /// the connection is already closed.
     #[cold]
     pub(super) fn accept_model(&mut self, now: Instant, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
@@ -202,7 +203,7 @@ impl Core {
         Some(index)
     }
 
-    /// The conversation whose acceptor a datagram may bring into being: none twice.
+    /// The conversation whose acceptor a datagram may create. Each acceptor is created at most once.
     fn acceptable(&self, flow: FlowId) -> Option<usize> {
         let conversation = flow.index() / 2;
         let described = self.conversations.get(conversation)?.flow;
@@ -210,8 +211,8 @@ impl Core {
         (is_open && !self.over.contains_key(&(conversation as u32, 1))).then_some(conversation)
     }
 
-    /// Addresses of the ends of a conversation over the QUIC stack, initiator and acceptor. They are those of the hosts: the
-    /// stack sees no translator's.
+    /// The addresses of initiator and acceptor of a conversation over the QUIC stack: those of the hosts, without address
+    /// translation.
     fn stack_addresses(&self, network: &Network<Witness>, conversation: usize) -> [SocketAddr; 2] {
         let flow = self.conversations[conversation].flow as usize;
         let described = &self.flows[flow];
@@ -221,7 +222,7 @@ impl Core {
         [SocketAddr::new(address(described.from), port), SocketAddr::new(address(described.to), acceptor)]
     }
 
-    /// The address at which a conversation's acceptor is reached; `None`: it goes through a tunnel, and no port is left.
+    /// The address of a conversation's acceptor; `None` if the conversation goes through a tunnel and no port is free.
     fn tunneled_acceptor(&mut self, wanted: SocketAddr, conversation: usize) -> Option<SocketAddr> {
         let flow = &self.flows[self.conversations[conversation].flow as usize];
         match (flow.via, &mut self.endpoints.tunnels) {
@@ -263,7 +264,8 @@ impl Core {
         Some(StreamKey::QuicStack(index))
     }
 
-    /// The passive side, when a datagram of the stack finds no endpoint, unless there was one: the new endpoint's index.
+    /// Accepts a connection of the QUIC stack on a datagram without an endpoint. Returns the new endpoint's index; `None` if
+    /// the connection is already closed.
     pub(super) fn accept_stack(&mut self, network: &Network<Witness>, flow: FlowId) -> Option<u32> {
         let conversation = self.acceptable(flow)?;
         let &Conversation { flow: described, number, .. } = &self.conversations[conversation];
@@ -276,7 +278,7 @@ impl Core {
             return None;
         };
         if let Some(tunnel) = via {
-            // What came through a tunnel came from its proxy.
+            // Datagrams through a tunnel have the proxy as their source.
             binding.peer = self.flows[*tunnel as usize].to;
         }
         let (mut settings, control) = (maker.settings(&options, 1), maker.controls(seed, number, false));

@@ -1,25 +1,25 @@
-//! Which ports tunnels' clients and proxies have, and acceptors of what goes through tunnels.
+//! Allocates UDP ports to the clients and proxies of tunnels, and to the acceptors of conversations through tunnels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// First port of the tunnels' clients, each of which has its own. Proxies listen below it.
+/// First port of tunnel clients, each of which has a port of its own. Proxies listen on lower ports.
 const FIRST_CLIENT_PORT: u16 = 40_000;
-/// The clients that one address can have: from 49 152 on are the ports that hosts choose (RFC 6335 section 6).
+/// The number of clients that one address can have: the ports below the ephemeral ports (RFC 6335 section 6).
 const CLIENTS: u16 = 49_152 - FIRST_CLIENT_PORT;
-/// Behind the last port the search for a free one goes on here, above the well-known ports.
+/// The first port after the system ports (RFC 6335 section 6). The search for a free port continues here after the last port.
 const FIRST_USER_PORT: u16 = 1024;
 
-/// Ports that are given out one after another, none of them twice.
+/// Allocates ports in order, each at most once.
 #[derive(Debug, Default)]
 pub(super) struct Ports {
     taken: BTreeSet<SocketAddr>,
-    /// How many ports from a wanted one on have been looked at: all of them are taken.
+    /// The number of ports that the searches from each wanted port have passed; all of them are taken.
     passed: BTreeMap<SocketAddr, u32>,
 }
 
 impl Ports {
-    /// The first port from the wanted one to the `last` that nobody has, then from 1024 on; `None`: all are taken.
+    /// Allocates the first free port from the wanted one to `last`, then from 1024 on; `None` if all are taken.
     pub(super) fn take(&mut self, wanted: SocketAddr, last: u16) -> Option<SocketAddr> {
         let passed = self.passed.entry(wanted).or_default();
         loop {
@@ -32,7 +32,7 @@ impl Ports {
     }
 }
 
-/// The n-th port after the first, where 1024 comes behind the last; `None` if all have come before it.
+/// The n-th port after the first in the order of the search, in which 1024 follows `last`; `None` after the last one.
 fn port_after(first: u16, n: u32, last: u16) -> Option<u16> {
     let port = u32::from(first) + n;
     match port.checked_sub(u32::from(last) + 1) {
@@ -41,31 +41,31 @@ fn port_after(first: u16, n: u32, last: u16) -> Option<u16> {
     }
 }
 
-/// The addresses that tunnels have been given.
+/// Allocates the addresses of tunnels.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct TunnelPorts {
     proxies: Ports,
-    /// How many clients an address has.
+    /// The number of clients at each address.
     clients: BTreeMap<IpAddr, u16>,
 }
 
-impl Places {
-    /// Addresses of client and proxy of one more tunnel, or why there are none.
-    pub(super) fn of_tunnel(&mut self, client: IpAddr, proxy: SocketAddr) -> Result<[SocketAddr; 2], String> {
+impl TunnelPorts {
+    /// Allocates the addresses of client and proxy of a tunnel, or returns the reason why it cannot have them.
+    pub(super) fn allocate(&mut self, client: IpAddr, proxy: SocketAddr) -> Result<[SocketAddr; 2], String> {
         let port = proxy.port();
         if port >= FIRST_CLIENT_PORT {
             return Err(format!(
-                "its proxy listens at port {port}; that has to be below {FIRST_CLIENT_PORT}, where the ports of tunnels' \
-                 clients begin"
+                "its proxy listens on port {port}; the port must be below {FIRST_CLIENT_PORT}, the first port of tunnel \
+                 clients"
             ));
         }
         let clients = self.clients.entry(client).or_default();
         if *clients == CLIENTS {
-            return Err(format!("at most {CLIENTS} tunnels can begin at one host, for each needs a port there"));
+            return Err(format!("at most {CLIENTS} tunnels can begin at one host, because each needs a port there"));
         }
         let proxy = self.proxies.take(proxy, FIRST_CLIENT_PORT - 1);
-        let proxy = proxy
-            .ok_or_else(|| format!("other proxies have all ports of its proxy's host below {FIRST_CLIENT_PORT}"))?;
+        let proxy =
+            proxy.ok_or_else(|| format!("no port below {FIRST_CLIENT_PORT} is free at the host of its proxy"))?;
         *clients += 1;
         Ok([SocketAddr::new(client, FIRST_CLIENT_PORT + *clients - 1), proxy])
     }
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn the_search_for_a_port_goes_round_once() {
+    fn the_search_for_a_port_wraps_around_once() {
         let mut ports = Ports::default();
-        // 4 and 5 are taken from two sides; behind the last come those from 1024 on.
+        // Port 5 is wanted after a search from 4 has begun, and 1024 follows the last port.
         let taken = [4, 5, 4].map(|port| ports.take(at(port), 1100).map(|address| address.port()));
         assert_eq!(taken, [Some(4), Some(5), Some(6)]);
         let mut all: Vec<u16> =
@@ -93,42 +93,42 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (1024..=1100).collect::<Vec<u16>>());
         assert_eq!(ports.take(at(1090), 1100), None);
-        // From a well-known port the search does not come round: 7 to 1023 are left.
+        // 4 to 6 and 1024 to 1100 are taken, so a search from 4 finds 7 to 1023.
         assert_eq!(std::iter::from_fn(|| ports.take(at(4), 1100)).count(), 1023 - 6);
-        // Another address has ports of its own.
+        // Another address has its own ports.
         let other = SocketAddr::new([192, 0, 2, 2].into(), 1090);
         assert_eq!(ports.take(other, 1100), Some(other));
     }
 
     #[test]
-    fn tunnels_have_ports_that_nobody_else_has_or_there_are_too_many() {
-        let mut places = Places::default();
+    fn each_tunnel_has_its_own_ports_and_too_many_tunnels_are_an_error() {
+        let mut ports = TunnelPorts::default();
         let proxy = |port| SocketAddr::new([192, 0, 2, 9].into(), port);
-        // One proxy each: 443, 444 and so on.
+        // The proxies have the ports 443, 444 and so on.
         for number in 0..9152 {
-            assert_eq!(places.of_tunnel(HOST, proxy(443)), Ok([at(40_000 + number), proxy(443 + number)]));
+            assert_eq!(ports.allocate(HOST, proxy(443)), Ok([at(40_000 + number), proxy(443 + number)]));
         }
-        let refused = places.of_tunnel(HOST, proxy(443)).expect_err("programs' ports begin at 49152");
+        let refused = ports.allocate(HOST, proxy(443)).expect_err("ephemeral ports begin at 49152");
         assert!(refused.contains("at most 9152 tunnels can begin at one host"), "{refused}");
-        // Elsewhere there is room; behind port 39999 come those from 1024 on, of which the last proxy has 9594.
+        // Another host has free client ports. After port 39999 the search continues at 1024; the proxies have up to 9594.
         let elsewhere = |host: u8| IpAddr::from([192, 0, 2, host]);
-        let next = places.of_tunnel(elsewhere(2), proxy(39_999)).map(|[_, proxy]| proxy);
+        let next = ports.allocate(elsewhere(2), proxy(39_999)).map(|[_, proxy]| proxy);
         assert_eq!(next, Ok(proxy(39_999)));
-        assert_eq!(places.of_tunnel(elsewhere(2), proxy(39_999)).map(|[_, proxy]| proxy), Ok(proxy(9595)));
-        let refused = places.of_tunnel(elsewhere(2), proxy(40_000)).expect_err("it is a client's");
-        assert!(refused.contains("listens at port 40000; that has to be below 40000"), "{refused}");
+        assert_eq!(ports.allocate(elsewhere(2), proxy(39_999)).map(|[_, proxy]| proxy), Ok(proxy(9595)));
+        let refused = ports.allocate(elsewhere(2), proxy(40_000)).expect_err("it is a client port");
+        assert!(refused.contains("listens on port 40000; the port must be below 40000"), "{refused}");
     }
 
     #[test]
-    fn all_ports_of_proxies_can_be_taken() {
-        let mut places = Places::default();
+    fn a_proxy_without_a_free_port_is_an_error() {
+        let mut ports = TunnelPorts::default();
         let proxy = |port| SocketAddr::new([192, 0, 2, 9].into(), port);
         let client = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
         // 1024 to 39 999.
         for number in 0..38_976 {
-            places.of_tunnel(client(number), proxy(30_000)).expect("there is a port");
+            ports.allocate(client(number), proxy(30_000)).expect("a port is free");
         }
-        let refused = places.of_tunnel(HOST, proxy(30_000)).expect_err("there is none");
-        assert_eq!(refused, "other proxies have all ports of its proxy's host below 40000");
+        let refused = ports.allocate(HOST, proxy(30_000)).expect_err("no port is free");
+        assert_eq!(refused, "no port below 40000 is free at the host of its proxy");
     }
 }

@@ -1,9 +1,9 @@
-//! Programs at hosts, which are the clients and proxies of tunnels: how they start, run, and exchange datagrams with the network
-//! and with the endpoints whose datagrams they carry.
+//! Runs the programs at hosts, which are the clients and proxies of tunnels: starts them, and moves datagrams between them,
+//! the network, and the endpoints whose datagrams go through the tunnels.
 
 use super::endpoints::tunnel_endpoint;
 use super::flow::{EndpointMaker, Flow};
-use super::ports::Places;
+use super::ports::TunnelPorts;
 use super::state::{Core, World};
 use super::timers::Timer;
 use super::tunnel::{Early, Running, Tunnels};
@@ -17,7 +17,7 @@ use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// A flow's name, and why it cannot be.
+/// The name of a flow, and the reason why it cannot have a tunnel.
 type Refused = (String, String);
 
 impl World {
@@ -26,12 +26,12 @@ impl World {
     /// # Errors
     /// If a tunnel cannot have its ports, with the flow's name and the reason.
     pub(crate) fn prepare_tunnels(&mut self, network: &Network<Witness>) -> Result<(), Refused> {
-        let places = self.core.tunnel_places(network)?;
-        if places.is_empty() {
+        let addresses = self.core.tunnel_addresses(network)?;
+        if addresses.is_empty() {
             return Ok(());
         }
         let mut tunnels = Box::<Tunnels>::default();
-        for (number, [local, proxy_address]) in places {
+        for (number, [local, proxy_address]) in addresses {
             let flow = &self.core.flows[number];
             let EndpointMaker::Tunnel(maker) = &flow.endpoints else { continue };
             let name = &self.core.scenario.flows[number].name;
@@ -60,7 +60,7 @@ impl World {
         Ok(())
     }
 
-    /// A tunnel's flow starts: its client connects. Says whether it is a tunnel's.
+    /// Connects the client of a tunnel when its flow starts. Returns false if the flow is not a tunnel.
     #[cold]
     pub(super) fn start_tunnel(&mut self, network: &mut Network<Witness>, flow: u32) -> bool {
         let Core { endpoints, flows, scenario, .. } = &mut self.core;
@@ -83,7 +83,7 @@ impl World {
         true
     }
 
-    /// A datagram with bytes has come to a host; says whether a program there was meant.
+    /// Handles a datagram with bytes. Returns false if it is not for a program of the host.
     #[cold]
     pub(super) fn receive_by_program(&mut self, network: &mut Network<Witness>, node: NodeId, packet: &Packet) -> bool {
         let Some(tunnels) = &mut self.core.endpoints.tunnels else { return false };
@@ -105,7 +105,7 @@ impl World {
         true
     }
 
-    /// The timer of a host's programs has come up.
+    /// Handles the timer of a host's programs.
     #[cold]
     pub(super) fn program_timer(&mut self, network: &mut Network<Witness>, number: u32) {
         let now = network.now();
@@ -117,8 +117,8 @@ impl World {
         }
     }
 
-    /// Lets programs run that have something to do, sends what they have sent, and hands what came by tunnels to those
-    /// whom it is for, until all wait.
+    /// Runs the programs that have work, sends their datagrams, and delivers the datagrams that arrived through tunnels,
+    /// until all programs wait.
     #[cold]
     pub(super) fn serve_programs(&mut self, network: &mut Network<Witness>) {
         match &mut self.core.endpoints.tunnels {
@@ -139,7 +139,7 @@ impl World {
 }
 
 impl Core {
-    /// Lets a host's programs run, once; the QUIC ends to which something has come by them.
+    /// Runs a host's programs once. Returns the QUIC stack endpoints that have received datagrams through tunnels.
     fn serve_host(&mut self, network: &mut Network<Witness>, number: usize) -> BTreeSet<u32> {
         let now = network.now();
         let Core { endpoints, flows, conversations, .. } = self;
@@ -150,7 +150,7 @@ impl Core {
         program.host.handle_timeout(now);
         while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
             let flow = known.get(&(source, destination)).copied().or_else(|| {
-                // A request's first datagram tells which port the proxy has given it.
+                // The first datagram of a request: its source has the port that the proxy chose.
                 let forward = FlowId(2 * *targets.get(&destination)?);
                 known.insert((source, destination), forward);
                 addresses.insert(forward.reverse(), (destination, source));
@@ -182,22 +182,22 @@ impl Core {
         touched
     }
 
-    /// Numbers of the tunnels' flows, and the addresses of their clients and proxies; or the name of the flow that there
-    /// are none for, and why.
-    fn tunnel_places(&self, network: &Network<Witness>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
-        let mut places = Places::default();
+    /// The flow numbers of all tunnels, and the addresses of their clients and proxies; or the first flow that cannot have
+    /// addresses.
+    fn tunnel_addresses(&self, network: &Network<Witness>) -> Result<Vec<(usize, [SocketAddr; 2])>, Refused> {
+        let mut ports = TunnelPorts::default();
         let tunnels =
             self.flows.iter().enumerate().filter(|(_, flow)| matches!(flow.endpoints, EndpointMaker::Tunnel(_)));
-        let place = |(number, flow): (usize, &Flow)| {
+        let allocate = |(number, flow): (usize, &Flow)| {
             let described = &self.scenario.flows[number];
             let [client, proxy] = [flow.from, flow.to].map(|node| network.directory.address(node, flow.version));
-            let addresses = places.of_tunnel(client, SocketAddr::new(proxy, described.port));
+            let addresses = ports.allocate(client, SocketAddr::new(proxy, described.port));
             addresses.map(|addresses| (number, addresses)).map_err(|reason| (described.name.clone(), reason))
         };
-        tunnels.map(place).collect()
+        tunnels.map(allocate).collect()
     }
 
-    /// Hands a datagram of a conversation's initiator to its tunnel.
+    /// Sends a datagram of a conversation's initiator through its tunnel.
     #[cold]
     pub(super) fn send_through(&mut self, tunnel: u32, conversation: u32, datagram: Datagram) {
         let Some(tunnels) = &mut self.endpoints.tunnels else { return };
@@ -210,7 +210,7 @@ impl Core {
         }
     }
 
-    /// A conversation is over: so is its request.
+    /// Closes the request of a conversation that is over.
     pub(super) fn close_request(&mut self, tunnel: u32, conversation: u32) {
         let Some(tunnels) = &mut self.endpoints.tunnels else { return };
         let Some(running) = tunnels.running.get_mut(&tunnel) else { return };

@@ -1,7 +1,7 @@
 //! Endpoints of the QUIC model ([`fullpipe_quic`]).
 //!
-//! An endpoint is a connection. Applications see its streams, each under an index of its own, which is free for another
-//! when the stream is over.
+//! An endpoint is one end of a connection. Applications refer to its streams by indices, which are reused when a stream is
+//! closed.
 
 use super::binding::Binding;
 use super::timers::{Reach, Timer, TimerPair};
@@ -19,18 +19,18 @@ use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::OpenOptions;
 use std::sync::Arc;
 
-/// How the connections of a flow are made.
+/// Creates the connections of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelMaker {
     config: Arc<Config>,
     pub(super) control: ControlSource,
     pub(super) zero_rtt: bool,
-    /// Who makes the stream scheduler, if not the settings.
+    /// The plugged-in stream scheduler, which overrides that of the settings.
     scheduler: Option<SchedulerMaker>,
 }
 
 impl ModelMaker {
-    /// Settings of a flow's connections, or why they cannot be made.
+    /// The maker of a flow's connections, or the reason why it cannot have any.
     pub(crate) fn new(described: &description::Quic, model: &description::QuicModel) -> Result<ModelMaker, String> {
         let options =
             catalogue::Options { hystart: described.hystart, paced: model.pacing, quic: true, ..Default::default() };
@@ -78,13 +78,13 @@ impl ModelMaker {
         Ok(ModelMaker { zero_rtt: config.zero_rtt, config: Arc::new(config), control, scheduler: None })
     }
 
-    /// The same with a plugged-in control, or why the model cannot drive it.
+    /// Sets a plugged-in congestion control, or returns the reason why the model cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
         let control = maker.source(|control| refusal(control, self.config.ecn))?;
         Ok(ModelMaker { control, ..self })
     }
 
-    /// The same with a plugged-in stream scheduler, if there is one.
+    /// Sets a plugged-in stream scheduler, if there is one.
     pub(crate) fn with_scheduler(self, scheduler: Option<SchedulerMaker>) -> Self {
         ModelMaker { scheduler, ..self }
     }
@@ -105,7 +105,7 @@ impl ModelMaker {
     }
 }
 
-/// Why the model cannot drive a control; `None`: it can.
+/// The reason why the model cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
     let signals = control.signals();
     let missing = if signals.one_way_delay {
@@ -123,10 +123,10 @@ fn refusal(control: &dyn Controller, ecn: bool) -> Option<String> {
 pub(super) struct ModelEndpoint {
     pub(super) connection: Connection,
     pub(super) binding: Binding,
-    /// The connection ends with its only stream.
+    /// Whether the connection closes with its only stream.
     pub(super) single: bool,
     pub(super) timers: TimerPair,
-    /// Indices of its streams for the application, by the connection's numbers of them.
+    /// Indices of its streams for the application, by their numbers on the connection.
     streams: Vec<Option<u32>>,
 }
 
@@ -162,14 +162,14 @@ impl ModelEndpoint {
     }
 }
 
-/// What an endpoint does after it has sent all that it has to send.
+/// The state of an endpoint after it has sent all pending datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterOutput {
-    /// Sending has made events for the application.
+    /// Sending has produced events for the application.
     Reports,
     /// It waits for a packet or a timer.
     Waits,
-    /// Its connection is over.
+    /// Its connection is closed.
     Ends,
 }
 
@@ -178,7 +178,7 @@ pub(super) enum AfterOutput {
 pub(super) struct ModelEndpoints {
     slots: Vec<Option<Box<ModelEndpoint>>>,
     free: Vec<u32>,
-    /// Endpoint, and the connection's number, of each stream.
+    /// The endpoint of each stream, and the stream's number on its connection.
     streams: Vec<Option<(u32, u32)>>,
     free_streams: Vec<u32>,
     beside: Beside,
@@ -195,18 +195,18 @@ impl ModelEndpoints {
         self.slots.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// Endpoint, and its connection's number, of a stream.
+    /// The endpoint of a stream, and the stream's number on its connection.
     #[inline]
     pub(super) fn locate(&self, stream: u32) -> Option<(u32, u32)> {
         *self.streams.get(stream as usize)?
     }
 
-    /// Whether two streams are of the same connection.
+    /// Whether two streams are on the same connection.
     pub(super) fn same_connection(&self, one: u32, other: u32) -> bool {
         matches!((self.locate(one), self.locate(other)), (Some(one), Some(other)) if one.0 == other.0)
     }
 
-    /// The index of a stream by its connection's number of it, given if it has none.
+    /// The index of a stream by its number on its connection. A new stream gets an index.
     pub(super) fn stream(&mut self, endpoint: u32, number: u32) -> Option<u32> {
         let owner = self.slots.get_mut(endpoint as usize)?.as_deref_mut()?;
         if owner.streams.len() <= number as usize {
@@ -230,7 +230,7 @@ impl ModelEndpoints {
         *known
     }
 
-    /// A stream is over: its index is free.
+    /// Releases the index of a closed stream.
     pub(super) fn release(&mut self, endpoint: u32, number: u32) {
         let Some(owner) = self.get_mut(endpoint) else { return };
         let Some(index) = owner.streams.get_mut(number as usize).and_then(Option::take) else { return };
@@ -249,7 +249,7 @@ impl ModelEndpoints {
         }
     }
 
-    /// Takes an endpoint out, with the indices of its streams.
+    /// Removes an endpoint, and releases the indices of its streams.
     pub(super) fn remove(&mut self, index: u32) -> Option<Box<ModelEndpoint>> {
         let endpoint = self.slots.get_mut(index as usize)?.take()?;
         for &stream in endpoint.streams.iter().flatten() {
@@ -260,12 +260,12 @@ impl ModelEndpoints {
         Some(endpoint)
     }
 
-    /// Endpoints whose connections are not over.
+    /// Number of endpoints whose connections are not closed.
     pub(super) fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Sends all that an endpoint has to send and, unless that made events, arms its timers.
+    /// Sends all pending datagrams of an endpoint. Arms its timers unless sending produced events.
     #[inline]
     pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32) -> AfterOutput {
         let now = network.now();

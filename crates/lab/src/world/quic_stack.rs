@@ -18,7 +18,7 @@ use fullpipe_workload::OpenOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How the real stack's connections of a flow are made.
+/// Creates the connections of a flow over the QUIC stack.
 #[derive(Clone, Debug)]
 pub(crate) struct StackMaker {
     settings: Settings,
@@ -27,7 +27,7 @@ pub(crate) struct StackMaker {
 }
 
 impl StackMaker {
-    /// Settings of a flow's connections, or why they cannot be made.
+    /// The maker of a flow's connections, or the reason why it cannot have any.
     pub(crate) fn new(described: &description::Quic) -> Result<StackMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let control = ControlSource::named(&described.congestion, options, fullpipe_stack::refusal)?;
@@ -48,18 +48,18 @@ impl StackMaker {
         Ok(StackMaker { settings, control, timing })
     }
 
-    /// The same with a plugged-in control, or why it cannot be driven.
+    /// Sets a plugged-in congestion control, or returns the reason why the stack cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
         Ok(StackMaker { control: maker.source(fullpipe_stack::refusal)?, ..self })
     }
 
-    /// When one end wakes up; `seed` is that of its control.
+    /// The wakeup timing of one end; `seed` is that of its control.
     pub(super) fn wakeups(&self, seed: u64) -> Wakeups {
         Wakeups::new(&self.timing, fullpipe_units::Stream::new(seed, "end", "reaction"))
     }
 
-    /// What makes the control of one end of the flow's n-th connection; `seed` decides the random choices that it may
-    /// make.
+    /// The function that creates the control of one end of the flow's n-th connection. `seed` determines the control's random
+    /// choices.
     pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> fullpipe_stack::Maker {
         let control = self.control.clone();
         Arc::new(move || control.create(ConnectionEnd { seed, connection, initiator }))
@@ -73,7 +73,7 @@ impl StackMaker {
     }
 }
 
-/// TLS, or nothing in its sizes; or why there is no certificate of this size.
+/// TLS, or null cryptography with messages of the same sizes; or the reason why a certificate cannot have this size.
 pub(super) fn cryptography(tls: bool, certificate_bytes: u64) -> Result<Cryptography, String> {
     let cryptography = if tls { Cryptography::Tls } else { Cryptography::Null };
     cryptography.refusal(certificate_bytes).map_or(Ok(cryptography), Err)
@@ -85,7 +85,7 @@ pub(super) struct StackEndpoint {
     pub(super) connection: Connection,
     pub(super) binding: Binding,
     pub(super) timer: Slot,
-    /// Number of the tunnel's flow that its datagrams go by.
+    /// Number of the tunnel's flow, if its datagrams go through a tunnel.
     pub(super) via: Option<u32>,
     pub(super) wakeups: Wakeups,
 }
@@ -94,7 +94,7 @@ impl StackEndpoint {
     pub(super) fn report(&mut self) -> EndpointReport {
         let counts = self.connection.statistics();
         let control = self.connection.inspect();
-        // Without a control there is no path to measure.
+        // A connection without a path has no control; its round-trip time would be an initial value.
         let smoothed_rtt = control.as_ref().and_then(|_| self.connection.smoothed_rtt()).and_then(measured);
         EndpointReport {
             smoothed_rtt,
@@ -109,7 +109,7 @@ impl StackEndpoint {
     }
 }
 
-/// What the congestion control of a connection of the stack shows, if there is one.
+/// The report of a congestion control of the QUIC stack; without values if there is none.
 pub(super) fn of_control(kind: EndpointKind, seen: Option<Inspection>) -> EndpointReport {
     let Some(seen) = seen else { return EndpointReport::new(kind) };
     EndpointReport {
@@ -132,7 +132,7 @@ pub(super) fn of_control(kind: EndpointKind, seen: Option<Inspection>) -> Endpoi
 pub(super) struct StackEndpoints {
     slots: Vec<Option<Box<StackEndpoint>>>,
     free: Vec<u32>,
-    /// What endpoints, and ends of tunnels, note for an observer, if they do.
+    /// The journals of endpoints and of ends of tunnels, if an observer reads them.
     pub(super) journals: Option<BTreeMap<Place, Journal>>,
 }
 
@@ -145,7 +145,7 @@ impl StackEndpoints {
         self.slots.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// All endpoints whose connections are not over.
+    /// All endpoints whose connections are not closed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut StackEndpoint> {
         self.slots.iter_mut().flatten().map(|endpoint| &mut **endpoint)
     }
@@ -156,19 +156,19 @@ impl StackEndpoints {
         Some(journals.entry(place).or_default().clone())
     }
 
-    /// Endpoints whose connections are not over.
+    /// Number of endpoints whose connections are not closed.
     pub(super) fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// A datagram has come to an endpoint; returns whether its connection is not over.
+    /// Passes a datagram to an endpoint; returns false if there is no such endpoint.
     pub(super) fn handle_datagram(&mut self, index: u32, now: Instant, datagram: Datagram) -> bool {
         let Some(endpoint) = self.get_mut(index) else { return false };
         endpoint.connection.handle_datagram(now, datagram);
         true
     }
 
-    /// Whether an endpoint to which a datagram has come waits before it reacts; its timer is then armed.
+    /// Whether an endpoint delays its reaction to a datagram. If so, arms its timer.
     pub(super) fn waits(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
         let Some(endpoint) = self.get_mut(index).filter(|endpoint| !endpoint.wakeups.is_at_once()) else {
             return false;

@@ -1,4 +1,4 @@
-//! Serving endpoints: applications receive the events of their streams, endpoints send what they have to send.
+//! Serves endpoints: passes the events of their streams to applications, and sends their pending packets.
 
 use super::at_host::AtHost;
 use super::quic_model::AfterOutput;
@@ -20,7 +20,7 @@ impl World {
         self.applications[application as usize].on_stream(stream, event, &mut io);
     }
 
-    /// Applications may have called other streams than those whose events they received.
+    /// Serves the endpoints of all other streams that applications have called.
     #[inline(always)]
     pub(super) fn service_touched(&mut self, network: &mut Network<Witness>) {
         while let Some(stream) = self.core.touched.pop() {
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Serves an endpoint of TCP.
+    /// Serves a TCP endpoint.
     #[inline]
     pub(super) fn service_tcp(&mut self, network: &mut Network<Witness>, index: u32) {
         let now = network.now();
@@ -66,8 +66,8 @@ impl World {
         }
     }
 
-    /// An event of a stream under TLS: the application receives what the session makes of it. Returns whether there is a
-    /// session.
+    /// Passes an event of a connection to its TLS session, and the session's events to the application. Returns false if the
+    /// endpoint has no session.
     #[cold]
     #[inline(never)]
     fn on_protected(&mut self, network: &mut Network<Witness>, index: u32, event: Event) -> bool {
@@ -90,7 +90,7 @@ impl World {
             let application = endpoint.binding.application;
             let Some((number, event)) = endpoint.connection.poll_event() else {
                 match self.core.endpoints.quic_model.output(network, index) {
-                    // The end of the connection, for instance.
+                    // Sending can close the connection, for example.
                     AfterOutput::Reports => continue,
                     AfterOutput::Waits => return,
                     AfterOutput::Ends => return self.core.forget_model(index),
@@ -114,7 +114,7 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn service_stack(&mut self, network: &mut Network<Witness>, index: u32) {
-        // Sending may bring the end of the connection, which is an event for the application, too.
+        // Sending can produce further events, such as the end of the connection.
         loop {
             let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
             endpoint.wakeups.end();
@@ -139,7 +139,7 @@ impl World {
 }
 
 impl Core {
-    /// Sends all that an endpoint of the stack has to send. Returns whether that made events for its application.
+    /// Sends all pending datagrams of a QUIC stack endpoint. Returns whether it has events for its application.
     fn stack_output(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
         let now = network.now();
         let Some(endpoint) = self.endpoints.quic_stack.get_mut(index) else { return false };

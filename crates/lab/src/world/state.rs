@@ -1,8 +1,8 @@
-//! The state of all hosts: endpoints, applications, and the table of conversations that ties them together.
+//! The state of all hosts: endpoints, applications, and the table of conversations that connects them.
 //!
-//! A conversation (five-tuple) is interned when it is opened: it gets two neighboring [`FlowId`]s, and the receiver of
-//! a packet is found by its flow's number, not by comparing addresses and ports. The first conversation of the
-//! scenario's n-th flow has the numbers 2n and 2n + 1.
+//! A conversation (five-tuple) gets two consecutive [`FlowId`]s when it is opened. The receiver of a packet is found by its
+//! [`FlowId`], not by comparing addresses and ports. The first conversation of the scenario's n-th flow has the numbers 2n
+//! and 2n + 1.
 
 use super::binding::Place;
 use super::endpoints::Endpoints;
@@ -29,7 +29,7 @@ pub(super) struct Wake {
     pub(super) slot: Slot,
 }
 
-/// Everything but the applications themselves, which call into it.
+/// The state of all hosts without the applications, which call into it.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) endpoints: Endpoints,
@@ -39,19 +39,19 @@ pub(super) struct Core {
     /// Conversations opened by each flow so far.
     pub(super) opened: Vec<u32>,
     pub(super) wakes: Vec<Wake>,
-    /// Streams that an application has called and whose endpoints must be asked for output.
+    /// Streams that an application has called and whose endpoints must be served.
     pub(super) touched: Vec<StreamId>,
     /// Ends of conversations that applications have called, if there is an observer.
     pub(super) called: Option<Vec<Place>>,
-    /// Seed and names: random streams are named after flows, not after their place in the file.
+    /// For seed and names: random streams have the names of flows, so the order of flows in the file does not matter.
     pub(super) scenario: Arc<Scenario>,
     /// Options of conversations whose acceptor does not exist yet.
     pub(super) options: BTreeMap<u32, OpenOptions>,
-    /// Fast Open: what a client (first) remembers of a server.
+    /// TCP Fast Open: the entries of each client (first) about each server.
     pub(super) fast_open: BTreeMap<(NodeId, NodeId), FastOpenEntry>,
-    /// Last reports of QUIC endpoints whose connections are over, by conversation and end.
+    /// Last reports of QUIC endpoints whose connections are closed, by conversation and end.
     pub(super) over: BTreeMap<(u32, usize), EndpointReport>,
-    /// The conversations of each flow over QUIC, in the order in which they were opened; after the run.
+    /// The conversations of each QUIC flow in the order in which they were opened; filled after the run.
     pub(super) of_flows: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -59,13 +59,14 @@ pub(super) struct Core {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(super) core: Core,
-    /// Two per flow: initiator's at 2n, acceptor's at 2n + 1.
+    /// Two per flow: the initiator's at 2n, the acceptor's at 2n + 1.
     pub(super) applications: Vec<Box<dyn Application>>,
     pub(super) started: Vec<bool>,
 }
 
 impl World {
-    /// `faulty_from`: the acknowledgement from which on TCP receivers acknowledge a byte too many; 0: never.
+    /// A world with these flows and applications. From acknowledgement `faulty_from` on, TCP receivers acknowledge one byte
+    /// too many, a fault for tests of the auditor; 0: never.
     pub(crate) fn new(
         flows: Vec<Flow>,
         applications: Vec<Box<dyn Application>>,
@@ -97,7 +98,7 @@ impl World {
         }
     }
 
-    /// Puts the start of every flow into the calendar.
+    /// Schedules the start of every flow.
     pub(crate) fn start(&mut self, network: &mut Network<Witness>) {
         for flow in 0..self.core.flows.len() {
             let application = 2 * flow as u32;
@@ -109,18 +110,18 @@ impl World {
         }
     }
 
-    /// Number of conversations opened so far (those of flows that have not started included).
+    /// Number of conversations so far, including the first of each flow that has not started.
     pub(crate) fn conversations(&self) -> usize {
         self.core.conversations.len()
     }
 
-    /// Scenario flow of a conversation; `None` if it is one of real hosts that no flow describes.
+    /// The scenario's flow of a conversation; `None` if no flow describes it, which only occurs between real hosts.
     pub(crate) fn flow_of(&self, conversation: usize) -> Option<usize> {
         let flow = self.core.conversations[conversation].flow;
         (flow != UNDESCRIBED).then_some(flow as usize)
     }
 
-    /// Which of its flow's conversations one is, from 0.
+    /// The number of a conversation within its flow, from 0.
     pub(crate) fn number_of(&self, conversation: usize) -> u32 {
         self.core.conversations[conversation].number
     }
@@ -130,7 +131,7 @@ impl World {
         self.core.flows[flow].endpoints.control()
     }
 
-    /// What the application at one end of a flow (0: initiator) has achieved.
+    /// The progress of the application at one end of a flow (0: initiator).
     pub(crate) fn progress(&self, flow: usize, end: usize) -> Progress {
         self.application(flow, end).progress()
     }
@@ -140,7 +141,7 @@ impl World {
         &*self.applications[2 * flow + end]
     }
 
-    /// Makes hosts real: what reaches them leaves the model.
+    /// Makes hosts real: packets for them leave the model.
     pub(crate) fn set_real(&mut self, network: &mut Network<Witness>, hosts: RealHosts) {
         network.notify_sources(hosts.hosts.iter().map(|host| host.node));
         self.core.endpoints.real = Some(Box::new(hosts));
@@ -161,12 +162,12 @@ impl World {
         self.real().is_some_and(|real| real.port(node).is_some())
     }
 
-    /// What has reached real hosts since the last call.
+    /// The frames for real hosts since the last call.
     pub(crate) fn delivered(&mut self) -> impl Iterator<Item = Delivery> {
         self.core.endpoints.real.iter_mut().flat_map(|real| real.delivered.drain(..))
     }
 
-    /// A conversation that a real host begins, or takes part in: its number. It belongs to the flow that describes it.
+    /// Adds a conversation with a real host, as part of the flow that describes it, if any. Returns its number.
     #[cold]
     pub(crate) fn introduce_real(
         &mut self,
@@ -205,7 +206,7 @@ impl Core {
         wake.slot.arm(&mut network.calendar, Timer::Application(application).event(), at);
     }
 
-    /// A packet for a real host leaves the model; returns whether the host is one.
+    /// Delivers a packet for a real host; returns false if the host is not real.
     #[cold]
     #[inline(never)]
     pub(super) fn deliver(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle) -> bool {
@@ -216,7 +217,7 @@ impl Core {
         delivered
     }
 
-    /// A TCP connection is over.
+    /// Removes the endpoint of a closed TCP connection.
     #[cold]
     pub(super) fn forget_tcp(&mut self, index: u32) {
         let Some(endpoint) = self.endpoints.tcp.remove(index) else { return };
@@ -227,14 +228,14 @@ impl Core {
         conversation.retransmitted[end] = Some(u32::try_from(again).unwrap_or(u32::MAX));
     }
 
-    /// A connection of the QUIC model is over.
+    /// Removes the endpoint of a closed connection of the QUIC model.
     #[cold]
     pub(super) fn forget_model(&mut self, index: u32) {
         let Some(endpoint) = self.endpoints.quic_model.remove(index) else { return };
         self.keep_last_report(endpoint.binding.place(), endpoint.report());
     }
 
-    /// An endpoint is removed: its last report is kept.
+    /// Keeps the last report of a removed endpoint.
     pub(super) fn keep_last_report(&mut self, (conversation, end): Place, report: EndpointReport) {
         self.conversations[conversation].endpoints[end] = None;
         self.over.insert((conversation as u32, end), EndpointReport { control_values: Vec::new(), ..report });

@@ -1,12 +1,12 @@
-//! The numbers by which applications know their streams.
+//! The stream numbers that applications use.
 //!
-//! A stream's number has the kind of the endpoint that carries it and an index. A TCP endpoint, and one of the QUIC stack,
-//! carries one stream, which has the endpoint's index; streams of the QUIC model have indices of their own.
+//! A stream number consists of the kind of the endpoint and an index. Endpoints of TCP and of the QUIC stack carry one
+//! stream, which has the endpoint's index. Streams of the QUIC model have their own indices.
 
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
 use fullpipe_workload::StreamId;
 
-/// The number of no stream: what could not be opened.
+/// The stream number that stands for a stream that could not be opened.
 pub(super) const NO_STREAM: StreamId = StreamId(u32::MAX);
 
 /// A stream by the kind of its endpoint.
@@ -57,7 +57,7 @@ mod tests {
             assert!(keys[..number].iter().all(|other| other.id() != key.id()), "{key:?}");
         }
         assert_eq!(StreamKey::of(NO_STREAM), None);
-        // Workloads index tables with the numbers of TCP's streams.
+        // Workloads use the numbers of TCP streams as indices of tables.
         assert_eq!(StreamKey::Tcp(3).id(), StreamId(3));
     }
 }

@@ -1,4 +1,4 @@
-//! TCP endpoints: connections of our model at hosts, each with its stream, under TLS if the flow has it.
+//! Endpoints of the TCP model ([`fullpipe_tcp`]), each with one stream, and with a TLS session if the flow uses TLS.
 
 use super::binding::Binding;
 use super::timers::{Reach, Timer, TimerPair};
@@ -16,7 +16,7 @@ use fullpipe_workload::OpenOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How the connections of a flow are made.
+/// Creates the connections of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpMaker {
     config: Arc<fullpipe_tcp::Config>,
@@ -28,13 +28,13 @@ pub(crate) struct TcpMaker {
 }
 
 impl TcpMaker {
-    /// Settings of a flow's connections, or why they cannot be made.
+    /// The maker of a flow's connections, or the reason why it cannot have any.
     pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
         let options = catalogue::Options {
             hystart: settings.hystart,
             linux_hystart: settings.linux_hystart,
             paced: settings.connection.pacing,
-            // RFC 9331 section 4.2: who sends ECT(1) needs accurate feedback.
+            // RFC 9331 section 4.2: a sender of ECT(1) needs accurate ECN feedback.
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
             ..Default::default()
         };
@@ -47,7 +47,7 @@ impl TcpMaker {
         })
     }
 
-    /// The same with a plugged-in control, or why TCP cannot drive it.
+    /// Sets a plugged-in congestion control, or returns the reason why TCP cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
         Ok(TcpMaker { control: maker.source(refusal)?, ..self })
     }
@@ -59,7 +59,7 @@ impl TcpMaker {
         }
         let mss_bytes = options.mss_bytes.map_or(self.config.mss_bytes, |mss| mss[end].clamp(1, 65_000));
         let buffer_bytes = options.receive_buffer_bytes.map_or(self.config.receive_buffer_bytes, |bytes| bytes[end]);
-        // Room for a segment there must be.
+        // The buffer must hold at least one segment.
         let buffer_bytes = buffer_bytes.max(u64::from(mss_bytes));
         let special = self.special.entry((mss_bytes, buffer_bytes));
         let usual = &self.config;
@@ -74,20 +74,20 @@ impl TcpMaker {
     }
 }
 
-/// Why TCP cannot drive a control; `None`: it can.
+/// The reason why TCP cannot drive a control; `None` if it can.
 fn refusal(control: &dyn Controller) -> Option<String> {
     let name = control.name();
     let needs_delays = control.signals().one_way_delay;
-    needs_delays.then(|| format!("congestion control `{name}` needs one-way delays, which TCP does not have"))
+    needs_delays.then(|| format!("congestion control `{name}` needs one-way delays, which TCP does not measure"))
 }
 
 /// One end of a connection at a host.
 #[derive(Debug)]
 pub(super) struct TcpEndpoint {
     pub(super) connection: Connection,
-    /// What protects its stream, if anything does.
+    /// The TLS session of its stream, if the flow uses TLS.
     pub(super) tls: Option<Box<Session>>,
-    /// Whether its events need more than being passed on: under TLS, and to store a Fast Open cookie.
+    /// Whether its events need more than passing to the application: with TLS, and to store a Fast Open cookie.
     pub(super) attended: bool,
     pub(super) binding: Binding,
     pub(super) timers: TimerPair,
@@ -134,7 +134,7 @@ pub(super) struct TcpEndpoints {
     slots: Vec<Option<TcpEndpoint>>,
     free: Vec<u32>,
     beside: Beside,
-    /// From this acknowledgement on, receivers acknowledge a byte too many (a fault for the auditor); 0: never.
+    /// From this acknowledgement on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     faulty_from: u64,
     acknowledgements: u64,
 }
@@ -148,7 +148,7 @@ fn store_options(network: &mut Network<Witness>, beside: &Beside) -> Side {
 impl TcpEndpoints {
     pub(super) fn new(expected: usize, faulty_from: u64) -> Self {
         TcpEndpoints {
-            // Exactly what is needed: doubling a vector of 200 000 endpoints costs more memory than they do.
+            // Exactly the expected number: a vector that grows by doubling could waste the memory of 200 000 endpoints.
             slots: Vec::with_capacity(expected),
             free: Vec::new(),
             beside: Beside::default(),
@@ -183,18 +183,18 @@ impl TcpEndpoints {
         Some(endpoint)
     }
 
-    /// Endpoints whose connections are not over.
+    /// Number of endpoints whose connections are not closed.
     pub(super) fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Sends all that an endpoint has to send and arms its timers. Returns whether its connection is over.
+    /// Sends all pending segments of an endpoint and arms its timers. Returns whether its connection is closed.
     #[inline]
     pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) -> bool {
         let Some(Some(endpoint)) = self.slots.get_mut(index as usize) else { return false };
         let binding = &endpoint.binding;
         loop {
-            // The header is written to where the packet will lie.
+            // Write the header into the packet's slot of the arena, to avoid a copy.
             let handle = network.arena.vacant();
             let header = network.arena.get_mut(handle).tcp_header();
             if !endpoint.connection.poll_segment(now, header, &mut self.beside) {
@@ -249,7 +249,7 @@ impl TcpEndpoint {
     }
 }
 
-/// The stream as its application sees it: the connection's, or what TLS makes of it.
+/// The stream of the application: that of the connection, or of the TLS session.
 impl Stream for TcpEndpoint {
     #[inline]
     fn writable_bytes(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! Each kind's report agrees with what its connection, or its program, counts itself.
+//! Tests that the report of each kind of endpoint has the values of its connection or program.
 
 use super::{ConnectionMut, World};
 use crate::options::Options;
@@ -7,7 +7,8 @@ use crate::run::prepare;
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
 use fullpipe_units::{Duration, Instant};
 
-/// From `source` to `sink` 2 Mbit/s with a queue of ten packets, so that a bulk sender loses some; `proxy` is beside `sink`.
+/// A network from `source` to `sink` and `proxy`, which are at the same router. The bottleneck of 2 Mbit/s has a queue of ten
+/// packets, so a bulk sender has losses.
 const NETWORK: &str = "
     duration = '10s'
     host = [{ name = 'source' }, { name = 'proxy' }, { name = 'sink' }]
@@ -36,7 +37,7 @@ const NETWORK: &str = "
     from = 'source'
 ";
 
-/// A world at two seconds.
+/// The world of a scenario after two seconds.
 fn world(flow: &str) -> Prepared {
     let text = format!("{NETWORK}{flow}");
     let loaded = fullpipe_scenario::load(&text, "test", &[]).unwrap_or_else(|errors| panic!("{errors}"));
@@ -50,13 +51,13 @@ fn world(flow: &str) -> Prepared {
 
 fn report(world: &mut World, end: usize) -> EndpointReport {
     let report = world.report((0, end)).expect("the connection is open");
-    // Nothing to write to a record may be a stand-in for a missing value.
+    // A missing value must be `None`, not the value that the transport uses for it.
     assert!(report.smoothed_rtt != Some(Duration::ZERO) && report.ssthresh_bytes != Some(u64::MAX), "{report:?}");
     report
 }
 
 #[test]
-fn the_report_of_a_tcp_sender_is_what_its_connection_counts() {
+fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
     let Prepared { mut world, network, .. } = world("to = 'sink'\nworkload = 'bulk'\ncongestion = 'cubic'");
     let sent = report(&mut world, 0);
     let Some(ConnectionMut::Tcp(connection)) = world.connection_mut((0, 0)) else { panic!("it is TCP's") };
@@ -87,7 +88,7 @@ fn the_report_of_a_tcp_sender_is_what_its_connection_counts() {
         tunnel: None,
     };
     assert_eq!(sent, expected);
-    // 20 ms there and 20 ms back at least, and the network has seen as many packets and a SYN and an acknowledgement besides.
+    // At least 20 ms in each direction. The network counts two packets more: a SYN and an acknowledgement.
     assert!(sent.min_rtt >= Some(Duration::from_millis(40)), "{:?}", sent.min_rtt);
     let monitored = network.observer.monitor.flow(fullpipe_units::FlowId(0)).tx_packets;
     assert_eq!(sent.sent_packets, Some(monitored - 2));
@@ -98,7 +99,7 @@ fn the_report_of_a_tcp_sender_is_what_its_connection_counts() {
 }
 
 #[test]
-fn the_report_of_the_quic_models_sender_is_what_its_connection_counts() {
+fn the_report_of_a_quic_model_sender_has_the_values_of_its_connection() {
     let Prepared { mut world, .. } =
         world("to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'model' }");
     let sent = report(&mut world, 0);
@@ -134,7 +135,7 @@ fn the_report_of_the_quic_models_sender_is_what_its_connection_counts() {
 }
 
 #[test]
-fn the_report_of_the_quic_stacks_sender_is_what_its_connection_counts() {
+fn the_report_of_a_quic_stack_sender_has_the_values_of_its_connection() {
     let Prepared { mut world, .. } =
         world("to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'noq' }");
     let sent = report(&mut world, 0);
@@ -165,14 +166,14 @@ fn the_report_of_the_quic_stacks_sender_is_what_its_connection_counts() {
     };
     assert_eq!(sent, expected);
     assert!(sent.mean_rtt >= Some(Duration::from_millis(40)), "{:?}", sent.mean_rtt);
-    // The stack gives its counters only to a caller that may change it, so they are kept when the run is over.
+    // The stack's counters need mutable access, so `finish` keeps them after the run.
     assert_eq!(world.last_report((0, 0)), None);
     world.finish();
     assert_eq!(world.last_report((0, 0)), Some(sent));
 }
 
 #[test]
-fn the_reports_of_a_tunnel_are_what_its_programs_count() {
+fn the_reports_of_a_tunnel_have_the_values_of_its_programs() {
     let flow = "to = 'proxy'\nworkload = 'tunnel'\ncongestion = 'cubic'\n[[flow]]\nname = 'inside'\nfrom = 'source'\nto = 'sink'\n\
                 workload = 'bulk'\nprotocol = 'quic'\nquic = { largest_mtu = '1200B' }\nvia = 'f'";
     let Prepared { mut world, .. } = world(flow);
@@ -197,7 +198,7 @@ fn the_reports_of_a_tunnel_are_what_its_programs_count() {
         (counters.queued_bytes, counters.peak_queued_bytes, counters.dropped_queue, counters.dropped_too_large),
         (counts.queued_bytes, counts.peak_queued_bytes, counts.dropped_queue, counts.dropped_too_large)
     );
-    // One request, for one connection; the proxy's program knows nothing of its round-trip time.
+    // One request, for one connection. The proxy does not report its round-trip time.
     assert_eq!(proxy.tunnel.map(|counters| counters.requests_open), Some(1));
     assert_eq!((proxy.lost_packets, proxy.smoothed_rtt), (None, None));
     let inspected = running.proxy.inspect().expect("it has a control");

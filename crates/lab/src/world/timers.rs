@@ -1,9 +1,9 @@
-//! Timers of endpoints and applications, and the events that stand for them in the calendar.
+//! Timers of endpoints and applications, and their events in the calendar.
 //!
-//! The number of an event breaks ties between events at one instant, so it decides results: a timer's number must not change.
-//! Within [`EventClass::Transport`], TCP endpoint n has 2n and 2n + 1, and endpoint n of the QUIC model 2^27 + 2n and
-//! 2^27 + 2n + 1. Within [`EventClass::Application`], application n has n, endpoint n of the QUIC stack 2^27 + n (2^26 of them
-//! at most), and the programs of host n 3 * 2^26 + n.
+//! The number of an event determines its order among events at the same instant, and so the results. A timer's number must
+//! not change. Within [`EventClass::Transport`], TCP endpoint n has the numbers 2n and 2n + 1, and endpoint n of the QUIC
+//! model 2^27 + 2n and 2^27 + 2n + 1. Within [`EventClass::Application`], application n has n, endpoint n of the QUIC stack
+//! 2^27 + n (at most 2^26 of them), and the programs of host n 3 * 2^26 + n.
 
 use fullpipe_engine::{Calendar, EventClass, EventId, Slot};
 use fullpipe_transport::endpoint::Deadlines;
@@ -13,7 +13,7 @@ const FIRST_OF_MODEL: u32 = 1 << 27;
 const FIRST_OF_STACK: u32 = 1 << 27;
 const FIRST_OF_PROGRAMS: u32 = 3 << 26;
 
-/// Whose timer it is. Endpoints of the models have two (see [`Deadlines`]).
+/// A timer. Endpoints of the models have two (see [`Deadlines`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// TCP endpoint.
@@ -36,7 +36,7 @@ pub(super) enum Reach {
 }
 
 impl Timer {
-    /// The event that stands for it.
+    /// The event of the timer.
     #[inline(always)]
     pub(super) fn event(self) -> EventId {
         let (class, index) = match self {
@@ -49,7 +49,7 @@ impl Timer {
         EventId::new(class, index)
     }
 
-    /// The timer that an event of transports or applications stands for.
+    /// The timer of an event of the class `Transport` or `Application`.
     #[inline(always)]
     pub(super) fn of(event: EventId) -> Timer {
         let index = event.index();
@@ -78,14 +78,14 @@ pub(super) struct TimerPair {
 }
 
 impl TimerPair {
-    /// Makes sure that the endpoint is woken at its deadlines. `events` are those of the far timer and of the near one.
+    /// Arms the timers at the endpoint's deadlines. `events` are the events of the far timer and of the near one.
     #[inline(always)]
     pub(super) fn arm(&mut self, calendar: &mut Calendar, events: [EventId; 2], deadlines: Deadlines) {
         self.far.arm(calendar, events[0], deadlines.far);
         self.near.arm(calendar, events[1], deadlines.near);
     }
 
-    /// The event of one of them has come; returns whether it is the one that was armed last.
+    /// Whether an event of one of the timers is the one that was armed last.
     #[inline(always)]
     pub(super) fn fired(&mut self, reach: Reach, now: Instant) -> bool {
         match reach {
@@ -99,7 +99,7 @@ impl TimerPair {
 mod tests {
     use super::*;
 
-    /// The numbers are those of the module's comment: they order events, so records depend on them.
+    /// The numbers are those of the module documentation. They order events, so records depend on them.
     #[test]
     fn timers_have_the_numbers_that_order_their_events() {
         let transport = |index| EventId::new(EventClass::Transport, index);

@@ -1,13 +1,13 @@
-//! Tunnels (CONNECT-UDP): programs at hosts, and how their datagrams become packets of the network.
+//! Tunnels (CONNECT-UDP): programs at hosts, and the mapping between their datagrams and packets of the network.
 //!
-//! A host with a tunnel's client or proxy runs it on a host of the real stack ([`fullpipe_stack::Host`]), which speaks of
-//! addresses and ports; the network speaks of flows. What leaves such a host is given the flow of its pair of addresses,
-//! what arrives the addresses of its flow. The tunnel's own datagrams have the flow numbers of the tunnel's flow. A
-//! conversation that goes through a tunnel has its own numbers beyond the proxy only: before it, its initiator hands
-//! datagrams to the tunnel's client and is handed those that come by it.
+//! The client or proxy of a tunnel runs on a [`fullpipe_stack::Host`], which uses addresses and ports; the network uses flow
+//! numbers. A datagram that leaves such a host gets the flow number of its pair of addresses, and one that arrives gets the
+//! addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's flow. A conversation
+//! through a tunnel has its flow numbers only between the proxy and the target. Its initiator exchanges datagrams with the
+//! tunnel's client directly.
 //!
-//! A proxy's requests reach their target from a port that the proxy chooses. So that the target's address tells which
-//! conversation is meant, each that comes through a tunnel has a port of its own at its acceptor.
+//! A proxy sends the datagrams of a request from a port of its choice. The target's address must identify the conversation,
+//! so each conversation through a tunnel has its own port at its acceptor.
 
 use super::ports::Ports;
 use super::quic_stack::{cryptography, of_control};
@@ -29,23 +29,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Payload bytes that may wait at a socket of a client or proxy: Linux's `net.core.rmem_default`.
+/// Receive buffer of a socket of a client or proxy, in payload bytes: Linux's default of `net.core.rmem_default`.
 const SOCKET_BUFFER_BYTES: u64 = 212_992;
-/// Payload bytes that wait for a tunnel whose flow has not started.
+/// The largest number of payload bytes that are queued for a tunnel whose flow has not started.
 const EARLY_BYTES: usize = 1 << 20;
 
-/// How a tunnel's ends are made.
+/// Creates the client and the proxy of a tunnel.
 #[derive(Clone, Debug)]
 pub(crate) struct TunnelMaker {
-    /// All but the congestion control, since each end's makes random choices of its own.
+    /// The settings without the congestion control, because each end has its own random choices.
     settings: TunnelSettings,
-    /// The congestion controls of its ends; `None`: there are none.
+    /// The congestion controls of the ends; `None` if they have none.
     control: Option<ControlSource>,
     pub(super) timing: WakeupTiming,
 }
 
 impl TunnelMaker {
-    /// Settings of a tunnel, or why it cannot be made.
+    /// The maker of a tunnel, or the reason why there cannot be one.
     pub(crate) fn new(described: &description::Masque) -> Result<TunnelMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let named = |name: &String| ControlSource::named(name, options, fullpipe_stack::refusal);
@@ -59,7 +59,7 @@ impl TunnelMaker {
             queue_limit: match described.queue_limit {
                 QueueLimit::Bytes(bytes) => tunnel::QueueLimit::Bytes(bytes),
                 QueueLimit::Time(time) => tunnel::QueueLimit::Time(std::time::Duration::from_nanos(time.as_nanos())),
-                // The language refuses numbers of packets.
+                // Loading rejects limits in packets.
                 QueueLimit::Unlimited | QueueLimit::Packets(_) => tunnel::QueueLimit::None,
             },
             drop_policy: if described.drop_oldest { DropPolicy::Oldest } else { DropPolicy::Newest },
@@ -83,7 +83,7 @@ impl TunnelMaker {
         self.control.as_ref().map_or("none", |control| control.name())
     }
 
-    /// The settings of one end of a tunnel in the run with this seed, and what is random at it.
+    /// The settings of one end of a tunnel in the run with this seed, and its random streams.
     pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, Entropy) {
         let name = format!("{tunnel} {end}");
         let control = self.control.clone().map(|control| -> Maker {
@@ -109,16 +109,16 @@ pub(super) struct Running {
     pub(super) client_host: usize,
     pub(super) local: SocketAddr,
     pub(super) proxy_address: SocketAddr,
-    /// None until the tunnel's flow starts.
+    /// `None` until the tunnel's flow starts.
     pub(super) client: Option<TunnelClient>,
     pub(super) early: Early,
     pub(super) proxy: TunnelProxy,
 }
 
-/// What is sent through a tunnel before its flow starts.
+/// The queue of datagrams that are sent through a tunnel before its flow starts.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// Each with its conversation and its target.
+    /// Datagrams with their conversation and target.
     pub(super) held: Vec<(u32, SocketAddr, Datagram)>,
     pub(super) held_bytes: usize,
     pub(super) dropped: u64,
@@ -135,32 +135,32 @@ impl Early {
         self.held.push((conversation, target, datagram));
     }
 
-    /// The conversation is over: nobody waits for what it sent.
+    /// Drops the datagrams of a conversation that is over.
     pub(super) fn forget(&mut self, conversation: u32) {
         self.held.retain(|(other, _, _)| *other != conversation);
         self.held_bytes = self.held.iter().map(|(_, _, datagram)| datagram.payload.len()).sum();
     }
 }
 
-/// All programs, and which addresses mean which flow.
+/// All programs, and the mapping between addresses and flows.
 #[derive(Debug, Default)]
 pub(super) struct Tunnels {
     pub(super) hosts: Vec<ProgramHost>,
     pub(super) at: BTreeMap<NodeId, usize>,
-    /// By number of the tunnel's flow.
+    /// The tunnels by number of the tunnel's flow.
     pub(super) running: BTreeMap<u32, Running>,
-    /// Flow of what goes from one address to another.
+    /// The flow of datagrams from one address to another.
     pub(super) flows: BTreeMap<(SocketAddr, SocketAddr), FlowId>,
-    /// From where to where what has this flow and comes to a host goes.
+    /// Source and destination of datagrams of a flow that arrive at a host.
     pub(super) addresses: BTreeMap<FlowId, (SocketAddr, SocketAddr)>,
-    /// Acceptors of conversations that go through tunnels.
+    /// The conversation of each acceptor behind a tunnel, by the acceptor's address.
     pub(super) targets: BTreeMap<SocketAddr, u32>,
     pub(super) target_ports: Ports,
-    /// The same by conversation.
+    /// The address of each acceptor behind a tunnel, by conversation.
     pub(super) acceptors: BTreeMap<u32, SocketAddr>,
-    /// Hosts whose programs have something to do.
+    /// Hosts whose programs have work.
     pub(super) awake: BTreeSet<usize>,
-    /// Whether somebody is looking after the hosts at this moment.
+    /// Whether `serve_programs` is running, which must not be reentered.
     pub(super) serving: bool,
 }
 
@@ -177,8 +177,8 @@ impl Tunnels {
         })
     }
 
-    /// Where a conversation through a tunnel is accepted: at the first of the address's ports, from the wanted one on, at
-    /// which no other is. `None`: there is none left.
+    /// The acceptor's address of a conversation through a tunnel: the first port from the wanted one on that no other
+    /// conversation has. `None` if no port is free.
     pub(super) fn acceptor(&mut self, wanted: SocketAddr, conversation: u32) -> Option<SocketAddr> {
         if let Some(known) = self.acceptors.get(&conversation) {
             return Some(*known);
@@ -191,7 +191,7 @@ impl Tunnels {
 }
 
 impl Tunnels {
-    /// The client (0) or the proxy (1) of a tunnel, by the number of the tunnel's flow.
+    /// The report of the client (0) or the proxy (1) of a tunnel, by the number of the tunnel's flow.
     pub(super) fn report(&self, flow: u32, end: usize) -> Option<EndpointReport> {
         let running = self.running.get(&flow)?;
         Some(if end == 0 { running.report_client() } else { running.report_proxy() })
@@ -212,7 +212,7 @@ impl Running {
         }
     }
 
-    /// The proxy's program knows neither the round-trip time nor the losses of its connection.
+    /// The proxy does not report the round-trip time and the losses of its connection.
     fn report_proxy(&self) -> EndpointReport {
         let counts = self.proxy.statistics();
         EndpointReport {
@@ -243,9 +243,9 @@ mod tests {
         SocketAddr::from(([192, 0, 2, 1], port))
     }
 
-    /// 64 512 ports from 1024 to 65 535, each of which one conversation has.
+    /// There are 64 512 ports from 1024 to 65 535, one for each conversation.
     #[test]
-    fn conversations_beyond_all_ports_of_a_host_are_not_accepted() {
+    fn a_conversation_without_a_free_port_has_no_acceptor() {
         let mut tunnels = Tunnels::default();
         let ports: BTreeSet<_> = (0..64_512).map(|conversation| tunnels.acceptor(at(2000), conversation)).collect();
         assert!(ports.len() == 64_512 && !ports.contains(&None));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_of_a_tunnel_makes_random_choices_of_its_own() {
+    fn each_end_of_a_tunnel_has_its_own_random_choices() {
         let loaded = fullpipe_scenario::load(
             "duration = '1s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '1Mbit/s'\ndelay = '1ms'\n\
              [[flow]]\nfrom = 'source'\nto = 'sink'\nworkload = 'tunnel'\ncongestion = 'bbr3'\n",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_too_early_waits_up_to_a_bound() {
+    fn the_queue_of_a_tunnel_before_its_start_is_bounded() {
         let mut early = Early::default();
         let datagram = || Datagram { payload: vec![0; 1200].into(), codepoint: Codepoint::NotEct };
         // 873 times 1200 bytes are 1 047 600 of 1 048 576.
@@ -285,7 +285,7 @@ mod tests {
             early.hold(number % 2, at(443), datagram());
         }
         assert_eq!((early.held.len(), early.held_bytes, early.dropped), (873, 1_047_600, 2));
-        // Every second is conversation 0's, the first and the last that is held among them.
+        // Every second datagram is of conversation 0, including the first and the last in the queue.
         early.forget(0);
         assert_eq!((early.held.len(), early.held_bytes), (436, 436 * 1200));
         early.hold(1, at(443), datagram());

@@ -1,38 +1,39 @@
-//! When programs wake up: some time after a datagram has come to their socket, and when a timer of theirs is due.
+//! The times at which programs wake up: a reaction time after a datagram has arrived at their socket, and at their timers.
 //!
-//! A program deals with all that has come since it was woken. The time until then is what the machine takes to run it and the program
-//! to do its work, from some tens of microseconds on. It may be drawn anew each time: where it is always the same, or nothing, ends
-//! keep step with networks that work in a rhythm (a cell's subframes), which no program does.
+//! When a program wakes up, it handles all datagrams that have arrived. The reaction time is the time that the machine needs to
+//! schedule the program and the program needs for its work, tens of microseconds or more. It can be random: with a constant
+//! reaction time, endpoints would be synchronized with periodic networks, such as the subframes of a cell, which real
+//! programs are not.
 //!
-//! Timers of event loops have a granularity (tokio's and epoll's: 1 ms) and are never early: what a stack wants to send after a pacing
-//! delay leaves at the loop's next tick. Where its ticks lie is random.
+//! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a pacing
+//! delay leaves at the next tick of the loop. The phase of the ticks is random.
 
 use fullpipe_units::{Duration, Instant, Stream};
 use fullpipe_workload::Distribution;
 
-/// What decides when programs wake up.
+/// The parameters of wakeups.
 #[derive(Clone, Debug)]
 pub(super) struct WakeupTiming {
-    /// Seconds from a datagram's arrival to what they do about it.
+    /// Seconds from the arrival of a datagram to the reaction.
     pub(super) reaction: Distribution,
-    /// Between two ticks of their timers; zero: timers are exact.
+    /// Interval between two ticks of the timers; zero: timers are exact.
     pub(super) timer_granularity: Duration,
 }
 
-/// When a program wakes up.
+/// The wakeups of a program.
 #[derive(Debug, Default)]
 pub(super) struct Wakeups {
-    /// None: it reacts at once.
+    /// The reaction time; `None` if the program reacts immediately.
     reaction: Option<Box<(Distribution, Stream)>>,
-    /// When it looks at what has come.
+    /// The next wakeup for datagrams that have arrived.
     due: Option<Instant>,
     granularity: Duration,
-    /// Its first tick.
+    /// The time of the first tick.
     first_tick: Duration,
 }
 
 impl Wakeups {
-    /// Of a program with this timing.
+    /// The wakeups of a program with this timing.
     pub(super) fn new(timing: &WakeupTiming, mut random: Stream) -> Self {
         let WakeupTiming { reaction, timer_granularity } = timing;
         let at_once = matches!(reaction, Distribution::Constant { value } if *value == 0.0);
@@ -44,7 +45,7 @@ impl Wakeups {
         }
     }
 
-    /// Of two programs at one host, that which takes longer to react on average is waited for, and the coarser timers count.
+    /// Combines the wakeups of two programs at one host: the longer mean reaction time and the coarser timers apply.
     pub(super) fn slow_down(&mut self, other: Wakeups) {
         let mean = |of: &Wakeups| of.reaction.as_deref().map_or(0.0, |(seconds, _)| seconds.mean());
         if other.granularity > self.granularity {
@@ -55,12 +56,13 @@ impl Wakeups {
         }
     }
 
-    /// Whether it deals with a datagram as soon as that has come.
+    /// Whether the program reacts to a datagram immediately.
     pub(super) fn is_at_once(&self) -> bool {
         self.reaction.is_none()
     }
 
-    /// A datagram has come. Returns when the program looks at it, if that was not known before.
+    /// Schedules a wakeup when a datagram has arrived. Returns its time; `None` if a wakeup is already scheduled, or if the
+    /// program reacts immediately.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Instant> {
         let (seconds, random) = self.reaction.as_deref_mut().filter(|_| self.due.is_none())?;
         let at = now.saturating_add(seconds.sample_duration(random));
@@ -68,12 +70,12 @@ impl Wakeups {
         Some(at)
     }
 
-    /// It has looked at all that has come.
+    /// Ends a wakeup: the program has handled all datagrams.
     pub(super) fn end(&mut self) {
         self.due = None;
     }
 
-    /// When a timer wakes it up that is set to `at`.
+    /// The time at which a timer that is set to `at` fires.
     pub(super) fn tick(&self, at: Instant) -> Instant {
         if self.granularity.is_zero() || at == Instant::NEVER {
             return at;
@@ -88,19 +90,19 @@ impl Wakeups {
 mod tests {
     use super::*;
 
-    /// Ticks lie 1 ms apart, the first within the first millisecond; a timer rings at the first that is not before it.
+    /// Ticks are 1 ms apart, the first within the first millisecond. A timer fires at the first tick that is not before it.
     #[test]
-    fn timers_ring_at_ticks() {
+    fn timers_fire_at_ticks() {
         let timing =
             |timer_granularity| WakeupTiming { reaction: Distribution::Constant { value: 0.0 }, timer_granularity };
         let wakeups = Wakeups::new(&timing(Duration::from_millis(1)), Stream::new(1, "end", "reaction"));
         let first = wakeups.tick(Instant::ZERO);
         assert!(first > Instant::ZERO && first < Instant::from_nanos(1_000_000), "{first:?}");
         let after = |nanoseconds| Instant::from_nanos(first.as_nanos() + nanoseconds);
-        for (at, rings) in
+        for (at, fires) in
             [(0, 0), (1, 1_000_000), (999_999, 1_000_000), (1_000_000, 1_000_000), (1_000_001, 2_000_000)]
         {
-            assert_eq!(wakeups.tick(after(at)), after(rings));
+            assert_eq!(wakeups.tick(after(at)), after(fires));
         }
         assert_eq!(wakeups.tick(Instant::NEVER), Instant::NEVER);
         let exact = Wakeups::new(&timing(Duration::ZERO), Stream::new(1, "end", "reaction"));

@@ -1,4 +1,4 @@
-//! What observers of endpoints read, between two events.
+//! The interface for observers of endpoints, which read reports, connections and journals between two events.
 
 use super::binding::{Place, place_of};
 use super::endpoints::ConnectionMut;
@@ -12,15 +12,15 @@ use fullpipe_stack::journal::Journal;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 
 impl World {
-    /// State and counters of the endpoint at one end of a conversation (0: initiator) whose connection is not over, or of an
-    /// end of a tunnel, whose conversation has its flow's number.
+    /// State and counters of the endpoint at one end of a conversation (0: initiator) whose connection is not closed, or of an
+    /// end of a tunnel. The conversation of a tunnel has the number of its flow.
     pub(crate) fn report(&mut self, (conversation, end): Place) -> Option<EndpointReport> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.report_mut(id)
     }
 
-    /// The last that is known of one end of a conversation: also of connections that are over, and of endpoints of a kernel; of
-    /// the QUIC stack's after [`World::finish`] only. Of a TCP connection that is over only retransmissions are known.
+    /// The last report of one end of a conversation, also of closed connections and of endpoints in a kernel. Endpoints of the
+    /// QUIC stack have one only after [`World::finish`]. The report of a closed TCP connection has only retransmissions.
     pub(crate) fn last_report(&self, (conversation, end): Place) -> Option<EndpointReport> {
         let known = &self.core.conversations[conversation];
         if let Some(report) = self.core.endpoints.kernel.reports.get(&(known.flow as usize, end)) {
@@ -38,19 +38,19 @@ impl World {
         }
     }
 
-    /// The last reports of one end (0: initiator) of a flow's connections over QUIC, in the order in which they were opened; after
-    /// [`World::finish`].
+    /// The last reports of one end (0: initiator) of a flow's QUIC connections, in the order in which they were opened. Valid
+    /// after [`World::finish`].
     pub(crate) fn last_reports_of_flow(&self, flow: usize, end: usize) -> impl Iterator<Item = EndpointReport> {
         let conversations = self.core.of_flows.get(&(flow as u32)).map_or(&[][..], Vec::as_slice);
         conversations.iter().filter_map(move |conversation| self.last_report((*conversation as usize, end)))
     }
 
-    /// Connections that are not over.
+    /// Number of connections that are not closed.
     pub(crate) fn live_endpoints(&self) -> usize {
         self.core.endpoints.live()
     }
 
-    /// The run is over: keeps the last reports of the QUIC stack's endpoints, which it gives only to a caller that may change it.
+    /// Keeps the last reports of the QUIC stack's endpoints after the run, because reading them needs mutable access.
     pub(crate) fn finish(&mut self) {
         let Core { endpoints, conversations, flows, over, of_flows, .. } = &mut self.core;
         for endpoint in endpoints.quic_stack.iter_mut() {
@@ -69,13 +69,13 @@ impl World {
         }
     }
 
-    /// What the kernel reported of an end (0: initiator) of a flow that it has played.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such ends"))]
+    /// Sets the report of an end (0: initiator) of a flow in a kernel.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has endpoints in a kernel"))]
     pub(crate) fn set_kernel_report(&mut self, flow: usize, end: usize, report: EndpointReport) {
         self.core.endpoints.kernel.reports.insert((flow, end), report);
     }
 
-    /// The connection at one end of a conversation (0: initiator), while it is not over.
+    /// The connection at one end of a conversation (0: initiator), while it is not closed.
     pub(crate) fn connection_mut(&mut self, (conversation, end): Place) -> Option<ConnectionMut<'_>> {
         let id = self.core.conversations.get(conversation)?.endpoints[end]?;
         self.core.endpoints.connection_mut(id)
@@ -92,25 +92,25 @@ impl World {
         self.core.endpoints.place(id)
     }
 
-    /// Lets the world be observed from now on: endpoints of the real stack that are opened, and tunnels that are prepared, keep
-    /// journals, and which ends applications call is noted.
+    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep journals, and the world notes
+    /// which ends of conversations applications call.
     pub(crate) fn begin_watching(&mut self) {
         self.core.endpoints.quic_stack.journals.get_or_insert_default();
         self.core.called.get_or_insert_default();
     }
 
-    /// Ends that applications have called since the last call, except those whose events they were called with.
+    /// Ends of conversations that applications have called since the last call, except those whose events they received.
     pub(crate) fn take_called(&mut self) -> Vec<Place> {
         self.core.called.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The journal of one end of a conversation, or of a tunnel, of the real stack.
+    /// The journal of the QUIC stack at one end of a conversation or of a tunnel.
     pub(crate) fn journal(&self, place: Place) -> Option<&Journal> {
         self.core.endpoints.quic_stack.journals.as_ref()?.get(&place)
     }
 
-    /// Ends of the real stack whose datagrams go through tunnels, so that no packet of the network is theirs, and those of tunnels,
-    /// which act when programs of their host do.
+    /// The ends that can change without an event of their own: QUIC stack endpoints whose datagrams go through tunnels, which
+    /// send and receive no packets of the network, and ends of tunnels, which run with the programs of their host.
     pub(crate) fn tunneled(&self) -> impl Iterator<Item = Place> {
         let journals = self.core.endpoints.quic_stack.journals.iter().flatten();
         journals.map(|(place, _)| *place).filter(|(conversation, _)| {
