@@ -1,32 +1,32 @@
-//! Real packets cut into fragments for an MTU: IPv4 packets without "don't fragment", by any node (RFC 791 section 3.2);
-//! IPv6 packets by their source only (RFC 8200 section 4.5).
+//! Fragments the packets of real hosts to an MTU. Any node can fragment an IPv4 packet without the DF flag (RFC 791
+//! section 3.2), but only the source can fragment an IPv6 packet (RFC 8200 section 4.5).
 //!
-//! All fragments but the last carry a multiple of eight bytes, as many as fit. Of IPv4 options the first has all, the
-//! others those with the "copied" bit; a fragment can be cut again. An IPv6 packet's headers up to the routing header
-//! (without one, up to the hop-by-hop options) are repeated in every fragment; the first must hold all headers, the
-//! transport's included.
+//! All fragments but the last carry as many bytes as fit, a multiple of eight. The first fragment of an IPv4 packet has all
+//! options, the others only options with the copied flag; a fragment can be fragmented again. Every fragment of an IPv6
+//! packet has the packet's headers up to the routing header, or up to the hop-by-hop options without one. The first
+//! fragment must contain all headers, including the transport header.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
 use crate::{Checksum, MORE_FRAGMENTS, Refused, protocol};
 use std::fmt;
 
-/// Bit of an IPv4 option's kind: it stands in all fragments (RFC 791 section 3.1).
+/// The copied flag of an IPv4 option type: all fragments have the option (RFC 791 section 3.1).
 const COPIED: u8 = 0x80;
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 
-/// Why a packet that is larger than the MTU cannot be cut.
+/// Why a packet larger than the MTU cannot be fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncut {
-    /// It cannot be read.
+    /// The packet is malformed.
     Packet(Refused),
-    /// Its IPv4 header says "don't fragment"; its source wants to hear of it
+    /// Its IPv4 header has the DF flag. Its source must receive an ICMP error
     /// ([`PacketTooBig`](crate::IcmpError::PacketTooBig)).
     DontFragment,
-    /// It is an IPv6 packet with a fragment header already.
+    /// It is an IPv6 packet that already has a fragment header.
     Fragment,
-    /// The MTU has no room for the headers and eight bytes.
+    /// The MTU is too small for the headers and eight bytes.
     MtuTooSmall,
 }
 
@@ -34,20 +34,20 @@ impl fmt::Display for Uncut {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Uncut::Packet(refused) => return refused.fmt(formatter),
-            Uncut::DontFragment => "its header forbids to cut it",
-            Uncut::Fragment => "it is a fragment already",
-            Uncut::MtuTooSmall => "the MTU has no room for its headers",
+            Uncut::DontFragment => "its header has the DF flag",
+            Uncut::Fragment => "it is already a fragment",
+            Uncut::MtuTooSmall => "the MTU is too small for its headers",
         })
     }
 }
 
 impl std::error::Error for Uncut {}
 
-/// Hands the fragments of a packet to `emit`, in order; a packet that fits the MTU as it is. IPv6 needs an
-/// `identification`; IPv4 packets have theirs.
+/// Calls `emit` with each fragment of a packet in order, or with the packet itself if it fits the MTU. `identification` is
+/// for IPv6; IPv4 packets have their own.
 ///
 /// # Errors
-/// See [`Uncut`]; then nothing was handed on.
+/// See [`Uncut`]; then `emit` was not called.
 pub fn cut(packet: &[u8], mtu_bytes: u32, identification: u32, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
     let layout = Layout::whole(packet).map_err(Uncut::Packet)?;
     let packet = &packet[..layout.total];
@@ -61,14 +61,14 @@ pub fn cut(packet: &[u8], mtu_bytes: u32, identification: u32, mut emit: impl Fn
     }
 }
 
-/// One fragment's share of the payload.
+/// The part of the payload in one fragment.
 struct Share {
     from: usize,
     length: usize,
     is_last: bool,
 }
 
-/// What of `left` bytes a fragment takes that has room for `room`.
+/// The part of the next `left` payload bytes in a fragment with room for `room` bytes.
 fn share(from: usize, left: usize, room: usize) -> Result<Share, Uncut> {
     let is_last = left <= room;
     let length = if is_last { left } else { room / 8 * 8 };
@@ -96,11 +96,11 @@ fn cut_v4(packet: &[u8], layout: &Layout, mtu_bytes: usize, mut emit: impl FnMut
     Ok(())
 }
 
-/// The offset counts on from that of the packet that is cut, whose last fragment has more to follow if it had itself.
+/// Builds one fragment. If the packet is a fragment itself, its offset is added, and the last fragment keeps its MF flag.
 fn fragment_v4(header: &[u8], flags: u16, payload: &[u8], share: &Share) -> Vec<u8> {
     let mut bytes = [header, &payload[share.from..share.from + share.length]].concat();
     let more = if share.is_last { flags & MORE_FRAGMENTS } else { MORE_FRAGMENTS };
-    // A packet of 65 535 bytes at most: the offset stays in its thirteen bits.
+    // A packet has at most 65 535 bytes, so the offset fits into its thirteen bits.
     let flags = (flags & !MORE_FRAGMENTS | more) + (share.from / 8) as u16;
     bytes[0] = 0x40 | (header.len() / 4) as u8;
     let total = bytes.len() as u16;
@@ -110,14 +110,14 @@ fn fragment_v4(header: &[u8], flags: u16, payload: &[u8], share: &Share) -> Vec<
     bytes
 }
 
-/// Computes an IPv4 header's checksum anew.
+/// Computes and writes the checksum of an IPv4 header.
 pub(crate) fn write_header_checksum(header: &mut [u8]) {
     header[10..12].fill(0);
     let checksum = Checksum::default().add(header).finish();
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The options that stand in all fragments, filled up to whole words.
+/// The options that all fragments have, padded to whole words.
 fn copied_options(mut options: &[u8]) -> Vec<u8> {
     let mut copied = Vec::new();
     while let [kind, rest @ ..] = options {
@@ -126,7 +126,7 @@ fn copied_options(mut options: &[u8]) -> Vec<u8> {
             (END_OF_OPTIONS, _) | (_, None) => break,
             (_, Some(length)) => usize::from(*length),
         };
-        // What lies about its length ends the list.
+        // An option with an invalid length ends the list.
         let Some(option) = options.get(..length).filter(|_| length > 0) else { break };
         if kind & COPIED != 0 {
             copied.extend_from_slice(option);
@@ -144,7 +144,7 @@ fn cut_v6(
     identification: u32,
     mut emit: impl FnMut(&[u8]),
 ) -> Result<(), Uncut> {
-    let place = repeated_headers(packet);
+    let place = per_fragment_headers(packet);
     if place.fragment_header.is_some() {
         return Err(Uncut::Fragment);
     }
@@ -160,7 +160,7 @@ fn cut_v6(
         let share = share(from, payload.len() - from, room)?;
         let mut bytes = header.clone();
         bytes.extend([next, 0]);
-        // Multiples of eight, whose three low bits are free for "more fragments".
+        // The offset is a multiple of eight; the lowest bit is the M flag.
         bytes.extend((share.from as u16 | u16::from(!share.is_last)).to_be_bytes());
         bytes.extend(identification.to_be_bytes());
         bytes.extend_from_slice(&payload[share.from..share.from + share.length]);
@@ -180,20 +180,20 @@ fn transport_header_bytes(packet: &[u8], layout: &Layout) -> usize {
     }
 }
 
-/// The headers of an IPv6 packet that every fragment has.
-pub(crate) struct Repeated {
-    /// Where they end.
+/// The Per-Fragment headers of an IPv6 packet, which every fragment has (RFC 8200 section 4.5).
+pub(crate) struct PerFragmentHeaders {
+    /// The index after the last of them.
     pub(crate) end: usize,
-    /// Where the number stands of what follows them.
+    /// The index of their last Next Header field.
     pub(crate) next_at: usize,
-    /// Where a fragment header stands, if there is one, and the number that announces it.
+    /// The index of the fragment header, if there is one, and of the Next Header field before it.
     pub(crate) fragment_header: Option<(usize, usize)>,
 }
 
-/// Finds them in a packet whose layout was found right.
-pub(crate) fn repeated_headers(packet: &[u8]) -> Repeated {
+/// Finds the Per-Fragment headers of a packet whose layout is valid.
+pub(crate) fn per_fragment_headers(packet: &[u8]) -> PerFragmentHeaders {
     let (mut at, mut next_at) = (IPV6_HEADER_BYTES as usize, 6);
-    let mut repeated = Repeated { end: at, next_at, fragment_header: None };
+    let mut repeated = PerFragmentHeaders { end: at, next_at, fragment_header: None };
     loop {
         let Some(&number) = packet.get(next_at) else { return repeated };
         let length = 8 + usize::from(packet.get(at + 1).copied().unwrap_or(0)) * 8;

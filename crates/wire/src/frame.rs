@@ -1,5 +1,5 @@
-//! Ethernet frames (IEEE 802.3 clause 3; types by RFC 894 and RFC 2464): the header and back. Frames are those of a
-//! packet socket, without preamble and check sequence; tags of virtual LANs are not understood.
+//! Reads and writes Ethernet headers (IEEE 802.3 clause 3; EtherTypes of RFC 894 and RFC 2464). Frames are as at a packet
+//! socket, without preamble and frame check sequence. VLAN tags are not supported.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -10,20 +10,20 @@ pub const ETHERNET_HEADER_BYTES: usize = 14;
 /// Bytes of an ARP request or reply for IPv4 over Ethernet, without framing (RFC 826: 8 + 2 x (6 + 4)).
 pub const ARP_BYTES: u32 = 28;
 
-/// The address of an interface.
+/// The MAC address of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HardwareAddress(pub [u8; 6]);
 
 impl HardwareAddress {
-    /// All stations.
+    /// The broadcast address.
     pub const BROADCAST: HardwareAddress = HardwareAddress([0xff; 6]);
 
-    /// Whether it means a group of stations: the first bit on the wire is the lowest of the first byte.
+    /// Whether it is a group address: the I/G bit is the lowest bit of the first byte.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Where frames to an IPv6 multicast address go (RFC 2464 section 7): 33-33 and the address's last four bytes.
+    /// The MAC address of an IPv6 multicast address (RFC 2464 section 7): 33-33 and the last four bytes.
     pub fn multicast(address: Ipv6Addr) -> HardwareAddress {
         let [.., a, b, c, d] = address.octets();
         HardwareAddress([0x33, 0x33, a, b, c, d])
@@ -37,7 +37,7 @@ impl fmt::Display for HardwareAddress {
     }
 }
 
-/// What a frame carries.
+/// The type of a frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtherType {
     /// IPv4.
@@ -46,7 +46,7 @@ pub enum EtherType {
     Arp,
     /// IPv6.
     Ipv6,
-    /// Another type, or below 1536 the payload's length.
+    /// Another type; a number below 1536 is the length of the payload.
     Other(u16),
 }
 
@@ -75,16 +75,16 @@ impl From<EtherType> for u16 {
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetHeader {
-    /// Where it goes.
+    /// Destination address.
     pub destination: HardwareAddress,
-    /// Where it comes from.
+    /// Source address.
     pub source: HardwareAddress,
-    /// What it carries.
+    /// Type of the payload.
     pub ether_type: EtherType,
 }
 
 impl EthernetHeader {
-    /// The header and what follows it; `None` if the frame is shorter than a header.
+    /// Reads the header of a frame. Returns it with the payload, or `None` if the frame is shorter than a header.
     #[inline]
     pub fn read(frame: &[u8]) -> Option<(EthernetHeader, &[u8])> {
         let (&[a, b, c, d, e, f, g, h, i, j, k, l, high, low], payload) =

@@ -1,14 +1,14 @@
-//! What routers and hosts of the model say to a real program's packet: ICMP errors (RFC 792, RFC 1812 section 4.3) and
-//! ICMPv6 errors (RFC 4443), and answers to echo requests.
+//! Builds the ICMP replies of routers and hosts of the model to packets of real hosts: ICMP errors (RFC 792, RFC 1812
+//! section 4.3), ICMPv6 errors (RFC 4443), and echo replies.
 //!
-//! An error quotes as much of the packet as fits 576 bytes (RFC 1812 section 4.3.2.3), with IPv6 1280 bytes (RFC 4443
-//! section 3). None is sent about an ICMP error, to or about a group of receivers, about a fragment other than the
-//! first, or to a source that is not one host (RFC 1812 section 4.3.2.7, RFC 4443 section 2.4). That is narrower than
-//! RFC 4443 in two places: it lets "packet too big" be sent about multicast packets, and errors about all fragments. A
-//! limit of their rate is left to whoever sends them.
+//! An error quotes as much of the packet as fits into 576 bytes (RFC 1812 section 4.3.2.3), or into 1280 bytes with IPv6
+//! (RFC 4443 section 3). No error is sent about an ICMP error, a multicast or broadcast packet, or a fragment other than the
+//! first, nor to a source that is not a single host (RFC 1812 section 4.3.2.7, RFC 4443 section 2.4). This is stricter than
+//! RFC 4443, which permits "packet too big" about multicast packets and errors about all fragments. The caller limits the
+//! rate of errors.
 //!
-//! An error has the precedence of network control (RFC 1812 section 4.3.2.5); an echo reply the service class of its
-//! request (RFC 1349 section 5.1) and no ECN. IP options of a request are not returned.
+//! An error has the precedence "internetwork control" (RFC 1812 section 4.3.2.5). An echo reply has the type of service of
+//! its request (RFC 1349 section 5.1), but is not ECN-capable. IP options of a request are not returned.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
@@ -17,30 +17,30 @@ use crate::{Checksum, Refused, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Hop limit of what nodes of the model send.
+/// Hop limit of packets that nodes of the model send.
 const HOP_LIMIT: u8 = 64;
 /// Type of service of an ICMPv4 error: precedence 6.
 const NETWORK_CONTROL: u8 = 0xc0;
 const MAX_ERROR_BYTES_V4: u32 = 576;
 const MAX_ERROR_BYTES_V6: u32 = 1280;
-/// ICMPv6 redirect (RFC 4861 section 4.5), about which no error is sent either.
+/// ICMPv6 redirect (RFC 4861 section 4.5). No error is sent about it.
 const REDIRECT_V6: u8 = 137;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_REPLY_V6: u8 = 129;
 
-/// What has happened to a packet.
+/// The reason of an ICMP error about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpError {
-    /// Its hop limit has run out.
+    /// The hop limit reached zero.
     TimeExceeded,
-    /// Fragments did not come in time; to be said about the first only.
+    /// Reassembly timed out; only sent about the first fragment.
     ReassemblyTimeExceeded,
-    /// It is larger than the next link's MTU and may not be cut.
+    /// The packet is larger than the next link's MTU and must not be fragmented.
     PacketTooBig {
-        /// The MTU at the IP layer (RFC 1191 section 4, RFC 4443 section 3.2); IPv4 can tell 65 535 at most.
+        /// The MTU at the IP layer (RFC 1191 section 4, RFC 4443 section 3.2), with IPv4 at most 65 535.
         mtu_bytes: u32,
     },
-    /// It cannot be delivered.
+    /// The packet cannot be delivered.
     Unreachable(Unreachable),
 }
 
@@ -49,32 +49,32 @@ pub enum IcmpError {
 pub enum Unreachable {
     /// There is no route.
     Network,
-    /// The host does not answer.
+    /// The host is unreachable, for example because address resolution failed.
     Host,
-    /// Nobody listens at the port.
+    /// No process listens on the port.
     Port,
-    /// A rule forbids it.
+    /// Communication is administratively prohibited.
     Prohibited,
 }
 
-/// Why a packet gets no answer.
+/// Why a packet gets no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unanswered {
-    /// It cannot be read.
+    /// The packet is malformed.
     Packet(Refused),
     /// It is an ICMP error itself, or an ICMPv6 redirect.
     Error,
-    /// It goes to a group.
+    /// Its destination is a multicast or broadcast address.
     Group,
-    /// It is a fragment other than the first; of an echo request or a segment, any fragment.
+    /// It is a fragment other than the first, or any fragment of an echo request or a segment.
     Fragment,
-    /// Its source is not the address of one host.
+    /// Its source is not the address of a single host.
     Source,
-    /// The answer's source is of another IP version.
+    /// The source address of the reply has another IP version.
     Version,
-    /// It is no echo request.
+    /// It is not an echo request.
     NoEcho,
-    /// It is no TCP segment, or a reset itself.
+    /// It is not a TCP segment, or it is a reset itself.
     NoSegment,
     /// The checksum of the echo request or segment is wrong.
     Checksum,
@@ -85,12 +85,12 @@ impl fmt::Display for Unanswered {
         formatter.write_str(match self {
             Unanswered::Packet(refused) => return refused.fmt(formatter),
             Unanswered::Error => "it is an ICMP error itself",
-            Unanswered::Group => "it goes to a group of receivers",
+            Unanswered::Group => "its destination is a multicast or broadcast address",
             Unanswered::Fragment => "it is a fragment",
-            Unanswered::Source => "its source is not the address of one host",
-            Unanswered::Version => "the answer's source is of another IP version",
-            Unanswered::NoEcho => "it is no echo request",
-            Unanswered::NoSegment => "it is no TCP segment that may be answered by a reset",
+            Unanswered::Source => "its source is not the address of a single host",
+            Unanswered::Version => "the source address of the reply has another IP version",
+            Unanswered::NoEcho => "it is not an echo request",
+            Unanswered::NoSegment => "it is not a TCP segment without RST",
             Unanswered::Checksum => "its checksum is wrong",
         })
     }
@@ -119,7 +119,7 @@ impl IcmpError {
 }
 
 impl Unreachable {
-    /// RFC 792; "communication administratively prohibited" is of RFC 1812 section 5.2.7.1.
+    /// The codes of RFC 792; "communication administratively prohibited" is in RFC 1812 section 5.2.7.1.
     fn code_v4(self) -> u8 {
         match self {
             Unreachable::Network => 0,
@@ -129,7 +129,7 @@ impl Unreachable {
         }
     }
 
-    /// RFC 4443 section 3.1: no route, address, port, prohibited.
+    /// The codes of RFC 4443 section 3.1.
     fn code_v6(self) -> u8 {
         match self {
             Unreachable::Network => 0,
@@ -140,8 +140,8 @@ impl Unreachable {
     }
 }
 
-/// Appends the packet by which the node with the address `from` tells a packet's source what has become of it. Hop limit
-/// and marks of what is quoted are those of the bytes given. IPv4 needs an `identification`.
+/// Appends an ICMP error from the address `from` to the source of `packet`. The error quotes the packet as given, with its
+/// current hop limit and ECN bits. `identification` is for IPv4.
 ///
 /// # Errors
 /// See [`Unanswered`]: no error may be sent about this packet. Then nothing is appended.
@@ -172,8 +172,8 @@ pub fn error(
     message.write(from, to, class, identification, out)
 }
 
-/// Appends the reply of the host that an echo request goes to (RFC 792, RFC 4443 section 4.2). IPv4 needs an
-/// `identification`.
+/// Appends the echo reply of the destination of an echo request (RFC 792, RFC 4443 section 4.2). `identification` is for
+/// IPv4.
 ///
 /// # Errors
 /// See [`Unanswered`]; then nothing is appended.
@@ -200,7 +200,7 @@ pub fn echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Res
     reply.write(from, to, class & !0b11, identification, out)
 }
 
-/// Where an answer goes.
+/// The destination of a reply: the source of the packet.
 pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
     let (source, destination) = layout.addresses(packet);
     if is_group(destination) {
@@ -209,7 +209,7 @@ pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr
     if is_one_host(source) { Ok(source) } else { Err(Unanswered::Source) }
 }
 
-/// Multicast and limited broadcast; broadcasts of a subnet cannot be told without its mask.
+/// Multicast and limited broadcast. A directed broadcast cannot be recognized without the subnet mask.
 fn is_group(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
@@ -217,7 +217,8 @@ fn is_group(address: IpAddr) -> bool {
     }
 }
 
-/// RFC 1812 section 4.3.2.7: not of network zero, loopback, a group, or class E.
+/// Whether an address is that of a single host (RFC 1812 section 4.3.2.7): not in network zero, loopback, multicast, or
+/// class E.
 fn is_one_host(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !(matches!(address.octets()[0], 0 | 224..) || address.is_loopback()),
@@ -233,8 +234,8 @@ fn checksum(from: IpAddr, to: IpAddr, message: &[u8]) -> u16 {
     }
 }
 
-/// An ICMP or ICMPv6 message, of a length that an IP header can tell: what is quoted is short, what is echoed came in a
-/// packet with headers no shorter.
+/// An ICMP or ICMPv6 message. Its length fits into an IP header: a quoted packet is short, and echoed data arrived in a
+/// packet with headers that are not shorter.
 pub(crate) struct Message<'a> {
     pub(crate) kind: u8,
     pub(crate) code: u8,
@@ -273,7 +274,7 @@ impl Message<'_> {
     }
 }
 
-/// Appends the IP header of what a node of the model says: from and to where, and how many bytes follow.
+/// Appends the IP header of a reply with these addresses (source, destination) and `length` bytes of payload.
 pub(crate) fn ip_header(
     addresses: (IpAddr, IpAddr),
     number: u8,

@@ -1,10 +1,10 @@
-//! Where things stand in a packet's bytes: IPv4 header and options (RFC 791), IPv6 header and extension headers
-//! (RFC 8200 section 4), the beginning of the transport header.
+//! Finds the headers in a packet's bytes: the IPv4 header and options (RFC 791), the IPv6 header and extension headers
+//! (RFC 8200 section 4), and the beginning of the transport header.
 //!
-//! Two kinds of packets are read. A whole one has all the bytes that its header tells; one that an ICMP error quotes may
-//! be cut off anywhere behind the first eight bytes of its transport header (RFC 792). An IPv6 packet may have eight
-//! extension headers; RFC 8883 section 2 allows such a limit and a packet with more is of no use but to keep us busy. What
-//! follows an authentication header (RFC 4302) is not looked at: it may not be changed.
+//! A whole packet must have all the bytes of its length field. A packet that an ICMP error quotes may end anywhere after the
+//! first eight bytes of its transport header (RFC 792). An IPv6 packet may have up to eight extension headers; RFC 8883
+//! section 2 permits such a limit, which bounds the work for malicious packets. Headers after an authentication header
+//! (RFC 4302) are not read, because they must not be changed.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::tcp::TCP_HEADER_BYTES;
@@ -13,22 +13,22 @@ use crate::{MORE_FRAGMENTS, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of the part of an ICMP header that all messages have (RFC 792, RFC 4443 section 2.1), with the four that follow.
+/// Bytes of an ICMP header: type, code and checksum (RFC 792, RFC 4443 section 2.1), and the four bytes that follow.
 pub(crate) const ICMP_HEADER_BYTES: usize = 8;
 const MAX_EXTENSIONS: u32 = 8;
-/// A fragment's offset, in units of eight bytes, in IPv4's word of flags and offset.
+/// The fragment offset, in units of eight bytes, in the IPv4 word of flags and offset.
 const OFFSET: u16 = 0x1fff;
-/// The same in IPv6, in bytes.
+/// The fragment offset in bytes in the IPv6 fragment header.
 const OFFSET_V6: u16 = 0xfff8;
-/// Options that hold a route which the packet has to take: loose and strict source route (RFC 791 section 3.1).
+/// Option types of loose and strict source route (RFC 791 section 3.1).
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
-/// Why bytes are no packet that may enter the network.
+/// Why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refused {
     /// It is neither IPv4 nor IPv6.
     Version,
-    /// There are fewer bytes than headers and length fields tell.
+    /// There are fewer bytes than headers and length fields require.
     Truncated,
     /// The IP header or its length field is shorter than an IP header.
     Length,
@@ -36,9 +36,9 @@ pub enum Refused {
     HeaderChecksum,
     /// IPv6 extension headers are cut off by the packet's end, out of order, or too many.
     Extensions,
-    /// A fragment that is empty, ends behind the largest packet, or is not the last and no multiple of eight bytes.
+    /// A fragment is empty, ends beyond the largest packet, or is not the last and not a multiple of eight bytes.
     Fragment,
-    /// The transport header is not all there, or its lengths are impossible.
+    /// The transport header is incomplete, or its lengths are invalid.
     Transport,
 }
 
@@ -46,11 +46,11 @@ impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Refused::Version => "it is neither IPv4 nor IPv6",
-            Refused::Truncated => "it is shorter than its header says",
-            Refused::Length => "its header gives an impossible length",
+            Refused::Truncated => "it is shorter than its length field",
+            Refused::Length => "its header has an invalid length",
             Refused::HeaderChecksum => "the checksum of its IPv4 header is wrong",
             Refused::Extensions => "its IPv6 extension headers are malformed",
-            Refused::Fragment => "it is an impossible fragment",
+            Refused::Fragment => "it is an invalid fragment",
             Refused::Transport => "its transport header is malformed",
         })
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What makes a packet a fragment.
+/// The fields of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) offset_bytes: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Piece {
     pub(crate) identification: u32,
 }
 
-/// What stands behind the IP headers.
+/// The protocol above IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upper {
     Tcp,
@@ -74,7 +74,7 @@ pub(crate) enum Upper {
     Echo {
         request: bool,
     },
-    /// An ICMP error, which quotes a packet; never in what is quoted itself.
+    /// An ICMP error, which quotes a packet. A quoted packet never has this value.
     IcmpError,
     /// Another ICMP message.
     Icmp,
@@ -82,18 +82,18 @@ pub(crate) enum Upper {
     Other,
 }
 
-/// Where things stand in one packet.
+/// The headers of one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) version: IpVersion,
-    /// Bytes of the packet; of a quoted one, those that are there.
+    /// Bytes of the packet, or bytes of it that an ICMP error quotes.
     pub(crate) total: usize,
-    /// Where the transport header, or a fragment's payload, begins.
+    /// The index of the transport header or of a fragment's payload.
     pub(crate) transport: usize,
     pub(crate) protocol: u8,
     pub(crate) upper: Upper,
     pub(crate) piece: Option<Piece>,
-    /// It has still to pass addresses of a source route, so that the destination in its header is not its last.
+    /// Whether a source route has addresses left, so that the destination in the header is not the final one.
     pub(crate) source_routed: bool,
 }
 
@@ -103,7 +103,7 @@ enum Extent {
     Quoted,
 }
 
-/// A 16-bit number in network order; zero where there are no such bytes.
+/// A 16-bit number in network byte order; zero if the bytes do not exist.
 #[inline]
 pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     match bytes.get(at..at + 2) {
@@ -123,13 +123,13 @@ pub(crate) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
 }
 
 impl Layout {
-    /// Of a whole packet; bytes beyond the length that its header tells (a frame's padding) do not matter.
+    /// The layout of a whole packet. Bytes after its length, such as the padding of a frame, are ignored.
     #[inline]
     pub(crate) fn whole(bytes: &[u8]) -> Result<Layout, Refused> {
         Layout::of(bytes, Extent::Whole)
     }
 
-    /// Of a packet in an ICMP error.
+    /// The layout of a packet that an ICMP error quotes.
     pub(crate) fn quoted(bytes: &[u8]) -> Result<Layout, Refused> {
         Layout::of(bytes, Extent::Quoted)
     }
@@ -144,7 +144,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Says what the transport is, and sees that its header is there.
+    /// Determines the transport protocol, and checks that its header is complete.
     #[inline]
     fn find_upper(&mut self, bytes: &[u8], extent: Extent) -> Result<(), Refused> {
         if self.piece.is_some_and(|piece| piece.offset_bytes > 0) {
@@ -167,7 +167,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether the lengths in a transport header can be true. A datagram may be shorter than the packet that carries it.
+    /// Whether the lengths in a transport header are valid. A UDP datagram may be shorter than the payload of its packet.
     #[inline]
     fn is_possible(&self, upper: Upper, transport: &[u8]) -> bool {
         let is_whole = self.piece.is_none();
@@ -184,7 +184,7 @@ impl Layout {
         }
     }
 
-    /// Where the source and destination addresses stand.
+    /// The positions of the source and destination addresses.
     #[inline]
     pub(crate) fn addresses_at(&self) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         match self.version {
@@ -193,14 +193,15 @@ impl Layout {
         }
     }
 
-    /// Source and destination address of the packet that this is the layout of.
+    /// Source and destination address of the packet with this layout.
     #[inline]
     pub(crate) fn addresses(&self, bytes: &[u8]) -> (IpAddr, IpAddr) {
         let (source, destination) = self.addresses_at();
         (address(&bytes[source]), address(&bytes[destination]))
     }
 
-    /// Ports of TCP and UDP. An echo's identifier takes the place of the asker's port, zero that of the answerer's.
+    /// Source and destination port of TCP and UDP. The identifier of an ICMP echo counts as the port of the requester; the
+    /// other port is zero.
     #[inline]
     pub(crate) fn ports(&self, bytes: &[u8]) -> (u16, u16) {
         let at = self.transport;
@@ -221,8 +222,9 @@ fn address(octets: &[u8]) -> IpAddr {
     IpAddr::V6(<[u8; 16]>::try_from(octets).map_or(Ipv6Addr::UNSPECIFIED, Ipv6Addr::from))
 }
 
-/// The kind of an ICMP message. Errors of IPv4 are types 3, 4, 5, 11 and 12 (RFC 1122 section 3.2.2), those of IPv6 have
-/// types below 128 (RFC 4443 section 2.1); redirects of IPv6 (RFC 4861) quote only in an option, and never leave a link.
+/// The kind of an ICMP message. ICMP errors have the types 3, 4, 5, 11 and 12 (RFC 1122 section 3.2.2), ICMPv6 errors types
+/// below 128 (RFC 4443 section 2.1). IPv6 redirects (RFC 4861) are no errors here: they quote a packet only in an option, and
+/// never leave a link.
 #[inline]
 fn icmp(version: IpVersion, message: &[u8], extent: Extent) -> Upper {
     let kind = message.first().copied().unwrap_or(u8::MAX);
@@ -247,11 +249,11 @@ fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
         return Err(Refused::Length);
     }
     let header = bytes.get(..header_bytes).ok_or(Refused::Truncated)?;
-    let told = usize::from(word(header, 2));
-    if told < header_bytes {
+    let stated = usize::from(word(header, 2));
+    if stated < header_bytes {
         return Err(Refused::Length);
     }
-    let total = extent.bytes(told, bytes)?;
+    let total = extent.bytes(stated, bytes)?;
     let fragment = word(header, 6);
     let (offset_bytes, more) = (u32::from(fragment & OFFSET) * 8, fragment & MORE_FRAGMENTS != 0);
     let piece = (offset_bytes > 0 || more).then(|| Piece {
@@ -273,7 +275,7 @@ fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
     })
 }
 
-/// Whether options hold a source route with an address that is still to be passed.
+/// Whether the options contain a source route with addresses left.
 fn is_source_routed(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         options = match (*kind, rest) {
@@ -322,17 +324,17 @@ fn ipv6(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
         layout.pass_extension(&bytes[layout.transport..total])?;
     }
     if extent == Extent::Whole {
-        // Extension headers behind a fragment header are multiples of eight bytes too.
+        // Extension headers after a fragment header are multiples of eight bytes, too.
         check_piece(layout.piece, total - layout.transport, 0)?;
     }
     Ok(layout)
 }
 
 impl Layout {
-    /// Goes past the extension header that stands where the transport header was looked for.
+    /// Advances past an extension header.
     fn pass_extension(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let &[next, length, third, fourth, ..] = bytes else { return Err(Refused::Extensions) };
-        // The first eight bytes are not counted in the length, which a fragment header does not have.
+        // The length field does not count the first eight bytes. A fragment header has no length field.
         let mut extension_bytes = 8 + usize::from(length) * 8;
         match self.protocol {
             protocol::IPV6_FRAGMENT if self.piece.is_some() => return Err(Refused::Extensions),
@@ -341,7 +343,7 @@ impl Layout {
                 let offset = u16::from_be_bytes([third, fourth]);
                 let (offset_bytes, last) = (u32::from(offset & OFFSET_V6), offset & 1 == 0);
                 let identification = u32::from(word(bytes, 4)) << 16 | u32::from(word(bytes, 6));
-                // A header without a second fragment ("atomic", RFC 6946) makes no fragment.
+                // A packet that is its own only fragment ("atomic", RFC 6946) is no fragment.
                 self.piece = (offset_bytes > 0 || !last).then_some(Piece { offset_bytes, last, identification });
             }
             protocol::IPV6_ROUTING => self.source_routed |= fourth > 0,
@@ -357,17 +359,17 @@ impl Layout {
 }
 
 impl Extent {
-    /// Bytes of a packet of which the header tells a length.
+    /// The bytes of a packet whose header states a length.
     #[inline]
-    fn bytes(self, told: usize, bytes: &[u8]) -> Result<usize, Refused> {
+    fn bytes(self, stated: usize, bytes: &[u8]) -> Result<usize, Refused> {
         match self {
-            Extent::Whole if told > bytes.len() => Err(Refused::Truncated),
-            _ => Ok(told.min(bytes.len())),
+            Extent::Whole if stated > bytes.len() => Err(Refused::Truncated),
+            _ => Ok(stated.min(bytes.len())),
         }
     }
 }
 
-/// RFC 791 section 3.2 and RFC 8200 section 4.5: what a fragment may be.
+/// Checks offset and length of a fragment (RFC 791 section 3.2, RFC 8200 section 4.5).
 #[inline]
 fn check_piece(piece: Option<Piece>, payload_bytes: usize, header_bytes: usize) -> Result<(), Refused> {
     let Some(piece) = piece else { return Ok(()) };

@@ -1,15 +1,15 @@
 //! Headers of IP, TCP, UDP and the QUIC model as plain values, and packets as bytes.
 //!
-//! Header types have numbers as on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. They are what the TCP model and the QUIC
-//! model exchange, and what a packet of the network holds.
+//! Header types have the values on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. The TCP model and the QUIC model exchange
+//! them, and packets of the network contain them.
 //!
 //! As bytes, packets have IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with correct lengths
-//! and checksums. [`IpPacket::write`] writes a packet of the model, [`parse`] reads one. A payload that is a length without
+//! and checksums. [`IpPacket::write`] writes a packet of the model, [`parse`] reads one. A payload that has a length but no
 //! bytes is written as zeros.
 //!
-//! Packets of real programs stay the bytes that they are: [`summary`] reads their headers when they enter the network,
-//! [`rewrite`] changes them as routers and address translation do. [`icmp`], [`reset()`] and [`neighbour`] build the
-//! answers of modeled nodes. [`fragments`] and [`reassembly`] cut packets to an MTU and put them together again.
+//! Packets of real hosts are kept as bytes. [`summary`] reads their headers when they enter the network; [`rewrite`] changes
+//! them as routers and address translation do. [`icmp`], [`reset()`] and [`neighbour`] build the replies of modeled nodes.
+//! [`fragments`] fragments packets to an MTU, and [`reassembly`] reassembles them.
 
 pub mod fragments;
 pub mod frame;
@@ -44,18 +44,18 @@ pub use summary::{Fragment, Quoted, Summary, Transport, quoted};
 pub use tcp::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 pub use write::{FragmentRange, IpPacket, TransportHeader, Unwritable};
 
-/// "Don't fragment" among the bits above an IPv4 fragment's offset.
+/// The DF flag in the IPv4 word of flags and fragment offset.
 const DONT_FRAGMENT: u16 = 0x4000;
-/// "More fragments" there.
+/// The MF flag in the IPv4 word of flags and fragment offset.
 const MORE_FRAGMENTS: u16 = 0x2000;
 
-/// The Internet checksum (RFC 1071): one's complement of the one's complement sum of 16-bit words. Zeros at the end add
-/// nothing, so a payload of zeros need not be summed.
+/// The Internet checksum (RFC 1071): one's complement of the one's complement sum of 16-bit words. Zeros do not change the
+/// sum, so a payload of zeros need not be added.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checksum(u64);
 
 impl Checksum {
-    /// Adds bytes; an odd number of them only at the very end.
+    /// Adds bytes. Only the last call may have an odd number of bytes.
     fn add(mut self, bytes: &[u8]) -> Self {
         let words = bytes.chunks_exact(2);
         let rest = words.remainder().first().map_or(0, |last| u64::from(*last) << 8);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksum_of_rfc_1071() {
+    fn checksum_matches_the_example_of_rfc_1071() {
         // Section 3: 00 01 f2 03 f4 f5 f6 f7 sums to 2ddf0, folded ddf2.
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(Checksum::default().add(&bytes).finish(), !0xddf2);

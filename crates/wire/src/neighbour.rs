@@ -1,11 +1,9 @@
-//! Answers to "who has this address?" on an interface to a real host: ARP (RFC 826) and IPv6 neighbour discovery
-//! (RFC 4861), for all addresses that lie behind the interface.
+//! ARP (RFC 826) and IPv6 Neighbor Discovery (RFC 4861) on an interface to a real host, for all addresses of the model.
 //!
-//! Questions are answered; where a host's hardware address is not known from the start, it is asked for ([`Neighbour::question`])
-//! and learnt from whatever it sends ([`sender`]). A probe for an address that its asker
-//! wants to take (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862 section 5.4) is answered like any other
-//! question if the address is ours, since then it is taken, and otherwise not. Router solicitations get no answer: hosts
-//! have their routes without.
+//! The interface replies to ARP requests and Neighbor Solicitations ([`Neighbour::answer`]). If the MAC address of a host is
+//! not known, the interface sends a request ([`Neighbour::question`]) and learns the address from any frame of the host
+//! ([`sender`]). A probe for duplicate addresses (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862 section 5.4)
+//! gets a reply if the address exists in the model. Router Solicitations get no reply, because hosts have static routes.
 
 use crate::frame::{ARP_BYTES, ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
 use crate::icmp::Message;
@@ -20,14 +18,14 @@ const ARP_OF_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 const ARP_REQUEST: [u8; 2] = [0, 1];
 const ARP_REPLY: [u8; 2] = [0, 2];
 
-/// Router solicitation, the first of the types of neighbour discovery, and redirect, the last (RFC 4861 section 4).
+/// Router Solicitation, the first of the types of Neighbor Discovery, and below Redirect, the last (RFC 4861 section 4).
 const ROUTER_SOLICITATION: u8 = 133;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 const REDIRECT: u8 = 137;
-/// A solicitation without options.
+/// Bytes of a solicitation without options.
 const SOLICITATION_BYTES: usize = 24;
-/// Neighbour discovery's hop limit: whatever came through a router has less.
+/// Hop limit of Neighbor Discovery. A packet that came through a router has a lower one.
 const HOP_LIMIT: u8 = 255;
 const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
 const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
@@ -37,28 +35,28 @@ const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// Who answers on an interface.
+/// An interface to a real host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The interface's address, which is the answer.
+    /// The interface's MAC address, which all replies contain.
     pub hardware: HardwareAddress,
-    /// Whether IPv6 hosts are told that a router answers (RFC 4861 section 4.4, flag R).
+    /// Whether advertisements have the R flag (RFC 4861 section 4.4).
     pub is_router: bool,
 }
 
-/// What a frame was to neighbour discovery.
+/// The reaction of ARP and Neighbor Discovery to a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A question; this frame is the answer.
+    /// The frame is a request; this is the reply.
     Reply(Vec<u8>),
-    /// A frame of ARP or neighbour discovery that gets no answer.
+    /// The frame is of ARP or Neighbor Discovery and gets no reply.
     Silence,
-    /// Another frame, to be looked at as a packet.
+    /// The frame is of neither protocol and must be handled as a packet.
     NoQuestion,
 }
 
 impl Neighbour {
-    /// Answers a frame, if it asks for an address that `is_ours`.
+    /// Handles a frame. Requests for an address for which `is_ours` is true get a reply.
     pub fn answer(&self, frame: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> Answer {
         let Some((header, payload)) = EthernetHeader::read(frame) else { return Answer::NoQuestion };
         let reply = match header.ether_type {
@@ -72,7 +70,7 @@ impl Neighbour {
         reply.map_or(Answer::Silence, Answer::Reply)
     }
 
-    /// A question for the hardware address of `target`, from our address `own`; `None` if they are of different families.
+    /// A request for the MAC address of `target`, from our address `own`; `None` if their IP versions differ.
     pub fn question(&self, own: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
         match (own, target) {
             (IpAddr::V4(own), IpAddr::V4(target)) => {
@@ -97,15 +95,15 @@ impl Neighbour {
         }
     }
 
-    /// Whether a frame comes from one station and may be meant for us.
-    fn hears(&self, header: &EthernetHeader) -> bool {
+    /// Whether a frame has a unicast source and is addressed to this interface or a group.
+    fn accepts(&self, header: &EthernetHeader) -> bool {
         !header.source.is_group() && (header.destination.is_group() || header.destination == self.hardware)
     }
 
     fn arp(&self, header: &EthernetHeader, payload: &[u8], is_ours: impl Fn(IpAddr) -> bool) -> Option<Vec<u8>> {
         let packet = payload.get(..ARP_BYTES as usize)?;
         let (kind, operation) = (&packet[..6], &packet[6..8]);
-        if kind != ARP_OF_IPV4 || operation != ARP_REQUEST || !self.hears(header) {
+        if kind != ARP_OF_IPV4 || operation != ARP_REQUEST || !self.accepts(header) {
             return None;
         }
         let sender = HardwareAddress(packet[8..14].try_into().ok()?);
@@ -118,7 +116,7 @@ impl Neighbour {
         Some([&reply.bytes()[..], &ARP_OF_IPV4, &ARP_REPLY, &self.hardware.0, &target, asker].concat())
     }
 
-    /// RFC 4861 section 7.1.1 says which solicitations are valid, section 7.2.4 what to advertise.
+    /// Replies to a solicitation (RFC 4861 section 7.2.4) if it is valid (section 7.1.1).
     fn solicitation(
         &self,
         header: &EthernetHeader,
@@ -132,7 +130,7 @@ impl Neighbour {
         let is_valid = packet[7] == HOP_LIMIT
             && layout.piece.is_none()
             && sum((source.into(), destination.into()), protocol::ICMPV6, message).finish() == 0;
-        if !is_solicitation || !is_valid || !self.hears(header) || source.is_multicast() {
+        if !is_solicitation || !is_valid || !self.accepts(header) || source.is_multicast() {
             return None;
         }
         let target = Ipv6Addr::from(<[u8; 16]>::try_from(&message[8..SOLICITATION_BYTES]).ok()?);
@@ -165,8 +163,8 @@ impl Neighbour {
     }
 }
 
-/// Which address a frame says that its sender has, and the sender's hardware address: of a packet the source (an advertisement
-/// comes from what it advertises), of ARP the sender's.
+/// The IP address and the MAC address of a frame's sender: from an IP packet its source address, from ARP the sender's
+/// protocol address. The source of a Neighbor Advertisement is the address that it advertises.
 pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     let (header, payload) = EthernetHeader::read(frame)?;
     let four = |at: usize| <[u8; 4]>::try_from(payload.get(at..at + 4)?).ok().map(IpAddr::from);
@@ -179,7 +177,7 @@ pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     (!header.source.is_group()).then_some((address?, header.source))
 }
 
-/// The layout of a packet of neighbour discovery.
+/// The layout of a packet; `None` if it is not of Neighbor Discovery.
 fn discovery(packet: &[u8]) -> Option<Layout> {
     let layout = Layout::whole(packet).ok()?;
     let is_discovery = layout.version == IpVersion::V6
@@ -188,7 +186,7 @@ fn discovery(packet: &[u8]) -> Option<Layout> {
     is_discovery.then_some(layout)
 }
 
-/// ff02::1:ff00:0/104 (RFC 4291 section 2.7.1).
+/// Whether an address is a solicited-node multicast address, ff02::1:ff00:0/104 (RFC 4291 section 2.7.1).
 fn is_solicited_node(address: Ipv6Addr) -> bool {
     address.octets()[..13] == [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff]
 }
@@ -196,11 +194,11 @@ fn is_solicited_node(address: Ipv6Addr) -> bool {
 /// An option's length is wrong.
 struct WrongOption;
 
-/// The asker's own address, if it is among the options (RFC 4861 section 4.6.1).
+/// The source link-layer address among the options, if there is one (RFC 4861 section 4.6.1).
 fn source_link_layer_address(mut options: &[u8]) -> Result<Option<HardwareAddress>, WrongOption> {
     let mut found = None;
     while let [kind, rest @ ..] = options {
-        // In units of eight bytes; zero is forbidden.
+        // The length is in units of eight bytes; zero is invalid.
         let length = usize::from(*rest.first().ok_or(WrongOption)?) * 8;
         let option = options.get(..length).filter(|option| !option.is_empty()).ok_or(WrongOption)?;
         if *kind == SOURCE_LINK_LAYER_ADDRESS && length == 8 {

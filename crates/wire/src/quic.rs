@@ -1,12 +1,12 @@
 //! QUIC packets as plain values (RFC 9000 sections 12, 17 and 19): sizes as on the wire, payloads as lengths.
 //!
-//! **Model.** A datagram holds packets, a packet frames. Nothing is encrypted; every packet has the room that
-//! encryption takes (16 bytes, RFC 9001 section 5.3). Nearly all datagrams of a transfer hold one packet with a short
-//! header and one frame in it, STREAM or ACK. Such a datagram is its [`QuicHeader`], which lies in the packet's own cache
-//! line; all others have a [`QuicDatagram`] beside it.
+//! **Model.** A datagram contains packets, and a packet contains frames. Nothing is encrypted, but the size of every packet
+//! includes the AEAD tag (16 bytes, RFC 9001 section 5.3). Nearly all datagrams of a transfer contain one packet with a short
+//! header and one STREAM or ACK frame. Such a datagram fits into a [`QuicHeader`], in the cache line of the network's packet.
+//! All others have a [`QuicDatagram`] in addition.
 //!
-//! Packet numbers are truncated as on the wire, to 1 to 4 bytes (RFC 9000 section 17.1). Connection ids are the numbers of
-//! the order in which they were given out; their bytes do not matter here, their length does.
+//! Packet numbers are truncated as on the wire, to 1 to 4 bytes (RFC 9000 section 17.1). Connection IDs are represented by
+//! their sequence numbers; only their length affects sizes.
 
 use bytes::Bytes;
 
@@ -27,24 +27,24 @@ pub const fn varint_bytes(value: u64) -> u32 {
 /// The largest variable-length integer (RFC 9000 section 16).
 pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// What a datagram holds.
+/// The content of a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum QuicForm {
-    /// Packets in a [`QuicDatagram`] beside the header.
+    /// Packets in a [`QuicDatagram`].
     #[default]
     Packets,
-    /// One 1-RTT packet with a STREAM frame of mere length.
+    /// One 1-RTT packet with a STREAM frame that has a length but no bytes.
     Stream,
-    /// One 1-RTT packet with an ACK frame; ranges after its first in [`crate::tcp::SegmentOptions`].
+    /// One 1-RTT packet with an ACK frame. Its ranges after the first are in [`crate::tcp::SegmentOptions`].
     Ack,
 }
 
-/// What of a datagram fits into the packet that carries it.
+/// The part of a datagram that is stored in the network's packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicHeader {
-    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::place`]. Low half and high half, so that the header
-    /// fills no more than it must.
+    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::place`]. Two halves, the low one first, so that the
+    /// header needs no alignment to eight bytes.
     pub place: [u32; 2],
     /// Truncated packet number.
     pub number: u32,
@@ -54,7 +54,7 @@ pub struct QuicHeader {
     pub first_range: u32,
     /// STREAM: payload bytes.
     pub length: u16,
-    /// What the datagram holds.
+    /// The content of the datagram.
     pub form: QuicForm,
     /// Bytes of the packet number, 1 to 4.
     pub number_bytes: u8,
@@ -62,10 +62,9 @@ pub struct QuicHeader {
     pub ranges: u8,
     /// STREAM: whether the stream ends with it.
     pub fin: bool,
-    /// Number of the destination's connection id, modulo 256.
+    /// Sequence number of the destination connection ID, modulo 256.
     pub connection_id: u8,
-    /// Which of its sender's addresses it came from: a receiver sees another one where the peer has moved, or where a
-    /// translator has given it another port.
+    /// Number of the sender's address. It changes when the sender migrates, or when a NAT rebinds it to another port.
     pub path: u8,
 }
 
@@ -76,7 +75,7 @@ impl QuicHeader {
         u64::from(self.place[0]) | u64::from(self.place[1]) << 32
     }
 
-    /// Sets it.
+    /// Sets the value of [`QuicHeader::place`].
     #[inline(always)]
     pub fn set_place(&mut self, place: u64) {
         self.place = [place as u32, (place >> 32) as u32];
@@ -107,11 +106,11 @@ pub struct QuicPacket {
     pub packet_type: QuicPacketType,
     /// Truncated packet number.
     pub number: u32,
-    /// Bytes of the packet number, 1 to 4; 0 where there is none (Retry, Version Negotiation).
+    /// Bytes of the packet number, 1 to 4; 0 for Retry and Version Negotiation, which have none.
     pub number_bytes: u8,
-    /// Number of the destination's connection id.
+    /// Sequence number of the destination connection ID.
     pub connection_id: u64,
-    /// Token: of an Initial packet what is sent back, of a Retry packet what is given out. `None`: none.
+    /// The token of an Initial or Retry packet; `None` if it has none.
     pub token: Option<u64>,
     /// Bytes of the whole packet, tag included.
     pub bytes: u32,
@@ -119,14 +118,14 @@ pub struct QuicPacket {
     pub frames: Vec<QuicFrame>,
 }
 
-/// Packets that travel in one UDP datagram (RFC 9000 section 12.2).
+/// Packets that are coalesced in one UDP datagram (RFC 9000 section 12.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuicDatagram {
-    /// They, in order.
+    /// The packets in order.
     pub packets: Vec<QuicPacket>,
 }
 
-/// Ranges of packet numbers, first and last included, the largest first (RFC 9000 section 19.3.1).
+/// The first and the last packet number of an ACK range. Lists of ranges have the largest first (RFC 9000 section 19.3.1).
 pub type AckRange = (u64, u64);
 
 /// Counts of ECN codepoints (RFC 9000 section 19.3.2).
@@ -134,13 +133,13 @@ pub type AckRange = (u64, u64);
 pub struct EcnCounts {
     /// Packets received with ECT(0).
     pub ect0: u64,
-    /// With ECT(1).
+    /// Packets received with ECT(1).
     pub ect1: u64,
-    /// With CE.
+    /// Packets received with CE.
     pub ce: u64,
 }
 
-/// Transport parameters (RFC 9000 section 18.2; defaults there). Their room is part of the length of CRYPTO frames.
+/// Transport parameters (RFC 9000 section 18.2). The length of CRYPTO frames includes their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportParameters {
     /// max_idle_timeout in milliseconds; 0: none.
@@ -161,19 +160,19 @@ pub struct TransportParameters {
     pub max_ack_delay_ms: u64,
     /// active_connection_id_limit.
     pub active_connection_id_limit: u64,
-    /// max_datagram_frame_size in bytes (RFC 9221 section 3); 0: none are taken.
+    /// max_datagram_frame_size in bytes (RFC 9221 section 3); 0: DATAGRAM frames are not supported.
     pub max_datagram_frame_size: u64,
-    /// min_ack_delay in microseconds (draft-ietf-quic-ack-frequency section 3), if ACK_FREQUENCY is understood.
+    /// min_ack_delay in microseconds (draft-ietf-quic-ack-frequency section 3); `None` if ACK_FREQUENCY is not supported.
     pub min_ack_delay_us: Option<u64>,
-    /// Whether a server takes 0-RTT data: no parameter of its own, but TLS's extension early_data, which stands beside
-    /// them (RFC 8446 section 4.2.10, RFC 9001 section 4.6.1).
+    /// Whether a server accepts 0-RTT data. This is not a transport parameter but the TLS extension `early_data` (RFC 8446
+    /// section 4.2.10, RFC 9001 section 4.6.1).
     pub early_data: bool,
 }
 
 /// A frame (RFC 9000 section 19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuicFrame {
-    /// PADDING frames, so many bytes of them.
+    /// This number of PADDING frames, of one byte each.
     Padding(u32),
     /// PING.
     Ping,
@@ -183,7 +182,7 @@ pub enum QuicFrame {
         delay: u64,
         /// Ranges, the largest first; at least one.
         ranges: Vec<AckRange>,
-        /// Counts of codepoints, if it has them.
+        /// ECN counts, if the frame has them.
         ecn: Option<EcnCounts>,
     },
     /// RESET_STREAM.
@@ -208,12 +207,12 @@ pub enum QuicFrame {
         offset: u64,
         /// Length in bytes.
         length: u64,
-        /// Whether the sender's messages of this encryption level end with it, as the lengths in them would tell.
+        /// Whether the sender's messages of this encryption level end with the frame. Real messages have lengths.
         ends: bool,
-        /// Transport parameters, where these messages hold them, with the frame that ends them.
+        /// Transport parameters, in the frame that ends the messages that contain them.
         parameters: Option<Box<TransportParameters>>,
     },
-    /// NEW_TOKEN with a token of so many bytes.
+    /// NEW_TOKEN with a token of this many bytes.
     NewToken(u64),
     /// STREAM.
     Stream {
@@ -225,9 +224,9 @@ pub enum QuicFrame {
         length: u64,
         /// Whether the stream ends with it.
         fin: bool,
-        /// Whether the frame says how long it is; else it reaches to the end of its packet.
+        /// Whether the frame has a Length field; otherwise it extends to the end of its packet.
         explicit_length: bool,
-        /// Its content, where that matters.
+        /// Its content, if the flow has content.
         content: Option<Bytes>,
     },
     /// MAX_DATA.
@@ -236,14 +235,14 @@ pub enum QuicFrame {
     MaxStreamData {
         /// Stream id.
         stream: u64,
-        /// Bytes allowed on it.
+        /// Maximum Stream Data in bytes.
         maximum: u64,
     },
     /// MAX_STREAMS.
     MaxStreams {
         /// Whether it is about bidirectional streams.
         bidirectional: bool,
-        /// How many streams may be opened in all.
+        /// Maximum Streams: the cumulative number of streams that may be opened.
         maximum: u64,
     },
     /// DATA_BLOCKED at this limit.
@@ -268,7 +267,7 @@ pub enum QuicFrame {
         sequence: u64,
         /// Retire Prior To field.
         retire_prior_to: u64,
-        /// Bytes of the id.
+        /// Bytes of the connection ID.
         length: u8,
     },
     /// RETIRE_CONNECTION_ID with this sequence number.
@@ -279,7 +278,7 @@ pub enum QuicFrame {
     PathResponse(u64),
     /// CONNECTION_CLOSE.
     ConnectionClose {
-        /// Whether the application, not QUIC, closes.
+        /// Whether the application closed the connection (frame type 0x1d), not QUIC (0x1c).
         application: bool,
         /// Error code.
         error: u64,
@@ -290,21 +289,21 @@ pub enum QuicFrame {
     Datagram {
         /// Length in bytes.
         length: u64,
-        /// Whether the frame says how long it is.
+        /// Whether the frame has a Length field.
         explicit_length: bool,
     },
     /// ACK_FREQUENCY (draft-ietf-quic-ack-frequency-11 section 4).
     AckFrequency {
         /// Sequence number.
         sequence: u64,
-        /// Ack-eliciting packets that may come without an acknowledgement.
+        /// Ack-Eliciting Threshold: ack-eliciting packets that may arrive without an immediate acknowledgement.
         threshold: u64,
         /// Requested max_ack_delay in microseconds.
         max_ack_delay_us: u64,
         /// Reordering threshold.
         reordering: u64,
     },
-    /// IMMEDIATE_ACK (the same, section 5).
+    /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency-11 section 5).
     ImmediateAck,
 }
 
@@ -340,7 +339,7 @@ impl QuicFrame {
                 1 + v(*sequence) + v(*retire_prior_to) + 1 + u32::from(*length) + 16
             }
             QuicFrame::PathChallenge(_) | QuicFrame::PathResponse(_) => 1 + 8,
-            // No reason phrase; that of QUIC names the frame's type.
+            // The reason phrase is empty. Only type 0x1c has a Frame Type field.
             QuicFrame::ConnectionClose { application, error } => 1 + v(*error) + u32::from(!application) + 1,
             QuicFrame::Datagram { length, explicit_length } => {
                 1 + length_of(*explicit_length, *length) + *length as u32
@@ -352,12 +351,12 @@ impl QuicFrame {
         }
     }
 
-    /// Whether its receiver has to acknowledge it (RFC 9000 section 13.2).
+    /// Whether it is ack-eliciting (RFC 9000 section 13.2).
     pub fn is_ack_eliciting(&self) -> bool {
         !matches!(self, QuicFrame::Ack { .. } | QuicFrame::Padding(_) | QuicFrame::ConnectionClose { .. })
     }
 
-    /// Whether it may be in a packet that probes a path (RFC 9000 section 9.1).
+    /// Whether it is a probing frame (RFC 9000 section 9.1).
     pub fn is_probing(&self) -> bool {
         matches!(
             self,
@@ -369,13 +368,13 @@ impl QuicFrame {
     }
 }
 
-/// Bytes of a STREAM frame before its length and its data.
+/// Bytes of a STREAM frame without its Length field and its data.
 #[inline(always)]
 pub fn stream_header_bytes(stream: u64, offset: u64) -> u32 {
     1 + varint_bytes(stream) + if offset > 0 { varint_bytes(offset) } else { 0 }
 }
 
-/// Bytes of an ACK frame without counts of codepoints.
+/// Bytes of an ACK frame without ECN counts.
 pub fn ack_bytes(delay: u64, ranges: &[AckRange]) -> u32 {
     let Some(&(first, largest)) = ranges.first() else { return 0 };
     let further: u32 = ranges
@@ -407,9 +406,9 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_has_the_length_of_its_fields() {
-        // Type, largest 100 (2 bytes), delay 8 (1), count 2 (1), first range 9 (1): 91 to 100. Then gap 88 - ... to 80:
-        // 91 - 85 - 2 = 4 and length 5; 80 - 10 - 2 = 68 (2 bytes) and length 0.
+    fn the_size_of_an_ack_frame_is_the_sum_of_its_fields() {
+        // Type, largest 100 (2 bytes), delay 8 (1), count 2 (1), first range 9 (1): 91 to 100. Then gap 91 - 85 - 2 = 4 (1)
+        // and length 5 (1), and gap 80 - 10 - 2 = 68 (2) and length 0 (1).
         let ranges = [(91, 100), (80, 85), (10, 10)];
         assert_eq!(ack_bytes(8, &ranges), 1 + 2 + 1 + 1 + 1 + (1 + 1) + (2 + 1));
         let frame =
@@ -418,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_frame_has_the_length_of_its_fields() {
+    fn the_size_of_a_stream_frame_is_the_sum_of_its_fields() {
         // Type, id 4 (1), offset 20 000 (4), length 1000 (2).
         let frame = |explicit_length, offset| QuicFrame::Stream {
             stream: 4,

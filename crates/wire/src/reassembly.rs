@@ -1,17 +1,17 @@
-//! Real fragments put together again (RFC 791 section 3.2, RFC 8200 section 4.5), for nodes of the model that need whole
+//! Reassembles fragments of real hosts (RFC 791 section 3.2, RFC 8200 section 4.5), for nodes of the model that need whole
 //! packets.
 //!
-//! Fragments that belong together have the same addresses and identification, with IPv4 also the same protocol. An exact
-//! copy of a fragment is passed over. Fragments that overlap or contradict each other in any other way are an attack or
-//! a reused identification: the whole packet is discarded, with what of it is still to come (RFC 8200; RFC 791 would
-//! have let the later one win). Congestion experienced by one fragment was experienced by the packet, unless another was
-//! not ECN-capable: then it is discarded (RFC 3168 section 5.3).
+//! The fragments of a packet have the same addresses and identification, and with IPv4 the same protocol. An exact copy of a
+//! fragment is ignored. Fragments that overlap or contradict each other in any other way are an attack or a reused
+//! identification: the whole packet is discarded, including later fragments (RFC 8200; with RFC 791 the later fragment would
+//! replace the earlier). If a fragment has the CE mark, the packet has it. If another fragment is not ECN-capable, the packet
+//! is discarded (RFC 3168 section 5.3).
 //!
-//! What is incomplete is forgotten after a time, counted from the first fragment that came, and when what is held takes
-//! more bytes than allowed: the oldest first.
+//! An incomplete packet is discarded after a timeout, counted from its first fragment, and when all fragments exceed the
+//! limit of memory, the oldest first.
 
 use crate::Refused;
-use crate::fragments::{repeated_headers, write_header_checksum};
+use crate::fragments::{per_fragment_headers, write_header_checksum};
 use crate::ip::{IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{Layout, Piece, word};
 use crate::rewrite::set_codepoint;
@@ -19,24 +19,24 @@ use fullpipe_units::{Codepoint, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What a fragment counts for besides its bytes.
+/// Memory that a fragment counts for in addition to its bytes.
 const FRAGMENT_OVERHEAD_BYTES: usize = 64;
-/// An IPv4 header's "don't fragment" and reserved bit.
+/// The DF flag and the reserved bit of an IPv4 header.
 const OTHER_FLAGS: u16 = 0xc000;
 
-/// Source, destination, identification, IPv4's protocol.
+/// Source, destination, identification, and the protocol of IPv4 (0 for IPv6).
 type Key = (IpAddr, IpAddr, u32, u8);
 
-/// What became of a packet given to a [`Reassembler`].
+/// The result of passing a packet to a [`Reassembler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reassembly {
-    /// It is no fragment.
+    /// The packet is not a fragment.
     NoFragment,
-    /// Others are still missing, or it is a copy.
+    /// Other fragments are missing, or this fragment is a copy.
     Waiting,
-    /// The packet is whole.
+    /// The packet is complete.
     Whole(Vec<u8>),
-    /// It and those that belong to it are discarded.
+    /// The fragment and all others of its packet are discarded.
     Discarded,
 }
 
@@ -56,42 +56,42 @@ impl Held {
     }
 }
 
-/// A packet of which fragments are there. Without `is_sound` they are gone and those to come are not wanted.
+/// An incomplete packet. If `is_sound` is false, its fragments have been discarded, and later ones will be.
 #[derive(Debug)]
 struct Incomplete {
     begun: Instant,
     is_sound: bool,
     fragments: BTreeMap<u32, Held>,
-    /// Where the last fragment ends.
+    /// The end of the last fragment, if it has arrived.
     end: Option<u32>,
-    /// Payload bytes that are there.
-    there_bytes: u32,
-    /// Which codepoints its fragments had, a bit each.
+    /// Payload bytes that have arrived.
+    arrived_bytes: u32,
+    /// The ECN codepoints of its fragments, one bit each.
     codepoints: u8,
     held_bytes: usize,
 }
 
-/// Puts fragments together.
+/// Reassembles packets.
 #[derive(Debug)]
 pub struct Reassembler {
     timeout: Duration,
     limit_bytes: usize,
     held_bytes: usize,
     incomplete: BTreeMap<Key, Incomplete>,
-    /// The keys in the order in which they began.
+    /// The keys in the order of their first fragments.
     ages: BTreeSet<(Instant, Key)>,
 }
 
 impl Reassembler {
-    /// RFC 8200 section 4.5 has 60 s as `timeout`, Linux 30 s for IPv4.
+    /// A reassembler. RFC 8200 section 4.5 has a `timeout` of 60 s; Linux has 30 s for IPv4.
     pub fn new(timeout: Duration, limit_bytes: usize) -> Reassembler {
         Reassembler { timeout, limit_bytes, held_bytes: 0, incomplete: BTreeMap::new(), ages: BTreeSet::new() }
     }
 
-    /// Takes a packet.
+    /// Handles a packet.
     ///
     /// # Errors
-    /// [`Refused`] if it cannot be read.
+    /// [`Refused`] if it is malformed.
     pub fn take(&mut self, now: Instant, packet: &[u8]) -> Result<Reassembly, Refused> {
         let layout = Layout::whole(packet)?;
         let Some(piece) = layout.piece else { return Ok(Reassembly::NoFragment) };
@@ -100,7 +100,7 @@ impl Reassembler {
         let (protocol, payload_at, ecn) = match layout.version {
             IpVersion::V4 => (layout.protocol, layout.transport, packet[1]),
             IpVersion::V6 => {
-                let header = repeated_headers(packet).fragment_header.map_or(layout.transport, |(at, _)| at + 8);
+                let header = per_fragment_headers(packet).fragment_header.map_or(layout.transport, |(at, _)| at + 8);
                 (0, header, packet[1] >> 4)
             }
         };
@@ -125,13 +125,13 @@ impl Reassembler {
         Ok(whole.map_or(Reassembly::Discarded, Reassembly::Whole))
     }
 
-    /// When the next incomplete packet is to be forgotten.
+    /// The time at which the next incomplete packet expires.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.ages.first().map(|(begun, _)| begun.saturating_add(self.timeout))
     }
 
-    /// Forgets what has waited too long. Returns the first fragments of these packets, where they had come: only about
-    /// them is their source told ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
+    /// Discards expired packets. Returns their first fragments, as far as they have arrived: only these get an ICMP error
+    /// ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
     pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut first = Vec::new();
         while let Some(&(begun, key)) = self.ages.first() {
@@ -144,7 +144,7 @@ impl Reassembler {
         first
     }
 
-    /// What is held, in bytes.
+    /// Memory of all fragments in bytes.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -171,7 +171,7 @@ impl Incomplete {
             is_sound: true,
             fragments: BTreeMap::new(),
             end: None,
-            there_bytes: 0,
+            arrived_bytes: 0,
             codepoints: 0,
             held_bytes: FRAGMENT_OVERHEAD_BYTES,
         }
@@ -183,7 +183,7 @@ impl Incomplete {
         }
         let start = piece.offset_bytes;
         let end = start + held.payload_bytes();
-        // Those that are there do not overlap, so the last that begins before the end is the one that reaches furthest.
+        // Stored fragments do not overlap, so of those that begin before the end, the last one also ends last.
         let before = self.fragments.range(..end).next_back();
         let overlaps = before.is_some_and(|(at, other)| start < at + other.payload_bytes());
         let reaches_beyond = |limit: u32| self.furthest() > limit || end > limit;
@@ -201,7 +201,7 @@ impl Incomplete {
         if piece.last {
             self.end = Some(end);
         }
-        self.there_bytes += end - start;
+        self.arrived_bytes += end - start;
         self.codepoints |= 1 << (ecn & 0b11);
         self.held_bytes += held.packet.len() + FRAGMENT_OVERHEAD_BYTES;
         self.fragments.insert(start, held);
@@ -218,18 +218,18 @@ impl Incomplete {
         self.fragments.iter().next_back().map_or(0, |(at, last)| at + last.payload_bytes())
     }
 
-    /// Fragments never overlap, so they are complete when their lengths add up.
+    /// Whether all fragments have arrived. They never overlap, so the sum of their lengths is then the end of the last one.
     fn is_complete(&self) -> bool {
-        self.end == Some(self.there_bytes)
+        self.end == Some(self.arrived_bytes)
     }
 
-    /// The packet; `None` if it would be longer than a header can tell or its codepoints contradict each other.
+    /// The reassembled packet; `None` if it exceeds the length field or its ECN codepoints contradict each other.
     fn assemble(&self, version: IpVersion) -> Option<Vec<u8>> {
         let first = self.fragments.get(&0)?;
         let mut bytes = match version {
             IpVersion::V4 => first.packet[..first.payload_at].to_vec(),
             IpVersion::V6 => {
-                let (at, next_at) = repeated_headers(&first.packet).fragment_header?;
+                let (at, next_at) = per_fragment_headers(&first.packet).fragment_header?;
                 let mut headers = first.packet[..at].to_vec();
                 *headers.get_mut(next_at)? = *first.packet.get(at)?;
                 debug_assert_eq!(at + IPV6_FRAGMENT_HEADER_BYTES as usize, first.payload_at);

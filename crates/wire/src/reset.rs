@@ -1,7 +1,8 @@
-//! The reset by which a host without a connection answers a segment (RFC 9293 section 3.10.7.1, state CLOSED).
+//! Builds the reset that a host sends in reply to a segment for which it has no connection (RFC 9293 section 3.10.7.1, state
+//! CLOSED).
 //!
-//! It has the service class of the segment that it answers and no ECN. A segment with a reset gets none, nor does one that a host
-//! would not look at: with a wrong checksum, cut, or from an address that is not one host's.
+//! The reset has the type of service of the segment, but is not ECN-capable. A segment with RST gets no reset, nor does a
+//! segment with a wrong checksum, a fragment, or a segment whose source is not a single host.
 
 use crate::icmp::{answerable_source, ip_header};
 use crate::ip::IpVersion;
@@ -10,10 +11,10 @@ use crate::read::sum;
 use crate::tcp::{TCP_HEADER_BYTES, flags};
 use crate::{Unanswered, protocol};
 
-/// A header of five words, in the place where a segment says so.
-const WORDS: u16 = 5 << 12;
+/// The Data Offset field of a header without options: five words.
+const DATA_OFFSET: u16 = 5 << 12;
 
-/// Appends the reset of the host that a segment goes to. IPv4 needs an `identification`.
+/// Appends the reset of the destination of a segment. `identification` is for IPv4.
 ///
 /// # Errors
 /// See [`Unanswered`]; then nothing is appended.
@@ -42,7 +43,7 @@ pub fn reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<()
     header[2..4].copy_from_slice(&source.to_be_bytes());
     header[4..8].copy_from_slice(&sequence.to_be_bytes());
     header[8..12].copy_from_slice(&acknowledgement.to_be_bytes());
-    header[12..14].copy_from_slice(&(WORDS | kind).to_be_bytes());
+    header[12..14].copy_from_slice(&(DATA_OFFSET | kind).to_be_bytes());
     let checksum = sum((from, to), protocol::TCP, &header).finish();
     header[16..18].copy_from_slice(&checksum.to_be_bytes());
     let class = match layout.version {
@@ -58,12 +59,12 @@ fn has(segment: &[u8], flag: u16) -> bool {
     word(segment, 12) & flag != 0
 }
 
-/// A number of 32 bits in a TCP header.
+/// A 32-bit number in a TCP header.
 fn number(segment: &[u8], at: usize) -> u32 {
     u32::from(word(segment, at)) << 16 | u32::from(word(segment, at + 2))
 }
 
-/// Sequence numbers that a segment takes (SEG.LEN): those of its payload, SYN and FIN.
+/// The sequence numbers that a segment occupies (SEG.LEN): payload, SYN and FIN.
 fn length(segment: &[u8]) -> u32 {
     let header_bytes = usize::from(segment[12] >> 4) * 4;
     let marks = [flags::SYN, flags::FIN].into_iter().filter(|mark| has(segment, *mark)).count();

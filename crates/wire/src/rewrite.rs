@@ -1,16 +1,16 @@
-//! Changes that the way makes to the bytes of a real program's packet, in place: ECN mark, hop limit, translated
-//! addresses and ports, flipped bits.
+//! Modifies the packets of real hosts in place, as the network does: ECN marks, hop limits, translated addresses and ports,
+//! and bit errors.
 //!
-//! Checksums are not computed anew but changed by what the bytes changed (RFC 1624, equation 3): HC' = ~(~HC + ~m + m').
-//! So a checksum that was wrong stays wrong, and the first fragment of a packet can be changed without the others.
+//! Checksums are updated incrementally (RFC 1624, equation 3): HC' = ~(~HC + ~m + m'). So a wrong checksum stays wrong, and
+//! the first fragment of a packet can be changed without the others.
 //!
-//! Addresses are part of the checksums of TCP, UDP and ICMPv6 (pseudo-headers), not of ICMP's. A UDP checksum of zero
-//! says that there is none and stays (RFC 768); one that comes out as zero is written as ones. Other protocols get new
-//! addresses only: their bytes are left alone. Only a packet's first fragment has ports.
+//! The checksums of TCP, UDP and ICMPv6 include the addresses (pseudo-headers), that of ICMP does not. A UDP checksum of zero
+//! means that there is none and is kept (RFC 768); a computed checksum of zero is written as all ones. Packets of other
+//! protocols only get new addresses. Only the first fragment of a packet has ports.
 //!
-//! An ICMP error quotes a packet that went the other way. What the translation makes of the error's destination it makes
-//! of the quoted packet's source too, port included, and the other way round (RFC 5508 section 4); the quoted packet's
-//! checksums follow, unless they are not quoted, or only half.
+//! An ICMP error quotes a packet of the reverse direction. The translation of the error's destination, including the port,
+//! applies to the source of the quoted packet, and vice versa (RFC 5508 section 4). The checksums in the quoted packet are
+//! updated as well, if they are completely quoted.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
@@ -21,38 +21,38 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-/// Where the checksum of an IPv4 header stands.
+/// The index of the checksum in an IPv4 header.
 const HEADER_CHECKSUM_AT: usize = 10;
 
-/// What is left of a packet's hops.
+/// The result of decrementing a packet's hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopLimit {
-    /// It was lowered to this.
+    /// The new hop limit.
     Left(u8),
-    /// It does not reach that far; the packet is as it was.
+    /// The hop limit is too small; the packet is unchanged.
     Expired,
 }
 
-/// New ends of a packet. The port of an ICMP echo is its identifier: in the source of a request, in the destination of a
-/// reply; the other end's is not used.
+/// New addresses and ports of a packet. The identifier of an ICMP echo counts as a port: of the source in a request, of the
+/// destination in a reply. The other port is not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Translation {
-    /// The new source, or that it stays.
+    /// The new source; `None` to keep it.
     pub source: Option<SocketAddr>,
-    /// The new destination, or that it stays.
+    /// The new destination; `None` to keep it.
     pub destination: Option<SocketAddr>,
 }
 
-/// Why a packet's ends cannot be changed.
+/// Why a packet cannot be translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untranslatable {
-    /// The packet cannot be read.
+    /// The packet is malformed.
     Packet(Refused),
-    /// The packet that an ICMP error quotes cannot be read (RFC 5508 REQ-3 has it dropped).
+    /// The packet that an ICMP error quotes is malformed. RFC 5508 REQ-3 requires to drop the error.
     Quoted(Refused),
-    /// The new address is not of the packet's IP version.
+    /// The new address has another IP version than the packet.
     Version,
-    /// The packet is on a source route, at the end of which lies the destination that its checksum knows.
+    /// The packet has a source route. Its checksum includes the final destination, not the one in the header.
     SourceRoute,
 }
 
@@ -60,16 +60,16 @@ impl fmt::Display for Untranslatable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Untranslatable::Packet(refused) => write!(formatter, "{refused}"),
-            Untranslatable::Quoted(refused) => write!(formatter, "of the packet that the ICMP error quotes: {refused}"),
-            Untranslatable::Version => formatter.write_str("the new address is of another IP version"),
-            Untranslatable::SourceRoute => formatter.write_str("the packet is on a source route"),
+            Untranslatable::Quoted(refused) => write!(formatter, "the packet that the ICMP error quotes: {refused}"),
+            Untranslatable::Version => formatter.write_str("the new address has another IP version"),
+            Untranslatable::SourceRoute => formatter.write_str("the packet has a source route"),
         }
     }
 }
 
 impl std::error::Error for Untranslatable {}
 
-/// What replaced bytes do to a checksum. The bytes must begin at an even place of what the checksum covers.
+/// The change of a checksum by replaced bytes. The bytes must begin at an even offset of the data that the checksum covers.
 #[derive(Clone, Copy, Default)]
 struct Change(u64);
 
@@ -84,7 +84,7 @@ impl Change {
         Checksum(self.0 + u64::from(!checksum)).finish()
     }
 
-    /// Overwrites bytes and notes the change.
+    /// Overwrites bytes and adds the change.
     fn write(&mut self, bytes: &mut [u8], at: usize, new: &[u8]) {
         let old = &mut bytes[at..at + new.len()];
         *self = self.replace(old, new);
@@ -92,7 +92,7 @@ impl Change {
     }
 }
 
-/// The fixed part of the IP header.
+/// The version, and the fixed part of the IP header.
 fn header(bytes: &mut [u8]) -> Result<(IpVersion, &mut [u8]), Refused> {
     let version = version(bytes)?;
     let length = match version {
@@ -102,7 +102,7 @@ fn header(bytes: &mut [u8]) -> Result<(IpVersion, &mut [u8]), Refused> {
     Ok((version, bytes.get_mut(..length as usize).ok_or(Refused::Truncated)?))
 }
 
-/// Writes two bytes of an IPv4 header of which the checksum follows.
+/// Writes two bytes of an IPv4 header and updates its checksum.
 fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
     let mut change = Change::default();
     change.write(header, at, &new);
@@ -113,23 +113,23 @@ fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
 /// Sets the ECN bits (RFC 3168 section 5).
 ///
 /// # Errors
-/// [`Refused`] if there is no IP header; then nothing has changed.
+/// [`Refused`] if there is no IP header; then the bytes are unchanged.
 #[inline]
 pub fn set_codepoint(bytes: &mut [u8], codepoint: Codepoint) -> Result<(), Refused> {
     let (version, header) = header(bytes)?;
     match version {
         IpVersion::V4 => write_header_word(header, 0, [header[0], header[1] & !0b11 | codepoint.bits()]),
-        // The traffic class lies across the first two bytes, its ECN bits before the flow label's first four.
+        // The traffic class spans the first two bytes; its ECN bits are followed by the first four bits of the flow label.
         IpVersion::V6 => header[1] = header[1] & !0b11_0000 | codepoint.bits() << 4,
     }
     Ok(())
 }
 
-/// Lowers the hop limit by what `hops` routers take. A packet of which none is left is dropped (RFC 1812 section 5.3.1,
-/// RFC 8200 section 3): it stays as it was.
+/// Decrements the hop limit by the number of routers. If it would reach zero, the packet is unchanged, and the caller must
+/// drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
 ///
 /// # Errors
-/// [`Refused`] if there is no IP header; then nothing has changed.
+/// [`Refused`] if there is no IP header; then the bytes are unchanged.
 #[inline]
 pub fn lower_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimit, Refused> {
     let (version, header) = header(bytes)?;
@@ -148,18 +148,18 @@ pub fn lower_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimit, Refused> 
     Ok(HopLimit::Left(left))
 }
 
-/// Flips one bit, counted from the highest of the first byte; false if the bytes do not reach that far.
+/// Flips one bit, counted from the highest bit of the first byte. Returns false if there is no such bit.
 pub fn flip(bytes: &mut [u8], bit: usize) -> bool {
     let Some(byte) = bytes.get_mut(bit / 8) else { return false };
     *byte ^= 0x80 >> (bit % 8);
     true
 }
 
-/// Damages a packet so that a checksum shows it: flips the lowest bit of its last byte, of UDP that of the datagram's
-/// last. One flipped bit never escapes the Internet checksum; but where UDP has no checksum, no receiver will notice.
+/// Corrupts a packet: flips the lowest bit of its last byte, or of the last byte of its UDP datagram. The Internet checksum
+/// detects every single bit error. A receiver cannot detect the error if the datagram has no UDP checksum.
 ///
 /// # Errors
-/// [`Refused`] if the packet cannot be read; then nothing has changed.
+/// [`Refused`] if the packet is malformed; then the bytes are unchanged.
 pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
     let layout = Layout::whole(bytes)?;
     let checksum_at = layout.transport + 6;
@@ -168,13 +168,13 @@ pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
         _ => layout.total,
     };
     let is_empty_datagram = layout.upper == Upper::Udp && end == layout.transport + UDP_HEADER_BYTES as usize;
-    // A datagram without payload ends with its checksum, which must not become the zero that says "none".
+    // A datagram without payload ends with its checksum, which must not become zero: that means "no checksum".
     let mask = if is_empty_datagram && word(bytes, checksum_at) == 1 { 2 } else { 1 };
     bytes[end - 1] ^= mask;
     Ok(())
 }
 
-/// Where the payload of a UDP datagram lies; `None` if the packet is none, or not a whole one.
+/// The position of the payload of a UDP datagram; `None` if the packet is not one, or is a fragment.
 pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
     let layout = Layout::whole(bytes).ok()?;
     let is_datagram = layout.upper == Upper::Udp && layout.piece.is_none();
@@ -182,13 +182,13 @@ pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
     is_datagram.then(|| begin..layout.transport + usize::from(word(bytes, layout.transport + 4)))
 }
 
-/// Adds to a byte of a UDP datagram's payload, modulo 256, and makes the checksum right again (one that was wrong stays
-/// wrong, none stays none); false if there is no such byte.
+/// Adds to a byte of a UDP datagram's payload, modulo 256, and updates the checksum: a wrong one stays wrong, and a missing
+/// one stays missing. Returns false if there is no such byte.
 pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
     let Some(payload) = udp_payload(bytes).filter(|payload| place < payload.len()) else { return false };
     let Ok(layout) = Layout::whole(bytes) else { return false };
     let at = payload.start + place;
-    // The sum goes by words, from the UDP header on; a last odd byte stands for itself.
+    // The checksum sums 16-bit words from the UDP header on; a last odd byte is padded.
     let word_at = at - (at - layout.transport) % 2;
     let old = &bytes[word_at..payload.end.min(word_at + 2)];
     let mut new = old.to_vec();
@@ -202,24 +202,24 @@ pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
 }
 
 impl Translation {
-    /// The translation of packets that go the other way.
+    /// The translation of packets of the reverse direction.
     fn mirrored(self) -> Translation {
         Translation { source: self.destination, destination: self.source }
     }
 
     fn check(self, layout: &Layout) -> Result<(), Untranslatable> {
-        let wants_v4 = layout.version == IpVersion::V4;
-        if [self.source, self.destination].into_iter().flatten().any(|end| end.is_ipv4() != wants_v4) {
+        let is_v4 = layout.version == IpVersion::V4;
+        if [self.source, self.destination].into_iter().flatten().any(|end| end.is_ipv4() != is_v4) {
             return Err(Untranslatable::Version);
         }
-        let moves_destination = layout.source_routed && self.destination.is_some();
-        if moves_destination { Err(Untranslatable::SourceRoute) } else { Ok(()) }
+        let changes_destination = layout.source_routed && self.destination.is_some();
+        if changes_destination { Err(Untranslatable::SourceRoute) } else { Ok(()) }
     }
 
-    /// Changes a packet's ends.
+    /// Translates a packet.
     ///
     /// # Errors
-    /// See [`Untranslatable`]; then nothing has changed.
+    /// See [`Untranslatable`]; then the bytes are unchanged.
     pub fn apply(self, bytes: &mut [u8]) -> Result<(), Untranslatable> {
         let layout = Layout::whole(bytes).map_err(Untranslatable::Packet)?;
         self.check(&layout)?;
@@ -238,7 +238,7 @@ impl Translation {
         Ok(())
     }
 
-    /// Writes the new ends; `message` is how the transport's bytes have changed already.
+    /// Writes the new addresses and ports; `message` is the change of the transport's bytes so far.
     fn write(self, bytes: &mut [u8], layout: &Layout, mut message: Change) {
         let bytes = &mut bytes[..layout.total];
         let mut addresses = Change::default();
@@ -262,7 +262,7 @@ impl Translation {
             Upper::Echo { request: false } => [(destination, at + 4), (None, 0)],
             Upper::IcmpError | Upper::Icmp | Upper::Other => [(None, 0), (None, 0)],
         };
-        // A checksum that does not hold is changed like another, but "none" is not.
+        // A wrong checksum is updated like any other, but a UDP checksum of zero means "none" and is kept.
         let has_none = layout.upper == Upper::Udp && word(bytes, at + 6) == 0;
         for (port, at) in ports {
             if let Some(port) = port {
@@ -275,7 +275,7 @@ impl Translation {
     }
 }
 
-/// Changes the transport's checksum, unless it is cut off or there is none.
+/// Updates the transport's checksum, unless it is missing from the quoted bytes or the protocol is unknown.
 fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message: Change) {
     let checksum_at = layout.transport
         + match layout.upper {
@@ -291,8 +291,8 @@ fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message:
     let change = if has_pseudo_header { Change(addresses.0 + message.0) } else { message };
     let mut checksum = change.apply(word(bytes, checksum_at));
     let mut others = bytes[layout.transport..].iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3));
-    // Both forms of zero differ where a checksum is compared with zero: for UDP zero is no checksum; and the checksum of
-    // an echo reply of nothing but zeros, without a pseudo-header, is ones.
+    // One's complement has two zeros, and the update gives 0x0000. The right one is 0xffff in two cases: for UDP, where
+    // 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero.
     let mut is_all_zero = || !has_pseudo_header && others.all(|(_, byte)| *byte == 0);
     if checksum == 0 && (layout.upper == Upper::Udp || is_all_zero()) {
         checksum = 0xffff;
@@ -305,11 +305,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_1624() {
+    fn the_incremental_update_matches_the_example_of_rfc_1624() {
         // Section 4: a header with checksum dd2f, of which the word 5555 becomes 3285, has the checksum 0000, not ffff.
         let change = Change::default().replace(&[0x55, 0x55], &[0x32, 0x85]);
         assert_eq!(change.apply(0xdd2f), 0);
-        // Nothing changed leaves even a checksum that no header can have.
+        // Without a change the checksum is kept, even one that no header can have.
         assert_eq!(Change::default().apply(0xffff), 0xffff);
         assert_eq!(Change::default().apply(0), 0);
     }

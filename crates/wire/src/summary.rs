@@ -1,10 +1,10 @@
-//! A cheap look at a real program's packet when it enters the network: what it is, between whom, how long. Nothing is
-//! allocated and no payload byte is read.
+//! Reads the headers of a real host's packet when it enters the network: protocol, addresses, ports and lengths. It
+//! allocates no memory and reads no payload.
 //!
-//! What a router would drop (RFC 1812 section 5.2.2: cut off, impossible lengths, a wrong header checksum) is refused
-//! with a reason; so is what no receiver could use: impossible fragments, and transport headers that are not all there
-//! or have impossible lengths. A first fragment must hold the transport header's fixed part (RFC 1858, RFC 7112), since
-//! translators and captures need the ports. Checksums of transport headers are left to the receiver.
+//! Packets that a router would drop are rejected with a reason (RFC 1812 section 5.2.2: truncated, invalid lengths, a wrong
+//! header checksum). So are packets that no receiver could use: invalid fragments, and transport headers that are incomplete
+//! or have invalid lengths. A first fragment must contain the fixed part of the transport header (RFC 1858, RFC 7112),
+//! because NATs and captures need the ports. The receiver checks the checksums of transport headers.
 
 use crate::ip::IpVersion;
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
@@ -13,31 +13,31 @@ use crate::{Checksum, DONT_FRAGMENT, Refused};
 use fullpipe_units::Codepoint;
 use std::net::SocketAddr;
 
-/// What a packet's headers say.
+/// The header fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Which IP it is.
+    /// IP version.
     pub version: IpVersion,
-    /// Where it comes from. The port is that of TCP or UDP; of an echo request it is the identifier (RFC 792, RFC 4443
-    /// section 4.1), whose answer has it in the destination; otherwise 0.
+    /// Source address and port of TCP or UDP. In an echo request the port is the identifier (RFC 792, RFC 4443 section 4.1);
+    /// in an echo reply the destination has it. Otherwise the port is 0.
     pub source: SocketAddr,
-    /// Where it goes.
+    /// Destination address and port.
     pub destination: SocketAddr,
     /// Its ECN bits.
     pub codepoint: Codepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
-    /// Number of the protocol behind the IP headers and extension headers.
+    /// Protocol number after the IP header and extension headers.
     pub protocol: u8,
-    /// What is known of that protocol.
+    /// The transport header.
     pub transport: Transport,
-    /// Bytes behind the transport header, which of TCP includes options; all of the payload if the transport is not known.
+    /// Bytes after the transport header and its options, or after the IP headers if the protocol is unknown.
     pub payload_bytes: u32,
-    /// Length of the packet as its header tells it; there may be padding behind.
+    /// Length of the packet from its header, without padding.
     pub total_bytes: u32,
-    /// Which part of a packet it is, unless it is a whole one.
+    /// The fragment fields; `None` if the packet is not a fragment.
     pub fragment: Option<Fragment>,
-    /// Whether routers may not cut it: always for IPv6.
+    /// Whether routers must not fragment it; always true for IPv6.
     pub dont_fragment: bool,
 }
 
@@ -64,7 +64,7 @@ pub enum Transport {
     Other,
 }
 
-/// Which part of a packet a fragment is.
+/// The part of a packet in a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// Payload bytes of the whole packet before this fragment's.
@@ -75,19 +75,19 @@ pub struct Fragment {
     pub identification: u32,
 }
 
-/// Whose packet an ICMP error is about.
+/// Addresses and protocol of the packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
-    /// Where the packet came from, and so where the error goes; ports as in [`Summary::source`].
+    /// Source of the packet, which is the destination of the error; ports as in [`Summary::source`].
     pub source: SocketAddr,
-    /// Where it went.
+    /// Destination of the packet.
     pub destination: SocketAddr,
-    /// Number of its protocol.
+    /// Protocol number.
     pub protocol: u8,
 }
 
 impl Summary {
-    /// Reads one packet, whole or a fragment; bytes beyond the length that its header tells are left out.
+    /// Reads one packet, which may be a fragment. Bytes after its length are ignored.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -127,7 +127,7 @@ impl Summary {
     }
 }
 
-/// The packet that an ICMP error is about; `None` if this is no ICMP error, or what it quotes cannot be read.
+/// The packet that an ICMP error quotes; `None` if this is not an ICMP error, or the quoted packet is malformed.
 pub fn quoted(bytes: &[u8]) -> Option<Quoted> {
     let layout = Layout::whole(bytes).ok().filter(|layout| layout.upper == Upper::IcmpError)?;
     let inside = &bytes[layout.transport + ICMP_HEADER_BYTES..layout.total];
@@ -136,7 +136,7 @@ pub fn quoted(bytes: &[u8]) -> Option<Quoted> {
     Some(Quoted { source, destination, protocol: quoted.protocol })
 }
 
-/// Bytes of an IPv4 header whose layout was found right.
+/// Bytes of an IPv4 header with a valid layout.
 #[inline]
 fn header_bytes(bytes: &[u8]) -> usize {
     usize::from(bytes[0] & 0xf) * 4
@@ -149,7 +149,7 @@ fn ends(layout: &Layout, bytes: &[u8]) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(source, ports.0), SocketAddr::new(destination, ports.1))
 }
 
-/// The transport and its payload's bytes. A UDP datagram may be shorter than the packet's payload.
+/// The transport header and the bytes of its payload. A UDP datagram may be shorter than the payload of its packet.
 #[inline]
 fn transport(upper: Upper, payload: &[u8]) -> (Transport, usize) {
     let length = payload.len();

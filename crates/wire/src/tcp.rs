@@ -1,4 +1,4 @@
-//! The TCP header and its options as plain values (RFC 9293 section 3.1), numbers as on the wire.
+//! The TCP header and its options as plain values, with numbers as on the wire (RFC 9293 section 3.1).
 
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER_BYTES: u32 = 20;
@@ -7,7 +7,7 @@ pub const TCP_HEADER_BYTES: u32 = 20;
 pub mod flags {
     /// No more data from sender.
     pub const FIN: u16 = 0x01;
-    /// Synchronise sequence numbers.
+    /// Synchronize sequence numbers.
     pub const SYN: u16 = 0x02;
     /// Reset the connection.
     pub const RST: u16 = 0x04;
@@ -25,7 +25,7 @@ pub mod flags {
     pub const AE: u16 = 0x100;
 }
 
-/// Which TCP options a segment carries, besides selective acknowledgements.
+/// Bits of the TCP options of a segment, except SACK.
 pub mod options {
     /// Maximum segment size (SYN only).
     pub const MSS: u8 = 0x01;
@@ -35,13 +35,13 @@ pub mod options {
     pub const SACK_PERMITTED: u8 = 0x04;
     /// Timestamps (RFC 7323).
     pub const TIMESTAMPS: u8 = 0x08;
-    /// Accurate ECN counters (RFC 9768 section 3.2.3); which fields, and in which order, is in [`super::AccurateEcn`].
+    /// Accurate ECN counters (RFC 9768 section 3.2.3); [`super::AccurateEcn`] has their number and order.
     pub const ACCURATE_ECN: u8 = 0x10;
     /// TCP Fast Open cookie, or the request for one (RFC 7413 section 2.2; SYN only).
     pub const FAST_OPEN: u8 = 0x20;
 }
 
-/// A range of sequence numbers as on the wire, first byte and byte after the last.
+/// A range of sequence numbers as on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// First sequence number of the block.
@@ -59,26 +59,26 @@ pub struct AccurateEcn {
     pub ce_bytes: u32,
     /// Payload bytes that arrived with ECT(1): EE1B.
     pub ect1_bytes: u32,
-    /// How many of the counters are on the wire, 0 to 3, from the first in order.
+    /// The number of counters in the option, 0 to 3, from the first in order.
     pub fields: u8,
     /// Whether the order is EE1B, ECEB, EE0B (option kind 174) instead of EE0B, ECEB, EE1B (kind 172).
     pub ect1_first: bool,
 }
 
-/// What a TCP segment carries beside the fixed fields of its header, where it carries any of it.
+/// The less frequent options of a TCP segment, which are stored separately from the [`TcpHeader`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// SACK blocks; [`TcpHeader::sack_count`] says how many hold.
+    /// SACK blocks; the first [`TcpHeader::sack_count`] of them are valid.
     pub sacks: [SackBlock; MAX_SACK_BLOCKS],
-    /// Counters of the Accurate ECN option; hold if [`options::ACCURATE_ECN`] is set.
+    /// Counters of the Accurate ECN option; valid if [`options::ACCURATE_ECN`] is set.
     pub accurate_ecn: AccurateEcn,
-    /// Cookie of the Fast Open option, 4 to 16 bytes (0: a request); holds if [`options::FAST_OPEN`] is set.
+    /// Cookie of the Fast Open option, 4 to 16 bytes (0: a request); valid if [`options::FAST_OPEN`] is set.
     pub fast_open_cookie: [u8; 16],
     /// Bytes of the cookie.
     pub fast_open_bytes: u8,
 }
 
-/// Most blocks one segment can carry (RFC 2018 section 3: four, three beside timestamps).
+/// The largest number of SACK blocks in a segment (RFC 2018 section 3: four, with timestamps three).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
 /// A TCP segment's header, with numbers as on the wire, and its payload's length.
@@ -115,10 +115,10 @@ impl TcpHeader {
     ///
     /// Lengths: MSS 4, window scale 3, SACK permitted 2, timestamps 10, SACK 2 + 8 per block (RFC 9293, 7323, 2018),
     /// Accurate ECN 2 + 3 per counter (RFC 9768), Fast Open 2 + cookie (RFC 7413).
-    /// An established segment with timestamps thus has 20 + 10 padded = 32 bytes.
+    /// A segment of an established connection with timestamps has 20 + 10 bytes, padded to 32.
     #[inline(always)]
     pub fn header_bytes(&self) -> u32 {
-        // The two forms that nearly all segments have.
+        // Fast path: nearly all segments have only timestamps.
         if self.sack_count == 0 && self.options == options::TIMESTAMPS {
             return TCP_HEADER_BYTES + 12;
         }
@@ -136,7 +136,7 @@ impl TcpHeader {
         TCP_HEADER_BYTES + bytes.next_multiple_of(4)
     }
 
-    /// Whether it comes with [`SegmentOptions`].
+    /// Whether the segment has [`SegmentOptions`].
     #[inline(always)]
     pub fn has_side_options(&self) -> bool {
         self.sack_count > 0 || self.options & (options::ACCURATE_ECN | options::FAST_OPEN) != 0

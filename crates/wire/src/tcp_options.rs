@@ -1,10 +1,10 @@
-//! TCP options on the wire: MSS (RFC 9293 section 3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018),
+//! Reads and writes TCP options: MSS (RFC 9293 section 3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018),
 //! Accurate ECN (RFC 9768 section 3.2.3), Fast Open (RFC 7413).
 //!
-//! Stacks put no-operations before options so that their numbers stand at multiples of four: two before timestamps and
-//! before SACK blocks, one before window scale. Here too, as far as the header's length leaves room: [`TcpHeader`] rounds
-//! up the sum of all options, so that timestamps beside SACK blocks stand without (a stack that spends two
-//! no-operations on each has a header four bytes longer).
+//! Stacks put NOP options before other options so that their values are aligned to four bytes: two before timestamps and
+//! before SACK blocks, one before window scale. This module does the same as far as the header's length permits.
+//! [`TcpHeader`] rounds up the sum of all options, so timestamps together with SACK blocks have no NOPs. The header of a
+//! stack that adds two NOPs to each is four bytes longer.
 
 use crate::tcp::{AccurateEcn, MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TCP_HEADER_BYTES, TcpHeader, options};
 
@@ -21,18 +21,19 @@ const ACCURATE_ECN_0: u8 = 172;
 /// Accurate ECN with EE1B first.
 const ACCURATE_ECN_1: u8 = 174;
 
-/// Most bytes of options: the header's length has four bits and counts words.
+/// The largest number of option bytes: the Data Offset field has four bits and counts words.
 const MAX_OPTION_BYTES: usize = 40;
 
-/// Appends options to a header; spends what no-operations there is room for.
+/// Appends options to a header, aligned with NOPs as far as there is room.
 struct Layout<'a> {
     out: &'a mut Vec<u8>,
+    /// Bytes left for NOPs.
     spare: usize,
     begin: usize,
 }
 
 impl Layout<'_> {
-    /// An option that had best begin at this place modulo four.
+    /// Appends an option, if possible at this offset modulo four.
     fn put(&mut self, place: usize, kind: u8, value: &[u8]) {
         let at = self.out.len() - self.begin;
         let gap = (place + 4 - at % 4) % 4;
@@ -49,7 +50,7 @@ impl Layout<'_> {
     }
 }
 
-/// Appends the options of a segment; false if they do not fit a header.
+/// Appends the options of a segment. Returns false if they do not fit into a header.
 pub(crate) fn write(header: &TcpHeader, side: &SegmentOptions, out: &mut Vec<u8>) -> bool {
     let length = (header.header_bytes() - TCP_HEADER_BYTES) as usize;
     if length > MAX_OPTION_BYTES || usize::from(header.sack_count) > MAX_SACK_BLOCKS {
@@ -84,7 +85,7 @@ pub(crate) fn write(header: &TcpHeader, side: &SegmentOptions, out: &mut Vec<u8>
         layout.put(0, MSS, &header.mss.to_be_bytes());
     }
     if sack_permitted {
-        // Together with timestamps it fills a word by itself.
+        // SACK permitted and timestamps together fill three words without NOPs.
         layout.put(if timestamps { 0 } else { 2 }, SACK_PERMITTED, &[]);
     }
     if timestamps {
@@ -121,8 +122,8 @@ fn counters(ecn: &AccurateEcn) -> (u8, Vec<u8>) {
     (kind, bytes.collect())
 }
 
-/// Reads options into the header and what goes beside it. An option of a known kind with a length that it cannot have is
-/// passed over, as one of an unknown kind is. `None` if a length is below two or leads beyond the options.
+/// Reads options into the header and the separate options. Options of an unknown kind, or with a wrong length for their kind,
+/// are ignored. `None` if a length is below two or exceeds the options.
 pub(crate) fn read(mut bytes: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) -> Option<()> {
     while let [kind, rest @ ..] = bytes {
         match *kind {
@@ -189,7 +190,7 @@ fn read_counters(ect1_first: bool, value: &[u8], header: &mut TcpHeader, side: &
     header.other_option_bytes += 2 + value.len() as u8;
 }
 
-/// Up to four bytes as a number, the first the highest.
+/// Up to four bytes as a number in network byte order.
 fn long(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }

@@ -1,8 +1,8 @@
-//! A packet of the model as bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) header, TCP (RFC 9293) or UDP (RFC 768) header with
-//! checksums, payload; or one fragment of such a packet.
+//! Writes a packet of the model, or a fragment of it, as bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) header, TCP (RFC 9293) or
+//! UDP (RFC 768) header with checksums, and payload.
 //!
 //! A payload without bytes is written as zeros. In a corrupted packet the lowest bit of the last byte is flipped, so that its
-//! checksum fails: which bits were flipped is not modeled.
+//! checksum fails. The model does not determine which bits the path corrupted.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES};
 use crate::tcp::{SegmentOptions, TCP_HEADER_BYTES, TcpHeader, flags};
@@ -17,18 +17,18 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Unwritable {
     /// The packet is longer than a length field can express.
     TooLong,
-    /// The options do not fit a TCP header.
+    /// The options do not fit into a TCP header.
     Options,
-    /// It is no IP packet, or a fragment of none, or its addresses are of different IP versions.
+    /// It is not an IP packet or a fragment of one, or its addresses have different IP versions.
     NotIp,
 }
 
 impl fmt::Display for Unwritable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Unwritable::TooLong => "the packet is longer than its header can say",
-            Unwritable::Options => "the options are longer than a TCP header",
-            Unwritable::NotIp => "it is no IP packet",
+            Unwritable::TooLong => "the packet is longer than its length field permits",
+            Unwritable::Options => "the options do not fit into a TCP header",
+            Unwritable::NotIp => "it is not an IP packet",
         })
     }
 }
@@ -74,21 +74,21 @@ pub struct IpPacket<'a> {
     pub codepoint: Codepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
-    /// Identification: IPv4 has the lower 16 bits, IPv6 has it in fragments only.
+    /// Identification: IPv4 has the lower 16 bits, IPv6 has it only in fragments.
     pub identification: u32,
-    /// Whether routers must not fragment it; IPv6 has no such bit.
+    /// Whether routers must not fragment it; IPv6 has no such flag.
     pub dont_fragment: bool,
     /// Transport header of the whole packet.
     pub transport: TransportHeader,
-    /// Payload of the whole packet. What is missing is zeros.
+    /// Payload of the whole packet. Missing bytes are written as zeros.
     pub payload: Option<&'a [u8]>,
-    /// Which part of the whole packet to write; `None`: all of it.
+    /// The part of the packet to write; `None` for the whole packet.
     pub fragment: Option<FragmentRange>,
     /// Whether bits were flipped on the path.
     pub corrupted: bool,
 }
 
-/// Which part of the whole packet's transport bytes goes into this packet.
+/// The part of the whole packet's transport header and payload that is written.
 struct Part {
     offset_bytes: usize,
     length: usize,
@@ -126,10 +126,10 @@ impl IpPacket<'_> {
             let from = payload_from.min(payload.len());
             out.extend_from_slice(&payload[from..(from + room).min(payload.len())]);
         }
-        // Zeros, or nothing beyond the snap length.
+        // Fill up with zeros, or truncate to the snap length.
         out.resize(end, 0);
         if self.corrupted && end == begin + length {
-            // Where the last byte is that of a datagram's checksum, this must not become the zero that says "none".
+            // If the last byte is part of a UDP checksum, that must not become zero, which means "no checksum".
             let is_checksum = self.next_header() == protocol::UDP && part.offset_bytes + part.length == 8;
             out[end - 1] ^= if is_checksum && transport[6..8] == [0, 1] { 2 } else { 1 };
         }
@@ -149,7 +149,7 @@ impl IpPacket<'_> {
             checksum = checksum.add(&payload[..payload.len().min(payload_bytes as usize)]);
         }
         let checksum = match (checksum.finish(), &self.transport) {
-            // Zero says that there is none (RFC 768); its other form in one's complement is the same number.
+            // Zero means "no checksum" (RFC 768); all ones is the same number in one's complement.
             (0, TransportHeader::Udp { .. }) => 0xffff,
             (checksum, _) => checksum,
         };
@@ -183,11 +183,11 @@ impl IpPacket<'_> {
         out.extend(self.destination.port().to_be_bytes());
         out.extend(tcp.sequence.to_be_bytes());
         out.extend(tcp.acknowledgement.to_be_bytes());
-        // Words of the header, three reserved bits, nine flags.
+        // Data Offset, three reserved bits, nine flags.
         let words = (tcp.header_bytes() / 4) as u16;
         out.extend((words << 12 | (tcp.flags & (flags::AE | 0xff))).to_be_bytes());
         out.extend(tcp.window.to_be_bytes());
-        // Checksum, filled in later, and urgent pointer.
+        // Checksum, which is filled in later, and urgent pointer.
         out.extend([0; 4]);
         debug_assert_eq!(out.len() as u32, TCP_HEADER_BYTES);
         if tcp_options::write(tcp, options, &mut out) { Ok(out) } else { Err(Unwritable::Options) }
@@ -216,7 +216,7 @@ impl IpPacket<'_> {
         let dont_fragment = if self.dont_fragment { DONT_FRAGMENT } else { 0 };
         let more = if part.last { 0 } else { MORE_FRAGMENTS };
         let begin = out.len();
-        // Version 4, five words.
+        // Version 4, header length of five words.
         out.extend([0x45, self.codepoint as u8]);
         out.extend(length.to_be_bytes());
         out.extend((self.identification as u16).to_be_bytes());
@@ -233,13 +233,13 @@ impl IpPacket<'_> {
         let extension = if is_fragment { IPV6_FRAGMENT_HEADER_BYTES as usize } else { 0 };
         let length = u16::try_from(part.length + extension).map_err(|_| Unwritable::TooLong)?;
         let next = if is_fragment { protocol::IPV6_FRAGMENT } else { self.next_header() };
-        // Version 6; the two ECN bits end the traffic class, eight bits after the version; no flow label.
+        // Version 6, traffic class with the two ECN bits last, and a flow label of zero.
         out.extend((6 << 28 | (self.codepoint as u32) << 20).to_be_bytes());
         out.extend(length.to_be_bytes());
         out.extend([next, self.hop_limit]);
         out.extend(addresses.into_iter().flatten());
         if is_fragment {
-            // Offsets are multiples of eight, whose three low bits are free for "more fragments".
+            // The offset is a multiple of eight; the lowest bit is the M flag.
             out.extend([self.next_header(), 0]);
             out.extend((part.offset_bytes as u16 & !7 | u16::from(!part.last)).to_be_bytes());
             out.extend(self.identification.to_be_bytes());
