@@ -1,17 +1,17 @@
-//! Drives a congestion control: rounds, delivery-rate samples, recovery, and the summary of an acknowledgement, for every
-//! transport alike.
+//! Drives a congestion control for any transport: rounds, delivery-rate samples, recovery, and the summary of an
+//! acknowledgement.
 //!
-//! **Model.** A transport counts packets and decides what is lost; everything between that and the control is here.
+//! **Model.** A transport counts packets and detects losses. The driver connects it with the control.
 //!
-//! * *Rounds.* A round ends when a packet is acknowledged that was sent after the round began: when the bytes delivered at its
-//!   departure reach the bytes delivered at the round's beginning (draft-ietf-ccwg-bbr section 5.5.1).
-//! * *Delivery rate.* [`RateSampler`], one sample for each acknowledgement.
-//! * *Recovery.* A transport with sequence numbers (TCP) decides by them when a recovery begins and ends, sets its window by
-//!   proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport without them (QUIC)
-//!   decides by the time at which a packet left (RFC 9002 section 7.3.2): [`Driver::on_congestion`] lets the window fall to the
-//!   threshold at once, and [`Driver::end_recovery_by`] ends the recovery.
-//! * *Summary.* [`Driver::summarize`] makes the [`Ack`] from what the transport reports. [`Driver::on_ack`] hands it to the
-//!   control; a transport may add to it before.
+//! * *Rounds.* A round ends when a packet is acknowledged that was sent after the round began: the bytes delivered when it was
+//!   sent are at least the bytes delivered when the round began (draft-ietf-ccwg-bbr section 5.5.1).
+//! * *Delivery rate.* [`RateSampler`] takes one sample for each acknowledgement.
+//! * *Recovery.* A transport with sequence numbers (TCP) uses them to determine when a recovery begins and ends, sets its
+//!   window by proportional rate reduction, and calls [`Driver::reduce`] and [`Driver::end_recovery`]. A transport without them
+//!   (QUIC) uses the times at which packets were sent (RFC 9002 section 7.3.2): [`Driver::on_congestion`] reduces the window to
+//!   the threshold immediately, and [`Driver::end_recovery_by`] ends the recovery.
+//! * *Summary.* [`Driver::summarize`] creates the [`Ack`] from the transport's report. [`Driver::on_ack`] passes it to the
+//!   control; a transport may modify it before.
 //!
 //! The order of calls for one acknowledgement is that of [`crate::control`].
 
@@ -20,43 +20,43 @@ use crate::rate::RateSampler;
 use crate::recovery::{Answer, Recovery};
 use fullpipe_units::{Duration, Instant};
 
-/// A control with what every transport keeps for it.
+/// A control and the state that every transport keeps for it.
 #[derive(Debug)]
 pub struct Driver {
-    /// What the transport may do.
+    /// The values shared by control and transport, such as window, threshold and pacing rate.
     pub control: Control,
     controller: Box<dyn Controller>,
     rate: RateSampler,
-    /// Bytes delivered when the present round ends.
+    /// Bytes delivered at the end of the current round.
     round_end_bytes: u64,
     /// Bytes and interval of the newest delivery-rate sample.
     last_rate: (u64, Duration),
-    /// 32 bits: a word holds them and what is kept of the control's signals.
+    /// 32 bits, so that it shares a word with the flags below.
     round_count: u32,
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
-    /// Of a transport without sequence numbers, from its first congestion on: others do without the bytes.
+    /// The recovery of a transport without sequence numbers. It is allocated at the first congestion to save memory.
     recovery: Option<Box<Recovery>>,
 }
 
 /// Packets that one acknowledgement newly acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// Most that had been delivered when one of them was sent.
+    /// The largest number of bytes that had been delivered when one of them was sent.
     prior_delivered_bytes: u64,
 }
 
-/// What a transport reports of an acknowledgement.
+/// A transport's report of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct AckReport {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// What is newly acknowledged.
+    /// The newly acknowledged packets.
     pub delivered: Delivered,
-    /// Bytes by which the cumulative acknowledgement advanced; a transport without one repeats the bytes delivered.
+    /// Bytes by which the cumulative acknowledgement advanced; for a transport without one, the bytes delivered.
     pub cumulative_bytes: u64,
     /// Bytes newly declared lost.
     pub lost_bytes: u64,
@@ -66,7 +66,7 @@ pub struct AckReport {
     pub smoothed_rtt: Duration,
     /// Smallest round-trip time, zero before the first sample.
     pub min_rtt: Duration,
-    /// Delay that the peer says it added, zero where unknown.
+    /// Acknowledgement delay that the peer reports; zero if unknown.
     pub ack_delay: Duration,
     /// Bytes in flight before the acknowledgement.
     pub prior_in_flight_bytes: u64,
@@ -81,7 +81,7 @@ pub struct AckReport {
 }
 
 impl Driver {
-    /// Drives a control on a path with segments of this size, with this window at first.
+    /// A driver for a control on a path with this segment size and initial window.
     pub fn new(controller: Box<dyn Controller>, mss_bytes: u64, cwnd_bytes: u64) -> Driver {
         let signals = controller.signals();
         Driver {
@@ -103,13 +103,13 @@ impl Driver {
         &*self.controller
     }
 
-    /// Whether the control learns of departures ([`on_sent`](crate::Signals::on_sent)).
+    /// Whether the control receives [`on_sent`](crate::Signals::on_sent) for each packet.
     #[inline(always)]
     pub fn follows_departures(&self) -> bool {
         self.on_sent
     }
 
-    /// Whether the control needs to be paced ([`pacing`](crate::Signals::pacing)).
+    /// Whether the control needs pacing ([`pacing`](crate::Signals::pacing)).
     #[inline(always)]
     pub fn needs_pacing(&self) -> bool {
         self.paces
@@ -139,7 +139,7 @@ impl Driver {
         self.recovery.as_ref().is_some_and(|recovery| recovery.is_on())
     }
 
-    /// The connection is established; `rtt` is the handshake's sample where there was one.
+    /// The connection is established; `rtt` is the sample of the handshake, if there is one.
     pub fn on_established(&mut self, now: Instant, rtt: Option<Duration>) {
         self.controller.on_established(&mut self.control, now, rtt);
     }
@@ -149,8 +149,8 @@ impl Driver {
         self.controller.on_idle_restart(&mut self.control, now);
     }
 
-    /// Before a packet leaves: tells a control that paces that nothing was in flight. Returns whether it did. Before the first
-    /// round-trip sample there is nothing to restart from.
+    /// Called before a packet is sent. If nothing is in flight, notifies a control with pacing of the restart after idle, and
+    /// returns true. Before the first round-trip sample there is no restart.
     #[inline]
     pub fn restart_if_idle(&mut self, now: Instant, in_flight_bytes: u64, has_rtt: bool) -> bool {
         let restarts = in_flight_bytes == 0 && self.paces && has_rtt;
@@ -160,28 +160,29 @@ impl Driver {
         restarts
     }
 
-    /// A packet of `bytes` leaves, on top of `in_flight_bytes` before it. Returns what to remember of it.
+    /// A packet of `bytes` is sent while `in_flight_bytes` are in flight. Returns the state that the transport must keep for
+    /// the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
         let state = self.rate.on_sent(now, bytes, in_flight_bytes);
         if self.on_sent {
-            self.tell_sent(state);
+            self.notify_sent(state);
         }
         state
     }
 
-    /// `state` comes as a copy: for all other controls it need not be written to memory.
-    fn tell_sent(&mut self, state: PacketState) {
+    /// `state` is passed by value, so that it is not written to memory for controls without this signal.
+    fn notify_sent(&mut self, state: PacketState) {
         self.controller.on_sent(&mut self.control, &state);
     }
 
-    /// The application has nothing more to send though the window would allow it.
+    /// The application has no more data to send, although the window permits it.
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight_bytes: u64) {
         self.rate.mark_app_limited(in_flight_bytes);
     }
 
-    /// A packet is newly acknowledged, never twice the same.
+    /// A packet is newly acknowledged. Must be called at most once for each packet.
     #[inline(always)]
     pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut Delivered) {
         delivered.bytes += state.bytes;
@@ -189,7 +190,8 @@ impl Driver {
         self.rate.on_delivered(now, state);
     }
 
-    /// A packet is declared lost. `state` makes what was remembered of it from the bytes declared lost so far, these included.
+    /// A packet is declared lost. `state` returns the state of the packet; its argument is the total of bytes declared lost,
+    /// including this packet.
     #[inline]
     pub fn on_lost(&mut self, now: Instant, bytes: u64, state: impl FnOnce(u64) -> PacketState) {
         self.rate.on_lost(bytes);
@@ -197,13 +199,13 @@ impl Driver {
         self.controller.on_packet_lost(&mut self.control, now, &state);
     }
 
-    /// The control answers a loss or a mark; the transport derives the window from the threshold.
+    /// Notifies the control of a loss or a mark. The transport derives the window from the threshold.
     pub fn reduce(&mut self, congestion: &Congestion) {
         self.controller.on_congestion(&mut self.control, congestion);
     }
 
-    /// A loss or a mark, of packets of which the last left at `sent_at`. Returns whether it begins a recovery. If so, the window
-    /// falls to the threshold, unless the control has a recovery of its own.
+    /// Handles a loss or a mark; `sent_at` is when the last of the affected packets was sent. Returns whether a recovery
+    /// begins. If so, the window is reduced to the threshold, unless the control sets the window in recovery itself.
     pub fn on_congestion(&mut self, congestion: &Congestion, sent_at: Instant) -> bool {
         let Congestion { now, in_flight_bytes, lost_bytes, persistent, .. } = *congestion;
         let recovery = self.recovery.get_or_insert_default();
@@ -211,7 +213,7 @@ impl Driver {
             return false;
         };
         if ends_another {
-            self.tell_exit(now, in_flight_bytes.saturating_sub(lost_bytes), false);
+            self.notify_exit(now, in_flight_bytes.saturating_sub(lost_bytes), false);
         }
         self.reduce(congestion);
         if !self.own_recovery {
@@ -220,15 +222,16 @@ impl Driver {
         true
     }
 
-    /// Ends a recovery; `undone`: its losses had all arrived.
+    /// Ends a recovery; `undone` if it was spurious, because all packets declared lost had arrived.
     pub fn end_recovery(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
         if let Some(recovery) = &mut self.recovery {
             recovery.leave(undone);
         }
-        self.tell_exit(now, in_flight_bytes, undone);
+        self.notify_exit(now, in_flight_bytes, undone);
     }
 
-    /// Ends a recovery that began with [`Driver::on_congestion`], if a packet sent later is acknowledged.
+    /// Called when a packet that was sent at `sent_at` is acknowledged. Ends a recovery that [`Driver::on_congestion`] began
+    /// before that time.
     #[inline]
     pub fn end_recovery_by(&mut self, now: Instant, sent_at: Instant, in_flight_bytes: u64) {
         if self.recovery.as_ref().is_some_and(|recovery| recovery.is_ended_by(sent_at)) {
@@ -236,7 +239,7 @@ impl Driver {
         }
     }
 
-    fn tell_exit(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
+    fn notify_exit(&mut self, now: Instant, in_flight_bytes: u64, undone: bool) {
         let exit = RecoveryExit { now, in_flight_bytes, undone };
         self.controller.on_recovery_exit(&mut self.control, &exit);
     }
@@ -246,21 +249,21 @@ impl Driver {
         self.controller.on_timeout(&mut self.control, timeout);
     }
 
-    /// Segments have this size from now on.
+    /// Changes the segment size.
     pub fn set_mss(&mut self, now: Instant, mss_bytes: u64) {
         self.control.mss_bytes = mss_bytes;
         self.controller.on_path_change(&mut self.control, now);
     }
 
-    /// The peer has moved: the window is that of a beginning, and no recovery is going on. Rounds and bytes go on, for the
-    /// control is the same.
+    /// Begins a new path after a migration of the peer: resets the window and ends any recovery. Rounds and byte counts
+    /// continue, because the control is the same.
     pub fn begin_path(&mut self, cwnd_bytes: u64) {
         let fresh = Control::new(self.control.mss_bytes, cwnd_bytes);
         self.control = Control { codepoint: self.control.codepoint, ..fresh };
         self.recovery = None;
     }
 
-    /// Ends the rate sample of an acknowledgement, counts rounds, and makes the summary.
+    /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
         let rate = self.rate.finish(report.min_rtt);
@@ -297,7 +300,7 @@ impl Driver {
         }
     }
 
-    /// Hands a summary to the control.
+    /// Passes a summary to the control.
     #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack) {
         self.controller.on_ack(&mut self.control, ack);

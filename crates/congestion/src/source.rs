@@ -1,5 +1,5 @@
-//! Where the congestion controls of connections come from: a name of the catalogue with its options, or a program's own
-//! function. Whatever can refuse a control does so before the first connection.
+//! Creates the congestion controls of a flow's connections, from a name in the catalogue with options, or by a function of
+//! the user's program. A transport that cannot drive a control rejects it before the first connection.
 //!
 //! ```
 //! use fullpipe_congestion::catalogue::Options;
@@ -15,10 +15,10 @@ use crate::control::Controller;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which end of which connection gets a control.
+/// The end of a connection for which a control is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionEnd {
-    /// Decides the random choices that the control may make.
+    /// Seed of the control's random choices.
     pub seed: u64,
     /// Number of the connection within its flow.
     pub connection: u32,
@@ -26,10 +26,10 @@ pub struct ConnectionEnd {
     pub initiator: bool,
 }
 
-/// A program's function that makes controls.
+/// A function of the user's program that creates controls.
 pub type ControlFunction = Arc<dyn Fn(ConnectionEnd) -> Box<dyn Controller> + Send + Sync>;
 
-/// Creates the controls of a flow's connections; a clone creates the same ones.
+/// Creates the controls of a flow's connections. A clone creates equal controls.
 #[derive(Clone)]
 pub struct ControlSource {
     name: Arc<str>,
@@ -49,10 +49,11 @@ impl fmt::Debug for ControlSource {
 }
 
 impl ControlSource {
-    /// Controls of this name in the catalogue, unless the transport refuses to drive them. The seed of the options is not used.
+    /// The source of the control with this name in the catalogue. `refusal` returns the reason if the transport cannot drive
+    /// it. The seed of the options is not used.
     ///
     /// # Errors
-    /// Why not, as a sentence: the catalogue has no such name (the nearest one is suggested), or the transport's reason.
+    /// The reason as a sentence: the catalogue has no such name (with the nearest name), or the transport's reason.
     pub fn named(
         name: &str,
         options: Options,
@@ -62,8 +63,8 @@ impl ControlSource {
         ControlSource::accepted(&*control, Kind::Catalogue(options), refusal)
     }
 
-    /// Controls that a program's function makes, unless the transport refuses to drive them. The function is called once, for
-    /// the first connection's initiator, to learn the control's name and needs.
+    /// The source of controls that a function of the user's program creates. `refusal` returns the reason if the transport
+    /// cannot drive them. The function is called once in advance, to get the name and the signals of the control.
     ///
     /// # Errors
     /// The transport's reason, as a sentence.
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn options_reach_every_control_of_the_catalogue() {
+    fn the_options_apply_to_created_controls() {
         for hystart in [false, true] {
             let source = ControlSource::named("cubic", Options { hystart, ..Options::default() }, |_| None).unwrap();
             assert_eq!(values(&*source.create(CLIENT)).contains(&"hystart_phase"), hystart);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_decide_random_choices() {
+    fn the_seed_determines_the_random_choices_of_a_control() {
         let source = ControlSource::named("bbr1", Options::default(), |_| None).unwrap();
         let shown = |seed| format!("{:?}", source.create(ConnectionEnd { seed, ..CLIENT }));
         assert_eq!(shown(1), shown(1));
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_learns_whose_control_it_makes() {
+    fn a_program_receives_the_end_of_the_connection() {
         let function: ControlFunction = Arc::new(|end| {
             assert!(end == CLIENT || end == ConnectionEnd { seed: 0, connection: 0, initiator: true });
             Box::new(NewReno::new(None))
@@ -145,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_transport_refuses_with_its_reason() {
+    fn a_control_that_the_transport_rejects_is_an_error_with_its_reason() {
         let needs_counts = |control: &dyn Controller| control.signals().ecn_counts.then(|| "counts".to_owned());
         assert!(ControlSource::named("cubic", Options::default(), needs_counts).is_ok());
         assert_eq!(ControlSource::named("dctcp", Options::default(), needs_counts).unwrap_err(), "counts");
     }
 
     #[test]
-    fn each_control_of_the_catalogue_names_itself_as_the_catalogue_does() {
+    fn each_control_has_the_name_of_its_catalogue_entry() {
         for entry in crate::catalogue::ENTRIES {
             let source = ControlSource::named(entry.name, Options::default(), |_| None).unwrap();
             assert_eq!((&**source.name(), source.create(CLIENT).name()), (entry.name, entry.name));

@@ -1,4 +1,4 @@
-//! Endpoints, whatever implements them: their identity, their deadlines, and the report that describes one to an observer.
+//! Endpoints of all kinds: their identity, their deadlines, and the report for observers.
 //!
 //! An endpoint is one end of a flow: a connection of the TCP model, of the QUIC model or of the real QUIC stack, a socket of
 //! this machine's kernel, or a client or proxy of a tunnel. Probes, logs and records read [`EndpointReport`] and need not
@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, Instant};
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// What implements an endpoint.
+/// The implementation of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndpointKind {
     /// The TCP model.
@@ -54,7 +54,7 @@ impl EndpointId {
     /// Largest index of an endpoint.
     pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
-    /// Endpoint `index` of a kind.
+    /// The identity of endpoint `index` of a kind.
     ///
     /// # Panics
     /// If the index is larger than [`EndpointId::MAX_INDEX`].
@@ -85,7 +85,7 @@ impl EndpointId {
         self.to_bits() & Self::MAX_INDEX
     }
 
-    /// Kind and index as one number; that of a TCP endpoint is its index.
+    /// Kind and index as one number. The number of a TCP endpoint is its index.
     #[inline(always)]
     pub const fn to_bits(self) -> u32 {
         !self.0.get()
@@ -110,27 +110,28 @@ impl fmt::Debug for EndpointId {
     }
 }
 
-/// When an endpoint has to be woken if nothing arrives; [`Instant::NEVER`] without a timer.
+/// The times of an endpoint's next timers; [`Instant::NEVER`] without a timer.
 ///
-/// There are two, so that a timer that is armed for every packet does not push the other aside.
+/// There are two, so that arming a timer for every packet does not move the other one in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Of timers that are rarely reached: retransmission, keep-alive, idle time-out.
+    /// The next timer that rarely expires: retransmission, keep-alive, idle timeout.
     pub far: Instant,
-    /// Of timers that are often reached: delayed acknowledgement, pacing, reordering.
+    /// The next timer that often expires: delayed acknowledgement, pacing, reordering.
     pub near: Instant,
 }
 
-/// The state and the counters of an endpoint of any kind. `None`: the kind does not know the value, or there is none yet.
+/// The state and the counters of an endpoint of any kind. A value is `None` if the kind does not report it, or if there is
+/// none yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointReport {
-    /// What implements the endpoint.
+    /// The kind of the endpoint.
     pub kind: EndpointKind,
     /// Congestion window in bytes; `None` without a congestion control.
     pub cwnd_bytes: Option<u64>,
     /// Slow-start threshold in bytes; `None` before the first reduction.
     pub ssthresh_bytes: Option<u64>,
-    /// Bytes sent that are neither acknowledged nor found lost.
+    /// Bytes sent that are neither acknowledged nor declared lost.
     pub in_flight_bytes: Option<u64>,
     /// Smoothed round-trip time.
     pub smoothed_rtt: Option<Duration>,
@@ -144,47 +145,47 @@ pub struct EndpointReport {
     pub pacing_bps: Option<u64>,
     /// Newest delivery-rate sample in bits per second.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether a recovery is going on.
+    /// Whether the endpoint is in recovery.
     pub in_recovery: bool,
-    /// Retransmission or probe time-outs since the last acknowledgement.
+    /// Retransmission or probe timeouts since the last acknowledgement.
     pub pto_count: Option<u32>,
-    /// QUIC packets sent; over TCP segments with data or a FIN.
+    /// Packets sent: QUIC packets, or TCP segments with data or FIN.
     pub sent_packets: Option<u64>,
-    /// Packets found lost.
+    /// Packets declared lost.
     pub lost_packets: Option<u64>,
-    /// Packets sent again. QUIC sends the content of lost packets in new ones, and has no such count.
+    /// Packets retransmitted; `None` for QUIC, which retransmits frames in new packets.
     pub retransmitted_packets: Option<u64>,
-    /// Recoveries begun because of losses or congestion marks.
+    /// Recoveries that began because of losses or congestion marks.
     pub congestion_events: Option<u64>,
-    /// Recoveries undone, because nothing was lost.
+    /// Recoveries that were undone because no packet was lost.
     pub spurious_congestion_events: Option<u64>,
-    /// Largest payload of a packet in bytes: of a TCP segment, or of a UDP datagram as far as the path is known to carry it.
+    /// Largest payload of a packet in bytes: of a TCP segment, or of a UDP datagram that the path is known to support.
     pub mtu_bytes: Option<u64>,
-    /// Values that the congestion control itself names.
+    /// Values specific to the congestion control, by name.
     pub control_values: Vec<(&'static str, f64)>,
     /// Counters of an end of a tunnel.
     pub tunnel: Option<TunnelCounters>,
 }
 
-/// What one end of a tunnel counts.
+/// Counters of one end of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelCounters {
-    /// Payloads that did not fit a datagram, or the path.
+    /// Payloads dropped because they exceed the size of a datagram or of the path MTU.
     pub dropped_too_large: u64,
-    /// Payloads that found a queue full, or waited in it for too long.
+    /// Payloads dropped because a queue was full, or because they waited in it for too long.
     pub dropped_queue: u64,
-    /// Payload bytes that wait now, ahead of the QUIC stack.
+    /// Payload bytes that are currently queued before the QUIC stack.
     pub queued_bytes: u64,
-    /// The most payload bytes that have waited.
+    /// The maximum of queued payload bytes so far.
     pub peak_queued_bytes: u64,
     /// Requests of the client that were refused.
     pub requests_refused: u64,
-    /// Requests that are open now at the proxy.
+    /// Requests that are currently open at the proxy.
     pub requests_open: u64,
 }
 
 impl EndpointReport {
-    /// A report in which nothing is known but the kind.
+    /// A report without values.
     pub fn new(kind: EndpointKind) -> Self {
         EndpointReport {
             kind,
@@ -210,23 +211,23 @@ impl EndpointReport {
         }
     }
 
-    /// The value that the congestion control gives this name.
+    /// The value of the congestion control with this name.
     pub fn control_value(&self, name: &str) -> Option<f64> {
         self.control_values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }
 
-/// A time that was measured: `None` if it is zero, by which transports say that there is no sample yet.
+/// A measured time; `None` if it is zero, which transports use if there is no sample yet.
 pub fn measured(time: Duration) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-/// A rate that was set or measured: `None` if it is zero.
+/// A rate that was set or measured; `None` if it is zero.
 pub fn known_rate(bits_per_second: u64) -> Option<u64> {
     (bits_per_second > 0).then_some(bits_per_second)
 }
 
-/// A threshold that was set: `None` if it is `u64::MAX`, by which controls say that there was no reduction yet.
+/// A slow-start threshold; `None` if it is `u64::MAX`, which controls use before the first reduction.
 pub fn known_threshold(bytes: u64) -> Option<u64> {
     (bytes < u64::MAX).then_some(bytes)
 }
@@ -237,7 +238,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn kind_and_index_of_an_endpoint_survive_packing() {
+    fn an_endpoint_id_has_its_kind_and_index() {
         let mut seen = BTreeSet::new();
         for kind in EndpointKind::ALL {
             for index in [0, 1, 2, 1 << 27, EndpointId::MAX_INDEX - 1, EndpointId::MAX_INDEX] {
@@ -251,8 +252,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_no_kind_are_no_endpoints() {
-        // Kinds 5 to 7, of which the last has the number that stands for no endpoint.
+    fn a_number_with_an_unknown_kind_is_rejected() {
+        // Kinds 5 to 7; the last includes the number that represents `None`.
         for bits in [5 << 29, 6 << 29, 7 << 29, u32::MAX] {
             assert_eq!(EndpointId::from_bits(bits), None, "{bits:#x}");
         }
@@ -261,12 +262,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "29 bits")]
-    fn an_index_of_30_bits_is_refused() {
+    fn an_index_of_30_bits_panics() {
         let _ = EndpointId::new(EndpointKind::Tcp, 1 << 29);
     }
 
     #[test]
-    fn values_that_stand_for_none_yet_become_none() {
+    fn placeholders_of_missing_values_become_none() {
         assert_eq!((measured(Duration::ZERO), known_rate(0), known_threshold(u64::MAX)), (None, None, None));
         let nanosecond = Duration::from_nanos(1);
         assert_eq!((measured(nanosecond), known_rate(1), known_threshold(0)), (Some(nanosecond), Some(1), Some(0)));
