@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use fullpipe::network::discipline::table::DISCIPLINES;
+use fullpipe::quic::scheduler::SCHEDULERS;
 use fullpipe::scenario::schema::component::Declaration;
 use fullpipe::{congestion, embedded, lte, scenario, workload};
 use serde_json::{Value, json};
@@ -42,8 +43,8 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
             })
             .collect(),
         "schedulers" => {
-            let streams = scenario::stream_schedulers()
-                .map(|(name, text)| Row { kind: "quic", ..row(name, version, "", text.trim_end_matches('.')) });
+            let streams = SCHEDULERS.declarations();
+            let streams = streams.map(|component| Row { kind: "quic", ..declared(component, version) });
             let cells = lte::scheduler::catalogue::ENTRIES.iter();
             let cells = cells.map(|e| Row { kind: "lte", ..row(e.name, version, e.source, e.summary) });
             streams.chain(cells).collect()

@@ -10,7 +10,7 @@ use fullpipe_congestion::{Ack, Congestion, Control, Controller, Signals, Timeout
 use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with, write_series};
 use fullpipe_network::queue::Queued;
 use fullpipe_network::{Fifo, Limit, QueueDiscipline};
-use fullpipe_quic::scheduler::Discipline;
+use fullpipe_quic::scheduler::{self, StreamScheduler};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{FlowId, Instant, LinkId};
@@ -123,10 +123,12 @@ fn a_plugged_in_scheduler_is_the_built_in_one() {
         outcome.tables()
     };
     let round_robin = records("round-robin", Plugins::new());
-    for (name, discipline) in [("fifo", Discipline::Fifo), ("pfifo", Discipline::Pfifo)] {
+    let schedulers: [(&str, StreamScheduler); 2] =
+        [("fifo", StreamScheduler::new(scheduler::Fifo)), ("pfifo", StreamScheduler::new(scheduler::Pfifo))];
+    for (name, scheduler) in schedulers {
         let built_in = records(name, Plugins::new());
         assert_ne!(built_in, round_robin, "{name}");
-        let plugged = Plugins::new().scheduler("web", move |_| discipline.create());
+        let plugged = Plugins::new().scheduler("web", move |_| scheduler.create());
         assert_eq!(records("round-robin", plugged), built_in, "{name}");
     }
 }

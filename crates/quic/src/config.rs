@@ -1,6 +1,6 @@
 //! How one end of a connection is set up.
 
-use crate::scheduler::{Discipline, Retransmission};
+use crate::scheduler::{Retransmission, RoundRobin, StreamScheduler};
 use fullpipe_units::Duration;
 use fullpipe_wire::TransportParameters;
 
@@ -104,7 +104,7 @@ pub struct Config {
     /// The server asks a client for a sign that its address is right before anything else (Retry).
     pub retry: bool,
     /// Which stream sends next.
-    pub scheduler: Discipline,
+    pub scheduler: StreamScheduler,
     /// When lost data is sent again.
     pub retransmission: Retransmission,
     /// Bytes of a stream are handed to the application in the order in which they arrive, not in theirs.
@@ -145,7 +145,7 @@ impl Default for Config {
             initial_rtt: Duration::from_millis(333),
             zero_rtt: false,
             retry: false,
-            scheduler: Discipline::default(),
+            scheduler: StreamScheduler::new(RoundRobin::default()),
             retransmission: Retransmission::default(),
             unordered: false,
             max_datagram_frame_bytes: 65_535,

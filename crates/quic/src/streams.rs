@@ -1,7 +1,7 @@
 //! All streams of a connection: how many may be opened, what all of them together may send, which one sends next
 //! (RFC 9000 sections 2, 4 and 19).
 
-use crate::scheduler::{Candidate, Discipline, Retransmission, Scheduler};
+use crate::scheduler::{Candidate, Retransmission, Scheduler};
 use crate::stream::{Ask, Piece, Receiving, Sending, Stream, Written, event, is_server_initiated, is_unidirectional};
 use fullpipe_transport::{CloseReason, Event, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
@@ -86,12 +86,11 @@ pub(crate) struct Windows {
 impl Streams {
     pub(crate) fn new(
         server: bool,
-        discipline: Discipline,
+        scheduler: Box<dyn Scheduler>,
         retransmission: Retransmission,
         windows: &Windows,
         max_streams: u64,
     ) -> Self {
-        let scheduler = discipline.create();
         let timed = scheduler.uses_write_times();
         let allowed = Opened { limit: max_streams, ..Opened::default() };
         Streams {
@@ -630,6 +629,7 @@ pub(crate) enum Misnamed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler;
 
     const WINDOWS: Windows = Windows {
         stream_bytes: 1000,
@@ -640,7 +640,7 @@ mod tests {
     };
 
     fn client() -> (Streams, u32) {
-        let mut streams = Streams::new(false, Discipline::Fifo, Retransmission::First, &WINDOWS, 10);
+        let mut streams = Streams::new(false, Box::new(scheduler::Fifo), Retransmission::First, &WINDOWS, 10);
         streams.set_peer_limits(1000, 1000, 10, 10);
         let index = streams.open(true, None, &WINDOWS, Instant::ZERO).expect("the peer allows ten");
         (streams, index)

@@ -5,7 +5,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{Pair, PathModel};
-use fullpipe_quic::scheduler::{Discipline, Retransmission};
+use fullpipe_quic::scheduler::{self, Retransmission, StreamScheduler};
 use fullpipe_quic::{AckFrequency, Config, State};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
@@ -387,15 +387,16 @@ fn configs() -> impl Strategy<Value = Config> {
     let sizes = (window(), window(), prop::option::of(100u64..3000), 1u64..5, 500u64..20_000);
     let handshake = (any::<bool>(), any::<bool>(), 0u64..6000, prop_oneof![Just(0u8), Just(8)]);
     let acknowledgements = (1u64..10, prop::option::of((0u64..20, 1u64..50)), any::<bool>(), any::<bool>());
-    let disciplines = prop_oneof![
-        Just(Discipline::Fifo),
-        Just(Discipline::Pfifo),
-        Just(Discipline::Edf(Duration::from_millis(20))),
-        Just(Discipline::RoundRobin),
-        Just(Discipline::Weighted),
-        Just(Discipline::Priorities)
+    let schedulers: [StreamScheduler; 6] = [
+        StreamScheduler::new(scheduler::Fifo),
+        StreamScheduler::new(scheduler::Pfifo),
+        StreamScheduler::new(scheduler::Edf { latency: Duration::from_millis(20) }),
+        StreamScheduler::new(scheduler::RoundRobin::default()),
+        StreamScheduler::new(scheduler::Weighted::default()),
+        StreamScheduler::new(scheduler::Priorities::default()),
     ];
-    let others = (disciplines, any::<bool>(), prop::bool::weighted(0.2), any::<bool>(), any::<u64>());
+    let schedulers = prop::sample::select(schedulers.to_vec());
+    let others = (schedulers, any::<bool>(), prop::bool::weighted(0.2), any::<bool>(), any::<u64>());
     (sizes, handshake, acknowledgements, others).prop_map(|(sizes, handshake, acknowledgements, others)| {
         let (receive, connection, initial, max_streams, send) = sizes;
         let (zero_rtt, retry, certificate_bytes, connection_id_bytes) = handshake;

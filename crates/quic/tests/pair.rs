@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Pair, PathModel};
-use fullpipe_quic::scheduler::Discipline;
+use fullpipe_quic::scheduler::{Fifo, StreamScheduler};
 use fullpipe_quic::{Config, HandshakeSizes, State};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
@@ -46,7 +46,7 @@ fn a_server_that_may_send_nothing_waits_for_its_client() {
 
 #[test]
 fn fifo_keeps_the_order_of_writes_at_one_instant() {
-    let config = Config { scheduler: Discipline::Fifo, ..Config::default() };
+    let config = Config { scheduler: StreamScheduler::new(Fifo), ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, PathModel::ideal(Duration::from_millis(10)));
     pair.run_until(|pair| pair.client.is_confirmed());
     pair.keep_sent = true;

@@ -5,6 +5,7 @@
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{Course, NatFilter};
+pub use fullpipe_quic::scheduler::StreamScheduler;
 use fullpipe_tcp::Config;
 use fullpipe_tmix::{Order, Prefill, Schedule};
 use fullpipe_transport::tls;
@@ -499,23 +500,6 @@ pub struct Quic {
     pub tls: bool,
     /// What only our model has, if that plays the ends.
     pub model: Option<QuicModel>,
-}
-
-/// Which stream of a QUIC connection sends next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamScheduler {
-    /// In the order of writing.
-    Fifo,
-    /// The smallest stream id first.
-    Pfifo,
-    /// The earliest deadline first; streams without a latency of their own have this one.
-    Edf(Duration),
-    /// In turn.
-    RoundRobin,
-    /// In proportion to weights.
-    Weighted,
-    /// By RFC 9218 priorities.
-    Priorities,
 }
 
 /// How a client and a server meet.

@@ -9,5 +9,5 @@ pub mod simulator;
 
 pub use description::Scenario;
 pub use fullpipe_schema as schema;
-pub use language::{Loaded, fading_kinds, load, path_loss_models, reference_markdown, stream_schedulers};
+pub use language::{Loaded, fading_kinds, load, path_loss_models, reference_markdown};
 pub use schema::{Error, Errors, Override, matches};

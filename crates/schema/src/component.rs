@@ -48,7 +48,7 @@
 
 use crate::check::Check;
 use crate::tree::Tree;
-use crate::{Choice, Field, Variant};
+use crate::{Choice, Field, Kind, Variant};
 use std::any::Any;
 use std::fmt;
 
@@ -179,6 +179,51 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
     }
     assert!(n == N, "the number of variants is not that of the components");
     list
+}
+
+/// The values of a key that names a component ([`variants`]) whose further keys are in the same table ([`fields`]).
+pub const fn names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
+    let mut list = [Choice::new("", ""); N];
+    let mut n = 0;
+    while n < N {
+        list[n] = Choice::new(variants[n].name, variants[n].text);
+        n += 1;
+    }
+    list
+}
+
+/// The keys of all variants, for a table that has them whichever is chosen; `N` is their number ([`field_count`]).
+pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
+    let mut list = [Field::optional("", Kind::Raw, "", ""); N];
+    let (mut variant, mut n) = (0, 0);
+    while variant < variants.len() {
+        let mut group = 0;
+        while group < variants[variant].fields.len() {
+            let mut index = 0;
+            while index < variants[variant].fields[group].len() {
+                list[n] = variants[variant].fields[group][index];
+                index += 1;
+                n += 1;
+            }
+            group += 1;
+        }
+        variant += 1;
+    }
+    list
+}
+
+/// The number of keys of all variants.
+pub const fn field_count(variants: &[Variant]) -> usize {
+    let (mut variant, mut n) = (0, 0);
+    while variant < variants.len() {
+        let mut group = 0;
+        while group < variants[variant].fields.len() {
+            n += variants[variant].fields[group].len();
+            group += 1;
+        }
+        variant += 1;
+    }
+    n
 }
 
 /// The choices of a key, from a list of choices and their values. [`Tree::chosen`] looks up the value.

@@ -166,6 +166,9 @@ pub enum Default {
     Empty,
     /// The field is absent from the tree; the string describes the effect. The program may fill it in from other fields.
     Absent(&'static str),
+    /// The field is absent from the tree until the program fills it in ([`Settings`]): from the table for all if this is
+    /// the table of one, else with this value.
+    Inherited(&'static str),
 }
 
 /// A key of a table.
@@ -202,6 +205,11 @@ impl Field {
     /// A field that may be absent; `absent` describes the effect.
     pub const fn optional(key: &'static str, kind: Kind, absent: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: Default::Absent(absent), unit: "", text }
+    }
+
+    /// A field of [`Settings`] with its default value.
+    pub const fn inherited(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
+        Field { key, kind, default: Default::Inherited(value), unit: "", text }
     }
 
     /// Sets the unit.

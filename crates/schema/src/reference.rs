@@ -95,7 +95,7 @@ fn default_text(field: &Field) -> String {
         Default::Required => "required".to_string(),
         Default::Empty => "empty".to_string(),
         Default::Absent(text) => text.to_string(),
-        Default::Value(value) => match field.kind {
+        Default::Value(value) | Default::Inherited(value) => match field.kind {
             Kind::Boolean | Kind::Integer { .. } | Kind::Number { .. } | Kind::List(_) => format!("`{value}`"),
             Kind::Either(Kind::Integer { .. }, _) => format!("`{value}`"),
             _ => format!("`{}`", quote(value)),

@@ -3,14 +3,14 @@
 //! A value comes from the flow's own table if it has the key, otherwise from the table for all flows, otherwise from the
 //! default.
 
-use crate::{Data, Place, Table, Tree, default_data};
+use crate::{Data, Default, Place, Table, Tree, default_data};
 
 /// A table of settings with the default values of its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The table.
     pub table: &'static Table,
-    /// Keys and defaults, as a file would write them.
+    /// Keys and defaults, as a file would write them, of keys that are not declared with [`Default::Inherited`].
     pub values: &'static [(&'static str, &'static str)],
 }
 
@@ -23,7 +23,9 @@ impl Settings {
             }
         }
         for field in self.table.common() {
-            if let Some((_, value)) = self.values.iter().find(|(key, _)| *key == field.key) {
+            let listed = self.values.iter().find(|(key, _)| *key == field.key).map(|(_, value)| *value);
+            let value = if let Default::Inherited(value) = field.default { Some(value) } else { listed };
+            if let Some(value) = value {
                 tree.fill(field.key, default_data(&field.kind, value));
             }
         }

@@ -10,9 +10,9 @@ use crate::witness::Witness;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_network::{Network, Side};
-use fullpipe_quic::scheduler::{Discipline, Retransmission};
+use fullpipe_quic::scheduler::Retransmission;
 use fullpipe_quic::{AckFrequency, Beside, Config, Connection, HandshakeSizes};
-use fullpipe_scenario::description::{self, QuicHandshake, StreamScheduler};
+use fullpipe_scenario::description::{self, QuicHandshake};
 use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
 use fullpipe_units::Duration;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
@@ -59,14 +59,7 @@ impl ModelMaker {
             pace_first_flight: model.pace_first_flight,
             zero_rtt: model.handshake == QuicHandshake::ZeroRtt,
             retry: model.handshake == QuicHandshake::Retry,
-            scheduler: match model.scheduler {
-                StreamScheduler::Fifo => Discipline::Fifo,
-                StreamScheduler::Pfifo => Discipline::Pfifo,
-                StreamScheduler::Edf(latency) => Discipline::Edf(latency),
-                StreamScheduler::RoundRobin => Discipline::RoundRobin,
-                StreamScheduler::Weighted => Discipline::Weighted,
-                StreamScheduler::Priorities => Discipline::Priorities,
-            },
+            scheduler: model.scheduler.clone(),
             retransmission: if model.scheduled_retransmission {
                 Retransmission::Scheduled
             } else {

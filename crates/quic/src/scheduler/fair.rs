@@ -5,16 +5,27 @@
 //! weight as it sends; the smallest tag sends next. The virtual time is the tag of the stream that sent last; a stream
 //! that had nothing to send takes up at the virtual time, so that it cannot save up.
 
-use super::{Candidate, Scheduler};
+use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler};
+use fullpipe_schema::component::{Component, Declaration};
 use fullpipe_transport::Priority;
 use std::collections::BTreeMap;
+
+pub(super) static WEIGHTED: SchedulerComponent = Component {
+    declaration: Declaration {
+        name: "weighted",
+        source: "Start-time fair queueing (SIGCOMM 1996)",
+        text: "bytes in proportion to the weights of streams.",
+        ..Declaration::EMPTY
+    },
+    read: |_, ()| Ok(StreamScheduler::new(Weighted::default())),
+};
 
 /// Bytes over weight are counted in units of 1/2^16 byte.
 const SCALE: u32 = 16;
 
 /// Tags of streams.
-#[derive(Debug, Default)]
-pub(super) struct Weighted {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weighted {
     tags: BTreeMap<u64, u128>,
     virtual_time: u128,
 }
@@ -27,7 +38,7 @@ impl Weighted {
 
 impl Scheduler for Weighted {
     fn name(&self) -> &'static str {
-        "weighted"
+        WEIGHTED.declaration.name
     }
 
     fn choose(&mut self, candidates: &[Candidate]) -> usize {

@@ -1,14 +1,35 @@
 //! First in, first out: in the order in which bytes were written, whatever their stream; and with priority by stream id.
 
-use super::{Candidate, Scheduler, first_by};
+use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
+use fullpipe_schema::component::{Component, Declaration};
+
+pub(super) static FIFO: SchedulerComponent = Component {
+    declaration: Declaration {
+        name: "fifo",
+        source: "Extending the ns-3 QUIC Module (MSWiM 2020)",
+        text: "in the order in which bytes were written.",
+        ..Declaration::EMPTY
+    },
+    read: |_, ()| Ok(StreamScheduler::new(Fifo)),
+};
+
+pub(super) static PFIFO: SchedulerComponent = Component {
+    declaration: Declaration {
+        name: "pfifo",
+        source: "Extending the ns-3 QUIC Module (MSWiM 2020)",
+        text: "the stream with the smallest id first.",
+        ..Declaration::EMPTY
+    },
+    read: |_, ()| Ok(StreamScheduler::new(Pfifo)),
+};
 
 /// In the order of writing.
-#[derive(Debug)]
-pub(super) struct Fifo;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fifo;
 
 impl Scheduler for Fifo {
     fn name(&self) -> &'static str {
-        "fifo"
+        FIFO.declaration.name
     }
 
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
@@ -21,12 +42,12 @@ impl Scheduler for Fifo {
 }
 
 /// The smallest id first: nothing of a stream leaves while one with a smaller id has something to send.
-#[derive(Debug)]
-pub(super) struct Pfifo;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pfifo;
 
 impl Scheduler for Pfifo {
     fn name(&self) -> &'static str {
-        "pfifo"
+        PFIFO.declaration.name
     }
 
     fn choose(&mut self, _candidates: &[Candidate]) -> usize {

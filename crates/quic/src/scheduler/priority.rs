@@ -1,18 +1,29 @@
 //! Extensible priorities (RFC 9218 section 10): the most urgent streams first. Among those of equal urgency, streams that
 //! are not incremental one after another in the order of ids, before incremental ones, which share by turns.
 
-use super::{Candidate, Scheduler, next_after};
+use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, next_after};
+use fullpipe_schema::component::{Component, Declaration};
 use fullpipe_transport::Priority;
 
+pub(super) static PRIORITIES: SchedulerComponent = Component {
+    declaration: Declaration {
+        name: "priorities",
+        source: "RFC 9218",
+        text: "by urgency (RFC 9218).",
+        ..Declaration::EMPTY
+    },
+    read: |_, ()| Ok(StreamScheduler::new(Priorities::default())),
+};
+
 /// The incremental stream whose turn it was last.
-#[derive(Debug, Default)]
-pub(super) struct Priorities {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priorities {
     last: Option<u64>,
 }
 
 impl Scheduler for Priorities {
     fn name(&self) -> &'static str {
-        "priorities"
+        PRIORITIES.declaration.name
     }
 
     fn choose(&mut self, candidates: &[Candidate]) -> usize {

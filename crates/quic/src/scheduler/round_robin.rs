@@ -1,17 +1,23 @@
 //! Round robin: each stream that has something to send gets one frame in turn, in the order of ids.
 
-use super::{Candidate, Scheduler, next_after};
+use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, next_after};
+use fullpipe_schema::component::{Component, Declaration};
 use fullpipe_transport::Priority;
 
+pub(super) static ROUND_ROBIN: SchedulerComponent = Component {
+    declaration: Declaration { name: "round-robin", text: "streams in turn.", ..Declaration::EMPTY },
+    read: |_, ()| Ok(StreamScheduler::new(RoundRobin::default())),
+};
+
 /// Whose turn it was last.
-#[derive(Debug, Default)]
-pub(super) struct RoundRobin {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundRobin {
     last: Option<u64>,
 }
 
 impl Scheduler for RoundRobin {
     fn name(&self) -> &'static str {
-        "round-robin"
+        ROUND_ROBIN.declaration.name
     }
 
     fn choose(&mut self, candidates: &[Candidate]) -> usize {

@@ -183,7 +183,7 @@ impl Writer {
             }
             // The model's own settings, where another stack plays the ends; and what it has not.
             let model = pairs.iter().any(|pair| pair == "stack = 'model'");
-            let of_model = super::quic::OF_MODEL.contains(&field.key);
+            let of_model = super::quic::is_of_model(field.key);
             if table.name == "quic" && (of_model && !model || field.key == "cryptography" && model) {
                 continue;
             }

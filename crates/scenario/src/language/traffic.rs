@@ -7,6 +7,7 @@ use super::{Check, masque, quic, real_time, some_of, tcp, web, workloads};
 use crate::description::{Flow, Transport};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
 use crate::schema::{is_pattern, matches, natural_order};
+use fullpipe_schema::component::Reader;
 use fullpipe_units::{Duration, NodeId};
 use fullpipe_wire::IpVersion;
 use std::collections::{BTreeMap, BTreeSet};
@@ -264,7 +265,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     let common = Arc::new(tcp::settings(root.table("tcp")));
     let common_quic = quic::common(root);
     let common_stack = common_quic.choice("stack");
-    let common_quic = Arc::new(quic::settings(&common_quic));
+    let common_quic = Arc::new(quic::settings(&mut Reader { tree: &common_quic, path: "quic", check }).ok()?);
     let common_masque = Arc::new(masque::settings(&masque::common(root)));
     let mut through = Vec::new();
     let mut trees: &mut [Tree] = &mut [];
@@ -315,7 +316,12 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         let transport = match protocol {
             "udp" => Transport::Udp,
             "quic" => Transport::Quic(match tree.get("quic") {
-                Some(own) => Arc::new(quic::settings(own.table())),
+                Some(own) => {
+                    let path = format!("{path}.quic");
+                    let settings = quic::settings(&mut Reader { tree: own.table(), path: &path, check });
+                    let Ok(settings) = settings else { continue };
+                    Arc::new(settings)
+                }
                 None => Arc::clone(&common_quic),
             }),
             "masque" => Transport::Masque(match tree.get("masque") {

@@ -6,7 +6,7 @@
 //! **Source.** FIFO, PFIFO and EDF are those of "Extending the ns-3 QUIC Module" (MSWiM 2020), with the two ways to treat
 //! lost data as the paper means them ([`Retransmission`]); RFC 9218 section 10 for priorities.
 //!
-//! A new one is a file beside `fifo.rs`, a name in [`Discipline`] and a line in [`Discipline::create`].
+//! Its file declares each scheduler with its keys; a new one is a file beside `fifo.rs` and two lines here.
 
 mod edf;
 mod fair;
@@ -14,9 +14,71 @@ mod fifo;
 mod priority;
 mod round_robin;
 
+pub use edf::Edf;
+pub use fair::Weighted;
+pub use fifo::{Fifo, Pfifo};
+pub use priority::Priorities;
+pub use round_robin::RoundRobin;
+
+use fullpipe_schema::component::{Catalogue, Comparable, Component, field_count, fields, names, variants};
+use fullpipe_schema::{Choice, Field, Variant};
 use fullpipe_transport::Priority;
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::Instant;
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
+
+/// The schedulers, in the order of lists and of the reference page.
+const ALL: &[&SchedulerComponent] =
+    &[&round_robin::ROUND_ROBIN, &fifo::FIFO, &fifo::PFIFO, &edf::EDF, &fair::WEIGHTED, &priority::PRIORITIES];
+
+/// Every scheduler.
+pub static SCHEDULERS: Catalogue<StreamScheduler, ()> = Catalogue { key: "scheduler", components: &[ALL] };
+
+const VARIANTS: [Variant; ALL.len()] = variants(&[ALL]);
+
+/// The values of the key that names one.
+pub static NAMES: [Choice; ALL.len()] = names(&VARIANTS);
+
+/// Their further keys, which are in the same table.
+pub static KEYS: [Field; field_count(&VARIANTS)] = fields(&VARIANTS);
+
+/// A scheduler as a component.
+pub type SchedulerComponent = Component<StreamScheduler, ()>;
+
+/// The settings of a scheduler, whichever it is.
+#[derive(Clone, Debug)]
+pub struct StreamScheduler(Arc<dyn SchedulerSettings>);
+
+impl StreamScheduler {
+    /// The scheduler with these settings.
+    pub fn new(settings: impl SchedulerSettings) -> Self {
+        StreamScheduler(Arc::new(settings))
+    }
+
+    /// A scheduler with these settings.
+    pub fn create(&self) -> Box<dyn Scheduler> {
+        self.0.create()
+    }
+}
+
+impl PartialEq for StreamScheduler {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0 as &dyn Any)
+    }
+}
+
+/// The settings of a scheduler: one that has chosen nothing yet, of which each end of a connection has a copy.
+pub trait SchedulerSettings: Comparable + fmt::Debug + Send + Sync {
+    /// A scheduler with these settings.
+    fn create(&self) -> Box<dyn Scheduler>;
+}
+
+impl<T: Scheduler + Clone + PartialEq + Sync + 'static> SchedulerSettings for T {
+    fn create(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}
 
 /// A stream that has something to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,38 +115,6 @@ pub trait Scheduler: fmt::Debug + Send {
 
     /// A stream is over.
     fn on_closed(&mut self, _stream: u64) {}
-}
-
-/// The schedulers by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Discipline {
-    /// In the order in which it was written.
-    Fifo,
-    /// The stream with the smallest id first.
-    Pfifo,
-    /// The byte first whose deadline comes first: when it was written, and its stream's latency, or this one.
-    Edf(Duration),
-    /// One frame of each stream in turn.
-    #[default]
-    RoundRobin,
-    /// Bytes in proportion to the weights of streams.
-    Weighted,
-    /// Urgency, then in order of ids, or in turn where streams are incremental (RFC 9218).
-    Priorities,
-}
-
-impl Discipline {
-    /// A scheduler of this kind.
-    pub fn create(self) -> Box<dyn Scheduler> {
-        match self {
-            Discipline::Fifo => Box::new(fifo::Fifo),
-            Discipline::Pfifo => Box::new(fifo::Pfifo),
-            Discipline::Edf(latency) => Box::new(edf::Edf::new(latency)),
-            Discipline::RoundRobin => Box::new(round_robin::RoundRobin::default()),
-            Discipline::Weighted => Box::new(fair::Weighted::default()),
-            Discipline::Priorities => Box::new(priority::Priorities::default()),
-        }
-    }
 }
 
 /// When lost data is sent again.

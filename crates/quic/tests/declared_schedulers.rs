@@ -1,0 +1,59 @@
+//! What stream schedulers declare: each name is accepted by the language, read into settings of its own, and built under
+//! that name.
+
+use fullpipe_quic::scheduler::{Edf, KEYS, NAMES, SCHEDULERS, StreamScheduler};
+use fullpipe_schema::component::Reader;
+use fullpipe_schema::{Check, Errors, Field, Kind, Settings, Table, load};
+use fullpipe_units::Duration;
+
+/// A table with the schedulers' keys alone.
+static TABLE: Table = Table {
+    name: "quic",
+    fields: &[&[Field::inherited("scheduler", Kind::Choice(&NAMES), "round-robin", "")], &KEYS],
+    ..Table::EMPTY
+};
+
+fn read(text: &str) -> Result<StreamScheduler, Errors> {
+    let loaded = load(&TABLE, text, "quic.toml", &[])?;
+    let (mut check, mut tree) = (Check::new(&loaded.sources), loaded.root.clone());
+    Settings { table: &TABLE, values: &[] }.fill(&mut tree, None, |_| true);
+    let settings = SCHEDULERS.read(&mut Reader { tree: &tree, path: "quic", check: &mut check }, &());
+    check.done()?;
+    Ok(settings.expect("without an error there are settings"))
+}
+
+#[test]
+fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
+    let all: Vec<StreamScheduler> = SCHEDULERS
+        .declarations()
+        .map(|declaration| {
+            let text = format!("scheduler = '{}'", declaration.name);
+            let settings = read(&text).unwrap_or_else(|errors| panic!("{text}: {errors}"));
+            assert_eq!(settings.create().name(), declaration.name);
+            // Reading it again gives equal settings.
+            assert_eq!(read(&text).unwrap(), settings);
+            settings
+        })
+        .collect();
+    for (index, settings) in all.iter().enumerate() {
+        assert!(!all[..index].contains(settings), "{settings:?} is there twice");
+    }
+}
+
+#[test]
+fn names_differ_and_a_wrong_one_suggests_the_nearest() {
+    for (index, choice) in NAMES.iter().enumerate() {
+        assert!(NAMES[..index].iter().all(|other| other.name != choice.name), "{} is declared twice", choice.name);
+        let errors = read(&format!("scheduler = '{}x'", choice.name)).unwrap_err();
+        assert_eq!(errors.0[0].suggestion, Some(format!("\"{}\"", choice.name)));
+    }
+}
+
+#[test]
+fn edf_reads_its_latency_and_the_file_need_not_state_it() {
+    let edf = |milliseconds| -> StreamScheduler {
+        StreamScheduler::new(Edf { latency: Duration::from_millis(milliseconds) })
+    };
+    assert_eq!(read("scheduler = 'edf'").unwrap(), edf(100));
+    assert_eq!(read("scheduler = 'edf'\nscheduler_latency = '30ms'").unwrap(), edf(30));
+}
