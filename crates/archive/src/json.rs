@@ -23,7 +23,7 @@ pub trait Json: Sized {
         None
     }
 
-    /// The keys of the value, if it is an object or a list of objects.
+    /// The keys of the value, if it is an object or an array of objects.
     fn keys() -> Vec<Key> {
         Vec::new()
     }
@@ -127,10 +127,10 @@ macro_rules! plain {
 }
 
 plain! {
-    bool, "true or false", Value::as_bool;
+    bool, "a boolean", Value::as_bool;
     u64, "a count", Value::as_u64;
     f64, "a number", |value| value.as_f64().filter(|number| number.abs() <= crate::value::LARGEST);
-    String, "a text", |value| value.as_str().map(str::to_owned);
+    String, "a string", |value| value.as_str().map(str::to_owned);
 }
 
 /// `None` omits the key. A null is read as `None`, unless `T` itself reads null.
@@ -179,7 +179,7 @@ impl<T: Json> Json for Nullable<T> {
 }
 
 impl<T: Json> Json for Vec<T> {
-    const TYPE: &'static str = "a list";
+    const TYPE: &'static str = "an array";
 
     fn to_json(&self) -> Option<Value> {
         Some(self.iter().filter_map(T::to_json).collect())

@@ -29,7 +29,7 @@ impl PacketCapture {
 }
 
 impl Json for PacketCapture {
-    const TYPE: &'static str = "true, false or a count of bytes";
+    const TYPE: &'static str = "a boolean or a count";
 
     fn to_json(&self) -> Option<Value> {
         Some(match self {
@@ -64,7 +64,7 @@ record! {
     received: u64, "packets", "Packets that reached their destination.";
     received_with_data: u64, "packets", "Of these, packets with transport payload, duplicates included.";
     lost: u64, "packets", "Packets dropped.";
-    hops: u64, "packets", "Frames transmitted, over all links.";
+    hops: u64, "packets", "Frames transmitted, summed over all links.";
 }
 
 record! {
@@ -82,8 +82,8 @@ record! {
     /// Hashes of the content of a flow.
     pub struct ContentRecord;
     flow: String, "", "Name of the flow.";
-    sent_sha256: String, "", "SHA-256 of what was written, in hexadecimal.";
-    received_sha256: String, "", "SHA-256 of what was read.";
+    sent_sha256: String, "", "SHA-256 of the bytes that the sender wrote, in hexadecimal.";
+    received_sha256: String, "", "SHA-256 of the bytes that the receiver read, in hexadecimal.";
 }
 
 record! {
@@ -91,7 +91,7 @@ record! {
     pub struct AuditRecord;
     passed: bool, "", "Whether every check passed.";
     packet_by_packet: bool, "", "Whether every packet was checked, not only sums.";
-    checks: Counts, "", "How often each rule was checked.";
+    checks: Counts, "", "Number of checks of each rule.";
     failures: Vec<String>, "", "The first failures, one sentence each.";
     failures_not_kept: u64, "", "Number of further failures.";
 }
@@ -117,15 +117,15 @@ record! {
     packets_p50_us: f64, "us", "Median lateness of packets.";
     packets_p99_us: f64, "us", "99th percentile of the lateness of packets.";
     packets_max_us: f64, "us", "Largest lateness of a packet.";
-    stall_count: u64, "", "How often the emulator did not run for longer than permitted.";
-    longest_stall_s: f64, "s", "The longest such stall.";
+    stall_count: u64, "", "Number of stalls: intervals longer than `stall_after_s` in which the emulator did not run.";
+    longest_stall_s: f64, "s", "Length of the longest stall.";
     own_drops: u64, "packets", "Packets that the emulator itself lost.";
-    late_after_s: f64, "s", "Permitted lateness.";
-    late_share_allowed: f64, "", "Permitted share of late packets.";
-    stall_after_s: f64, "s", "Length from which a pause is a stall.";
-    ran_s: f64, "s", "How long the run took.";
+    late_after_s: f64, "s", "Permitted lateness: an event, subframe, packet or arrival is late if it exceeds this.";
+    late_share_allowed: f64, "", "Permitted share of late events, subframes, packets and arrivals, for each of the four.";
+    stall_after_s: f64, "s", "Permitted interval in which the emulator does not run; a longer one is a stall.";
+    ran_s: f64, "s", "Duration of the run.";
     worked_s: f64, "s", "Time during which the emulator was not waiting.";
-    processor_s: f64, "s", "Processor time of the emulator's thread.";
+    processor_s: f64, "s", "CPU time of the emulator's thread.";
     events: LatenessSpread, "", "Lateness of the model's events.";
     subframes: LatenessSpread, "", "Lateness of LTE subframes.";
     packets: LatenessSpread, "", "Lateness of packets sent to real hosts.";
@@ -145,15 +145,15 @@ record! {
 record! {
     /// Frames of real hosts that did not enter the model, by reason.
     pub struct RefusedFrames;
-    malformed: u64, "", "Shorter than their headers, with lengths that contradict each other, or with a wrong header checksum.";
-    not_ip: u64, "", "Neither IPv4 nor IPv6, such as ARP.";
-    unroutable: u64, "", "For an address that no node of the scenario has.";
-    spoofed: u64, "", "From an address that is not the sender's (RFC 2827).";
-    expired: u64, "", "With a hop limit that reaches zero before the destination.";
+    malformed: u64, "", "Frames that are shorter than their headers, have contradictory lengths, or have a wrong header checksum.";
+    not_ip: u64, "", "Frames that are neither IPv4 nor IPv6, such as ARP.";
+    unroutable: u64, "", "Frames for an address that no node of the scenario has.";
+    spoofed: u64, "", "Frames from an address other than the sender's (RFC 2827).";
+    expired: u64, "", "Frames with a hop limit that reaches zero before the destination.";
     fragments: u64, "", "Fragments that contradict each other.";
-    too_many_conversations: u64, "", "Of conversations beyond the permitted number.";
-    unwritable: u64, "", "From the model to a real host, with content that no header can encode; not sent.";
-    unexpected: u64, "", "Damaged frames for an endpoint of the model.";
+    too_many_conversations: u64, "", "Frames of conversations beyond the permitted number.";
+    unwritable: u64, "", "Frames from the model to a real host, with content that no header can encode; not sent.";
+    unexpected: u64, "", "Frames for an endpoint of the model that are neither valid TCP segments nor valid UDP datagrams.";
 }
 
 record! {
@@ -161,8 +161,8 @@ record! {
     pub struct ProgramRecord;
     name: String, "", "Name in the scenario.";
     ended: String, "", "How it ended.";
-    started_s: Nullable<f64>, "s", "When it started.";
-    ended_s: Nullable<f64>, "s", "When it ended.";
+    started_s: Nullable<f64>, "s", "Time at which it started.";
+    ended_s: Nullable<f64>, "s", "Time at which it ended.";
 }
 
 record! {
@@ -202,8 +202,8 @@ record! {
     options: RunOptionsRecord, "", "Options of the run that are not part of its scenario.";
     title: String, "", "Title of the scenario.";
     clock: String, "", "`virtual`, `real`, or `replay` (a real-time run replayed in virtual time).";
-    duration_s: f64, "s", "When the run ended.";
-    measurement_from_s: f64, "s", "When the measured interval begins.";
+    duration_s: f64, "s", "Time at which the run ended.";
+    measurement_from_s: f64, "s", "Start of the measured interval.";
     packets: PacketCounts, "", "Packets of the whole run.";
     events: u64, "", "Events that the simulator processed.";
     nat: Vec<NatRecord>, "", "The address translators, in the order of the scenario.";

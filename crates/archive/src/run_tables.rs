@@ -43,7 +43,7 @@ table! {
     pub static SERIES = "series.csv":
         "One row for each sample of the scenario's probes, in the order of time.";
     time_s: Instant, "s", "Time of the sample.";
-    subject: String, "", "Name of the flow, link, segment or UE that was sampled.";
+    subject: String, "", "Name of the flow, link, Ethernet segment or UE that was sampled.";
     metric: String, "", "Name of the metric; it ends with the metric's unit.";
     value: Option<f64>, "", "Value in the unit at the end of the metric's name.";
 }

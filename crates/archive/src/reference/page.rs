@@ -48,7 +48,7 @@ shortest form that reads back the same, and a *count* is a nonnegative integer. 
 ";
 
 /// The introduction to `run.json`.
-const RUN: &str = "One JSON object. A dot in a key denotes a member of an object, or of each object of a list. Keys marked \
+const RUN: &str = "One JSON object. A dot in a key denotes a member of an object, or of each object of an array. Keys marked \
                    *or none* are omitted, or null, if they do not apply.";
 
 /// A table's section of the page, in Markdown.

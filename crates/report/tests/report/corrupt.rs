@@ -69,7 +69,7 @@ fn wrong_records_are_named_with_line_and_expectation() {
     check("study", "results.csv", &key, "../../etc", "column `key`: expected letters, digits");
     let run = format!("runs/{key}/run.json");
     check("study", &run, "\"seed\"", "\"sead\"", "has no `seed`");
-    check("study", &run, "\"failures\": []", "\"failures\": 7", "`audit.failures`: expected a list, found 7");
+    check("study", &run, "\"failures\": []", "\"failures\": 7", "`audit.failures`: expected an array, found 7");
     check("study", &run, "{", "", "is not valid JSON");
     let run = "runs/c0ffee0123456789abcdef01";
     check(

@@ -243,7 +243,7 @@ fn an_audit_that_does_not_say_that_it_passed_has_not() {
     }
     // Neither yes nor no: there is no page that could be read as a yes.
     for (old, new, expected) in [
-        ("\"passed\": true", "\"passed\": \"yes\"", "`audit.passed`: expected true or false, found \"yes\""),
+        ("\"passed\": true", "\"passed\": \"yes\"", "`audit.passed`: expected a boolean, found \"yes\""),
         ("\"passed\": true,", "", "has no `audit.passed`"),
         ("\"audit\": {", "\"audits\": {", "has no `audit`"),
     ] {
