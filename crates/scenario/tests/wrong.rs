@@ -57,7 +57,7 @@ const METRICS: &[&str] = &[
     r#""marks""#,
     MORE,
 ];
-const NAME: &[&str] = &[r#"a name: a letter, then letters, digits, "-" and "_", at most 64"#];
+const NAME: &[&str] = &[r#"a name: a letter, then letters, digits, "-" and "_", at most 64 characters"#];
 
 #[rustfmt::skip]
 const FILES: &[Wrong] = &[
@@ -276,7 +276,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "variable-twice", line: 8, found: r#""A=2""#, expected: &[r#"each name once"#], suggestion: None, says: r#"gives A a second time"# },
     Wrong { file: "ready-port-missing", line: 8, found: "", expected: &[r#"an integer from 1 to 65535"#], suggestion: None, says: r#"program.0.ready.port is missing"# },
     Wrong { file: "ready-port-zero", line: 8, found: r#"0"#, expected: &[r#"an integer from 1 to 65535"#], suggestion: None, says: r#"too small"# },
-    Wrong { file: "ready-text-missing", line: 8, found: "", expected: &[r#"a text"#], suggestion: None, says: r#"program.0.ready.text is missing"# },
+    Wrong { file: "ready-text-missing", line: 8, found: "", expected: &[r#"a string"#], suggestion: None, says: r#"program.0.ready.text is missing"# },
     Wrong { file: "ready-text-of-two-lines", line: 8, found: r#""a\nb""#, expected: &[r#"a text of one line, not empty"#], suggestion: None, says: r#"not part of one line"# },
     Wrong { file: "ready-kind", line: 8, found: r#""tcpport""#, expected: &[r#""started""#, r#""tcp-port""#, r#""udp-port""#, r#""output""#, r#""exit""#], suggestion: Some(r#""tcp-port""#), says: r#"for program.0.ready.kind"# },
     Wrong { file: "exit-status-in-the-background", line: 9, found: r#"0"#, expected: &[r#"background = false, or no exit_status"#], suggestion: None, says: r#"runs in the background"# },

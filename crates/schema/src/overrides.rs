@@ -187,7 +187,7 @@ impl Setter<'_> {
             Content::Array(list) => list,
             // The file has no such array, so `entry` added an empty table.
             Content::Table(entries) if entries.is_empty() => &[],
-            _ => return Err(self.error(part, format!("{key} is not a list"), Vec::new())),
+            _ => return Err(self.error(part, format!("{key} is not an array"), Vec::new())),
         };
         let named = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
         let at = list.iter().position(|node| named(node).as_deref() == Some(part));

@@ -51,7 +51,7 @@ fn between<T: fmt::Display + PartialOrd>(what: &str, min: T, max: T, least: T, m
 /// The values that a kind accepts, in words; for a choice its names.
 pub(crate) fn expected(kind: &Kind) -> Vec<String> {
     let one = match kind {
-        Kind::Text => "a text".to_string(),
+        Kind::Text => "a string".to_string(),
         Kind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64 characters".to_string(),
         Kind::Boolean => return vec!["true".to_string(), "false".to_string()],
         Kind::Integer { min, max } => between("an integer", *min, *max, i64::MIN, i64::MAX),
@@ -74,7 +74,7 @@ pub(crate) fn expected(kind: &Kind) -> Vec<String> {
         Kind::Choice(choices) => return available(choices).map(|name| format!("\"{name}\"")).collect(),
         Kind::Table(table) => format!("a table ({})", table.name),
         Kind::Tables(table) => format!("an array of tables ({})", table.name),
-        Kind::List(element) => format!("a list, each element {}", expected(element).join(" or ")),
+        Kind::List(element) => format!("an array, each element {}", expected(element).join(" or ")),
         Kind::Map(element) => format!("a table of names, each with {}", expected(element).join(" or ")),
         Kind::Either(first, second) => {
             let mut both = expected(first);
