@@ -29,10 +29,7 @@ fn declared(component: &Declaration, version: &str) -> Row {
 pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let rows: Vec<Row> = match what {
-        "congestion" => congestion::catalogue::ENTRIES
-            .iter()
-            .map(|entry| row(entry.name, entry.version, entry.source, entry.summary))
-            .collect(),
+        "congestion" => congestion::catalogue::ENTRIES.iter().map(|component| declared(component, version)).collect(),
         "queues" => DISCIPLINES.declarations().map(|component| declared(component, version)).collect(),
         "workloads" => workload::CATALOGUE.iter().map(|entry| row(entry.name, version, "", entry.summary)).collect(),
         "scenarios" => embedded::scenario_names()

@@ -194,8 +194,9 @@ pub(crate) mod fixture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Options, WITH_HYSTART, create};
+    use crate::catalogue::{Options, create};
     use crate::control::Control;
+    use crate::controls::CONTROLS;
     use fullpipe_units::Instant;
 
     const MSS: u64 = 1_448;
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn every_control_leaves_its_first_slow_start_by_delay() {
-        for name in WITH_HYSTART {
+        for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
             // 10, 20, 40 segments; in the round of 40 the delay has grown by 30 ms: seven acknowledgements count for one
             // segment each, the eighth still does, the other 32 for a quarter each: 56. Then four rounds of a quarter
             // more: 70, 87, 108, 135 segments (rounded down to whole acknowledgements), and the end.
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn no_control_leaves_it_without_delay_and_none_uses_it_after_a_reduction() {
-        for name in WITH_HYSTART {
+        for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
             let control = drive(name, true, &[100_000; 8]);
             assert_eq!((control.cwnd_bytes, control.ssthresh_bytes), (2_560 * MSS, u64::MAX), "{}", name);
             // A threshold: slow start goes up to it whatever the delay.
@@ -387,7 +388,7 @@ mod tests {
 
     #[test]
     fn without_pacing_one_acknowledgement_opens_the_window_by_eight_segments() {
-        for name in WITH_HYSTART {
+        for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
             for (paced, segments) in [(false, 8), (true, 30)] {
                 let mut controller =
                     create(name, &Options { hystart: true, paced, ..Options::default() }).expect("a known name");

@@ -5,7 +5,8 @@
 //! the control by `&mut`: one call per acknowledgement batch.
 //!
 //! * [`control`]: the trait, and what passes through it;
-//! * [`catalogue`]: the controls by name; [`source`]: where a flow's connections get theirs from;
+//! * [`controls`]: a file for each control, with its declaration ([`component`]); [`catalogue`]: the controls by name;
+//!   [`source`]: where a flow's connections get theirs from;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`]
 //!   and [`bbr3`]: the controls;
 //! * [`law`], the frame of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
@@ -14,33 +15,21 @@
 //!   transport adds.
 
 mod bbr;
-pub mod bbr1;
-pub mod bbr3;
-pub mod bic;
 pub mod catalogue;
+pub mod component;
 pub mod control;
-pub mod cubic;
-pub mod dctcp;
+pub mod controls;
 pub mod driver;
-pub mod highspeed;
-pub mod htcp;
-pub mod hybla;
 pub mod hystart;
-pub mod illinois;
 pub mod law;
-pub mod linux_reno;
-pub mod newreno;
 pub mod pacing;
 pub mod rate;
 pub mod recovery;
 pub mod rtt;
-pub mod scalable;
 pub mod source;
-pub mod vegas;
-pub mod veno;
-pub mod westwood;
 mod window;
-pub mod yeah;
+
+pub use controls::*;
 
 pub use control::{
     Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,

@@ -20,7 +20,7 @@ const fn controls() -> [Choice; CONTROLS] {
     let mut list = [Choice::later(""); CONTROLS];
     let mut n = 0;
     while n < ENTRIES.len() {
-        list[n] = Choice::new(ENTRIES[n].name, ENTRIES[n].summary);
+        list[n] = Choice::new(ENTRIES[n].name, ENTRIES[n].text);
         n += 1;
     }
     while n < CONTROLS {

@@ -14,9 +14,24 @@
 //! by a queue such as DualPI2 (RFC 9332): the sender is then one in the manner of DCTCP, not one that meets all of RFC
 //! 9331. A window is a round of the transport; RFC 8257 counts from one highest sequence number sent to the next.
 
+use super::linux_reno::LinuxReno;
+use crate::component::{ControlComponent, ControlValue};
 use crate::control::{Ack, Codepoint, Congestion, Control, Controller, RecoveryExit, Signals, Timeout};
-use crate::linux_reno::LinuxReno;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static DCTCP: ControlComponent = ControlComponent {
+    declaration: Declaration {
+        name: "dctcp",
+        version: "RFC 8257 (2017)",
+        source: "RFC 8257 sections 3.3 to 3.5",
+        text: "Reduces the window by half the share of bytes that queues have marked; Reno on loss.",
+        ..Declaration::EMPTY
+    },
+    create: |options| Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
+    hystart: false,
+    values: &[ControlValue { name: "control_alpha", unit: "", text: "its estimate of the marked part (DCTCP)." }],
+};
 
 /// Weight of the newest window (RFC 8257 section 4.2).
 const GAIN: f64 = 1.0 / 16.0;
@@ -56,7 +71,7 @@ impl Dctcp {
 
 impl Controller for Dctcp {
     fn name(&self) -> &'static str {
-        "dctcp"
+        DCTCP.declaration.name
     }
 
     fn signals(&self) -> Signals {

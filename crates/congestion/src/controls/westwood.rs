@@ -12,9 +12,22 @@
 //! search for the smallest round-trip time after a time-out as in Linux 6.12 `net/ipv4/tcp_westwood.c`. Unlike there a
 //! loss never raises the window, and before the first sample it takes half.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law};
+use crate::law::{Cause, Governed, Law};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static WESTWOOD: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "westwood",
+        version: "Westwood+, Grieco and Mascolo (2004), as in Linux 6.12",
+        source: "ACM CCR 34(2), 2004; Linux net/ipv4/tcp_westwood.c",
+        text: "Reno that falls on loss to measured bandwidth times smallest round-trip time.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Westwood>::default()),
+);
 
 /// Shortest time of a sample.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -68,7 +81,7 @@ impl Westwood {
 }
 
 impl Law for Westwood {
-    const NAME: &'static str = "westwood";
+    const NAME: &'static str = WESTWOOD.declaration.name;
 
     fn established(&mut self, now: Instant, rtt: Option<Duration>) {
         self.since = now;

@@ -44,10 +44,25 @@ pub mod policer;
 
 use self::aggregation::Aggregation;
 use self::policer::Policer;
-use crate::bbr::{OwnLimit, RecentMax, Rounds, bytes_in, four_segments, times};
+use crate::bbr::{OwnLimit, RecentMax, Rounds, VALUES, bytes_in, four_segments, times};
+use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
 use crate::window::{self, segment, two_segments};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant, Stream};
+
+pub(super) static BBR1: ControlComponent = ControlComponent {
+    declaration: Declaration {
+        name: "bbr1",
+        version: "draft-cardwell-iccrg-bbr-congestion-control-00 (2017), as in Linux 6.12",
+        source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux net/ipv4/tcp_bbr.c",
+        text: "Paces at the measured bandwidth, probing for more every eight round-trip times, whatever is lost.",
+        ..Declaration::EMPTY
+    },
+    create: |options| Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),
+    hystart: false,
+    values: VALUES,
+};
 
 /// 2/ln 2, the smallest gain with which the rate doubles in each round (draft section 4.3.1).
 const HIGH_GAIN: f64 = 2.885;
@@ -410,7 +425,7 @@ impl Bbr1 {
 
 impl Controller for Bbr1 {
     fn name(&self) -> &'static str {
-        "bbr1"
+        BBR1.declaration.name
     }
 
     fn signals(&self) -> Signals {

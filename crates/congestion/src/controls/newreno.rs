@@ -17,10 +17,29 @@
 //! The window also grows while it does not limit sending: RFC 5681 knows no such guard, and takes half of what is in
 //! flight, not half of the window, because of that. `linux-reno` has the guard, and so has QUIC's (RFC 9002 section 7.8).
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
 use crate::hystart::{HyStart, Phase};
 use crate::window::{self, Undo};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
+
+pub(super) static NEWRENO: ControlComponent = ControlComponent {
+    declaration: Declaration {
+        name: "newreno",
+        version: "RFC 5681 (2009), RFC 6582 (2012)",
+        source: "RFC 5681 section 3.1; RFC 6582; as ns-3's TcpNewReno",
+        text: "One segment per acknowledgement in slow start, SMSS*SMSS/window after it; half of what is in flight \
+                  on loss.",
+        ..Declaration::EMPTY
+    },
+    create: |options| {
+        let control = NewReno::new(options.standard_hystart());
+        Box::new(if options.quic { control.of_quic() } else { control })
+    },
+    hystart: true,
+    values: &[],
+};
 
 /// Fractional bits of a byte.
 const FRACTION_BITS: u32 = 16;
@@ -70,7 +89,7 @@ impl NewReno {
 
 impl Controller for NewReno {
     fn name(&self) -> &'static str {
-        "newreno"
+        NEWRENO.declaration.name
     }
 
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {

@@ -19,10 +19,23 @@
 //! `net/ipv4/tcp_illinois.c`, with real numbers in place of its fixed point. There the five rounds need not follow each
 //! other.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law, RoundTrips};
+use crate::law::{Cause, Governed, Law, RoundTrips};
 use crate::window::segment;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static ILLINOIS: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "illinois",
+        version: "Liu, Basar and Srikant (2008), as in Linux 6.12",
+        source: "Performance Evaluation 65(6-7), 2008; Linux net/ipv4/tcp_illinois.c",
+        text: "The longer the queueing delay, the slower the growth and the more a loss takes.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Illinois>::default()),
+);
 
 const ALPHA_MIN: f64 = 0.3;
 const ALPHA_MAX: f64 = 10.0;
@@ -91,7 +104,7 @@ fn beta(mean: f64, most: f64) -> f64 {
 }
 
 impl Law for Illinois {
-    const NAME: &'static str = "illinois";
+    const NAME: &'static str = ILLINOIS.declaration.name;
 
     fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {

@@ -11,9 +11,22 @@
 //! window grows only while it limits sending. The initial window is the transport's, not rho times it, and neither
 //! pacing nor the paper's packet-pair estimate of the first threshold is part of it: give it a transport that paces.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law};
+use crate::law::{Cause, Governed, Law};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant, math};
+
+pub(super) static HYBLA: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "hybla",
+        version: "Caini and Firrincieli (2004), as in Linux 6.12",
+        source: "IJSCN 22(5), 2004; Linux net/ipv4/tcp_hybla.c",
+        text: "Sends as fast on a long path as Reno at 25 ms round-trip time.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Hybla>::default()),
+);
 
 /// Round-trip time of the connection to equal.
 const RTT0: Duration = Duration::from_millis(25);
@@ -47,7 +60,7 @@ impl Hybla {
 }
 
 impl Law for Hybla {
-    const NAME: &'static str = "hybla";
+    const NAME: &'static str = HYBLA.declaration.name;
 
     fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
         self.sample(rtt.unwrap_or_default());

@@ -28,11 +28,32 @@
 //!   and at the restart after idling. A pause shorter than the retransmission time-out, after which the window is full
 //!   at once, is not noticed.
 
+use super::linux_reno::slow_start;
+use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
 use crate::hystart::HyStart;
-use crate::linux_reno::slow_start;
 use crate::window;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant, math};
+
+pub(super) static CUBIC: ControlComponent = ControlComponent {
+    declaration: Declaration {
+        name: "cubic",
+        version: "RFC 9438 (2023)",
+        source: "RFC 9438; HyStart++: RFC 9406",
+        text: "Window as a cubic function of time since the last loss, never below Reno's; 0.7 of the window on \
+                  loss.",
+        ..Declaration::EMPTY
+    },
+    create: |options| {
+        let linux = || HyStart::linux(options.paced);
+        let hystart = options.standard_hystart().map(|standard| if options.linux_hystart { linux() } else { standard });
+        let early_growth = options.linux_hystart;
+        Box::new(Cubic::new(CubicConfig { hystart, early_growth, ..CubicConfig::default() }))
+    },
+    hystart: true,
+    values: &[],
+};
 
 /// Aggressiveness in segments per cubic second (section 5.1).
 const C: f64 = 0.4;
@@ -219,7 +240,7 @@ impl Default for Cubic {
 
 impl Controller for Cubic {
     fn name(&self) -> &'static str {
-        "cubic"
+        CUBIC.declaration.name
     }
 
     #[inline]

@@ -12,10 +12,25 @@
 //!
 //! After idling Linux halves the window once per time-out passed; we take the end of that, the initial window, at once.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
 use crate::hystart::{HyStart, Phase};
 use crate::window::{self, Undo};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
+
+pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
+    declaration: Declaration {
+        name: "linux-reno",
+        version: "Linux 6.12",
+        source: "Linux net/ipv4/tcp_cong.c; as ns-3's TcpLinuxReno",
+        text: "Reno by bytes acknowledged, growing only while the window limits sending; half the window on loss.",
+        ..Declaration::EMPTY
+    },
+    create: |options| Box::new(LinuxReno::new(options.standard_hystart().filter(|_| !options.linux_hystart))),
+    hystart: true,
+    values: &[],
+};
 
 /// Linux's Reno.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +97,7 @@ pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut Control, a
 
 impl Controller for LinuxReno {
     fn name(&self) -> &'static str {
-        "linux-reno"
+        LINUX_RENO.declaration.name
     }
 
     #[inline]

@@ -58,10 +58,26 @@ pub mod model;
 use self::cycle::Cycle;
 use self::losses::Losses;
 use self::model::{Model, Sample};
-use crate::bbr::{UNBOUNDED, four_segments, times};
+use crate::bbr::{UNBOUNDED, VALUES, four_segments, times};
+use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
 use crate::window::{self, segment, two_segments};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant, Stream};
+
+pub(super) static BBR3: ControlComponent = ControlComponent {
+    declaration: Declaration {
+        name: "bbr3",
+        version: "draft-ietf-ccwg-bbr-06 (2026)",
+        source: "draft-ietf-ccwg-bbr-06",
+        text: "Paces at the measured bandwidth, probing for more every few seconds, within bounds learnt from \
+                  losses above 2 %.",
+        ..Declaration::EMPTY
+    },
+    create: |options| Box::new(Bbr3::new(Stream::new(options.seed, "bbr3", "probe wait"))),
+    hystart: false,
+    values: VALUES,
+};
 
 /// 4 ln 2, the smallest pacing gain with which the rate doubles in each round at a window gain of 2.
 const STARTUP_PACING_GAIN: f64 = 2.77;
@@ -249,7 +265,7 @@ impl Bbr3 {
 
 impl Controller for Bbr3 {
     fn name(&self) -> &'static str {
-        "bbr3"
+        BBR3.declaration.name
     }
 
     fn signals(&self) -> Signals {

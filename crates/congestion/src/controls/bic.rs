@@ -20,10 +20,23 @@
 //! the first four beyond take 20 round trips (`smooth_part`), and before the first loss the window grows by a twentieth
 //! per round trip at least.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law};
+use crate::law::{Cause, Governed, Law};
 use crate::window::segment;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
+
+pub(super) static BIC: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "bic",
+        version: "Xu, Harfoush and Rhee (2004)",
+        source: "INFOCOM 2004",
+        text: "Searches by halves for the window between the last loss and what it left; takes an eighth on loss.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Bic>::default()),
+);
 
 /// Largest and smallest step in segments.
 const S_MAX: f64 = 32.0;
@@ -69,7 +82,7 @@ impl Search {
 }
 
 impl Law for Bic {
-    const NAME: &'static str = "bic";
+    const NAME: &'static str = BIC.declaration.name;
 
     fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
         let (cwnd, mss) = (control.cwnd_bytes as f64, segment(control) as f64);

@@ -13,10 +13,23 @@
 //! Beyond 83 000 segments, where b would go on falling and turn negative, it stays at 0.1. Time-outs take half. Limited
 //! slow start (RFC 3742) is another matter.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law};
+use crate::law::{Cause, Governed, Law};
 use crate::window::segment;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Instant, math};
+
+pub(super) static HIGHSPEED: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "highspeed",
+        version: "RFC 3649 (2003)",
+        source: "RFC 3649 section 5",
+        text: "Above 38 segments the larger the window, the faster it grows and the less a loss takes.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<HighSpeed>::default()),
+);
 
 /// Up to this window in segments it is Reno (`Low_Window`).
 const LOW_WINDOW: f64 = 38.0;
@@ -56,7 +69,7 @@ fn segments(control: &Control) -> f64 {
 }
 
 impl Law for HighSpeed {
-    const NAME: &'static str = "highspeed";
+    const NAME: &'static str = HIGHSPEED.declaration.name;
 
     fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
         let whole = control.cwnd_bytes / segment(control);

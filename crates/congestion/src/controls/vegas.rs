@@ -15,10 +15,23 @@
 //! shrinks at five; here it is a real number, as in the paper. Unlike in Linux the window grows only while it limits
 //! sending. The paper's finer retransmission timing belongs to the transport.
 
+use super::linux_reno::LinuxReno;
+use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
-use crate::linux_reno::LinuxReno;
 use crate::window::{self, segment, two_segments};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static VEGAS: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "vegas",
+        version: "Brakmo and Peterson (1995), as in Linux 6.12",
+        source: "IEEE JSAC 13(8), 1995; Linux net/ipv4/tcp_vegas.c",
+        text: "Keeps two to four segments in queues, told by the round-trip time; Reno on loss.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Vegas::new()),
+);
 
 /// Segments in queues: fewer let the window grow.
 const ALPHA: u64 = 2;
@@ -115,7 +128,7 @@ fn lower_threshold(control: &mut Control) {
 
 impl Controller for Vegas {
     fn name(&self) -> &'static str {
-        "vegas"
+        VEGAS.declaration.name
     }
 
     fn on_established(&mut self, _control: &mut Control, _now: Instant, rtt: Option<Duration>) {

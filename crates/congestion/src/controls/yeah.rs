@@ -14,11 +14,24 @@
 //! **Source.** Baiocchi, Castellani and Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007; rules and constants
 //! as in Linux 6.12 `net/ipv4/tcp_yeah.c`, in bytes. A time-out takes what a loss would, and starts the counts anew.
 
+use super::scalable;
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law, RoundTrips};
-use crate::scalable;
+use crate::law::{Cause, Governed, Law, RoundTrips};
 use crate::window::{segment, two_segments};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static YEAH: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "yeah",
+        version: "Baiocchi, Castellani and Vacirca (2007), as in Linux 6.12",
+        source: "PFLDnet 2007; Linux net/ipv4/tcp_yeah.c",
+        text: "Scalable while fewer than 80 segments are queued, Reno and emptying the queue beyond.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Yeah>::default()),
+);
 
 /// Segments in queues that are too many.
 const Q_MAX: u64 = 80;
@@ -79,7 +92,7 @@ impl Yeah {
 }
 
 impl Law for Yeah {
-    const NAME: &'static str = "yeah";
+    const NAME: &'static str = YEAH.declaration.name;
 
     fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {

@@ -10,10 +10,23 @@
 //! b = 0.125); the rule for small windows is that of Linux 6.12 `net/ipv4/tcp_scalable.c`, where the paper has Reno in
 //! whole up to 16 segments and a = 0.01 at once beyond.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law};
+use crate::law::{Cause, Governed, Law};
 use crate::window::segment;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::Instant;
+
+pub(super) static SCALABLE: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "scalable",
+        version: "Kelly (2003), as in Linux 6.12",
+        source: "ACM CCR 33(2), 2003; Linux net/ipv4/tcp_scalable.c",
+        text: "A hundredth of a segment per segment acknowledged; takes an eighth on loss.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Scalable>::default()),
+);
 
 /// Segments acknowledged for one more in the window, 1/a.
 const SEGMENTS_PER_STEP: f64 = 100.0;
@@ -30,7 +43,7 @@ pub(crate) fn increase_segments(control: &Control) -> f64 {
 }
 
 impl Law for Scalable {
-    const NAME: &'static str = "scalable";
+    const NAME: &'static str = SCALABLE.declaration.name;
 
     fn increase_segments(&mut self, control: &Control, _ack: &Ack) -> f64 {
         increase_segments(control)

@@ -10,10 +10,23 @@
 //! leaves the last N; unlike there N is taken per round, as in the paper. A time-out takes half, as in the paper, and so
 //! does a mark, which is never random.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law, RoundTrips};
+use crate::law::{Cause, Governed, Law, RoundTrips};
 use crate::window::segment;
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static VENO: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "veno",
+        version: "Fu and Liew (2003), as in Linux 6.12",
+        source: "IEEE JSAC 21(2), 2003; Linux net/ipv4/tcp_veno.c",
+        text: "Reno that takes a fifth, not half, on a loss with fewer than three segments in queues.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Veno>::default()),
+);
 
 /// So many segments in queues are congestion.
 const BETA: u64 = 3;
@@ -32,7 +45,7 @@ impl Veno {
 }
 
 impl Law for Veno {
-    const NAME: &'static str = "veno";
+    const NAME: &'static str = VENO.declaration.name;
 
     fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {

@@ -24,9 +24,22 @@
 //! smallest shrinks by a twentieth per loss, and grows by 20 ms per sample at most), and takes half on every loss where
 //! the smallest is below 10 ms.
 
+use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
-use crate::law::{Cause, Law};
+use crate::law::{Cause, Governed, Law};
+use fullpipe_schema::component::Declaration;
 use fullpipe_units::{Duration, Instant};
+
+pub(super) static HTCP: ControlComponent = ControlComponent::new(
+    Declaration {
+        name: "htcp",
+        version: "draft-leith-tcp-htcp-06 (2008)",
+        source: "draft-leith-tcp-htcp-06 section 2",
+        text: "Grows faster the longer ago the last loss; a loss takes what stands in queues, a fifth to a half.",
+        ..Declaration::EMPTY
+    },
+    |_| Box::new(Governed::<Htcp>::default()),
+);
 
 /// For so long after a reduction the window grows as Reno's.
 const LOW_SPEED_SECONDS: f64 = 1.0;
@@ -117,7 +130,7 @@ fn alpha(elapsed: Duration) -> f64 {
 }
 
 impl Law for Htcp {
-    const NAME: &'static str = "htcp";
+    const NAME: &'static str = HTCP.declaration.name;
 
     fn established(&mut self, now: Instant, rtt: Option<Duration>) {
         self.epoch.began_at = now;

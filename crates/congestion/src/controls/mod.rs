@@ -1,0 +1,42 @@
+//! The congestion controls, and the list of them.
+//!
+//! The file of each begins with its model in words and holds its declaration. A new one is a file, and two lines here.
+
+pub mod bbr1;
+pub mod bbr3;
+pub mod bic;
+pub mod cubic;
+pub mod dctcp;
+pub mod highspeed;
+pub mod htcp;
+pub mod hybla;
+pub mod illinois;
+pub mod linux_reno;
+pub mod newreno;
+pub mod scalable;
+pub mod vegas;
+pub mod veno;
+pub mod westwood;
+pub mod yeah;
+
+use crate::component::ControlComponent;
+
+/// Every control, in the order of lists and of the reference page.
+pub static CONTROLS: &[&ControlComponent] = &[
+    &newreno::NEWRENO,
+    &linux_reno::LINUX_RENO,
+    &cubic::CUBIC,
+    &bic::BIC,
+    &highspeed::HIGHSPEED,
+    &htcp::HTCP,
+    &hybla::HYBLA,
+    &illinois::ILLINOIS,
+    &scalable::SCALABLE,
+    &vegas::VEGAS,
+    &veno::VENO,
+    &westwood::WESTWOOD,
+    &yeah::YEAH,
+    &dctcp::DCTCP,
+    &bbr1::BBR1,
+    &bbr3::BBR3,
+];
