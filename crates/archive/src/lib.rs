@@ -25,8 +25,10 @@ pub mod json;
 pub mod reference;
 mod run;
 mod run_tables;
+mod study;
 mod summary;
 mod table;
+mod toml;
 mod value;
 
 pub use columns::{Columns, UnknownColumn};
@@ -38,6 +40,12 @@ pub use run::{
 pub use run_tables::{
     COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, LINKS, LinkRow, SERIES, SeriesRow,
 };
+pub use study::{
+    AxisOfStudy, AxisRecord, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut, MetricRecord,
+    ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord, ScenarioSetting,
+    StudyRecord,
+};
 pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, read_summary};
 pub use table::{Column, Reader, Table};
+pub use toml::{AxisValue, LongText, Points, Settings, Toml, of_key};
 pub use value::{Cell, Kind, Value, parse_number};

@@ -26,33 +26,32 @@ pub struct Error {
 impl fmt::Display for Error {
     /// One sentence on one line. Control characters of a file are escaped, because a terminal would interpret them.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.sentence().chars() {
-            if c.is_control() {
-                write!(formatter, "{}", c.escape_default())?;
-            } else {
-                write!(formatter, "{c}")?;
-            }
+        formatter.write_str(&escape(&self.file))?;
+        if self.line > 0 {
+            write!(formatter, ":{}:{}", self.line, self.column)?;
         }
-        Ok(())
+        write!(formatter, ": {}", self.problem())
     }
 }
 
+fn escape(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
 impl Error {
-    fn sentence(&self) -> String {
-        let mut sentence = self.file.clone();
-        if self.line > 0 {
-            sentence += &format!(":{}:{}", self.line, self.column);
-        }
-        sentence += &format!(": {}", self.message);
+    /// What is wrong, what was expected and what is nearest, without the place.
+    pub fn problem(&self) -> String {
+        let mut problem = self.message.clone();
         match self.expected.as_slice() {
             [] => {}
-            [one] => sentence += &format!("; expected {one}"),
-            several => sentence += &format!("; expected one of {}", several.join(", ")),
+            [one] => problem += &format!("; expected {one}"),
+            several => problem += &format!("; expected one of {}", several.join(", ")),
         }
         if let Some(suggestion) = &self.suggestion {
-            sentence += &format!("; did you mean {suggestion}?");
+            problem += &format!("; did you mean {suggestion}?");
         }
-        sentence
+        escape(&problem)
     }
 }
 

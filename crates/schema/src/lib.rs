@@ -43,7 +43,7 @@ pub use error::{Error, Errors, nearest, some_of};
 pub use load::{Loaded, load};
 pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use pattern::{is_pattern, matches, natural_order};
-pub use reference::reference;
+pub use reference::{kind_text, reference};
 pub use resolve::resolved;
 pub use settings::Settings;
 pub use tree::{Data, Named, Tree, Value};

@@ -103,7 +103,8 @@ fn default_text(field: &Field) -> String {
     }
 }
 
-fn kind_text(kind: &Kind) -> String {
+/// A kind in words, in Markdown; tables are links to their sections.
+pub fn kind_text(kind: &Kind) -> String {
     match kind {
         Kind::Text => "text".to_string(),
         Kind::Name => "name".to_string(),

@@ -13,9 +13,8 @@
 use crate::error::StudyError;
 use crate::files::{Files, Refused, UNFINISHED, names_in, read};
 use crate::port::{Attach, RunOptions, RunRecords};
-use crate::resolved::FIRST_LINE;
 use crate::tables::TABLES;
-use fullpipe_archive::{FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY};
+use fullpipe_archive::{FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY, StudyRecord};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,7 @@ impl Finished {
 impl Archive {
     /// Opens or creates a folder for a study whose resolved text is `study_text`.
     pub(crate) fn open(folder: &Path, study_text: &str, files: Files) -> Result<Self, StudyError> {
-        let study_file = folder.join("study.toml");
+        let study_file = folder.join(StudyRecord::FILE);
         match std::fs::metadata(folder) {
             Ok(metadata) if !metadata.is_dir() => {
                 return Err(StudyError::Folder(format!("{} is not a folder", folder.display())));
@@ -173,7 +172,7 @@ fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>) ->
         };
     };
     let text = String::from_utf8_lossy(text);
-    if text.lines().next() != Some(FIRST_LINE) {
+    if text.lines().next() != Some(StudyRecord::FIRST_LINE) {
         return Err(StudyError::Folder(format!(
             "{place} holds a study.toml that is not among records; records go to a folder of their own, see --out"
         )));

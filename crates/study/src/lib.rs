@@ -11,7 +11,6 @@ pub mod evaluate;
 pub mod expression;
 pub mod files;
 mod laboratory;
-pub mod language;
 mod lateness;
 mod level;
 pub mod load;

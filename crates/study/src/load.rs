@@ -3,16 +3,13 @@
 
 use crate::check;
 use crate::expression::{self, Expression, Purpose};
-use crate::language::STUDY;
 use crate::level::{flattened, level_of, wrong_for_fixed_name};
 use crate::port::ScenarioSource;
 use crate::published;
 use crate::shelf::{Folder, Shelf};
-use crate::study::{
-    Axis, CLOCK, Claim, Experiment, LateRuns, LeftOut, Level, Metric, Parameter, Plot, Seeds, Setting, Study, clocks,
-    label_of,
-};
-use fullpipe_scenario::schema::{self, Content, Data, Error, Errors, Node, Place, Sources, Tree, Value};
+use crate::study::{Axis, CLOCK, Claim, Experiment, Level, Metric, Seeds, Study, clocks, label_of};
+use fullpipe_archive::{Clock, ParameterRecord, Plot, PlotKind, STUDY, of_key};
+use fullpipe_scenario::schema::{self, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
 
 /// Loads a study from a file on the disk. Without a name of its own it is called after its folder if the file is
@@ -92,11 +89,12 @@ impl Loader<'_> {
         let parameters = self.parameters(root, &scenario_names);
         let runs = root.integer("runs").unsigned_abs();
         let quick_runs = root.get("quick_runs").map(|value| value.integer().unsigned_abs());
+        let clock: Clock = of_key(root, "clock");
         let mut experiments: Vec<Experiment> = Vec::new();
         for tree in root.tables("experiment") {
             self.unique(tree, "experiment", experiments.iter().map(|experiment| experiment.name.as_str()));
             let mut experiment = self.experiment(tree, &scenario_names, &parameters, runs, quick_runs);
-            experiment.vary_clock(clocks(root.choice("clock")));
+            experiment.vary_clock(clocks(clock));
             experiments.push(experiment);
         }
         if experiments.is_empty() {
@@ -114,7 +112,6 @@ impl Loader<'_> {
         let seed = root.integer("seed").unsigned_abs();
         let exact = root.get("exact_seed").is_some_and(Value::boolean);
         let plots = self.plots(root, &experiments, &metrics);
-        let scenario_settings = self.scenario_settings(root);
         Study {
             name,
             title: root.text("title").to_owned(),
@@ -130,8 +127,8 @@ impl Loader<'_> {
             plots,
             claims,
             published: Vec::new(),
-            scenario_settings,
-            left_out: left_out(root),
+            scenario_settings: of_key(root, "scenario_setting"),
+            left_out: of_key(root, "left_out"),
         }
     }
 
@@ -206,8 +203,8 @@ impl Loader<'_> {
         }
     }
 
-    fn parameters(&mut self, root: &Tree, scenarios: &[&str]) -> Vec<Parameter> {
-        let mut parameters = Vec::new();
+    fn parameters(&mut self, root: &Tree, scenarios: &[&str]) -> Vec<(String, ParameterRecord)> {
+        let parameters: Vec<(String, ParameterRecord)> = of_key(root, "parameters");
         for entry in root.map("parameters") {
             let tree = entry.value.table();
             self.usable_name(&entry.name, entry.name_place, "a parameter");
@@ -217,18 +214,9 @@ impl Loader<'_> {
                     self.unknown(value.place, "scenarios", message, value.text(), scenarios);
                 }
             }
-            let raw = |key: &str| tree.get(key).map(|value| value.raw().clone());
-            for node in [raw("default"), raw("quick")].into_iter().flatten() {
-                self.fixed_name(&entry.name, &node);
+            for value in ["default", "quick"].into_iter().filter_map(|key| tree.get(key)) {
+                self.fixed_name(&entry.name, value.raw());
             }
-            parameters.push(Parameter {
-                name: entry.name.clone(),
-                text: tree.text("text").to_owned(),
-                value: raw("default"),
-                quick: raw("quick"),
-                paths: texts(tree, "paths"),
-                scenarios: texts(tree, "scenarios"),
-            });
         }
         parameters
     }
@@ -245,7 +233,7 @@ impl Loader<'_> {
         &mut self,
         tree: &Tree,
         scenarios: &[&str],
-        parameters: &[Parameter],
+        parameters: &[(String, ParameterRecord)],
         runs: u64,
         quick_runs: Option<u64>,
     ) -> Experiment {
@@ -279,7 +267,7 @@ impl Loader<'_> {
             quick_points,
             runs: own("runs").unwrap_or(runs),
             quick_runs: own("quick_runs").or(quick_runs),
-            late_runs: if tree.choice("late_runs") == "count" { LateRuns::Count } else { LateRuns::LeaveOut },
+            late_runs: of_key(tree, "late_runs"),
         };
         let count = experiment.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.levels.len()));
         if experiment.points.is_none() && count.is_none_or(|count| count > 1_000_000) {
@@ -293,7 +281,7 @@ impl Loader<'_> {
         experiment
     }
 
-    fn axis(&mut self, tree: &Tree, parameters: &[Parameter]) -> Axis {
+    fn axis(&mut self, tree: &Tree, parameters: &[(String, ParameterRecord)]) -> Axis {
         let name = tree.text("name").to_owned();
         let of_clock = name == CLOCK;
         if !of_clock {
@@ -302,7 +290,7 @@ impl Loader<'_> {
         let mut levels: Vec<Level> = Vec::new();
         for value in tree.list("values") {
             let Some(level) = self.level(&name, value.raw()) else { continue };
-            if of_clock && !clocks("both").contains(&level.label.as_str()) {
+            if of_clock && !clocks(Clock::Both).iter().any(|clock| clock.name() == level.label) {
                 let message = format!("found {} for clock", level.label);
                 self.wrong(value.place, "values", message, vec!["\"virtual\"".into(), "\"real\"".into()]);
             }
@@ -314,7 +302,7 @@ impl Loader<'_> {
             levels.push(level);
         }
         let mut paths = texts(tree, "paths");
-        if let Some(parameter) = parameters.iter().find(|parameter| paths.is_empty() && parameter.name == name) {
+        if let Some((_, parameter)) = parameters.iter().find(|(known, _)| paths.is_empty() && *known == name) {
             paths.clone_from(&parameter.paths);
         }
         let sets_itself = |level: &Level| !level.set.is_empty() && level.value.is_none();
@@ -419,9 +407,14 @@ impl Loader<'_> {
         }
     }
 
-    fn metrics(&mut self, root: &Tree, experiments: &[Experiment], parameters: &[Parameter]) -> Vec<Metric> {
+    fn metrics(
+        &mut self,
+        root: &Tree,
+        experiments: &[Experiment],
+        parameters: &[(String, ParameterRecord)],
+    ) -> Vec<Metric> {
         let axes = || experiments.iter().flat_map(|experiment| &experiment.axes).map(|axis| axis.name.as_str());
-        let words: Vec<&str> = axes().chain(parameters.iter().map(|parameter| parameter.name.as_str())).collect();
+        let words: Vec<&str> = axes().chain(parameters.iter().map(|(name, _)| name.as_str())).collect();
         let experiment_names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         let mut metrics: Vec<Metric> = Vec::new();
         for tree in root.tables("metric") {
@@ -497,10 +490,10 @@ impl Loader<'_> {
         axes.push("experiment");
         let metrics: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
         let both: Vec<&str> = axes.iter().chain(&metrics).copied().collect();
-        let mut plots: Vec<Plot> = Vec::new();
-        for tree in root.tables("plot") {
-            self.unique(tree, "plot", plots.iter().map(|plot| plot.name.as_str()));
-            let kind = tree.choice("kind");
+        let plots: Vec<Plot> = of_key(root, "plot");
+        for (index, (plot, tree)) in plots.iter().zip(root.tables("plot")).enumerate() {
+            self.unique(tree, "plot", plots[..index].iter().map(|plot| plot.name.as_str()));
+            let kind = plot.kind;
             let mut refer = |place: Place, key: &str, name: &str, valid: &[&str], what: &str| {
                 if !valid.contains(&name) {
                     self.unknown(place, key, format!("there is no {what} {name}"), name, valid);
@@ -514,7 +507,7 @@ impl Loader<'_> {
                 ("y", &metrics, "metric"),
             ];
             // Metrics of series.csv are the scenario's business.
-            let of_samples = matches!(kind, "time" | "ellipse");
+            let of_samples = matches!(kind, PlotKind::Time | PlotKind::Ellipse);
             for (key, valid, what) in named.into_iter().take(if of_samples { 3 } else { 5 }) {
                 if let Some(value) = tree.get(key) {
                     refer(value.place, key, value.text(), valid, what);
@@ -533,26 +526,21 @@ impl Loader<'_> {
                 refer(entry.name_place, "where", &entry.name, &axes, "axis");
             }
             self.plot_is_whole(tree, kind);
-            let keys = tree.iter().filter(|(key, value)| *key != "name" && (value.given || *key == "kind"));
-            plots.push(Plot {
-                name: tree.text("name").to_owned(),
-                keys: keys.map(|(key, value)| (key.to_owned(), node_of(value))).collect(),
-            });
         }
         plots
     }
 
     /// What a kind of plot needs beyond what all have.
-    fn plot_is_whole(&mut self, tree: &Tree, kind: &str) {
+    fn plot_is_whole(&mut self, tree: &Tree, kind: PlotKind) {
         let needed: &[&str] = match kind {
-            "ellipse" => &["x", "y", "subject"],
-            "curve" => &["x", "y", "along"],
-            "profile" => &["metrics"],
-            "table" => &["rows", "columns", "metrics"],
-            _ => &[],
+            PlotKind::Ellipse => &["x", "y", "subject"],
+            PlotKind::Curve => &["x", "y", "along"],
+            PlotKind::Profile => &["metrics"],
+            PlotKind::Table => &["rows", "columns", "metrics"],
+            PlotKind::Line | PlotKind::Bars | PlotKind::Scatter | PlotKind::Distribution | PlotKind::Time => &[],
         };
         for key in needed.iter().filter(|key| tree.get(key).is_none_or(|value| !value.given)) {
-            let message = format!("a plot of the kind {kind} needs {key}");
+            let message = format!("a plot of the kind {} needs {key}", kind.name());
             self.wrong(tree.place_of("kind"), "kind", message, vec![(*key).to_owned()]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
@@ -565,19 +553,6 @@ impl Loader<'_> {
                 vec!["a label for each metric, in their order".into()],
             );
         }
-    }
-
-    fn scenario_settings(&mut self, root: &Tree) -> Vec<(String, Setting)> {
-        let settings = root.tables("scenario_setting").iter();
-        settings
-            .map(|tree| {
-                let setting = Setting {
-                    path: tree.text("path").to_owned(),
-                    value: tree.get("value").map(node_of).unwrap_or_else(empty),
-                };
-                (tree.text("scenario").to_owned(), setting)
-            })
-            .collect()
     }
 
     fn published(&mut self, root: &Tree, study: &mut Study) {
@@ -612,46 +587,8 @@ fn texts_of<'a>(tree: &'a Tree, key: &str) -> Vec<&'a str> {
     tree.list(key).iter().map(Value::text).collect()
 }
 
-fn left_out(root: &Tree) -> Vec<LeftOut> {
-    let of = |tree: &Tree| LeftOut {
-        experiment: tree.text("experiment").to_owned(),
-        axis: tree.text("axis").to_owned(),
-        values: texts(tree, "values"),
-    };
-    root.tables("left_out").iter().map(of).collect()
-}
-
 fn texts(tree: &Tree, key: &str) -> Vec<String> {
     tree.list(key).iter().map(|value| value.text().to_owned()).collect()
-}
-
-fn empty() -> Node {
-    Node { content: Content::Table(Vec::new()), place: Place::default() }
-}
-
-/// A checked value as TOML again, for what is only passed on.
-fn node_of(value: &Value) -> Node {
-    let content = match &value.data {
-        Data::Text(text) => Content::Text(text.clone()),
-        Data::Choice(name) => Content::Text((*name).to_owned()),
-        Data::Boolean(boolean) => Content::Boolean(*boolean),
-        Data::Integer(integer) => Content::Integer(*integer),
-        Data::Number(number) => Content::Float(*number),
-        Data::List(list) => Content::Array(list.iter().map(node_of).collect()),
-        Data::Map(map) => Content::Table(
-            map.iter()
-                .map(|named| schema::Entry {
-                    key: named.name.clone(),
-                    key_place: named.name_place,
-                    node: node_of(&named.value),
-                })
-                .collect(),
-        ),
-        Data::Duration(duration) => Content::Text(duration.to_string()),
-        Data::Raw(node) => return node.clone(),
-        _ => Content::Table(Vec::new()),
-    };
-    Node { content, place: value.place }
 }
 
 /// The place of a character of an expression within the file; that of the whole text if it is written with escapes.

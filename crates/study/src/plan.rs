@@ -130,20 +130,18 @@ fn describe(study: &Study, experiment: &Experiment, levels: Vec<usize>, several:
         overrides.push(Override { path: path.to_owned(), value });
     };
     let mut numbers = BTreeMap::new();
-    for parameter in &study.parameters {
-        let Some(value) = &parameter.value else { continue };
+    for (name, parameter) in &study.parameters {
+        let Some(value) = &parameter.default else { continue };
         if let Some(number) = number_of(value) {
-            numbers.insert(parameter.name.clone(), number);
+            numbers.insert(name.clone(), number);
         }
         if parameter.scenarios.is_empty() || parameter.scenarios.contains(&experiment.scenario) {
             parameter.paths.iter().for_each(|path| set(path, value.to_toml()));
         }
     }
     experiment.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
-    for (scenario, setting) in &study.scenario_settings {
-        if *scenario == experiment.scenario {
-            set(&setting.path, setting.value.to_toml());
-        }
+    for setting in study.scenario_settings.iter().filter(|setting| setting.scenario == experiment.scenario) {
+        set(&setting.path, setting.value.to_toml());
     }
     for (axis, level) in experiment.axes.iter().zip(&levels) {
         let Some(level) = axis.levels.get(*level) else { continue };

@@ -7,10 +7,10 @@ use crate::files::Files;
 use crate::plan::plan;
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
-use crate::study::{Experiment, LateRuns, Metric, Seeds, Study};
+use crate::study::{Experiment, Metric, Seeds, Study};
 use crate::summary::{Measured, json};
 use crate::sweep::{Progress, RunResult, Sweep};
-use fullpipe_archive::{Results, SUMMARY, SummaryRow, Verdict};
+use fullpipe_archive::{LateRuns, Results, SUMMARY, SummaryRow, Verdict};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

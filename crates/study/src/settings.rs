@@ -7,8 +7,9 @@
 use crate::error::StudyError;
 use crate::level::{level_of, wrong_for_fixed_name};
 use crate::port::Laboratory;
-use crate::study::{Axis, CLOCK, Experiment, LeftOut, Level, Seeds, Setting, Study, clocks, label_of};
+use crate::study::{Axis, CLOCK, Experiment, Level, Seeds, Study, clocks, label_of};
 use crate::words::list_of;
+use fullpipe_archive::{Clock, LeftOut, ScenarioSetting};
 use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
 
 /// What the user says.
@@ -85,7 +86,7 @@ impl Applier<'_> {
                 path if path.starts_with("scenario.") => scenario_sets.push(index),
                 name => {
                     let is_axis = study.axis_names().contains(&name);
-                    let is_parameter = study.parameters.iter().any(|parameter| parameter.name == name);
+                    let is_parameter = study.parameters.iter().any(|(known, _)| known == name);
                     if !is_axis && !is_parameter {
                         return Err(self.unknown(study, index, name));
                     }
@@ -102,8 +103,8 @@ impl Applier<'_> {
                             ));
                         }
                         parameters_set.push(name);
-                        for parameter in study.parameters.iter_mut().filter(|parameter| parameter.name == name) {
-                            parameter.value = Some(value.clone());
+                        for (_, parameter) in study.parameters.iter_mut().filter(|(known, _)| known == name) {
+                            parameter.default = Some(value.clone());
                         }
                     }
                 }
@@ -129,7 +130,7 @@ impl Applier<'_> {
 
     fn unknown(&self, study: &Study, index: usize, name: &str) -> Box<Error> {
         let mut valid: Vec<&str> = study.axis_names();
-        valid.extend(study.parameters.iter().map(|parameter| parameter.name.as_str()));
+        valid.extend(study.parameters.iter().map(|(name, _)| name.as_str()));
         valid.extend(FIXED);
         valid.push("scenario.PATH");
         let message = format!("the study {} has no axis or parameter {name}", study.name);
@@ -157,17 +158,18 @@ impl Applier<'_> {
     }
 
     fn clock(&mut self, study: &mut Study, index: usize, value: &Node) -> Outcome<()> {
-        let Some(word @ ("virtual" | "real" | "both")) = value.as_text() else {
-            let expected = ["\"virtual\"", "\"real\"", "\"both\""].map(str::to_owned).to_vec();
+        let named = |clock: &&Clock| value.as_text() == Some(clock.name());
+        let Some(clock) = Clock::ALL.iter().find(named) else {
+            let expected = Clock::ALL.iter().map(|clock| format!("\"{}\"", clock.name())).collect();
             return Err(self.error(index, format!("found {} for clock", value.to_toml()), expected));
         };
         if study.axis_names().contains(&CLOCK) {
-            let one = |word: &str| Node { content: Content::Text(word.to_owned()), place: Place::default() };
-            let wanted = if word == "both" { vec![one("virtual"), one("real")] } else { vec![one(word)] };
-            let wanted = Node { content: Content::Array(wanted), place: Place::default() };
+            let one = |clock: &Clock| Node { content: Content::Text(clock.name().to_owned()), place: Place::default() };
+            let wanted = if *clock == Clock::Virtual { &[Clock::Virtual] } else { clocks(*clock) };
+            let wanted = Node { content: Content::Array(wanted.iter().map(one).collect()), place: Place::default() };
             self.replace_axis(study, index, CLOCK, &wanted)?;
         }
-        study.experiments.iter_mut().for_each(|experiment| experiment.vary_clock(clocks(word)));
+        study.experiments.iter_mut().for_each(|experiment| experiment.vary_clock(clocks(*clock)));
         Ok(())
     }
 
@@ -348,8 +350,9 @@ impl Applier<'_> {
             None => {}
         }
         for name in reached {
-            study.scenario_settings.retain(|(scenario, setting)| !(*scenario == name && setting.path == path));
-            study.scenario_settings.push((name, Setting { path: path.clone(), value: value.clone() }));
+            study.scenario_settings.retain(|setting| !(setting.scenario == name && setting.path == path));
+            let (path, value) = (path.clone(), value.clone());
+            study.scenario_settings.push(ScenarioSetting { scenario: name, path, value });
         }
         Ok(())
     }
@@ -365,9 +368,9 @@ fn as_list(value: &Node) -> Vec<&Node> {
 /// What `--quick` leaves of a study; axes and parameters that the user set stay as they are.
 fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     study.quick = true;
-    for parameter in &mut study.parameters {
-        if !parameters_set.contains(&parameter.name.as_str()) && parameter.quick.is_some() {
-            parameter.value = parameter.quick.take();
+    for (name, parameter) in &mut study.parameters {
+        if !parameters_set.contains(&name.as_str()) && parameter.quick.is_some() {
+            parameter.default = parameter.quick.take();
         }
     }
     for experiment in &mut study.experiments {

@@ -1,8 +1,9 @@
-//! A study as plain values: what `language.rs` reads from a file, what `settings.rs` changes on the user's word, what
+//! A study as plain values: what `load.rs` reads from a file, what `settings.rs` changes on the user's word, what
 //! `resolved.rs` writes out again, and what `plan.rs` turns into runs.
 
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
+use fullpipe_archive::{Clock, LateRuns, LeftOut, ParameterRecord, Plot, ScenarioSetting};
 use fullpipe_scenario::schema::{Content, Node, Place};
 
 /// A whole study.
@@ -25,7 +26,7 @@ pub struct Study {
     /// Scenarios by name.
     pub scenarios: Vec<(String, ScenarioSource)>,
     /// Settings with names.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<(String, ParameterRecord)>,
     /// Experiments.
     pub experiments: Vec<Experiment>,
     /// Metrics.
@@ -36,32 +37,21 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// Published values.
     pub published: Vec<Published>,
-    /// What the user set on top of the scenarios: scenario's name, path, value.
-    pub scenario_settings: Vec<(String, Setting)>,
+    /// What the user set on top of the scenarios.
+    pub scenario_settings: Vec<ScenarioSetting>,
     /// Values of axes that the user left out.
     pub left_out: Vec<LeftOut>,
-}
-
-/// Values of an axis that the study has and the user left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Name of the experiment.
-    pub experiment: String,
-    /// Name of its axis.
-    pub axis: String,
-    /// How the values are written in tables.
-    pub values: Vec<String>,
 }
 
 /// The axis that says which clock runs.
 pub const CLOCK: &str = "clock";
 
-/// The clocks that the word for them means; none: virtual time, and no axis for it.
-pub(crate) fn clocks(word: &str) -> &'static [&'static str] {
-    match word {
-        "real" => &["real"],
-        "both" => &["virtual", "real"],
-        _ => &[],
+/// The values of the axis for the clock; none: virtual time, and no axis for it.
+pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
+    match clock {
+        Clock::Virtual => &[],
+        Clock::Real => &[Clock::Real],
+        Clock::Both => &[Clock::Virtual, Clock::Real],
     }
 }
 
@@ -100,23 +90,6 @@ pub struct Setting {
     pub value: Node,
 }
 
-/// A named setting that applies to the whole study.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    /// Its name.
-    pub name: String,
-    /// What it is, for reports.
-    pub text: String,
-    /// Its value; `None`: what the scenarios say stands.
-    pub value: Option<Node>,
-    /// Its value in a shortened study, where another.
-    pub quick: Option<Node>,
-    /// The scenario paths that it sets.
-    pub paths: Vec<String>,
-    /// The scenarios in which it sets them; empty: all.
-    pub scenarios: Vec<String>,
-}
-
 /// A sweep over one scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
@@ -144,16 +117,6 @@ pub struct Experiment {
     pub late_runs: LateRuns,
 }
 
-/// What becomes of runs that fell behind real time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LateRuns {
-    /// They support nothing.
-    #[default]
-    LeaveOut,
-    /// They count as any other: whether runs are late is the subject.
-    Count,
-}
-
 impl Experiment {
     /// All points in the order of the sweep, each the index of a level per axis.
     pub fn combinations(&self) -> Vec<Vec<usize>> {
@@ -177,14 +140,14 @@ impl Experiment {
     }
 
     /// Makes the clock an axis, the slowest, unless it is one already; no clocks: leaves all as it is.
-    pub(crate) fn vary_clock(&mut self, clocks: &[&str]) {
+    pub(crate) fn vary_clock(&mut self, clocks: &[Clock]) {
         if clocks.is_empty() || self.axis(CLOCK).is_some() {
             return;
         }
-        let level = |name: &&str| {
-            let content = Content::Text((*name).to_owned());
-            let value = Some(Node { content, place: Place::default() });
-            Level { label: (*name).to_owned(), value, set: Vec::new() }
+        let level = |clock: &Clock| {
+            let label = clock.name().to_owned();
+            let value = Some(Node { content: Content::Text(label.clone()), place: Place::default() });
+            Level { label, value, set: Vec::new() }
         };
         let axis = Axis {
             name: CLOCK.to_owned(),
@@ -276,15 +239,6 @@ impl Metric {
     pub fn applies_to(&self, experiment: &str) -> bool {
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
     }
-}
-
-/// A picture, for the `report` crate, which reads it from the resolved file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plot {
-    /// Its name: that of its file.
-    pub name: String,
-    /// Its keys as given, in the schema's order.
-    pub keys: Vec<(String, Node)>,
 }
 
 /// Something that is said to be so.

@@ -16,10 +16,10 @@ use crate::evaluate::{self, Environment};
 use crate::expression::{Filter, Literal, Lookup};
 use crate::plan::Plan;
 use crate::statistics::{Summary, summarize};
-use crate::study::{Claim, LeftOut, Level, Published, Study};
+use crate::study::{Claim, Level, Published, Study};
 use crate::sweep::RunResult;
 use crate::words::list_of;
-use fullpipe_archive::{Cell, Column, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
+use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

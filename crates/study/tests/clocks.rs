@@ -3,9 +3,9 @@
 mod common;
 
 use common::{Fake, STUDY, Temporary, study_of, table, with};
+use fullpipe_archive::LateRuns;
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::plan;
-use fullpipe_study::study::LateRuns;
 use fullpipe_study::{
     Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource, Settings,
     Study, StudyError, run,

@@ -498,7 +498,7 @@ fn what_a_plot_lacks_or_misnames_is_told() {
 fn the_reference_page_is_the_schema() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md");
     let page = std::fs::read_to_string(path).expect("the page");
-    let reference = fullpipe_study::language::reference();
+    let reference = fullpipe_scenario::schema::reference(&fullpipe_archive::STUDY);
     if std::env::var_os("FULLPIPE_UPDATE").is_some() {
         let heading = "# Reference of study files\n\n";
         let (own, _) = page.split_once(heading).expect("a heading");

@@ -4,6 +4,8 @@ use super::TableReference;
 use super::declared::{run_tables, study_tables};
 use crate::json::{Json, Key};
 use crate::run::RunRecord;
+use crate::study::{STUDY, StudyRecord};
+use fullpipe_schema::{Kind, Table, kind_text};
 use std::fmt::Write;
 
 /// The page `docs/records.md`. `components` are the tables of a run that other crates declare.
@@ -12,6 +14,9 @@ pub fn page(components: &[TableReference]) -> String {
     for table in study_tables().iter().chain(&run_tables()).chain(components) {
         section(&mut out, table);
     }
+    let _ = write!(out, "## {}\n\n{STUDY_FILE}\n\n| Key | Type | Description |\n|---|---|---|\n", StudyRecord::FILE);
+    keys_of_toml(&mut out, "", &STUDY);
+    out.push('\n');
     // Writing to a string cannot fail.
     let _ = write!(out, "## {}\n\n{RUN}\n\n| Key | Type | Unit | Description |\n|---|---|---|---|\n", RunRecord::FILE);
     for Key { path, kind, unit, text, is_optional } in RunRecord::keys() {
@@ -46,6 +51,31 @@ shortest form that reads back the same, and a *count* is a nonnegative integer. 
 `_bps` (bit/s), `_s` (seconds), `_bytes`, `_packets`.
 
 ";
+
+/// The introduction to `study.toml`.
+const STUDY_FILE: &str = "The study as resolved: a study file that repeats the study. A dot leads into a table or into each table \
+                          of an array; NAME is chosen by the author. A key is left out where it does not apply. \
+                          [Studies](studies.md) has the defaults of files that people write.";
+
+/// The rows of a table's keys and, below each, of the tables that it holds.
+fn keys_of_toml(out: &mut String, path: &str, table: &Table) {
+    for field in table.common() {
+        let path = format!("{path}{}", field.key);
+        let (kind, below) = match &field.kind {
+            Kind::Tables(below) | Kind::Either(_, Kind::Tables(below)) => {
+                ("array of tables".to_owned(), Some((".", below)))
+            }
+            Kind::Map(Kind::Table(below) | Kind::Either(_, Kind::Table(below))) => {
+                ("tables by name".to_owned(), Some((".NAME.", below)))
+            }
+            kind => (kind_text(kind), None),
+        };
+        let _ = writeln!(out, "| `{path}` | {kind} | {} |", field.text);
+        if let Some((step, below)) = below {
+            keys_of_toml(out, &format!("{path}{step}"), below);
+        }
+    }
+}
 
 /// The introduction to `run.json`.
 const RUN: &str = "One JSON object. A dot in a key denotes a member of an object, or of each object of an array. Keys marked \

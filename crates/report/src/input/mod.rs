@@ -10,7 +10,7 @@ pub(crate) mod study;
 use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
-use fullpipe_archive::{ResultRow, Results, SUMMARY, SummaryRow, read_summary};
+use fullpipe_archive::{ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, read_summary};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) struct Records {
 impl Records {
     /// Reads a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self, ReportError> {
-        let study = Study::read(&folder.join("study.toml"))?;
+        let study = Study::read(&folder.join(StudyRecord::FILE))?;
         let results = Results::read(&folder.join(Results::FILE))?;
         let summary = read_summary(&folder.join(SUMMARY.file))?;
         let mut runs: Vec<Run> = Vec::new();
@@ -44,18 +44,14 @@ impl Records {
 
     /// Whether this is the folder of one run rather than of a study.
     pub(crate) fn is_single_run(&self) -> bool {
-        self.study.single || (self.runs.len() == 1 && self.study.axes.is_empty())
+        self.study.is_single_run() || (self.runs.len() == 1 && self.study.axis.is_empty())
     }
 
     /// Title of the report.
     pub(crate) fn title(&self) -> String {
         let run = if self.is_single_run() { self.runs.first().map(|r| r.record.title.clone()) } else { None };
-        self.study
-            .title
-            .clone()
-            .or(run)
-            .or_else(|| self.study.name.clone())
-            .unwrap_or_else(|| "Fullpipe report".to_owned())
+        let title = Some(self.study.title.clone()).filter(|title| !title.trim().is_empty());
+        title.or(run).or_else(|| self.study.name.clone()).unwrap_or_else(|| "Fullpipe report".to_owned())
     }
 
     /// Whether the study was shortened.

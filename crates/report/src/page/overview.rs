@@ -2,6 +2,7 @@
 
 use crate::input::Records;
 use crate::input::run::Run;
+use crate::input::study::shown;
 use crate::markup::{escape, markdown};
 use crate::numbers::trimmed;
 use crate::page::table::{Field, Heading, Table};
@@ -16,13 +17,12 @@ const REASONS_IN_BANNER: usize = 5;
 /// Title, source, banners, tally of verdicts.
 pub(crate) fn header(out: &mut String, records: &Records) {
     let _ = writeln!(out, "<h1>{}</h1>", escape(&records.title()));
-    if let Some(source) = &records.study.source {
+    let source = &records.study.source;
+    if !source.trim().is_empty() {
         let _ = writeln!(out, "<p class=\"source\">Compared with: {}</p>", markdown(source));
     }
-    if let Some(description) = &records.study.description {
-        for paragraph in description.split("\n\n").filter(|p| !p.trim().is_empty()) {
-            let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
-        }
+    for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
+        let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
     }
     if records.quick() {
         out.push_str(
@@ -95,12 +95,11 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
     fact("Build", &list(records.runs.iter().map(|r| r.record.build.as_str()).collect(), 4));
     let seeds: BTreeSet<u64> = records.runs.iter().map(|r| r.record.seed).collect();
     let derived = format!("{} derived from it", count(seeds.len(), "run seed"));
-    match (records.study.seed, records.study.single) {
-        (Some(seed), false) => fact("Seed", &format!("{seed}; {derived}")),
-        _ => {
-            let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
-            fact("Seed", &list(seeds.iter().map(String::as_str).collect(), 4));
-        }
+    if records.study.is_single_run() {
+        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+        fact("Seed", &list(seeds.iter().map(String::as_str).collect(), 4));
+    } else {
+        fact("Seed", &format!("{}; {derived}", records.study.seed));
     }
     let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     let all_virtual = records.runs.iter().all(Run::is_virtual);
@@ -136,7 +135,7 @@ fn runs_in_words(records: &Records) -> String {
 
 fn parameters(out: &mut String, records: &Records) {
     let study = &records.study;
-    if study.parameters.is_empty() && study.axes.is_empty() {
+    if study.parameters.is_empty() && study.axis.is_empty() {
         return;
     }
     let mut table = Table {
@@ -150,10 +149,10 @@ fn parameters(out: &mut String, records: &Records) {
         ],
         ..Table::default()
     };
-    let axes = study.axes.iter().map(|(name, values, text)| (name, "axis", values.join(", "), text));
-    let parameters = study.parameters.iter().map(|(name, value, text)| {
-        let value = if value.is_empty() { "as the scenario says" } else { value };
-        (name, "parameter", value.to_owned(), text)
+    let axes = study.axis.iter().map(|axis| (&axis.name, "axis", axis.values.join(", "), &axis.text));
+    let parameters = study.parameters.iter().map(|(name, parameter)| {
+        let value = parameter.default.as_ref().map_or_else(|| "as the scenario says".to_owned(), shown);
+        (name, "parameter", value, &parameter.text)
     });
     let rows = axes.chain(parameters).map(|(name, role, value, text)| {
         vec![

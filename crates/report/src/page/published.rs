@@ -40,15 +40,16 @@ pub(crate) fn claims(records: &Records) -> String {
             .iter()
             .map(|row| {
                 let name = row.claim().unwrap_or_default();
-                let told = records.study.claims.iter().find(|[known, ..]| known == name);
-                let [_, text, expression] = told.cloned().unwrap_or_default();
+                let declared = records.study.claim.iter().find(|claim| claim.name == name);
+                let (text, expression) =
+                    declared.map(|claim| (claim.text.clone(), claim.expression.as_str())).unwrap_or_default();
                 let text = if text.is_empty() { name.replace(['_', '-'], " ") } else { text };
                 let mut claim = markdown(&text);
                 if !expression.is_empty() {
                     let _ = write!(
                         claim,
                         "<details><summary>tested as</summary><code>{}</code></details>",
-                        escape(&expression)
+                        escape(expression)
                     );
                 }
                 vec![

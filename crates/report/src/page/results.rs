@@ -30,7 +30,12 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
         let rows: Vec<&SummaryRow> = rows.iter().copied().filter(|r| r.point.experiment() == name).collect();
         if let Some(name) = name {
             let _ = writeln!(out, "<h3>{}</h3>", escape(name));
-            let text = records.study.experiments.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
+            let text = records
+                .study
+                .experiment
+                .iter()
+                .find(|known| known.name == name)
+                .map_or("", |known| known.text.as_str());
             if !text.is_empty() {
                 let _ = writeln!(out, "<p>{}</p>", markdown(text));
             }
@@ -141,9 +146,10 @@ fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u6
 /// How each metric is computed.
 fn definitions(out: &mut String, records: &Records) {
     let shown = |name: &str| records.summary.iter().any(|r| r.metric == name);
-    let rows = records.study.metrics.iter().filter(|[name, ..]| shown(name)).map(|[name, unit, text, expression]| {
+    let rows = records.study.metric.iter().filter(|metric| shown(&metric.name)).map(|metric| {
         let code = |text: &str| Field::Markup(format!("<code>{}</code>", escape(text)));
-        vec![code(name), Field::Text(unit.clone()), Field::Markup(markdown(text)), code(expression)]
+        let (unit, text) = (Field::Text(metric.unit.clone()), Field::Markup(markdown(&metric.text)));
+        vec![code(&metric.name), unit, text, code(&metric.expression)]
     });
     let mut table = Table {
         caption: "How the metrics are computed from flows.csv".to_owned(),

@@ -235,16 +235,12 @@ fn write_text(out: &mut String, text: &str) {
 
 /// The command that makes the same records again.
 pub(crate) fn repeat(records: &Records) -> String {
-    let command =
-        records.study.command.clone().unwrap_or_else(|| "fullpipe study run study.toml --out again".to_owned());
     let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.record.build.as_str()).collect();
     let builds: Vec<String> = builds.into_iter().map(|b| format!("<code>{}</code>", escape(b))).collect();
-    let mut out = format!("<pre tabindex=\"0\">{}</pre>\n", escape(&command));
-    if records.study.command.is_none() {
-        out.push_str(
-            "<p>In the folder of this page: <code>study.toml</code> holds every setting, seed included.</p>\n",
-        );
-    }
+    let mut out = String::from(
+        "<pre tabindex=\"0\">fullpipe study run study.toml --out again</pre>\n\
+         <p>In the folder of this page: <code>study.toml</code> holds every setting, seed included.</p>\n",
+    );
     let virtual_time = records.runs.iter().all(Run::is_virtual);
     if !builds.is_empty() {
         let _ = writeln!(

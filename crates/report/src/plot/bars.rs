@@ -15,7 +15,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
     };
     // A bar's length is its message: it begins at zero, which a logarithmic axis does not have.
-    let spec = &PlotSpec { y_log: false, y_min: None, ..spec.clone() };
+    let spec = &PlotSpec { y_scale: None, y_min: None, ..spec.clone() };
     let mut data = gather::over_axis(records, spec, x, y);
     let Some(height) = gather::height(&data.series, false) else {
         return Drawing::nothing(format!("Not drawn: the summary has no value of {y} over {x} at these points."));

@@ -24,7 +24,10 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let column = match metric {
         Some(_) => None,
         None => Some(FLOWS.find_numeric_column(x).map_err(|unknown| {
-            ReportError::corrupt(&records.folder.join("study.toml"), format!("plot `{}`: {unknown}", spec.name))
+            ReportError::corrupt(
+                &records.folder.join(fullpipe_archive::StudyRecord::FILE),
+                format!("plot `{}`: {unknown}", spec.name),
+            )
         })?),
     };
     let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
@@ -48,7 +51,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         values.sort_by(f64::total_cmp);
     }
     let all = series.iter().flat_map(|(_, values)| values.iter().copied());
-    let Some(extent) = Extent::of(all.filter(|v| !spec.x_log || *v > 0.0)) else {
+    let Some(extent) = Extent::of(all.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0)) else {
         return Ok(Drawing::nothing(format!("Not drawn: no run has a value of {x} at these points.")));
     };
     let (x_axis, unit) = gather::number_axis(records, spec, Side::X, x, "", extent);

@@ -10,7 +10,7 @@
 use crate::error::ReportError;
 use crate::input::Records;
 use crate::input::series::{Ends, averages, read_pair};
-use crate::input::study::{PlotSpec, Scaling};
+use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
@@ -18,7 +18,8 @@ use crate::plot::gather::{self, Side};
 use crate::plot::moments::{Ellipse, Moments};
 use crate::plot::palette::style;
 use crate::unit::Scaled;
-use fullpipe_archive::ResultRow;
+use fullpipe_archive::{ResultRow, Scaling};
+use fullpipe_units::Duration;
 use std::collections::BTreeMap;
 
 /// Over so long samples are averaged if the study does not say.
@@ -64,12 +65,12 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         let why = "Not drawn: the plot needs `x` and `y` (metrics of series.csv) and `subject` (whose).";
         return Ok(Drawing::nothing(why));
     };
-    let group_ns = spec.group_ns.unwrap_or(GROUP_NS);
+    let group_ns = spec.group.map_or(GROUP_NS, Duration::as_nanos);
     let mut clouds: Vec<Cloud> = Vec::new();
     let mut empty = 0;
     for (label, rows) in series(records, spec) {
         let pairs = pairs(records, &rows, subject, [x, y], group_ns)?;
-        match Cloud::of(label, &pairs, [x, y], spec.scaling) {
+        match Cloud::of(label, &pairs, [x, y], spec.scaling.unwrap_or_default()) {
             Some(cloud) => clouds.push(cloud),
             None => empty += 1,
         }
@@ -81,7 +82,9 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         });
         Extent::of(ends.filter(|v| !log || *v > 0.0))
     };
-    let (Some(across), Some(upwards)) = (ends(|p| p.0, spec.x_log), ends(|p| p.1, spec.y_log)) else {
+    let (Some(across), Some(upwards)) =
+        (ends(|p| p.0, gather::is_log(spec.x_scale)), ends(|p| p.1, gather::is_log(spec.y_scale)))
+    else {
         return Ok(Drawing::nothing(format!(
             "Not drawn: no run at these points has samples of {x} and {y} of {subject}."
         )));
@@ -168,14 +171,14 @@ fn in_words(cloud: &Cloud, x_unit: &Scaled, y_unit: &Scaled) -> String {
 fn remarks(spec: &PlotSpec, group_ns: u64, clouds: &[Cloud], empty: usize) -> Vec<String> {
     let of = spec.subject.as_deref().unwrap_or_default();
     let group = trimmed(group_ns as f64 / 1e6, 9);
-    let mut remarks = vec![match spec.scaling {
+    let mut remarks = vec![match spec.scaling.unwrap_or_default() {
         Scaling::Sigma => format!("Contours of one standard deviation of means over {group} ms ({of})."),
         Scaling::N3 => format!(
             "Means over {group} ms ({of}); semi-axes as the ns-3 evaluation suite draws them: multiplied by standard \
              deviations in s and Mibit/s."
         ),
     }];
-    if spec.x_reversed {
+    if spec.x_reversed == Some(true) {
         remarks.push("The horizontal axis is reversed.".to_owned());
     }
     let (low, high) = clouds.iter().fold((usize::MAX, 0), |(l, h), c| (l.min(c.moments.n), h.max(c.moments.n)));

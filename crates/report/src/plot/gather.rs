@@ -1,13 +1,14 @@
 //! Picking the data of a plot out of the summary: which points, which series, what they are called, in which unit.
 
 use crate::input::Records;
-use crate::input::study::PlotSpec;
+use crate::input::study::{PlotSpec, list};
 use crate::plot::frame::{Axis, Extent, Scale};
 use crate::plot::shape::{fit, text_width};
 use crate::plot::ticks::Ends;
 use crate::unit::{Scaled, Unit, words};
 use fullpipe_archive::parse_number;
 use fullpipe_archive::{Point, SummaryRow};
+use fullpipe_schema::Node;
 
 /// One value of a series.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +58,8 @@ pub(crate) fn varying<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Ve
 
 /// Whether a point is among those the plot asks for.
 pub(crate) fn selected(spec: &PlotSpec, point: &Point) -> bool {
-    spec.filter.iter().all(|(axis, values)| point.get(axis).is_some_and(|v| values.iter().any(|w| same(v, w))))
+    let has = |value: &str, wanted: &Node| list(wanted).iter().any(|wanted| same(value, wanted));
+    spec.r#where.iter().flatten().all(|(axis, wanted)| point.get(axis).is_some_and(|value| has(value, wanted)))
 }
 
 /// 100000 and 1e5 are the same value of an axis.
@@ -101,7 +103,7 @@ pub(crate) fn shown(value: &str) -> String {
 
 /// The order of an axis' values: numbers by size, others as the study lists them.
 pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &str) -> std::cmp::Ordering + use<'a> {
-    let listed = records.study.axes.iter().find(|(name, ..)| name == axis).map(|(_, values, _)| values.as_slice());
+    let listed = records.study.axis.iter().find(|known| known.name == axis).map(|known| known.values.as_slice());
     move |a, b| match (parse_number(a), parse_number(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         _ => {
@@ -201,8 +203,8 @@ pub(crate) fn number_axis(
     extent: Extent,
 ) -> (Axis, Scaled) {
     let (label, asked_unit, log, low, high) = match side {
-        Side::X => (&spec.x_label, &spec.x_unit, spec.x_log, spec.x_min, spec.x_max),
-        Side::Y | Side::YFree => (&spec.y_label, &spec.y_unit, spec.y_log, spec.y_min, spec.y_max),
+        Side::X => (&spec.x_label, &spec.x_unit, is_log(spec.x_scale), spec.x_min, spec.x_max),
+        Side::Y | Side::YFree => (&spec.y_label, &spec.y_unit, is_log(spec.y_scale), spec.y_min, spec.y_max),
     };
     let told = asked_unit.clone().or_else(|| records.study.words_of(name).and_then(|w| w.unit.clone()));
     let unit = match told {
@@ -231,7 +233,12 @@ pub(crate) fn number_axis(
     };
     let scale = if log { Scale::Log } else { Scale::Linear(Ends::OnStep) };
     let extent = Extent { low: scaled.value(extent.low), high: scaled.value(extent.high) };
-    (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed }, scaled)
+    (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
+}
+
+/// Whether an axis is logarithmic.
+pub(crate) fn is_log(scale: Option<fullpipe_archive::Scale>) -> bool {
+    scale == Some(fullpipe_archive::Scale::Log)
 }
 
 /// Whether the study set an end of an axis, so that data may lie outside.

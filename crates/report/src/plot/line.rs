@@ -89,12 +89,17 @@ struct Plan {
 
 fn plan(records: &Records, spec: &PlotSpec, data: &Gathered, across: Across<'_>, y: &str) -> Option<Plan> {
     let apart = data.names.is_some() && !across.joined;
-    let height = gather::height(&data.series, spec.y_log)?;
+    let height = gather::height(&data.series, gather::is_log(spec.y_scale))?;
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
     let (x_axis, x_unit) = match &data.names {
         Some(names) => (Axis::names(across.title, names.clone()), Unit::new("%").unscaled()),
         None => {
-            let places = data.series.iter().flat_map(|s| &s.values).map(|v| v.x).filter(|v| !spec.x_log || *v > 0.0);
+            let places = data
+                .series
+                .iter()
+                .flat_map(|s| &s.values)
+                .map(|v| v.x)
+                .filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0);
             gather::number_axis(records, spec, Side::X, across.x, "", Extent::of(places)?)
         }
     };

@@ -1,7 +1,7 @@
-//! Plots as a paper would show them, in plain SVG. One file per kind of plot; [`Kind`] is the list of them. A kind
-//! picks its data from the records, makes a [`frame::Frame`] with axes and legend, and draws into it.
+//! Plots as a paper would show them, in plain SVG. One file per kind of plot; [`Kind`] is the list of them. A kind picks its
+//! data from the records, makes a [`frame::Frame`] with axes and legend, and draws into it.
 //!
-//! To add a kind: a file with a `draw` function, a variant and its name here.
+//! To add a kind: a file with a `draw` function, its call here, and its name in `archive/src/study.rs`.
 
 mod bars;
 mod coordinates;
@@ -27,6 +27,7 @@ use crate::input::Records;
 use crate::input::series::read_series;
 use crate::input::study::PlotSpec;
 use crate::markup::slug;
+use fullpipe_archive::PlotKind as Kind;
 use std::collections::BTreeSet;
 
 /// A plot, ready for the page and for `plots/NAME.svg`.
@@ -42,47 +43,6 @@ pub(crate) struct Figure {
     pub(crate) svg: Option<String>,
     /// A table in a picture's place, as markup.
     pub(crate) table: Option<String>,
-}
-
-/// Kinds of plots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A metric over an axis, one curve per series, with intervals and published points.
-    Line,
-    /// One metric over another.
-    Scatter,
-    /// The cumulative distribution of a metric over runs, or of a column of `flows.csv` over flows.
-    Distribution,
-    /// A metric over the values of an axis, side by side.
-    Bars,
-    /// A probe's samples over time.
-    Time,
-    /// Two probes' samples against each other, an ellipse per series.
-    Ellipse,
-    /// One metric over another along an axis.
-    Curve,
-    /// Several metrics side by side, a line per series.
-    Profile,
-    /// Metrics in a table, an axis down and another across.
-    Table,
-}
-
-impl Kind {
-    const ALL: [(&'static str, Self); 9] = [
-        ("line", Self::Line),
-        ("scatter", Self::Scatter),
-        ("distribution", Self::Distribution),
-        ("bars", Self::Bars),
-        ("time", Self::Time),
-        ("ellipse", Self::Ellipse),
-        ("curve", Self::Curve),
-        ("profile", Self::Profile),
-        ("table", Self::Table),
-    ];
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(n, _)| *n == name).map(|(_, kind)| *kind)
-    }
 }
 
 /// What a kind's `draw` gives back.
@@ -109,7 +69,7 @@ impl Drawing {
 
 /// All plots of a report: those the study asks for, or those that suggest themselves.
 pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
-    let specs = match records.study.plots.as_slice() {
+    let specs = match records.study.plot.as_slice() {
         [] if records.is_single_run() => of_series(records)?,
         [] => suggested(records),
         specs => specs.to_vec(),
@@ -119,15 +79,7 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
 }
 
 fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<Figure, ReportError> {
-    let kind = match spec.kind.as_deref() {
-        None => Kind::Line,
-        Some(name) => Kind::named(name).ok_or_else(|| {
-            let known: Vec<_> = Kind::ALL.iter().map(|(n, _)| *n).collect();
-            let file = records.folder.join("study.toml");
-            let problem = format!("plot `{}`: there is no kind `{name}`; kinds are {}", spec.name, known.join(", "));
-            ReportError::corrupt(&file, problem)
-        })?,
-    };
+    let kind = spec.kind;
     let drawing = match kind {
         Kind::Line => line::draw(records, spec),
         Kind::Scatter => scatter::draw(records, spec),
@@ -186,12 +138,7 @@ fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let metrics = read_series(&run.folder, None, None)?.unwrap_or_default();
     Ok(metrics
         .into_iter()
-        .map(|m| PlotSpec {
-            name: m.metric.clone(),
-            kind: Some("time".to_owned()),
-            y: Some(m.metric),
-            ..PlotSpec::default()
-        })
+        .map(|m| PlotSpec { name: m.metric.clone(), kind: Kind::Time, y: Some(m.metric), ..PlotSpec::default() })
         .collect())
 }
 

@@ -10,25 +10,25 @@ use crate::unit::words;
 
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
-    if spec.metrics.is_empty() {
+    let metrics = spec.metrics.as_deref().unwrap_or_default();
+    if metrics.is_empty() {
         return Drawing::nothing("Not drawn: the plot needs `metrics`, and helps with `labels`.");
     }
-    let data = match gathered(records, spec) {
+    let data = match gathered(records, spec, metrics) {
         Ok(data) => data,
         Err(why) => return Drawing::nothing(why),
     };
     // The unit and the text of the axis are those of the metrics, of which the first stands for all.
-    let spec =
-        &PlotSpec { y_label: Some(spec.y_label.clone().unwrap_or_else(|| common(&spec.metrics))), ..spec.clone() };
+    let spec = &PlotSpec { y_label: Some(spec.y_label.clone().unwrap_or_else(|| common(metrics))), ..spec.clone() };
     let across = Across { x: "", title: spec.x_label.clone().unwrap_or_default(), joined: true };
-    draw_gathered(records, spec, &data, across, &spec.metrics[0]).unwrap_or_else(|| {
-        Drawing::nothing(format!("Not drawn: the summary has no value of {} at these points.", spec.metrics.join(", ")))
+    draw_gathered(records, spec, &data, across, &metrics[0]).unwrap_or_else(|| {
+        Drawing::nothing(format!("Not drawn: the summary has no value of {} at these points.", metrics.join(", ")))
     })
 }
 
 /// The series, each metric at its place; or why there are none.
-fn gathered(records: &Records, spec: &PlotSpec) -> Result<Gathered, String> {
-    let rows: Vec<Vec<_>> = spec.metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
+fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Gathered, String> {
+    let rows: Vec<Vec<_>> = metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
     let all = || rows.iter().flatten();
     let mut units = all().map(|row| row.unit.as_str()).filter(|unit| !unit.is_empty());
     let unit = units.next().unwrap_or_default();
@@ -53,8 +53,9 @@ fn gathered(records: &Records, spec: &PlotSpec) -> Result<Gathered, String> {
             n: row.runs(),
         });
     }
-    let label = |(place, metric): (usize, &String)| spec.labels.get(place).cloned().unwrap_or_else(|| words(metric));
-    let names = spec.metrics.iter().enumerate().map(label).collect();
+    let labels = spec.labels.as_deref().unwrap_or_default();
+    let label = |(place, metric): (usize, &String)| labels.get(place).cloned().unwrap_or_else(|| words(metric));
+    let names = metrics.iter().enumerate().map(label).collect();
     Ok(Gathered { series, names: Some(names), unit: unit.to_owned() })
 }
 

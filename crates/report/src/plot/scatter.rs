@@ -79,7 +79,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
             ys.push(py);
         }
     }
-    let (x_extent, y_extent) = (extent(spec.x_log, xs), extent(spec.y_log, ys));
+    let (x_extent, y_extent) = (extent(gather::is_log(spec.x_scale), xs), extent(gather::is_log(spec.y_scale), ys));
     let (Some(x_extent), Some(y_extent)) = (x_extent, y_extent) else {
         return Drawing::nothing(format!("Not drawn: the summary has no points with both {x} and {y}."));
     };

@@ -2,13 +2,13 @@
 //! best value of a column is marked where the study says which end is the good one.
 
 use crate::input::Records;
-use crate::input::study::{Best, PlotSpec};
+use crate::input::study::PlotSpec;
 use crate::numbers::{mean_and_interval, significant};
 use crate::page::published::unit_of;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::Drawing;
 use crate::plot::gather::{self, series_label, shown, word_for};
-use fullpipe_archive::{Point, SummaryRow};
+use fullpipe_archive::{Best, Point, SummaryRow};
 use std::collections::BTreeMap;
 
 /// Digits of a value without an interval.
@@ -16,19 +16,20 @@ const DIGITS: usize = 4;
 
 /// Draws the table.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
-    let (Some(down), Some(across), false) = (&spec.rows, &spec.columns, spec.metrics.is_empty()) else {
+    let (Some(down), Some(across), Some(metrics @ [_, ..])) = (&spec.rows, &spec.columns, spec.metrics.as_deref())
+    else {
         return Drawing::nothing("Not drawn: the table needs `rows` and `columns` (axes) and `metrics`.");
     };
-    let cells = Cells::gather(records, spec, down, across);
+    let cells = Cells::gather(records, spec, metrics, down, across);
     if cells.by_place.is_empty() {
-        let metrics = spec.metrics.join(", ");
+        let metrics = metrics.join(", ");
         return Drawing::nothing(format!("Not drawn: the summary has no value of {metrics} by {down} and {across}."));
     }
     let mut columns = Vec::new();
     let mut spans: Vec<(String, usize)> = vec![(String::new(), 1)];
     for column in &cells.columns {
         let before = columns.len();
-        for metric in &spec.metrics {
+        for metric in metrics {
             let values = || cells.column(column, metric);
             // A metric that an experiment does not have takes no room.
             let Some(first) = values().next() else { continue };
@@ -53,6 +54,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
                 let marked = spec
                     .best
                     .iter()
+                    .flatten()
                     .find(|(m, _)| m == metric)
                     .is_some_and(|(_, best)| is_best(of(name), names.iter().map(|other| of(other)), *best));
                 fields.push(match cells.at(key, name, column, metric).and_then(|r| Some((r.mean?, r.ci95))) {
@@ -85,7 +87,7 @@ fn is_best(value: Option<f64>, all: impl Iterator<Item = Option<f64>> + Clone, b
 }
 
 fn remarks(records: &Records, spec: &PlotSpec) -> Vec<String> {
-    let told = spec.best.iter().map(|(metric, best)| {
+    let told = spec.best.iter().flatten().map(|(metric, best)| {
         let word = gather::lower_first(&word_for(records, metric));
         format!("{} {word}", if *best == Best::High { "highest" } else { "lowest" })
     });
@@ -109,11 +111,11 @@ struct Cells<'a> {
 type Key<'a> = Vec<Option<&'a str>>;
 
 impl<'a> Cells<'a> {
-    fn gather(records: &'a Records, spec: &'a PlotSpec, down: &str, across: &str) -> Self {
+    fn gather(records: &'a Records, spec: &'a PlotSpec, metrics: &[String], down: &str, across: &str) -> Self {
         let rows: Vec<&'a SummaryRow> = records
             .summary
             .iter()
-            .filter(|r| spec.metrics.contains(&r.metric) && gather::selected(spec, &r.point))
+            .filter(|r| metrics.contains(&r.metric) && gather::selected(spec, &r.point))
             .filter(|r| r.point.get(down).is_some() && r.point.get(across).is_some())
             .collect();
         let further: Vec<String> = gather::varying(rows.iter().map(|r| &r.point))

@@ -13,6 +13,7 @@ use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
 use crate::plot::gather::{self, Side};
 use crate::plot::palette;
 use crate::plot::ticks::Ends;
+use fullpipe_units::Duration;
 
 /// More samples than this lie closer than dashes.
 const DENSE: usize = 1000;
@@ -54,19 +55,19 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
                     (false, Some(_)) => label.clone(),
                     (false, None) => format!("{label}: {subject}"),
                 };
-                curves.push((name, averaged(samples, spec.group_ns)));
+                curves.push((name, averaged(samples, spec.group)));
             }
         }
     }
     let samples = || curves.iter().flat_map(|(_, s)| s.iter());
-    let times = Extent::of(samples().map(|s| s.0).filter(|v| !spec.x_log || *v > 0.0));
-    let heights = Extent::of(samples().map(|s| s.1).filter(|v| !spec.y_log || *v > 0.0));
+    let times = Extent::of(samples().map(|s| s.0).filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0));
+    let heights = Extent::of(samples().map(|s| s.1).filter(|v| !gather::is_log(spec.y_scale) || *v > 0.0));
     let (Some(times), Some(heights)) = (times, heights) else {
         return Ok(Drawing::nothing(format!("Not drawn: no run at these points has samples of {metric}.")));
     };
     let (x_axis, x_unit) = gather::number_axis(records, spec, Side::X, "time_s", "s", times);
     // The axis ends with the run.
-    let scale = if spec.x_log { Scale::Log } else { Scale::Linear(Ends::Exact) };
+    let scale = if gather::is_log(spec.x_scale) { Scale::Log } else { Scale::Linear(Ends::Exact) };
     let x_axis = Axis { scale, ..x_axis };
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, metric, "", heights);
     // A dense line is solid, lest a peak falls into a gap between dashes.
@@ -113,8 +114,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     if thinned {
         remarks.push("Thinned for drawing; no extreme is lost.".to_owned());
     }
-    if let Some(group) = spec.group_ns {
-        remarks.push(format!("Means over {} s.", trimmed(group as f64 / 1e9, 9)));
+    if let Some(group) = spec.group {
+        remarks.push(format!("Means over {} s.", trimmed(group.as_nanos() as f64 / 1e9, 9)));
     }
     if unread > 0 {
         remarks.push(format!("{MOST_SUBJECTS} curves are drawn; {unread} points more have none."));
@@ -134,8 +135,8 @@ fn within(samples: &[(f64, f64)], low: Option<f64>, high: Option<f64>) -> &[(f64
 }
 
 /// Means over intervals, each at the middle of its interval; without a length the samples as they are.
-fn averaged(samples: Samples, group_ns: Option<u64>) -> Samples {
-    let Some(group) = group_ns else { return samples };
+fn averaged(samples: Samples, group: Option<Duration>) -> Samples {
+    let Some(group) = group.map(Duration::as_nanos) else { return samples };
     let middle = |interval: u64| (interval as f64 + 0.5) * group as f64 / 1e9;
     averages(&samples, group, series::Ends::Own).into_iter().map(|(interval, mean)| (middle(interval), mean)).collect()
 }

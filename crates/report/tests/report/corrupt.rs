@@ -37,15 +37,21 @@ fn wrong_records_are_named_with_line_and_expectation() {
         };
         assert!(error.contains(file) && error.contains(expected), "{error} is not: {expected}");
     };
-    check("study", "study.toml", "seed = 5321", "seed = ", "line 5: is not valid TOML");
+    check("study", "study.toml", "seed = 5321", "seed = ", "line 5: not valid TOML");
     check(
         "study",
         "study.toml",
         "kind = \"bars\"",
         "kind = \"pie\"",
-        "there is no kind `pie`; kinds are line, scatter",
+        "found \"pie\" for plot.6.kind; expected one of \"line\", \"bars\"",
     );
-    check("study", "study.toml", "y_scale = \"log\"", "y_scale = \"cube\"", "`y_scale` is \"linear\" or \"log\"");
+    check(
+        "study",
+        "study.toml",
+        "y_scale = \"log\"",
+        "y_scale = \"cube\"",
+        "found \"cube\" for plot.1.y_scale; expected one of \"linear\", \"log\"",
+    );
     check("study", "summary.csv", "point,metric", "points,metric", "line 1: has no column `point`");
     check("study", "summary.csv", ",refuted,", ",refuting,", "column `verdict`: expected match, differs");
     check("study", "summary.csv", ",30,", ",3.5,", "column `n`: expected a count, found `3.5`");

@@ -180,7 +180,7 @@ fn without_plots_asked_for_every_metric_is_drawn() {
 #[test]
 fn plots_of_one_name_do_not_overwrite_each_other() {
     let folder = Folder::copy_of("study");
-    folder.replace("study.toml", "name = \"delay\"", "name = \"../Jitter\"");
+    folder.replace("study.toml", "name = \"delay\"", "name = \"Jitter\"");
     let built = fullpipe_report::build(&folder.0).unwrap();
     let names: Vec<_> = built.plots.iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names[1..3], ["jitter", "jitter-2"]);

@@ -383,9 +383,9 @@ fn words_of_a_study_show_code_as_code() {
 #[test]
 fn keys_of_the_new_kinds_are_checked() {
     for (old, new, expected) in [
-        ("group = \"200ms\"", "group = \"200\"", "`group` is a duration"),
-        ("scaling = \"n3\"", "scaling = \"ns3\"", "`scaling` is \"sigma\" or \"n3\""),
-        ("drop_ratio = \"low\" }", "drop_ratio = \"least\" }", "the best of a metric is \"high\" or \"low\""),
+        ("group = \"200ms\"", "group = \"200\"", "found \"200\" for plot.1.group"),
+        ("scaling = \"n3\"", "scaling = \"ns3\"", "expected one of \"sigma\", \"n3\"; did you mean"),
+        ("drop_ratio = \"low\" }", "drop_ratio = \"least\" }", "expected one of \"high\", \"low\""),
     ] {
         let folder = Folder::copy_of("suite");
         folder.replace("study.toml", old, new);

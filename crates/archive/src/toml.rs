@@ -1,0 +1,317 @@
+//! TOML records: tables whose keys are declared once, with type, kind, default and text, and are checked, read, written and
+//! documented by that declaration.
+
+use fullpipe_schema::node::{format_float, quote, quote_key};
+use fullpipe_schema::{Node, Tree, Value};
+use fullpipe_units::Duration;
+use std::fmt::Write;
+
+/// A type that is the value of a key.
+pub trait Toml: Sized {
+    /// Whether it is written below a header of its own.
+    const IS_TABLE: bool = false;
+
+    /// Reads a value that the schema has checked.
+    fn read(value: &Value) -> Self;
+
+    /// What stands for a key that the schema lets be absent.
+    fn of_absent() -> Self {
+        panic!("the schema lets this be absent, the record does not")
+    }
+
+    /// The value as it stands behind the key; `None` to leave the key out.
+    fn value(&self) -> Option<String>;
+
+    /// The tables that follow the values of the table that has the key; `path`: of the key.
+    fn tables(&self, _path: &str, _out: &mut String) {}
+
+    /// Whether it is an array of tables without any.
+    fn has_no_tables(&self) -> bool {
+        false
+    }
+}
+
+/// The key that a field's name stands for: without the mark of names that are Rust's own words.
+pub(crate) const fn key(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// Declares a table: for each key its name, which is the field's too, its type, the constructor of its
+/// [`Field`](fullpipe_schema::Field) with kind and default, and a sentence.
+macro_rules! toml_table {
+    (
+        $(#[$attribute:meta])*
+        pub struct $Record:ident;
+        $visibility:vis static $TABLE:ident = $name:literal: $about:literal;
+        $($key:ident: $Type:ty = $make:ident($($argument:expr),+), $text:literal;)+
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $Record {
+            $(#[doc = $text] pub $key: $Type,)+
+        }
+
+        #[doc = $about]
+        $visibility static $TABLE: fullpipe_schema::Table = fullpipe_schema::Table {
+            name: $name,
+            text: $about,
+            fields: &[&[$(
+                fullpipe_schema::Field::$make($crate::toml::key(stringify!($key)), $($argument,)+ $text),
+            )+]],
+            ..fullpipe_schema::Table::EMPTY
+        };
+
+        impl $Record {
+            fn from_tree(tree: &fullpipe_schema::Tree) -> Self {
+                $Record { $($key: $crate::toml::of_key(tree, $crate::toml::key(stringify!($key))),)+ }
+            }
+
+            fn write(&self, path: &str, out: &mut String) {
+                $($crate::toml::line($crate::toml::key(stringify!($key)), &self.$key, out);)+
+                $(self.$key.tables(&format!("{path}{}", $crate::toml::key(stringify!($key))), out);)+
+            }
+        }
+
+        impl $crate::toml::Toml for $Record {
+            const IS_TABLE: bool = true;
+
+            fn read(value: &fullpipe_schema::Value) -> Self {
+                $Record::from_tree(value.table())
+            }
+
+            fn value(&self) -> Option<String> {
+                None
+            }
+
+            fn tables(&self, path: &str, out: &mut String) {
+                self.write(&format!("{path}."), out);
+            }
+        }
+    };
+}
+pub(crate) use toml_table;
+
+/// Declares the names that a key may have, each with what it means; the first is the default.
+macro_rules! names {
+    ($(#[$attribute:meta])* pub enum $Names:ident { $first:ident = $first_name:literal: $first_text:literal, $($variant:ident = $name:literal: $text:literal,)* }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $Names {
+            #[default]
+            #[doc = $first_text]
+            $first,
+            $(#[doc = $text] $variant,)*
+        }
+
+        impl $Names {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$Names::$first, $($Names::$variant,)*];
+
+            /// The names and what they mean.
+            pub const CHOICES: &'static [fullpipe_schema::Choice] = &[
+                fullpipe_schema::Choice::new($first_name, $first_text),
+                $(fullpipe_schema::Choice::new($name, $text),)*
+            ];
+
+            /// The name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $Names::$first => $first_name,
+                    $($Names::$variant => $name,)*
+                }
+            }
+        }
+
+        impl $crate::toml::Toml for $Names {
+            fn read(value: &fullpipe_schema::Value) -> Self {
+                match value.choice() {
+                    $first_name => $Names::$first,
+                    $($name => $Names::$variant,)*
+                    other => panic!("the schema has {other}, the declaration does not"),
+                }
+            }
+
+            fn value(&self) -> Option<String> {
+                Some(fullpipe_schema::node::quote(self.name()))
+            }
+        }
+    };
+}
+pub(crate) use names;
+
+/// The value of a key of a checked table whose declaration gives the key this type.
+///
+/// # Panics
+/// If the declaration gives it another type.
+pub fn of_key<T: Toml>(tree: &Tree, key: &str) -> T {
+    tree.get(key).map_or_else(T::of_absent, T::read)
+}
+
+pub(crate) fn line(key: &str, value: &impl Toml, out: &mut String) {
+    if let Some(value) = value.value() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{} = {value}", quote_key(key));
+    }
+}
+
+/// Values that stand on one line.
+macro_rules! plain {
+    ($($Type:ty, $read:expr, $write:expr;)+) => {$(
+        impl Toml for $Type {
+            fn read(value: &Value) -> Self {
+                let read: fn(&Value) -> $Type = $read;
+                read(value)
+            }
+
+            fn value(&self) -> Option<String> {
+                let write: fn(&$Type) -> String = $write;
+                Some(write(self))
+            }
+        }
+    )+};
+}
+
+plain! {
+    bool, Value::boolean, bool::to_string;
+    u64, |value| value.integer().unsigned_abs(), u64::to_string;
+    f64, Value::number, |number| format_float(*number);
+    Duration, Value::duration, |duration| quote(&duration.to_string());
+    String, |value| value.text().to_owned(), |text| quote(text);
+    Node, |value| value.raw().clone(), Node::to_toml;
+    LongText, |value| LongText(value.text().to_owned()), |text| text.to_toml();
+    AxisValue, |value| AxisValue(value.raw().clone()), |value| value.to_toml();
+    Settings, |value| Settings(Vec::read(value)), |settings| pairs(&settings.0, quote);
+    Points, |value| Points(Vec::read(value)), |points| points.to_toml();
+}
+
+/// Left out if there is none, and none where the file does not give the key, whatever its default.
+impl<T: Toml> Toml for Option<T> {
+    const IS_TABLE: bool = T::IS_TABLE;
+
+    fn read(value: &Value) -> Self {
+        value.given.then(|| T::read(value))
+    }
+
+    fn of_absent() -> Self {
+        None
+    }
+
+    fn value(&self) -> Option<String> {
+        let inner = self.as_ref()?;
+        inner.value().or_else(|| inner.has_no_tables().then(|| "[]".to_owned()))
+    }
+
+    fn tables(&self, path: &str, out: &mut String) {
+        self.iter().for_each(|inner| inner.tables(path, out));
+    }
+}
+
+/// A list of values, or an array of tables.
+impl<T: Toml> Toml for Vec<T> {
+    const IS_TABLE: bool = T::IS_TABLE;
+
+    fn read(value: &Value) -> Self {
+        match &value.data {
+            fullpipe_schema::Data::Tables(trees) => {
+                let table = |tree: &Tree| Value { data: fullpipe_schema::Data::Table(tree.clone()), ..value.clone() };
+                trees.iter().map(|tree| T::read(&table(tree))).collect()
+            }
+            _ => value.list().iter().map(T::read).collect(),
+        }
+    }
+
+    fn value(&self) -> Option<String> {
+        let values = || self.iter().filter_map(T::value).collect::<Vec<_>>().join(", ");
+        (!T::IS_TABLE).then(|| format!("[{}]", values()))
+    }
+
+    fn tables(&self, path: &str, out: &mut String) {
+        for table in self.iter().filter(|_| T::IS_TABLE) {
+            let _ = writeln!(out, "\n[[{path}]]");
+            table.tables(path, out);
+        }
+    }
+
+    fn has_no_tables(&self) -> bool {
+        T::IS_TABLE && self.is_empty()
+    }
+}
+
+/// Values or tables under names that the author of the file chooses.
+impl<T: Toml> Toml for Vec<(String, T)> {
+    const IS_TABLE: bool = T::IS_TABLE;
+
+    fn read(value: &Value) -> Self {
+        value.map().iter().map(|entry| (entry.name.clone(), T::read(&entry.value))).collect()
+    }
+
+    fn value(&self) -> Option<String> {
+        (!T::IS_TABLE).then(|| pairs(self, quote_key))
+    }
+
+    fn tables(&self, path: &str, out: &mut String) {
+        for (name, table) in self.iter().filter(|_| T::IS_TABLE) {
+            let path = format!("{path}.{}", quote_key(name));
+            let _ = writeln!(out, "\n[{path}]");
+            table.tables(&path, out);
+        }
+    }
+}
+
+fn pairs(pairs: &[(String, impl Toml)], quote: fn(&str) -> String) -> String {
+    let pair = |(key, value): &(String, _)| Some(format!("{} = {}", quote(key), Toml::value(value)?));
+    let pairs: Vec<String> = pairs.iter().filter_map(pair).collect();
+    if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
+}
+
+/// A text that is written on several lines where that is possible.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongText(pub String);
+
+impl LongText {
+    fn to_toml(&self) -> String {
+        let LongText(text) = self;
+        let plain = text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control());
+        if plain && text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') {
+            format!("'''\n{text}'''")
+        } else {
+            quote(text)
+        }
+    }
+}
+
+/// Paths of a scenario and the values that they get; the paths stand in quotation marks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings(pub Vec<(String, Node)>);
+
+/// A value of an axis: plain, or a table with its label, its value and its [`Settings`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisValue(pub Node);
+
+impl AxisValue {
+    fn to_toml(&self) -> String {
+        let fullpipe_schema::Content::Table(entries) = &self.0.content else { return self.0.to_toml() };
+        let value = |entry: &fullpipe_schema::Entry| match &entry.node.content {
+            fullpipe_schema::Content::Table(paths) if entry.key == "set" => {
+                let set: Vec<_> = paths.iter().map(|path| (path.key.clone(), path.node.clone())).collect();
+                format!("set = {}", pairs(&set, quote))
+            }
+            _ => format!("{} = {}", quote_key(&entry.key), entry.node.to_toml()),
+        };
+        format!("{{ {} }}", entries.iter().map(value).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Points, each a value for each axis, one on a line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Points(pub Vec<Vec<(String, Node)>>);
+
+impl Points {
+    fn to_toml(&self) -> String {
+        let lines: String = self.0.iter().map(|point| format!("  {},\n", pairs(point, quote_key))).collect();
+        format!("[\n{lines}]")
+    }
+}

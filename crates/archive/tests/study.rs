@@ -1,0 +1,222 @@
+//! `study.toml` written and read back.
+
+use fullpipe_archive::{
+    AxisOfStudy, AxisRecord, AxisValue, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut, LongText,
+    MetricRecord, ParameterRecord, Plot, PlotKind, Points, PublishedRecord, Scale, Scaling, ScenarioRecord,
+    ScenarioSetting, Settings, StudyRecord,
+};
+use fullpipe_schema::{Content, Entry, Node, Place};
+use fullpipe_units::Duration;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn node(content: Content) -> Node {
+    Node { content, place: Place::default() }
+}
+
+fn text(text: &str) -> Node {
+    node(Content::Text(text.to_owned()))
+}
+
+fn table(keys: &[(&str, Node)]) -> Node {
+    let entry =
+        |(key, node): &(&str, Node)| Entry { key: (*key).to_owned(), key_place: Place::default(), node: node.clone() };
+    node(Content::Table(keys.iter().map(entry).collect()))
+}
+
+/// A study with every key; `odd`: a text in all places that take any text.
+fn whole(odd: &str, number: f64) -> StudyRecord {
+    let odd = || odd.to_owned();
+    let name = |name: &str| name.to_owned();
+    let set = || Settings(vec![("duration".to_owned(), text("1s")), (odd() + ".x", node(Content::Float(number)))]);
+    let point = || vec![("axis".to_owned(), text("a")), ("other".to_owned(), node(Content::Integer(-3)))];
+    let labelled = table(&[
+        ("label", text("b")),
+        ("value", node(Content::Boolean(true))),
+        ("set", table(&[("duration", text("2s")), ("a.b", node(Content::Array(vec![text("c")])))])),
+    ]);
+    StudyRecord {
+        name: Some(name("study")),
+        title: odd(),
+        source: odd(),
+        description: odd(),
+        seed: (1 << 53) - 1,
+        exact_seed: Some(true),
+        clock: Clock::Both,
+        runs: Some(2),
+        quick_runs: Some(1),
+        experiments: Some(vec![name("first")]),
+        quick: true,
+        build: odd(),
+        scenarios: vec![(odd(), ScenarioRecord { origin: odd(), text: LongText(odd() + "\n" + &odd()) })],
+        parameters: vec![(
+            odd(),
+            ParameterRecord {
+                default: Some(node(Content::Float(number))),
+                quick: Some(text("x")),
+                text: odd(),
+                paths: vec![odd()],
+                scenarios: vec![name("plain")],
+            },
+        )],
+        scenario_setting: vec![ScenarioSetting { scenario: name("plain"), path: odd(), value: text("v") }],
+        left_out: vec![LeftOut { experiment: name("first"), axis: name("axis"), values: vec![odd(), odd()] }],
+        experiment: vec![ExperimentRecord {
+            name: name("first"),
+            scenario: name("plain"),
+            text: odd(),
+            runs: Some(30),
+            quick_runs: Some(2),
+            late_runs: Some(LateRuns::Count),
+            set: set(),
+            quick_set: Some(set()),
+            points: Some(Points(vec![point(), point()])),
+            quick_points: Some(Points(vec![point()])),
+            axis: vec![AxisRecord {
+                name: name("axis"),
+                text: odd(),
+                paths: vec![odd()],
+                values: vec![AxisValue(text("a")), AxisValue(labelled)],
+                quick: Some(vec![AxisValue(text("a"))]),
+            }],
+        }],
+        axis: vec![AxisOfStudy { name: name("axis"), text: odd(), values: vec![odd()] }],
+        metric: vec![MetricRecord {
+            name: name("rate_bps"),
+            unit: odd(),
+            text: odd(),
+            expression: odd(),
+            experiments: vec![name("first")],
+        }],
+        plot: vec![
+            Plot { name: name("bare"), ..Plot::default() },
+            Plot {
+                name: name("whole"),
+                title: Some(odd()),
+                kind: PlotKind::Ellipse,
+                x: Some(odd()),
+                y: Some(odd()),
+                subject: Some(odd()),
+                group: Some(Duration::from_millis(1500)),
+                scaling: Some(Scaling::N3),
+                along: Some(odd()),
+                metrics: Some(vec![name("rate_bps")]),
+                labels: Some(vec![odd()]),
+                rows: Some(odd()),
+                columns: Some(odd()),
+                best: Some(vec![(odd(), Best::Low)]),
+                series: Some(vec![]),
+                r#where: Some(vec![(odd(), text("a"))]),
+                x_scale: Some(Scale::Log),
+                y_scale: Some(Scale::Linear),
+                x_label: Some(odd()),
+                y_label: Some(odd()),
+                x_unit: Some(odd()),
+                y_unit: Some(odd()),
+                x_reversed: Some(true),
+                x_min: Some(number),
+                x_max: Some(-number),
+                y_min: Some(0.0),
+                y_max: Some(1e-9),
+                caption: Some(odd()),
+            },
+        ],
+        claim: vec![ClaimRecord {
+            name: name("holds"),
+            text: odd(),
+            source: odd(),
+            expression: odd(),
+            explained_by: odd(),
+        }],
+        published: Some(vec![PublishedRecord {
+            experiment: Some(name("first")),
+            point: odd(),
+            metric: name("rate_bps"),
+            value: number,
+            tolerance: odd(),
+            source: odd(),
+            note: odd(),
+            explained_by: odd(),
+        }]),
+    }
+}
+
+fn parse(text: &str) -> Result<StudyRecord, String> {
+    StudyRecord::parse(Path::new(StudyRecord::FILE), text).map_err(|error| error.to_string())
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        odd in "(\\PC|[\n\r\t'\"\\\\]){1,20}|''' *|[a-z]+\n",
+        number in proptest::num::f64::NORMAL | proptest::num::f64::ZERO,
+    ) {
+        let study = whole(&odd, number);
+        let text = study.to_toml();
+        prop_assert_eq!(parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")), study, "{}", text);
+    }
+}
+
+#[test]
+fn the_file_has_one_form() {
+    let mut study = whole("o", 0.5);
+    study.plot.truncate(1);
+    study.published = Some(Vec::new());
+    let text = study.to_toml();
+    // By hand: values first, then each table below its header; paths in quotation marks; a point on each line.
+    let begin = format!(
+        "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
+         true\nclock = \"both\"\nruns = 2\nquick_runs = 1\nexperiments = [\"first\"]\nquick = true\nbuild = \"o\"\n\
+         published = []\n\n[scenarios.o]\norigin = \"o\"\ntext = '''\no\no'''\n\n[parameters.o]\ndefault = 0.5\n",
+        StudyRecord::FIRST_LINE
+    );
+    assert!(text.starts_with(&begin), "{text}");
+    for part in [
+        "set = { \"duration\" = \"1s\", \"o.x\" = 0.5 }\n",
+        "points = [\n  { axis = \"a\", other = -3 },\n  { axis = \"a\", other = -3 },\n]\n",
+        "\n[[experiment.axis]]\nname = \"axis\"\ntext = \"o\"\npaths = [\"o\"]\nvalues = [\"a\", { label = \"b\", value = true, \
+         set = { \"duration\" = \"2s\", \"a.b\" = [\"c\"] } }]\nquick = [\"a\"]\n",
+        "\n[[plot]]\nname = \"bare\"\nkind = \"line\"\n\n[[claim]]\n",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+const SMALL: &str = r#"name = "small"
+title = "t"
+seed = 1
+quick = true
+published = []
+scenarios = { plain = { text = "" } }
+experiment = [{ name = "e", scenario = "plain" }]
+metric = [{ name = "m", expression = "1" }]
+[[plot]]
+name = "p"
+kind = "ellipse"
+group = "1500ms"
+"#;
+
+#[test]
+fn a_wrong_file_is_an_error_with_its_line_and_what_was_expected() {
+    assert_eq!(parse(SMALL).expect("a good file").plot[0].group, Some(Duration::from_millis(1500)));
+    for (line, old, new, expected) in [
+        (11, "\"ellipse\"", "\"elipse\"", "found \"elipse\" for plot.0.kind; expected one of \"line\", \"bars\","),
+        (11, "\"ellipse\"", "\"elipse\"", "; did you mean \"ellipse\"?"),
+        (4, "true", "1", "found 1 for quick, but this is an integer; expected one of true, false"),
+        (2, "title", "titel", "titel is not a key of a study; expected"),
+        (12, "1500ms", "0s", "for plot.0.group"),
+        (3, "= 1", "= ", "not valid TOML"),
+        (8, "metric", "metrics", "metrics is not a key of a study"),
+        (5, "[]", "\"published.csv\"", "found the name of a file, \"published.csv\"; expected what the file contains"),
+        (
+            6,
+            "{ text = \"\" }",
+            "\"plain.toml\"",
+            "found the name of a file, \"plain.toml\"; expected what the file contains",
+        ),
+    ] {
+        assert!(SMALL.contains(old), "{old}");
+        let error = parse(&SMALL.replacen(old, new, 1)).expect_err(new);
+        assert!(error.contains(expected) && error.starts_with(&format!("study.toml: line {line}: ")), "{error}");
+    }
+}
