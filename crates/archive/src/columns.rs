@@ -48,6 +48,23 @@ impl Columns {
         Columns { file, length, columns }
     }
 
+    /// The file's name.
+    pub fn file(&self) -> &'static str {
+        self.file
+    }
+
+    /// Adds further rows of the same table.
+    pub(crate) fn append(&mut self, more: Columns) {
+        self.length += more.length;
+        for ((_, data), (_, more)) in self.columns.iter_mut().zip(more.columns) {
+            match (data, more) {
+                (Data::Numbers(numbers), Data::Numbers(more)) => numbers.extend(more),
+                (Data::Texts(texts), Data::Texts(more)) => texts.extend(more),
+                _ => unreachable!("columns of one table are of the same types"),
+            }
+        }
+    }
+
     /// How many rows the table has.
     pub fn len(&self) -> usize {
         self.length

@@ -28,6 +28,7 @@ mod run_tables;
 mod study;
 mod summary;
 mod table;
+mod tables;
 mod toml;
 mod value;
 
@@ -47,5 +48,6 @@ pub use study::{
 };
 pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, read_summary};
 pub use table::{Column, Reader, Table};
+pub use tables::Tables;
 pub use toml::{AxisValue, LongText, Points, Settings, Toml, of_key};
 pub use value::{Cell, Kind, Value, parse_number};

@@ -34,7 +34,7 @@ pub(crate) enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// List what scenarios can name: congestion, queues, schedulers, workloads, channels, scenarios
+    /// List what scenarios can name: congestion, queues, schedulers, workloads, channels, access-networks, scenarios
     List {
         /// What to list
         what: String,

@@ -1,10 +1,12 @@
 //! `fullpipe list`: what scenarios can name.
 
 use crate::exit::Failure;
+use fullpipe::network::access::ChoiceList;
 use fullpipe::network::discipline::table::DISCIPLINES;
 use fullpipe::quic::scheduler::SCHEDULERS;
+use fullpipe::scenario::access::ACCESS_NETWORKS;
 use fullpipe::scenario::schema::component::Declaration;
-use fullpipe::{congestion, embedded, lte, scenario, workload};
+use fullpipe::{congestion, embedded, scenario, workload};
 use serde_json::{Value, json};
 
 struct Row {
@@ -25,6 +27,15 @@ fn declared(component: &Declaration, version: &str) -> Row {
     row(component.name, version, component.source, component.summary())
 }
 
+/// What the keys of access networks choose by name, in one of the lists.
+fn of_access_networks(list: &str, version: &'static str) -> impl Iterator<Item = Row> {
+    let choices = ACCESS_NETWORKS.iter().flat_map(|component| component.choices);
+    let choices = choices.filter(move |choices| choices.list == list);
+    choices.flat_map(move |ChoiceList { kind, declarations, .. }| {
+        declarations().into_iter().map(move |declaration| Row { kind, ..declared(declaration, version) })
+    })
+}
+
 /// Prints one list.
 pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
@@ -42,19 +53,15 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
         "schedulers" => {
             let streams = SCHEDULERS.declarations();
             let streams = streams.map(|component| Row { kind: "quic", ..declared(component, version) });
-            let cells = lte::scheduler::catalogue::ENTRIES.iter();
-            let cells = cells.map(|e| Row { kind: "lte", ..row(e.name, version, e.source, e.summary) });
-            streams.chain(cells).collect()
+            streams.chain(of_access_networks(what, version)).collect()
         }
-        "channels" => {
-            let of =
-                |kind, (name, text): (&str, &str)| Row { kind, ..row(name, version, "", text.trim_end_matches('.')) };
-            let path_loss = scenario::path_loss_models().map(|model| of("path-loss", model));
-            path_loss.chain(scenario::fading_kinds().map(|kind| of("fading", kind))).collect()
+        "channels" => of_access_networks(what, version).collect(),
+        "access-networks" => {
+            ACCESS_NETWORKS.iter().map(|component| declared(&component.declaration, version)).collect()
         }
         _ => {
             return Err(Failure::usage(format!(
-                "cannot list {what:?}; expected one of congestion, queues, schedulers, workloads, channels, scenarios"
+                "cannot list {what:?}; expected one of congestion, queues, schedulers, workloads, channels, access-networks, scenarios"
             )));
         }
     };

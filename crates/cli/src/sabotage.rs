@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use fullpipe::lab::Sabotage;
-use fullpipe::network::Fault;
+use fullpipe::network::{Fault, Way};
 use fullpipe::scenario::Scenario;
 use fullpipe::units::LinkId;
 
@@ -18,7 +18,7 @@ pub(crate) fn faults(texts: &[String], scenario: &Scenario) -> Result<Vec<Sabota
             let paths = if ethernet.half_duplex { 1 } else { ethernet.hosts.len() };
             (0..paths).map(|path| if path == 0 { ethernet.name.as_str() } else { "" })
         });
-        let radio = scenario.lte.iter().flat_map(|lte| ["downlink", "uplink"].map(|way| format!("{}.{way}", lte.name)));
+        let radio = scenario.access.iter().flat_map(|access| Way::ALL.map(|way| access.link_name(way)));
         let names: Vec<String> = links.chain(segments).map(str::to_owned).chain(radio).collect();
         names.iter().position(|known| known == name).map(|index| LinkId(index as u32)).ok_or_else(|| {
             let some: Vec<&str> = names.iter().filter(|name| !name.is_empty()).take(10).map(String::as_str).collect();

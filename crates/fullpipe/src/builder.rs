@@ -42,7 +42,7 @@ pub use fullpipe_scenario::description::QueueLimit;
 use fullpipe_scenario::schema::node::quote_key;
 use fullpipe_scenario::schema::quantity::format_queue_limit;
 use fullpipe_scenario::schema::{Content, Entry, Node, Place};
-use fullpipe_scenario::{Errors, Override, Scenario};
+use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_units::{Duration, Rate};
 
 /// The name of a scenario built in code, where errors name the file.
@@ -510,12 +510,12 @@ impl ScenarioBuilder {
     /// # Errors
     /// All errors, at the dotted paths of their values.
     pub fn build(&self) -> Result<Scenario, Errors> {
-        self.load(&[])
+        self.load(&Language::default(), &[])
     }
 
-    /// As [`ScenarioBuilder::build`], after overrides.
-    pub(crate) fn load(&self, overrides: &[Override]) -> Result<Scenario, Errors> {
-        match fullpipe_scenario::load(&self.to_toml(), NAME, overrides) {
+    /// As [`ScenarioBuilder::build`], after overrides, in this language.
+    pub(crate) fn load(&self, language: &Language, overrides: &[Override]) -> Result<Scenario, Errors> {
+        match language.load(&self.to_toml(), NAME, overrides) {
             Ok(loaded) => Ok(loaded.scenario),
             Err(mut errors) => {
                 // The author has not seen the generated text, so replace its line by the path. Errors in overrides have

@@ -22,6 +22,7 @@
 //! | a stream scheduler of the QUIC model | [`quic::Scheduler`] | `docs/add-a-stream-scheduler.md` |
 //! | a queue discipline | [`network::QueueDiscipline`] | `examples/queue_discipline.rs` |
 //! | a workload | [`workload::Application`] | `examples/workload.rs` |
+//! | an access network | [`access::AccessNetworkComponent`] | `docs/add-an-access-network.md` |
 //! | an observer | [`record::Observer`] | `examples/observer.rs` |
 //!
 //! # Stability
@@ -81,6 +82,18 @@ pub mod scenario {
     pub use fullpipe_scenario::*;
 }
 
+/// Access networks: what one declares of itself, reads from a scenario, and reports.
+pub mod access {
+    pub use fullpipe_archive::reference::TableReference;
+    pub use fullpipe_archive::{Table as RecordTable, Tables, table};
+    pub use fullpipe_network::access::{
+        AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, Nodes,
+        StationDeclaration, StationMetric, WayPromise,
+    };
+    pub use fullpipe_scenario::schema::component::{Declaration, Invalid, Reader};
+    pub use fullpipe_scenario::schema::{Check, Choice, Field, Kind, Table, Tree};
+}
+
 /// The interface between workloads and transports.
 pub mod transport {
     pub use bytes::Bytes;
@@ -112,12 +125,7 @@ pub mod workload {
 pub mod outcome {
     pub use fullpipe_archive::{Columns, UnknownColumn};
     pub use fullpipe_audit::{Failure, Rule, Subject, Verdict};
-    pub use fullpipe_lab::{
-        BearerRow, CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals, UeRow,
-    };
-    pub use fullpipe_lte::WayCounters;
-    pub use fullpipe_lte::connection::Established;
-    pub use fullpipe_lte::rlc::Counters as RlcCounters;
+    pub use fullpipe_lab::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals};
     pub use fullpipe_network::LinkCounters;
 }
 
@@ -164,6 +172,8 @@ mod pages {
     struct AddAWorkload;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-stream-scheduler.md"))]
     struct AddAStreamScheduler;
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-an-access-network.md"))]
+    struct AddAnAccessNetwork;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-an-observer.md"))]
     struct AddAnObserver;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/tmix.md"))]

@@ -4,10 +4,11 @@ use crate::builder::ScenarioBuilder;
 use fullpipe_congestion::Controller;
 use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, QueueContext, RunError, WorkloadContext, run_with};
 use fullpipe_network::QueueDiscipline;
+use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
 use fullpipe_scenario::schema::nearest;
-use fullpipe_scenario::{Errors, Override, Scenario};
+use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_workload::Application;
 use std::fmt;
 use std::path::Path;
@@ -138,6 +139,7 @@ impl From<ScenarioBuilder> for Source {
 pub struct Simulation {
     source: Source,
     overrides: Vec<Override>,
+    language: Language,
     options: Options,
     plugins: Plugins,
 }
@@ -148,6 +150,7 @@ impl Simulation {
         Simulation {
             source: scenario.into(),
             overrides: Vec::new(),
+            language: Language::default(),
             options: Options::default(),
             plugins: Plugins::new(),
         }
@@ -238,6 +241,16 @@ impl Simulation {
         self
     }
 
+    /// Adds an access network that the program declares: the scenario can have tables under its name.
+    ///
+    /// # Panics
+    /// If that name is already a key of a scenario.
+    #[must_use]
+    pub fn access_network(mut self, component: &'static AccessNetworkComponent) -> Self {
+        self.language = self.language.access_network(component);
+        self
+    }
+
     /// Plugs in an observer, see [`Plugins::observe`].
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
@@ -252,9 +265,9 @@ impl Simulation {
     pub fn scenario(&self) -> Result<Scenario, Errors> {
         match &self.source.0 {
             Content::Text { text, file } => {
-                fullpipe_scenario::load(text, file, &self.overrides).map(|loaded| loaded.scenario)
+                self.language.load(text, file, &self.overrides).map(|loaded| loaded.scenario)
             }
-            Content::Built(builder) => builder.load(&self.overrides),
+            Content::Built(builder) => builder.load(&self.language, &self.overrides),
         }
     }
 

@@ -52,7 +52,9 @@ fn crates_depend_only_on_lower_layers() {
     let mut seen = 0;
     for package in packages {
         let name = package["name"].as_str().expect("a package has a name");
-        let layer = layers.get(name).unwrap_or_else(|| panic!("{name} has no layer: add it to LAYERS, or package.metadata.fullpipe.layer to its manifest"));
+        let layer = layers.get(name).unwrap_or_else(|| {
+            panic!("{name} has no layer: add it to LAYERS, or package.metadata.fullpipe.layer to its manifest")
+        });
         seen += 1;
         for dependency in package["dependencies"].as_array().expect("a list") {
             if dependency["kind"].as_str() == Some("dev") {

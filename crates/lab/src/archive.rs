@@ -1,9 +1,7 @@
 //! The tables of a run: its rows as `fullpipe_archive` and the components declare them, as columns and as files.
 
-use crate::lte::{BearerRow, UeRow};
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, LINKS, SERIES};
-use fullpipe_lte::records::{BEARERS, BearerRecord, UES, UeRecord, direction};
 use std::io::{self, Write};
 
 /// The tables column by column. Each is gathered when it is asked for the first time.
@@ -61,10 +59,7 @@ impl Outcome {
         if !self.scenario().measurement.links.is_empty() {
             tables.push((LINKS.file, LINKS.to_bytes(self.measured_links().map(link_record))));
         }
-        if self.ue_rows().next().is_some() {
-            tables.push((UES.file, UES.to_bytes(self.ue_rows().map(ue_record))));
-            tables.push((BEARERS.file, BEARERS.to_bytes(self.bearer_rows().map(bearer_record))));
-        }
+        tables.extend(self.access_files().map(|(file, bytes)| (file, bytes.to_vec())));
         if self.completion_rows().next().is_some() {
             tables.push((COMPLETIONS.file, COMPLETIONS.to_bytes(self.completion_rows().map(completion_record))));
         }
@@ -191,29 +186,5 @@ fn completion_record(row: CompletionRow<'_>) -> fullpipe_archive::CompletionRow 
         started_s: row.completion.started,
         completed_s: row.completion.completed,
         bytes: row.completion.bytes,
-    }
-}
-
-fn ue_record(row: &UeRow) -> UeRecord {
-    UeRecord {
-        network: row.network.clone(),
-        ue: row.ue.clone(),
-        cell: row.cell.clone(),
-        direction: direction(row.uplink).to_owned(),
-        connected_s: row.established.connected,
-        bearers_ready_s: row.established.ready,
-        ..UeRecord::of_counters(&row.counters)
-    }
-}
-
-fn bearer_record(row: &BearerRow) -> BearerRecord {
-    BearerRecord {
-        network: row.network.clone(),
-        ue: row.ue.clone(),
-        bearer: row.bearer as u64,
-        qci: row.qci.into(),
-        mode: row.mode.to_owned(),
-        direction: direction(row.uplink).to_owned(),
-        ..BearerRecord::of_counters(&row.counters)
     }
 }

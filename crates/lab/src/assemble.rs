@@ -12,7 +12,7 @@ use crate::settings;
 use crate::witness::Witness;
 use crate::world::{EndpointMaker, Flow, TcpMaker, TunnelMaker, World, ends};
 use fullpipe_network::discipline::settings::DisciplineContext;
-use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, Network, Tap, Way};
+use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, MediumSpecification, Network, Tap, Way};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Discipline, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
@@ -81,9 +81,17 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             ethernet.discipline.as_ref().map(|described| build(described, &name))
         }));
     }
-    for lte in &scenario.lte {
-        network.add_medium(crate::lte::medium(lte, scenario)?);
+    for access in &scenario.access {
+        let refused = |reason| RunError::AccessNetwork { network: access.name().to_owned(), reason };
+        network.add_medium(MediumSpecification {
+            hub: access.hub(),
+            stations: access.stations().to_vec(),
+            mtu_bytes: access.mtu_bytes(),
+            least_delays: Way::ALL.map(|way| access.promise(way).least_delay),
+            machine: access.build(scenario.seed).map_err(refused)?,
+        });
     }
+    let media = 0..scenario.access.len() as u16;
     for flow in 0..scenario.flows.len() {
         let (from, to) = ends(scenario, flow);
         network.declare_conversation(from, to);
@@ -99,7 +107,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         network.add_nat(settings::nat(nat, scenario));
     }
     // Only who reads addresses needs them.
-    let classified = scenario.lte.iter().any(crate::lte::reads_headers);
+    let classified = media.clone().any(|medium| network.medium(medium).reads_headers());
     if real_time || network.tap.is_some() || !scenario.nats.is_empty() || classified {
         introduce(scenario, &mut network);
     }
@@ -113,7 +121,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     // A log, and whoever else watches, is to hear in order of time what happens at a medium. In real time packets come that
     // belong to no declared conversation.
     if recorder.is_some() || !plugins.observers.is_empty() || real_time {
-        for medium in 0..scenario.lte.len() as u16 {
+        for medium in media {
             network.observe_link(network.medium_link(medium, Way::Down));
         }
     }

@@ -27,7 +27,7 @@ pub enum RunError {
         reason: String,
     },
     /// An access network cannot be built.
-    Radio {
+    AccessNetwork {
         /// The network.
         network: String,
         /// What is wrong, as a sentence.
@@ -67,7 +67,7 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::Radio { network, reason } => write!(formatter, "LTE network {network}: {reason}"),
+            RunError::AccessNetwork { network, reason } => write!(formatter, "access network {network}: {reason}"),
             RunError::Control { flow, reason }
             | RunError::Scheduler { flow, reason }
             | RunError::Workload { flow, reason } => {

@@ -2,13 +2,13 @@
 //! 100 000 flows needs no table of them.
 
 use crate::gathered::Gathered;
-use crate::lte::{self, BearerRow, UeRow};
 use crate::probes::{Sampler, SeriesRow};
 use crate::witness::Witness;
 use crate::world::{World, ends};
+use fullpipe_archive::{Columns, Tables};
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
-use fullpipe_network::{Course, Endpoint, NatCounters, Network};
+use fullpipe_network::{Course, Endpoint, NatCounters, Network, Way};
 use fullpipe_record::{FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Player, Transport, Workload};
@@ -164,8 +164,8 @@ pub struct Outcome {
     witness: Witness,
     links: Vec<LinkCounters>,
     nats: Vec<NatCounters>,
-    ues: Vec<UeRow>,
-    bearers: Vec<BearerRow>,
+    /// The tables of access networks.
+    access: Tables,
     verdict: Verdict,
     ended: Instant,
     totals: Totals,
@@ -191,9 +191,8 @@ impl Outcome {
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
         let nats = scenario.nats.iter().filter_map(|nat| network.nat_counters(nat.router)).collect();
-        let media = || (0..).zip(&scenario.lte).map(|(number, lte)| (lte, network.medium(number)));
-        let ues = media().flat_map(|(lte, medium)| lte::rows(&scenario, lte, medium)).collect();
-        let bearers = media().flat_map(|(lte, medium)| lte::bearer_rows(&scenario, lte, medium)).collect();
+        let mut access = Tables::default();
+        (0..scenario.access.len()).for_each(|medium| network.medium(medium as u16).record(&mut access));
         let mut witness = network.observer;
         let flows = 2 * world.conversations();
         let mut last = Instant::ZERO;
@@ -217,8 +216,7 @@ impl Outcome {
             witness,
             links,
             nats,
-            ues,
-            bearers,
+            access,
             verdict,
             ended,
             totals,
@@ -553,9 +551,9 @@ impl Outcome {
             };
             names
         });
-        let radio = self.scenario.lte.iter();
-        let radio = radio.flat_map(|lte| [0, 1].map(|way| Cow::Owned(lte::way_name(&lte.name, way))));
-        links.chain(media).chain(radio).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
+        let access = self.scenario.access.iter();
+        let ways = access.flat_map(|access| Way::ALL.map(|way| Cow::Owned(access.link_name(way))));
+        links.chain(media).chain(ways).zip(&self.links).map(|(link, counters)| LinkRow { link, counters: *counters })
     }
 
     /// The rows of `links.csv`: links that the scenario measures, in its order.
@@ -568,14 +566,15 @@ impl Outcome {
         })
     }
 
-    /// The rows of `ues.csv`: what the radio has done for each UE, downlink and uplink, in the order of the scenario.
-    pub fn ue_rows(&self) -> impl Iterator<Item = &UeRow> {
-        self.ues.iter()
+    /// The columns of a table of access networks, such as `ues.csv` and `bearers.csv` of LTE; nothing if none of the scenario's
+    /// has it.
+    pub fn access_table(&self, file: &str) -> Option<&Columns> {
+        self.access.columns(file)
     }
 
-    /// The rows of `bearers.csv`: what RLC has done for each bearer of each UE, downlink and uplink, in the order of the scenario.
-    pub fn bearer_rows(&self) -> impl Iterator<Item = &BearerRow> {
-        self.bearers.iter()
+    /// Those tables: name and content of each file.
+    pub(crate) fn access_files(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        self.access.files()
     }
 
     /// What each address translator has done, with its router's name, in the order of the scenario.

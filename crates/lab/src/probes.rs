@@ -2,13 +2,11 @@
 //!
 //! The world is stopped between two events, looked at, and goes on: a probe adds no event and draws no random number.
 
-use crate::lte;
 use crate::witness::Witness;
 use crate::world::World;
-use fullpipe_lte::UeStatus;
-use fullpipe_network::{Course, Network};
+use fullpipe_network::{Course, Network, Way};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::Subject;
+use fullpipe_scenario::description::{Subject, station_name};
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 
@@ -30,7 +28,7 @@ pub struct SeriesRow<'a> {
     pub value: f64,
 }
 
-/// A metric of a flow, a link or a UE.
+/// A metric of a flow, a link or a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Metric {
     Cwnd,
@@ -45,12 +43,10 @@ enum Metric {
     Drops,
     Marks,
     ProxyQueue,
-    Sinr,
-    Cqi,
-    Mcs,
-    BlockErrors,
     /// A value that the congestion control itself names.
     Control,
+    /// A value that an access network itself names.
+    Station,
 }
 
 impl Metric {
@@ -68,10 +64,6 @@ impl Metric {
             "drops" => Metric::Drops,
             "proxy_queue_bytes" => Metric::ProxyQueue,
             "marks" => Metric::Marks,
-            "sinr_db" => Metric::Sinr,
-            "cqi" => Metric::Cqi,
-            "mcs" => Metric::Mcs,
-            "tb_errors" => Metric::BlockErrors,
             control if control.starts_with(CONTROL) => Metric::Control,
             name => return Metric::named(name.strip_prefix(PROXY)?),
         })
@@ -83,7 +75,7 @@ impl Metric {
 enum Target {
     Flow(usize),
     Link { link: LinkId, rate: Rate, course: Course },
-    Ue { medium: u16, ue: usize, way: usize },
+    Station { medium: u16, station: u32, way: Way, is_rate: bool },
 }
 
 #[derive(Debug)]
@@ -118,8 +110,6 @@ impl Sampler {
         let mut channels = Vec::new();
         for probe in &scenario.probes {
             for name in &probe.metrics {
-                // The scenario's schema lets only these names through.
-                let Some(metric) = Metric::named(name) else { continue };
                 let (subject, target) = match probe.subject {
                     Subject::Flow(flow) => (scenario.flows[flow].name.clone(), Target::Flow(flow)),
                     Subject::Link(link) => {
@@ -133,13 +123,21 @@ impl Sampler {
                         let link = ethernet_link(segment);
                         (described.name.clone(), Target::Link { link, rate: described.rate, course: Course::Constant })
                     }
-                    Subject::Ue { lte, ue, uplink } => {
-                        let node = scenario.lte[lte].ues[ue].node;
-                        let name = &scenario.nodes[node.index()].name;
-                        let subject = if uplink { format!("{name}.uplink") } else { name.clone() };
-                        (subject, Target::Ue { medium: lte as u16, ue, way: usize::from(uplink) })
+                    Subject::Station { access: medium, station, way } => {
+                        let access = &scenario.access[medium];
+                        let host = &scenario.nodes[access.stations()[station].index()].name;
+                        let mut metrics = access.component().metrics.iter();
+                        let is_rate = metrics.any(|metric| metric.name == name && metric.is_rate);
+                        let (medium, station) = (medium as u16, station as u32);
+                        (station_name(host, way), Target::Station { medium, station, way, is_rate })
                     }
                 };
+                let metric = match target {
+                    Target::Station { .. } => Some(Metric::Station),
+                    Target::Flow(_) | Target::Link { .. } => Metric::named(name),
+                };
+                // The scenario's schema lets only these names through.
+                let Some(metric) = metric else { continue };
                 channels.push(Channel {
                     subject,
                     name: name.clone(),
@@ -163,7 +161,7 @@ impl Sampler {
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.channels.iter().filter_map(|channel| match channel.target {
             Target::Link { link, .. } => Some(link),
-            Target::Flow(_) | Target::Ue { .. } => None,
+            Target::Flow(_) | Target::Station { .. } => None,
         })
     }
 
@@ -241,9 +239,9 @@ impl Channel {
                 let report = world.report((flow, usize::from(self.of_proxy)))?;
                 self.of_endpoint(&report)
             }
-            &Target::Ue { medium, ue, way } => {
-                let status = lte::status(network.medium(medium), ue)?;
-                self.of_ue(&status, way)
+            &Target::Station { medium, station, way, is_rate } => {
+                let value = network.medium(medium).sample(&self.name, station, way)?;
+                Some(if is_rate { self.throughput(value as u64) } else { value })
             }
             Target::Link { link, rate, course } => {
                 let (link, rate) = (*link, course.rate_at(now, *rate));
@@ -258,22 +256,6 @@ impl Channel {
                     _ => return None,
                 })
             }
-        }
-    }
-
-    /// A way to or from a UE; nothing before the first transport block, where it is about one.
-    fn of_ue(&mut self, status: &UeStatus, way: usize) -> Option<f64> {
-        let (counters, last) = (&status.counters[way], &status.last[way]);
-        let of_a_block = |value: f64| (counters.blocks > 0 && value.is_finite()).then_some(value);
-        match self.metric {
-            Metric::Sinr => of_a_block(last.sinr_db),
-            Metric::Cqi => of_a_block(last.cqi.into()),
-            Metric::Mcs => of_a_block(last.mcs.into()),
-            Metric::BlockErrors => Some(counters.errors as f64),
-            Metric::Queue => Some(last.buffer_bytes as f64),
-            Metric::Throughput => Some(self.throughput(counters.delivered_bytes)),
-            Metric::Drops => Some((counters.buffer_drops + counters.lost_packets + counters.early_packets) as f64),
-            _ => None,
         }
     }
 

@@ -1,9 +1,10 @@
 //! What the scenario promises of its links, told to the auditor in the auditor's own words.
 
 use fullpipe_audit::{Course, DeclaredLink, Medium, QueuePromise, Variation};
+use fullpipe_network::access::{AccessNetworkSettings, WayPromise};
 use fullpipe_network::discipline::settings::Capacity;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{self as network, Limit, mahimahi};
+use fullpipe_network::{self as network, Limit, Way, mahimahi};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Discipline, Link, QueueLimit};
 use fullpipe_units::Rate;
@@ -36,8 +37,24 @@ pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             }));
         }
     }
-    declared.extend(scenario.lte.iter().flat_map(crate::lte::promises));
+    declared.extend(scenario.access.iter().flat_map(|access| Way::ALL.map(|way| declared_way(&**access, way))));
     declared
+}
+
+fn declared_way(access: &dyn AccessNetworkSettings, way: Way) -> DeclaredLink {
+    let WayPromise { rate_bps, least_delay } = access.promise(way);
+    DeclaredLink {
+        name: access.link_name(way),
+        medium: Medium::Scheduled,
+        rate_bps,
+        delay_ns: least_delay.as_nanos(),
+        delay_varies: true,
+        varies: Variation::default(),
+        framing_bytes: 0,
+        min_frame_bytes: 0,
+        mtu_bytes: access.mtu_bytes(),
+        queue: None,
+    }
 }
 
 fn declared_link(link: &Link) -> DeclaredLink {

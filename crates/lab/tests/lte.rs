@@ -2,10 +2,12 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-use fullpipe_lab::{Options, Outcome, Sabotage, UeRow, run};
+use fullpipe_lab::{Options, Outcome, Sabotage, run};
+use fullpipe_lte::records::{BEARERS, BearerRecord, UES, UeRecord};
 use fullpipe_network::Fault;
 use fullpipe_units::LinkId;
 use proptest::prelude::*;
+use std::path::Path;
 
 const BASE: &str = "
 [[host]]
@@ -40,8 +42,20 @@ fn network(lte: &str, cell: &str, ue: &str) -> String {
     )
 }
 
-fn row(outcome: &Outcome, ue: &str, uplink: bool) -> UeRow {
-    outcome.ue_rows().find(|row| row.ue == ue && row.uplink == uplink).cloned().expect("a UE")
+fn file(outcome: &Outcome, name: &str) -> Vec<u8> {
+    outcome.tables().into_iter().find(|(file, _)| *file == name).expect("the table").1
+}
+
+fn ues(outcome: &Outcome) -> Vec<UeRecord> {
+    UES.read(Path::new(UES.file), &*file(outcome, UES.file)).expect("a good table")
+}
+
+fn bearers(outcome: &Outcome) -> Vec<BearerRecord> {
+    BEARERS.read(Path::new(BEARERS.file), &*file(outcome, BEARERS.file)).expect("a good table")
+}
+
+fn row(outcome: &Outcome, ue: &str, direction: &str) -> UeRecord {
+    ues(outcome).into_iter().find(|row| row.ue == ue && row.direction == direction).expect("a UE")
 }
 
 #[test]
@@ -80,10 +94,10 @@ fn a_connection_waits_for_the_bearers() {
             network("signalling = 'radio'", "", "distance = 99\nattach = 'known-cell'\nswitched_on = '0s'")
         );
         let outcome = audited(&text);
-        let (ue, flow) = (row(&outcome, "phone1", false), outcome.flow_rows().next().expect("the flow"));
-        assert_eq!((ue.established.connected.as_nanos(), ue.established.ready.as_nanos()), (28_000_000, 44_000_000));
-        assert_eq!(flow.counters.lost_packets, ue.counters.early_packets);
-        (ue.counters.early_packets, flow.completion.expect("it ends").as_secs_f64())
+        let (ue, flow) = (row(&outcome, "phone1", "downlink"), outcome.flow_rows().next().expect("the flow"));
+        assert_eq!((ue.connected_s.as_nanos(), ue.bearers_ready_s.as_nanos()), (28_000_000, 44_000_000));
+        assert_eq!(flow.counters.lost_packets, ue.early_packets);
+        (ue.early_packets, flow.completion.expect("it ends").as_secs_f64())
     };
     let ((early, waited), (later, at_once)) = (transfer("0s"), transfer("50ms"));
     assert_eq!((early, later), (1, 0));
@@ -121,8 +135,8 @@ fn a_saturated_cell_carries_its_transport_blocks() {
         network("", "", "distance = 99")
     );
     let outcome = audited(&text);
-    let down = row(&outcome, "phone1", false).counters;
-    assert_eq!((down.errors, down.lost_packets, down.retransmissions), (0, 0, 0));
+    let down = row(&outcome, "phone1", "downlink");
+    assert_eq!((down.tb_errors, down.lost_packets, down.retransmissions), (0, 0, 0));
     // The first reports come with the first subframes, so of 2000 a few carry less or nothing.
     let (least, most) = (2191 * 1985 / 1430 * 1430, 2192 * 2000 / 1430 * 1430);
     assert!((least..=most).contains(&down.delivered_bytes), "{} of {least} to {most}", down.delivered_bytes);
@@ -159,7 +173,7 @@ fn tcp_goes_through_and_a_fade_loses_nothing_that_it_does_not_send_again() {
         for flow in outcome.flow_rows().filter(|flow| !flow.flow.ends_with(".reverse")) {
             assert!(flow.completion.is_some(), "{mode}: {}", flow.flow);
         }
-        let errors: u64 = outcome.ue_rows().map(|row| row.counters.errors).sum();
+        let errors: u64 = ues(&outcome).iter().map(|row| row.tb_errors).sum();
         assert!(errors > 0, "{mode}: it fades");
     }
 }
@@ -174,7 +188,7 @@ fn a_run_is_the_same_again_and_probes_change_nothing() {
             "distance = 100\nfarthest = 400"
         )
     );
-    let rows = |text: &str| audited(text).ue_rows().cloned().collect::<Vec<_>>();
+    let rows = |text: &str| ues(&audited(text));
     let first = rows(&text);
     assert_eq!(first, rows(&text));
     let probed =
@@ -263,25 +277,24 @@ fn voice_on_a_bearer_of_its_own_does_not_wait_behind_a_download() {
 #[test]
 fn each_bearer_has_its_own_account() {
     let outcome = voice("pss", "[[lte.ue.bearer]]\nqci = 7\n[[lte.ue.bearer.filter]]\nlocal_ports = [5004]\n");
-    let rows: Vec<_> = outcome.bearer_rows().filter(|row| row.ue == "phone1").cloned().collect();
-    let kinds: Vec<_> = rows.iter().map(|row| (row.bearer, row.qci, row.mode, row.uplink)).collect();
-    assert_eq!(kinds, [(0, 9, "um", false), (0, 9, "um", true), (1, 7, "um", false), (1, 7, "um", true)]);
+    let rows: Vec<_> = bearers(&outcome).into_iter().filter(|row| row.ue == "phone1").collect();
+    let kinds: Vec<_> =
+        rows.iter().map(|row| (row.bearer, row.qci, row.mode.as_str(), row.direction.as_str())).collect();
+    let of = |bearer, qci| ["downlink", "uplink"].map(|direction| (bearer, qci, "um", direction));
+    assert_eq!(kinds, [of(0, 9), of(1, 7)].concat());
     // A packet each 20 ms from 0.5 s to before 2 s, of 160 bytes with 28 of UDP and IP and 2 of PDCP.
-    let voice = rows[2].counters;
-    assert_eq!((voice.sdus_offered, voice.sdus_delivered, voice.bytes_delivered), (75, 75, 75 * 190));
-    for (index, uplink) in [false, true].into_iter().enumerate() {
-        let ue = row(&outcome, "phone1", uplink).counters;
-        let sum = |of: fn(&fullpipe_lte::rlc::Counters) -> u64| {
-            rows.iter().skip(index).step_by(2).map(|row| of(&row.counters)).sum::<u64>()
-        };
-        assert_eq!(sum(|bearer| bearer.sdus_offered), ue.packets);
-        assert_eq!(sum(|bearer| bearer.sdus_dropped), ue.buffer_drops);
-        assert_eq!(sum(|bearer| bearer.sdus_lost), ue.lost_packets);
-        assert_eq!(sum(|bearer| bearer.bytes_delivered), ue.delivered_bytes);
-        assert_eq!(sum(|bearer| bearer.pdu_bytes_received), ue.pdu_bytes);
+    let voice = &rows[2];
+    assert_eq!((voice.packets, voice.delivered_packets, voice.delivered_bytes), (75, 75, 75 * 190));
+    for (index, direction) in ["downlink", "uplink"].into_iter().enumerate() {
+        let ue = row(&outcome, "phone1", direction);
+        let sum = |of: fn(&BearerRecord) -> u64| rows.iter().skip(index).step_by(2).map(of).sum::<u64>();
+        assert_eq!(sum(|bearer| bearer.packets), ue.packets);
+        assert_eq!(sum(|bearer| bearer.buffer_drops), ue.buffer_drops);
+        assert_eq!(sum(|bearer| bearer.lost_packets), ue.lost_packets);
+        assert_eq!(sum(|bearer| bearer.delivered_bytes), ue.delivered_bytes);
     }
     // Phones without dedicated bearers have one.
-    assert_eq!(outcome.bearer_rows().filter(|row| row.ue == "phone2").count(), 2);
+    assert_eq!(bearers(&outcome).iter().filter(|row| row.ue == "phone2").count(), 2);
 }
 
 #[test]
@@ -346,7 +359,7 @@ proptest! {
         let outcome = audited(&text);
         let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).expect("good").scenario;
         let plain = run(&loaded, &Options { fusion: false, ..Options::default() }).expect("a run");
-        prop_assert!(outcome.ue_rows().eq(plain.ue_rows()));
+        prop_assert_eq!(ues(&outcome), ues(&plain));
         prop_assert!(outcome.flow_rows().map(|row| row.counters).eq(plain.flow_rows().map(|row| row.counters)));
     }
 }
@@ -363,7 +376,7 @@ fn fading_that_repeats_is_the_same_channel_in_the_mean() {
             network(&fading, "", "distance = 2000")
         );
         let outcome = audited(&text);
-        (1..=3).map(|ue| row(&outcome, &format!("phone{ue}"), false).counters.delivered_bytes as f64).sum::<f64>()
+        (1..=3).map(|ue| row(&outcome, &format!("phone{ue}"), "downlink").delivered_bytes as f64).sum::<f64>()
     };
     let (live, repeated) = (bytes(""), bytes(", repeat = '10s'"));
     assert_ne!(live, repeated);

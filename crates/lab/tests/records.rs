@@ -2,11 +2,11 @@
 
 use fullpipe_archive::reference::page;
 use fullpipe_lab::{Options, run};
-use fullpipe_lte::records::{BEARERS, UES};
+use fullpipe_scenario::access::ACCESS_NETWORKS;
 use std::path::Path;
 
 fn expected() -> String {
-    page(&[UES.reference(), BEARERS.reference()])
+    page(&ACCESS_NETWORKS.iter().flat_map(|component| (component.tables)()).collect::<Vec<_>>())
 }
 
 #[test]

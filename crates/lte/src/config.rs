@@ -69,7 +69,7 @@ pub enum UplinkReports {
 }
 
 /// An eNB with one cell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CellConfig {
     /// Its name, for errors and random streams.
     pub name: String,
@@ -104,7 +104,7 @@ pub struct CellConfig {
 }
 
 /// A bearer of a UE.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BearerConfig {
     /// Class of service.
     pub qci: Qci,
@@ -119,7 +119,7 @@ pub struct BearerConfig {
 }
 
 /// A UE.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UeConfig {
     /// Its name, for errors and random streams.
     pub name: String,
@@ -191,7 +191,7 @@ pub enum FadingBegins {
 }
 
 /// An access network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Seed of the run.
     pub seed: u64,

@@ -12,9 +12,12 @@
 //!
 //! [`AccessNetwork`] puts them together; [`config`] says what it is made of. Its cells are `cell.rs`, their surroundings `air.rs`.
 //!
+//! [`component`] makes it an access network of a scenario and a medium of the network.
+//!
 //! A subframe is 1 ms and has a number: subframe n begins n ms after the run's start.
 
 pub mod bearer;
+pub mod component;
 pub mod connection;
 pub mod radio;
 pub mod records;

@@ -57,11 +57,6 @@ table! {
     exhausted_pdus: u64, "", "Number of times that a PDU was still missing after `maxRetxThreshold` retransmissions.";
 }
 
-/// The name of a direction in the tables.
-pub fn direction(is_uplink: bool) -> &'static str {
-    if is_uplink { "uplink" } else { "downlink" }
-}
-
 impl UeRecord {
     /// A row with the counters of one direction. The names of network, UE, cell and direction and the times are empty.
     pub fn of_counters(counters: &WayCounters) -> Self {

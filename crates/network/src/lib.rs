@@ -5,6 +5,7 @@
 //! arrives; a router sends it on; its destination host gets it by [`Hosts::receive`]. Where every link of a chain is
 //! fed by one link only, the whole chain is computed when the packet enters it (see [`chain`]).
 
+pub mod access;
 pub mod address;
 pub mod arp;
 mod bytes;

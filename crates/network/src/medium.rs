@@ -23,10 +23,10 @@ use crate::network::{Hosts, Network};
 use crate::packet::{Handle, InFlight};
 use crate::routing::{Attachment, Edge};
 use crate::tap::Envelope;
+use fullpipe_archive::Tables;
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
-use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -41,6 +41,19 @@ pub enum Way {
     Down,
     /// From a station to the hub.
     Up,
+}
+
+impl Way {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Way; 2] = [Way::Down, Way::Up];
+
+    /// What records and links call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Down => "downlink",
+            Way::Up => "uplink",
+        }
+    }
 }
 
 /// What a machine gets to know of a frame.
@@ -84,7 +97,7 @@ pub struct Fated {
 }
 
 /// The machine inside.
-pub trait Medium: fmt::Debug + Send + Any {
+pub trait Medium: fmt::Debug + Send {
     /// A frame comes. The machine has been woken if it wanted to be by now. A frame from the hub may be offered late (see
     /// [`Medium::offer_by`]), but before anything later is told.
     fn offer(&mut self, now: Instant, frame: Frame);
@@ -108,6 +121,15 @@ pub trait Medium: fmt::Debug + Send + Any {
 
     /// Adds the frames whose fate became known in the last `offer` or `wake`; asked after each of them.
     fn fates(&mut self, fates: &mut VecDeque<Fated>);
+
+    /// The present value of a metric that the medium's component declares, of a station and one way; nothing where there is
+    /// none, or none yet.
+    fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<f64> {
+        None
+    }
+
+    /// Adds its rows to the tables of the run.
+    fn record(&self, _tables: &mut Tables) {}
 }
 
 /// What a medium is built from.

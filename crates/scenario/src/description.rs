@@ -2,9 +2,10 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
+use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{Course, NatFilter};
+use fullpipe_network::{Course, NatFilter, Way};
 pub use fullpipe_quic::scheduler::StreamScheduler;
 use fullpipe_tcp::Config;
 use fullpipe_tmix::{Order, Prefill, Schedule};
@@ -18,8 +19,6 @@ use fullpipe_workload::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-
-pub mod lte;
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +35,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Shared Ethernet segments.
     pub ethernets: Vec<Ethernet>,
-    /// LTE access networks.
-    pub lte: Vec<lte::Lte>,
+    /// Access networks; the network numbers their media in this order.
+    pub access: Vec<AccessNetwork>,
     /// Routers that translate addresses.
     pub nats: Vec<Nat>,
     /// Traffic, in the order of the file.
@@ -66,7 +65,7 @@ impl Scenario {
             },
             _ => None,
         });
-        flows.chain(self.lte.iter().flat_map(lte::Lte::files))
+        flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
     /// Whether real software stands at a node in real time, instead of our model: a program, a socket of the kernel, or
@@ -635,15 +634,23 @@ pub enum Subject {
     Link(usize),
     /// A shared segment: index into [`Scenario::ethernets`].
     Ethernet(usize),
-    /// One way to or from a UE.
-    Ue {
-        /// Index into [`Scenario::lte`].
-        lte: usize,
-        /// Index into [`lte::Lte::ues`].
-        ue: usize,
-        /// Whether it is the uplink.
-        uplink: bool,
+    /// One way to or from a station of an access network.
+    Station {
+        /// Index into [`Scenario::access`].
+        access: usize,
+        /// The station's number there.
+        station: usize,
+        /// Which way.
+        way: Way,
     },
+}
+
+/// What probes call a way to or from a station: the downlink by its host's name.
+pub fn station_name(host: &str, way: Way) -> String {
+    match way {
+        Way::Down => host.to_owned(),
+        Way::Up => format!("{host}.{}", way.name()),
+    }
 }
 
 /// How the wall clock is kept in real time, and what the run then records.

@@ -3,11 +3,12 @@
 //! [`load`] turns the text of a scenario file into a [`Scenario`], or says what is wrong with it and where. [`schema`]
 //! is the crate underneath, for other files as well.
 
+pub mod access;
 pub mod description;
 pub mod language;
 pub mod simulator;
 
 pub use description::Scenario;
 pub use fullpipe_schema as schema;
-pub use language::{Loaded, fading_kinds, load, path_loss_models, reference_markdown};
+pub use language::{Language, Loaded, load, reference_markdown};
 pub use schema::{Error, Errors, Override, matches};

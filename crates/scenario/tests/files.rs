@@ -1,21 +1,11 @@
 //! The scenario files of the repository, and what a few small files mean.
 
-use fullpipe_lte::bearer::{Addresses, PacketFilter, Ports, RlcChoice, Ways};
-use fullpipe_lte::config::FadingBegins;
-use fullpipe_lte::connection::Signalling;
-use fullpipe_lte::radio::antenna::TransmissionMode;
-use fullpipe_lte::radio::fading::{Places, Profile};
-use fullpipe_lte::radio::path_loss::PathLoss;
-use fullpipe_lte::scheduler::catalogue::Parameters;
-use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
 use fullpipe_network::Limit;
 use fullpipe_network::discipline::fifo::FifoSpecification;
-use fullpipe_scenario::description::lte::{AttachChoice, Fading};
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_tcp::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 use fullpipe_units::{Duration, NodeId, Rate};
-use fullpipe_workload::Distribution;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,20 +114,6 @@ fn the_bench_is_that_of_the_contract() {
     let interval = Duration::from_nanos(1_000_000_000 / 80_000);
     assert_eq!(udp.flows[0].workload, Workload::ConstantRate { payload_bytes: 1472, interval, count: None });
     assert_eq!(udp.flows[0].transport, Transport::Udp);
-
-    // lte-1, lte-50, lte-500: so many UEs at 99 m, the last spread over 50 m to 3 km; 100 RB, EPA 3 km/h, 90 Mbit/s in all.
-    for (count, nearest, farthest) in [(1, 99.0, 99.0), (50, 99.0, 99.0), (500, 50.0, 3000.0)] {
-        let scenario = file(&format!("bench/lte-{count}.toml"));
-        let lte = &scenario.lte[0];
-        let fading = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: Some(10) };
-        assert_eq!((lte.resource_blocks, &lte.fading[0], lte.ues.len()), ([100, 100], &fading, count));
-        let distance = |ue: usize| lte.ues[ue].course[0].1[0];
-        assert_eq!((distance(0), distance(count - 1)), (nearest, farthest));
-        assert_eq!((scenario.flows.len(), scenario.duration), (count, Duration::from_secs(10)));
-        // 1400 bytes of payload at 90 Mbit/s together: one every count x 124 444 ns.
-        let Workload::ConstantRate { payload_bytes: 1400, interval, .. } = scenario.flows[0].workload else { panic!() };
-        assert!((interval.as_secs_f64() / count as f64 - 1400.0 * 8.0 / 90e6).abs() < 1e-9);
-    }
 }
 
 #[test]
@@ -288,196 +264,6 @@ fn an_ethernet() {
 }
 
 const PAIR: &str = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n";
-
-#[test]
-fn an_lte_network() {
-    let base = "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\ncount = 5\n\
-                [[link]]\nname = 'sgi'\nfrom = 'server'\nto = 'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n\
-                [[lte]]\nname = 'access'\ngateway = 'pgw'\n[[lte.cell]]\n";
-    let text = format!(
-        "{base}[[lte.ue]]\nhost = 'phone*'\ndistance = 100\nfarthest = 500\n\
-                        [[flow]]\nfrom = 'server'\nto = 'phone*'\n[[probe]]\nue = 'phone2*'\nmetrics = ['cqi']"
-    );
-    let scenario = good(&text).scenario;
-    let lte = &scenario.lte[0];
-    assert_eq!(
-        (lte.resource_blocks, lte.earfcn, &lte.fading),
-        ([25, 25], [100, 18_100], &[Fading::None, Fading::None])
-    );
-    assert_eq!((lte.cells[0].name.as_str(), lte.cells[0].scheduler), ("cell1", "pf"));
-    // Evenly from 100 to 500 m.
-    let at: Vec<(f64, [f64; 3])> = lte.ues.iter().map(|ue| ue.course[0]).collect();
-    assert_eq!(at, [100.0, 200.0, 300.0, 400.0, 500.0].map(|x| (0.0, [x, 0.0, 1.5])));
-    assert_eq!(lte.ues.iter().map(|ue| ue.node.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    // 24 of 25 resource blocks are whole groups: 17 568 bits in a millisecond at most, 219 600 bytes in 100 ms.
-    assert_eq!(lte.ues[0].bearers[0].rlc.buffer_bytes, Some(219_600));
-    let subjects: Vec<Subject> = scenario.probes.iter().map(|probe| probe.subject).collect();
-    let of = |uplink| Subject::Ue { lte: 0, ue: 1, uplink };
-    assert_eq!(subjects, [of(false), of(true)]);
-    assert_eq!(scenario.flows.len(), 5);
-
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tone.fad");
-    let moving = format!(
-        "{base}fading = 1\n[[lte.ue]]\nhost = 'phone3'\ncourse = 'course.txt'\nrlc = {{ preset = 'reference-buffer' }}\n\
-         [[flow]]\nfrom = 'phone3'\nto = 'server'"
-    );
-    let moving = moving.replace(
-        "[[lte.cell]]\nfading = 1",
-        "fading = { kind = 'trace', file = 'tone.fad', window = '3ms' }\nuplink_fading = { kind = 'epa' }\n[[lte.cell]]",
-    );
-    let scenario = load(&moving, trace.with_file_name("file.toml").to_str().unwrap(), &[]).unwrap().scenario;
-    let lte = &scenario.lte[0];
-    let course: Vec<(f64, [f64; 3])> =
-        [(0.0, 50.0, 0.0), (10.0, 150.0, 20.0), (20.5, 150.0, 200.0)].map(|(at, x, y)| (at, [x, y, 1.5])).to_vec();
-    assert_eq!((&lte.ues[0].course, lte.ues[0].bearers[0].rlc.buffer_bytes), (&course, Some(10_240)));
-    let Fading::Trace { path, trace: read, places: Places::Windows { milliseconds: 3 } } = &lte.fading[0] else {
-        panic!("{:?}", lte.fading[0])
-    };
-    assert_eq!((path, read.resource_blocks(), read.milliseconds()), (&trace, 25, 12));
-    assert_eq!(scenario.files().collect::<Vec<_>>(), [trace.as_path()]);
-    assert_eq!(
-        lte.fading[1],
-        Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None }
-    );
-}
-
-/// A network of `keys` with a cell and a UE of these.
-fn lte(keys: &str, cell: &str, ue: &str) -> Loaded {
-    good(&format!(
-        "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\n[[link]]\nname = 'sgi'\nfrom = 'server'\nto = \
-         'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n[[lte]]\nname = 'access'\ngateway = 'pgw'\n{keys}\n\
-         [[lte.cell]]\n{cell}\n[[lte.ue]]\nhost = 'phone'\n{ue}\n[[flow]]\nfrom = 'server'\nto = 'phone'\n"
-    ))
-}
-
-#[test]
-fn the_radio_of_table_i() {
-    // Scharnitzky et al., Table I, row by row; the text has the UE at 99 m.
-    let lte_of = |loaded: Loaded| loaded.scenario.lte[0].clone();
-    let table = lte("preset = 'table-i'", "", "");
-    assert!(table.resolved.contains("allow_nonstandard_bandwidth = true"));
-    let radio = lte_of(table);
-    let (cell, ue) = (&radio.cells[0], &radio.ues[0]);
-    let rlc = &ue.bearers[0].rlc;
-    // UE phy and eNB phy: TxPower, NoiseFigure.
-    assert_eq!((ue.power_dbm, ue.noise_figure_db), (10.0, 7.0));
-    assert_eq!((cell.power_dbm, cell.noise_figure_db), (30.0, 5.0));
-    // Spectrum phy: DataErrorModelEnabled and CtrlErrorModelEnabled are true.
-    assert!(radio.data_errors && radio.control_errors);
-    // Helper: PDSCH for CQI false.
-    assert!(!cell.mixed_cqi);
-    // eNB RRC: RLC_UM_ALWAYS, transmission mode 0, which is the first.
-    assert_eq!((rlc.mode, ue.transmission_mode), (RlcChoice::Unacknowledged, TransmissionMode::SingleAntenna));
-    // Drop-tail queue: 16 packets.
-    assert_eq!((rlc.buffer_bytes, rlc.buffer_packets), (None, Some(16)));
-    // Scheduler, path loss, fading.
-    assert_eq!((cell.scheduler, radio.path_loss), ("pf", PathLoss::Friis { smallest_db: 0.0 }));
-    let epa = Fading::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None };
-    assert_eq!(radio.fading, [epa.clone(), epa]);
-    // eNB device: bandwidth and EARFCN of both directions.
-    assert_eq!((radio.resource_blocks, radio.earfcn), ([25, 25], [9895, 27_785]));
-    assert_eq!((&ue.course[..], cell.position), (&[(0.0, [99.0, 0.0, 1.5])][..], [0.0, 0.0, 1.5]));
-
-    // 100 resource blocks, which band 31 has not, in both directions.
-    assert_eq!(lte_of(lte("preset = 'table-i'\nresource_blocks = 100", "", "")).resource_blocks, [100, 100]);
-    // Every key wins over the preset.
-    let other = lte_of(lte(
-        "preset = 'table-i'\nresource_blocks = 50\nuplink_resource_blocks = 25\nearfcn = 300\nuplink_earfcn = 18300\n\
-         allow_nonstandard_bandwidth = false\npath_loss = { model = 'kun-2600' }\nfading = { kind = 'etu', speed = 30 }\n\
-         data_errors = false\ncontrol_errors = false",
-        "power = 43\nnoise_figure = 4\nscheduler = 'rr'\ncqi = 'mixed'",
-        "power = 23\nnoise_figure = 9\ntransmission_mode = 2\nposition = [5, 6]\nrlc = { mode = 'am', buffer = '1MB' }",
-    ));
-    let (cell, ue) = (&other.cells[0], &other.ues[0]);
-    let rlc = &ue.bearers[0].rlc;
-    assert_eq!((other.resource_blocks, other.earfcn, other.path_loss), ([50, 25], [300, 18_300], PathLoss::Kun2600));
-    let etu = Fading::Generated { profile: Profile::ExtendedTypicalUrban, speed_kmh: 30.0, repeat_s: None };
-    assert_eq!((&other.fading, other.data_errors, other.control_errors), (&[etu.clone(), etu], false, false));
-    assert_eq!((cell.power_dbm, cell.noise_figure_db, cell.scheduler, cell.mixed_cqi), (43.0, 4.0, "rr", true));
-    assert_eq!((ue.power_dbm, ue.noise_figure_db, ue.course[0].1), (23.0, 9.0, [5.0, 6.0, 1.5]));
-    assert_eq!(ue.transmission_mode, TransmissionMode::TransmitDiversity);
-    assert_eq!((rlc.mode, rlc.buffer_bytes, rlc.buffer_packets), (RlcChoice::Acknowledged, Some(1_000_000), None));
-    // So does another preset nearer by.
-    let smaller = lte_of(lte("preset = 'table-i'", "", "distance = 500\nrlc = { preset = 'reference-buffer' }"));
-    assert_eq!(
-        (smaller.ues[0].bearers[0].rlc.buffer_bytes, smaller.ues[0].bearers[0].rlc.buffer_packets),
-        (Some(10_240), None)
-    );
-    assert_eq!(smaller.ues[0].course[0].1[0], 500.0);
-}
-
-#[test]
-fn when_fading_begins() {
-    let begins = |keys: &str| lte(keys, "", "distance = 99").scenario.lte[0].fading_begins;
-    assert_eq!(begins(""), FadingBegins::Run);
-    assert_eq!(begins("fading_begins = 'first-packet'"), FadingBegins::Packet { least_bytes: 1 });
-    let large = begins("fading_begins = 'first-packet'\nfading_begins_with = '500B'");
-    assert_eq!(large, FadingBegins::Packet { least_bytes: 500 });
-}
-
-#[test]
-fn how_a_ue_comes_to_its_bearers() {
-    let ue = |keys: &str| lte("", "", &format!("distance = 99\n{keys}")).scenario.lte[0].ues[0].clone();
-    assert_eq!(ue("").attach, AttachChoice::Ideal);
-    assert_eq!(ue("attach = 'known-cell'").switched_on_s, Distribution::Constant { value: 0.0 });
-    let searches = ue("attach = 'cell-search'\nswitched_on = { kind = 'uniform', low = '1s', high = '3s' }");
-    assert_eq!(searches.attach, AttachChoice::CellSearch);
-    assert_eq!(searches.switched_on_s, Distribution::Uniform { low: 1.0, high: 3.0 });
-    let signalling = |keys: &str| lte(keys, "", "distance = 99").scenario.lte[0].signalling;
-    assert_eq!([signalling(""), signalling("signalling = 'radio'")], [Signalling::Ideal, Signalling::Radio]);
-}
-
-#[test]
-fn bearers_of_a_ue() {
-    let bearers = |keys: &str, ue: &str| {
-        let cell = "scheduler = 'pss'";
-        lte(keys, cell, &format!("distance = 99\n{ue}")).scenario.lte[0].ues[0].bearers.clone()
-    };
-    let [plain] = &bearers("", "")[..] else { panic!("the default bearer") };
-    assert_eq!((plain.qci, plain.guaranteed, plain.filters.as_slice()), (9, None, &[PacketFilter::ANY][..]));
-    let voice = "[[lte.ue.bearer]]\nqci = 1\nguaranteed_rate = '64kbit/s'\nrlc = { buffer = '10packets' }\n\
-                 [[lte.ue.bearer.filter]]\ndirection = 'downlink'\nremote = 'server'\nlocal_ports = [5000, 5003]\n\
-                 [[lte.ue.bearer.filter]]\nremote = '192.0.2.0/24'\nremote_ports = [80]\n";
-    let [_, voice] = &bearers("", &format!("rlc = {{ mode = 'am' }}\n{voice}"))[..] else { panic!("one beside it") };
-    assert_eq!((voice.qci, voice.guaranteed), (1, Some(Rate::from_bits_per_second(64_000))));
-    // What the UE says of its default bearer's RLC is not said of this.
-    assert_eq!((voice.rlc.mode, voice.rlc.buffer_packets), (RlcChoice::Unacknowledged, Some(10)));
-    // The first host has 10.0.0.1 and fd66:756c:6c70::1.
-    let one = |address: &str, bits| Some(Addresses::prefix(address.parse().unwrap(), bits).unwrap());
-    let downlink =
-        PacketFilter { ways: Ways::Downlink, local_ports: Ports::new(5000, 5003).unwrap(), ..PacketFilter::ANY };
-    assert_eq!(
-        voice.filters,
-        [
-            PacketFilter { remote: one("10.0.0.1", 32), ..downlink },
-            PacketFilter { remote: one("fd66:756c:6c70::1", 128), ..downlink },
-            PacketFilter { remote: one("192.0.2.0", 24), remote_ports: Ports::one(80), ..PacketFilter::ANY },
-        ]
-    );
-    // A preset's RLC is that of all bearers.
-    let filter = "[[lte.ue.bearer]]\nqci = 7\n[[lte.ue.bearer.filter]]\nremote = 'server'";
-    let buffers = bearers("preset = 'table-i'", filter);
-    assert_eq!(buffers.iter().map(|bearer| bearer.rlc.buffer_packets).collect::<Vec<_>>(), [Some(16), Some(16)]);
-}
-
-#[test]
-fn what_a_scheduler_of_a_cell_is_set_to() {
-    let cell = |keys: &str| lte("", keys, "distance = 99").scenario.lte[0].cells[0].clone();
-    let plain = cell("");
-    assert_eq!((plain.scheduler_parameters, plain.groups), (Parameters::default(), None));
-    let bank =
-        cell("scheduler = 'td-tbfq'\ntoken_pool = '10kB'\ntoken_credit = '20kB'\ntoken_debt = 0\ngroups = [2, 11]");
-    let token_bank = TokenBankLimits { pool_bytes: 10_000, credit_bytes: 20_000, debt_bytes: 0 };
-    assert_eq!(bank.scheduler_parameters, Parameters { token_bank, ..Parameters::default() });
-    assert_eq!(bank.groups, Some((2, 10)));
-    let sets = cell("scheduler = 'pss'\nfrequency_metric = 'co-it-a'\nmultiplexed_ues = 3").scheduler_parameters;
-    let frequency_metric = FrequencyMetric::CoItA;
-    assert_eq!(sets, Parameters { frequency_metric, multiplexed_ues: 3, ..Parameters::default() });
-    let aware =
-        cell("scheduler = 'cqa'\nchannel_awareness = 'proportional-fair'\nwaiting_unit = '20ms'").scheduler_parameters;
-    let channel_awareness = ChannelAwareness::ProportionalFair;
-    assert_eq!(aware, Parameters { channel_awareness, waiting_unit_ms: 20, ..Parameters::default() });
-}
 
 #[test]
 fn presets_and_where_a_setting_comes_from() {
@@ -841,7 +627,7 @@ fn patterns_pair_in_the_order_of_numbers() {
         .map(|probe| match probe.subject {
             Subject::Flow(flow) => scenario.flows[flow].name.clone(),
             Subject::Link(link) => scenario.links[link].name.clone(),
-            Subject::Ethernet(_) | Subject::Ue { .. } => String::new(),
+            Subject::Ethernet(_) | Subject::Station { .. } => String::new(),
         })
         .collect();
     let expected =

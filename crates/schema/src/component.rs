@@ -117,11 +117,20 @@ pub struct Reader<'a, 'c> {
     pub check: &'a mut Check<'c>,
 }
 
-impl Reader<'_, '_> {
+impl<'c> Reader<'_, 'c> {
+    /// The dotted path of a key.
+    pub fn path_of(&self, key: &str) -> String {
+        format!("{}.{key}", self.path)
+    }
+
+    /// A reader of a table within this one.
+    pub fn within<'b>(&'b mut self, tree: &'b Tree, path: &'b str) -> Reader<'b, 'c> {
+        Reader { tree, path, check: self.check }
+    }
+
     /// Adds an error at the value of one of the keys.
-    pub fn error(&mut self, key: &str, message: String, expected: &str) -> Invalid {
-        let path = format!("{}.{key}", self.path);
-        self.check.error(self.tree.place_of(key), &path, message, vec![expected.to_string()]);
+    pub fn error(&mut self, key: &str, message: impl Into<String>, expected: &str) -> Invalid {
+        self.check.error(self.tree.place_of(key), &self.path_of(key), message, vec![expected.to_string()]);
         Invalid
     }
 }
@@ -246,6 +255,11 @@ impl Tree {
         let name = self.choice(key);
         let found = values.iter().find(|(choice, _)| choice.name == name);
         found.unwrap_or_else(|| panic!("the schema has {name} for {key}, the list does not")).1.clone()
+    }
+
+    /// The same of a key that may be absent.
+    pub fn chosen_if_given<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
+        self.get(key).map(|_| self.chosen(key, values))
     }
 }
 

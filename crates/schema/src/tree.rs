@@ -159,6 +159,22 @@ impl Tree {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
+    /// The table of a key to be changed, if it has one.
+    pub fn table_mut(&mut self, key: &str) -> Option<&mut Tree> {
+        match &mut self.get_mut(key)?.data {
+            Data::Table(tree) => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// The tables of a key to be changed; none if it has none.
+    pub fn tables_mut(&mut self, key: &str) -> &mut [Tree] {
+        match self.get_mut(key).map(|value| &mut value.data) {
+            Some(Data::Tables(tables)) => tables,
+            _ => &mut [],
+        }
+    }
+
     /// Whether the file or an override gives this key.
     pub fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value.given)

@@ -142,8 +142,10 @@ mod tests {
     fn the_cell_is_saturated_whatever_the_number_of_ues() {
         for ues in UES {
             let scenario = scenario(ues).unwrap_or_else(|_| panic!("{ues} UEs"));
-            assert_eq!((scenario.flows.len(), scenario.lte[0].ues.len()), (ues as usize, ues as usize));
-            assert_eq!(scenario.lte[0].resource_blocks[0], 100);
+            let access = &scenario.access[0];
+            assert_eq!((scenario.flows.len(), access.stations().len()), (ues as usize, ues as usize));
+            // 97 896 bits in the densest transport block for its size, of all that 100 resource blocks can hold.
+            assert!(access.promise(fullpipe::network::Way::Down).rate_bps >= 75_376_000);
             for flow in &scenario.flows {
                 assert_eq!([flow.from_by, flow.to_by], [Player::Kernel; 2]);
                 let Workload::ConstantRate { payload_bytes: 1400, interval, count: None } = flow.workload else {

@@ -53,9 +53,9 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
     (
         "scenario",
         &[
+            "language::access",
             "language::fields",
             "language::identity",
-            "language::lte::describe",
             "language::masque",
             "language::measurement",
             "language::nat",

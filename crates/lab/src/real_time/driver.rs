@@ -127,7 +127,7 @@ impl<M: Machine> Driver<'_, M> {
     /// make work for a subframe of which nobody knew.
     fn work_off(&mut self, to: Instant) {
         let end = self.end();
-        while !self.prepared.scenario.lte.is_empty()
+        while !self.prepared.scenario.access.is_empty()
             && let Some((at, _)) = self.prepared.network.calendar.next().filter(|(at, _)| *at <= to)
         {
             let begins = self.next_subframe().filter(|begins| *begins <= at);
@@ -143,7 +143,7 @@ impl<M: Machine> Driver<'_, M> {
     /// When the next subframe begins in which an access network has something to do.
     fn next_subframe(&self) -> Option<Instant> {
         let Prepared { network, scenario, .. } = &*self.prepared;
-        (0..scenario.lte.len()).map(|number| network.medium(number as u16).next()).filter(|at| !at.is_never()).min()
+        (0..scenario.access.len()).map(|number| network.medium(number as u16).next()).filter(|at| !at.is_never()).min()
     }
 
     fn enter(&mut self, arrival: Arrival) -> io::Result<()> {

@@ -22,7 +22,6 @@ use fullpipe_emulate::{
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
-use fullpipe_scenario::description::lte::Lte;
 use fullpipe_units::{Duration, Instant, NodeId};
 use fullpipe_wire::{HardwareAddress, IpVersion};
 use std::io;
@@ -247,7 +246,6 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
 fn mtu_bytes(scenario: &Scenario, node: NodeId) -> u32 {
     let links = scenario.links.iter().filter(|link| link.from == node).map(|link| link.mtu_bytes);
     let media = scenario.ethernets.iter().filter(|ethernet| ethernet.hosts.contains(&node));
-    let is_at = |lte: &&Lte| lte.gateway == node || lte.ues.iter().any(|ue| ue.node == node);
-    let radio = scenario.lte.iter().filter(is_at).map(|lte| lte.mtu_bytes);
-    links.chain(media.map(|ethernet| ethernet.mtu_bytes)).chain(radio).min().unwrap_or(1500)
+    let access = scenario.access.iter().filter(|access| access.is_at(node)).map(|access| access.mtu_bytes());
+    links.chain(media.map(|ethernet| ethernet.mtu_bytes)).chain(access).min().unwrap_or(1500)
 }

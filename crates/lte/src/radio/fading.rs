@@ -165,7 +165,7 @@ impl Default for Places {
 }
 
 /// Fading read from a trace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Traced {
     trace: Arc<Trace>,
     places: Places,
@@ -270,7 +270,7 @@ impl Recipe {
 const SINUSOIDS: usize = 16;
 
 /// One quadrature of a tap: its sinusoids, in 2^-32 turns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Quadrature {
     phases: [u32; SINUSOIDS],
     /// Per millisecond.
@@ -304,13 +304,13 @@ impl Quadrature {
 }
 
 /// The sinusoids of a pair: in phase and in quadrature, by tap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Sinusoids {
     taps: Vec<[Quadrature; 2]>,
 }
 
 /// Gains made as they are asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
     recipe: Recipe,
     seed: u64,
@@ -443,7 +443,7 @@ impl Generator {
 }
 
 /// How pairs fade.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fading {
     /// Not at all.
     #[default]

@@ -5,91 +5,149 @@ use super::{
     PrioritySet, ProportionalFair, RoundRobin, Scheduler, TdBlindEqualThroughput, TdMaximumThroughput, TdTokenBank,
     ThroughputToAverage, TokenBankLimits,
 };
+use fullpipe_schema::Choice;
+use fullpipe_schema::component::Declaration;
 use std::fmt;
 
-/// A scheduler as a list shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A scheduler.
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The name by which scenarios choose it.
-    pub name: &'static str,
-    /// What it does, in one sentence.
-    pub summary: &'static str,
-    /// Where it is described.
-    pub source: &'static str,
+    /// What it declares of itself.
+    pub declaration: Declaration,
+    /// The keys of a cell that are its parameters.
+    pub parameters: &'static [&'static str],
     /// Whether it can hold a guaranteed bit rate.
     pub supports_guaranteed_bit_rate: bool,
+    /// A new one, for one cell.
+    pub make: fn(&Parameters) -> Box<dyn Scheduler>,
 }
 
 const SURVEY: &str = "Capozzi et al., IEEE Communications Surveys and Tutorials (2012)";
+const TOKEN_KEYS: &[&str] = &["token_pool", "token_credit", "token_debt"];
 const TOKEN_BANK: &str = "Wong, Tang and Leung, IJCS 17 (2004); Bokhari et al., EURASIP JWCN (2009)";
 
 /// Every scheduler that [`make`] knows, in the order of lists.
 pub const ENTRIES: &[Entry] = &[
     Entry {
-        name: "rr",
-        summary: "Round robin: the same number of resource block groups for each in turn.",
-        source: SURVEY,
+        declaration: Declaration {
+            name: "rr",
+            text: "Round robin: the same number of resource block groups for each in turn.",
+            source: SURVEY,
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(RoundRobin::new()),
     },
     Entry {
-        name: "pf",
-        summary: "Proportional fair: each group to the highest rate there over the average throughput.",
-        source: "Sesia, Toufik and Baker, LTE: the UMTS Long Term Evolution (2009)",
+        declaration: Declaration {
+            name: "pf",
+            text: "Proportional fair: each group to the highest rate there over the average throughput.",
+            source: "Sesia, Toufik and Baker, LTE: the UMTS Long Term Evolution (2009)",
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(ProportionalFair::new()),
     },
     Entry {
-        name: "fd-mt",
-        summary: "Maximum throughput: each group to the highest rate there; others starve.",
-        source: SURVEY,
+        declaration: Declaration {
+            name: "fd-mt",
+            text: "Maximum throughput: each group to the highest rate there; others starve.",
+            source: SURVEY,
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(FdMaximumThroughput::new()),
     },
     Entry {
-        name: "td-mt",
-        summary: "Maximum throughput: the whole band to the highest rate; others starve.",
-        source: SURVEY,
+        declaration: Declaration {
+            name: "td-mt",
+            text: "Maximum throughput: the whole band to the highest rate; others starve.",
+            source: SURVEY,
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(TdMaximumThroughput::new()),
     },
     Entry {
-        name: "tta",
-        summary: "Throughput to average: each group to the UE for which it is best compared with its own band.",
-        source: SURVEY,
+        declaration: Declaration {
+            name: "tta",
+            text: "Throughput to average: each group to the UE for which it is best compared with its own band.",
+            source: SURVEY,
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(ThroughputToAverage::new()),
     },
     Entry {
-        name: "fd-bet",
-        summary: "Blind equal throughput: group by group to the smallest expected average.",
-        source: "Kela et al., ISWPC (2008)",
+        declaration: Declaration {
+            name: "fd-bet",
+            text: "Blind equal throughput: group by group to the smallest expected average.",
+            source: "Kela et al., ISWPC (2008)",
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(FdBlindEqualThroughput::new()),
     },
     Entry {
-        name: "td-bet",
-        summary: "Blind equal throughput: the whole band to the smallest average.",
-        source: "Kela et al., ISWPC (2008)",
+        declaration: Declaration {
+            name: "td-bet",
+            text: "Blind equal throughput: the whole band to the smallest average.",
+            source: "Kela et al., ISWPC (2008)",
+            ..Declaration::EMPTY
+        },
+        parameters: &[],
         supports_guaranteed_bit_rate: false,
+        make: |_| Box::new(TdBlindEqualThroughput::new()),
     },
     Entry {
-        name: "fd-tbfq",
-        summary: "Token bank fair queueing: best groups within a budget of tokens, earned at the maximum bit rate.",
-        source: TOKEN_BANK,
+        declaration: Declaration {
+            name: "fd-tbfq",
+            text: "Token bank fair queueing: best groups within a budget of tokens, earned at the maximum bit rate.",
+            source: TOKEN_BANK,
+            ..Declaration::EMPTY
+        },
+        parameters: TOKEN_KEYS,
         supports_guaranteed_bit_rate: false,
+        make: |parameters| Box::new(FdTokenBank::new(parameters.token_bank)),
     },
     Entry {
-        name: "td-tbfq",
-        summary: "Token bank fair queueing: the whole band to who has lent most tokens for its maximum bit rate.",
-        source: TOKEN_BANK,
+        declaration: Declaration {
+            name: "td-tbfq",
+            text: "Token bank fair queueing: the whole band to who has lent most tokens for its maximum bit rate.",
+            source: TOKEN_BANK,
+            ..Declaration::EMPTY
+        },
+        parameters: TOKEN_KEYS,
         supports_guaranteed_bit_rate: false,
+        make: |parameters| Box::new(TdTokenBank::new(parameters.token_bank)),
     },
     Entry {
-        name: "pss",
-        summary: "Priority sets: who is below its guaranteed bit rate first, the rest proportionally fair.",
-        source: "Mongha et al., VTC (2008)",
+        declaration: Declaration {
+            name: "pss",
+            text: "Priority sets: who is below its guaranteed bit rate first, the rest proportionally fair.",
+            source: "Mongha et al., VTC (2008)",
+            ..Declaration::EMPTY
+        },
+        parameters: &["frequency_metric", "multiplexed_ues"],
         supports_guaranteed_bit_rate: true,
+        make: |parameters| Box::new(PrioritySet::new(parameters.frequency_metric, parameters.multiplexed_ues)),
     },
     Entry {
-        name: "cqa",
-        summary: "Channel and QoS aware: guaranteed bit rates and long waits first, then by delay, rate and channel.",
-        source: "Bojovic and Baldo, SSD (2014)",
+        declaration: Declaration {
+            name: "cqa",
+            text: "Channel and QoS aware: guaranteed bit rates and long waits first, then by delay, rate and channel.",
+            source: "Bojovic and Baldo, SSD (2014)",
+            ..Declaration::EMPTY
+        },
+        parameters: &["channel_awareness", "waiting_unit"],
         supports_guaranteed_bit_rate: true,
+        make: |parameters| Box::new(ChannelAndQosAware::new(parameters.channel_awareness, parameters.waiting_unit_ms)),
     },
 ];
 
@@ -129,7 +187,7 @@ pub struct UnknownScheduler {
 
 impl fmt::Display for UnknownScheduler {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        let known: Vec<&str> = ENTRIES.iter().map(|entry| entry.declaration.name).collect();
         write!(formatter, "unknown LTE scheduler `{}` (expected one of {})", self.found, known.join(", "))
     }
 }
@@ -139,7 +197,7 @@ impl std::error::Error for UnknownScheduler {}
 /// The entry of this name.
 #[must_use]
 pub fn entry(name: &str) -> Option<&'static Entry> {
-    ENTRIES.iter().find(|entry| entry.name == name)
+    ENTRIES.iter().find(|entry| entry.declaration.name == name)
 }
 
 /// A new scheduler, for one cell.
@@ -161,20 +219,24 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 /// assert!(catalogue::make("fifo", &parameters).is_err());
 /// ```
 pub fn make(name: &str, parameters: &Parameters) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
-    Ok(match name {
-        "rr" => Box::new(RoundRobin::new()),
-        "pf" => Box::new(ProportionalFair::new()),
-        "fd-mt" => Box::new(FdMaximumThroughput::new()),
-        "td-mt" => Box::new(TdMaximumThroughput::new()),
-        "tta" => Box::new(ThroughputToAverage::new()),
-        "fd-bet" => Box::new(FdBlindEqualThroughput::new()),
-        "td-bet" => Box::new(TdBlindEqualThroughput::new()),
-        "fd-tbfq" => Box::new(FdTokenBank::new(parameters.token_bank)),
-        "td-tbfq" => Box::new(TdTokenBank::new(parameters.token_bank)),
-        "pss" => Box::new(PrioritySet::new(parameters.frequency_metric, parameters.multiplexed_ues)),
-        "cqa" => Box::new(ChannelAndQosAware::new(parameters.channel_awareness, parameters.waiting_unit_ms)),
-        _ => return Err(UnknownScheduler { found: name.to_owned() }),
-    })
+    let found = entry(name).ok_or_else(|| UnknownScheduler { found: name.to_owned() })?;
+    Ok((found.make)(parameters))
+}
+
+/// What the schedulers declare.
+pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
+    ENTRIES.iter().map(|entry| &entry.declaration)
+}
+
+/// The schedulers' names as the values of a key.
+pub const fn choices() -> [Choice; ENTRIES.len()] {
+    let mut list = [Choice::new("", ""); ENTRIES.len()];
+    let mut n = 0;
+    while n < ENTRIES.len() {
+        list[n] = ENTRIES[n].declaration.choice();
+        n += 1;
+    }
+    list
 }
 
 #[cfg(test)]
@@ -191,13 +253,15 @@ mod tests {
             ..Parameters::default()
         };
         [Parameters::default(), other].into_iter().flat_map(|parameters| {
-            ENTRIES.iter().map(move |entry| (entry.name, make(entry.name, &parameters).expect("a known name")))
+            ENTRIES.iter().map(move |entry| {
+                (entry.declaration.name, make(entry.declaration.name, &parameters).expect("a known name"))
+            })
         })
     }
 
     #[test]
     fn the_contract_names_them_all() {
-        let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.declaration.name).collect();
         assert_eq!(names.join(" "), "rr pf fd-mt td-mt tta fd-bet td-bet fd-tbfq td-tbfq pss cqa");
         assert_eq!(
             make("fifo", &Parameters::default()).err().expect("not a name").to_string(),

@@ -2,7 +2,7 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links::{self, DELAY};
-use super::{identity, lte, masque, measurement, nat, probes, programs, quic, real_time, tcp, topology, traffic};
+use super::{identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_network::discipline::table::DISCIPLINE;
@@ -17,67 +17,84 @@ pub(super) const MOST_STATIONS: i64 = 1024;
 const FRAMING: Kind = Kind::Size { min: 0, max: 1000 };
 const MTU: Kind = Kind::Size { min: 68, max: 65_535 };
 
-/// The whole file.
-pub(crate) static SCENARIO: Table = Table {
+/// Probes, which [`probes::table`](super::probes::table) gives their keys.
+pub(super) const PROBE: Field =
+    Field::optional("probe", Kind::Tables(&Table::EMPTY), "none", "What to sample into `series.csv`.");
+
+/// The whole file but for access networks, whose keys come between the two groups, and probes.
+pub(super) static SCENARIO: Table = Table {
     name: "",
     text: "",
-    fields: &[&[
-        Field::default("title", Kind::Text, "", "One line for reports."),
-        Field::default(
-            "duration",
-            Kind::INTERVAL,
-            "60s",
-            "When the run ends at the latest. It ends earlier when nothing is left to happen.",
-        ),
-        Field::default(
-            "seed",
-            Kind::Integer { min: 0, max: i64::MAX },
-            "1",
-            "Seed of every random stream of the run; another seed is another sample of the same scenario.",
-        ),
-        Field::optional(
-            "processing_jitter",
-            Kind::DURATION,
-            "one packet at the slowest drop-tail link that a host's flows share with others",
-            "Longest random time that a host takes before each packet it sends: without it several flows over a drop-tail \
+    fields: &[
+        &[
+            Field::default("title", Kind::Text, "", "One line for reports."),
+            Field::default(
+                "duration",
+                Kind::INTERVAL,
+                "60s",
+                "When the run ends at the latest. It ends earlier when nothing is left to happen.",
+            ),
+            Field::default(
+                "seed",
+                Kind::Integer { min: 0, max: i64::MAX },
+                "1",
+                "Seed of every random stream of the run; another seed is another sample of the same scenario.",
+            ),
+            Field::optional(
+                "processing_jitter",
+                Kind::DURATION,
+                "one packet at the slowest drop-tail link that a host's flows share with others",
+                "Longest random time that a host takes before each packet it sends: without it several flows over a drop-tail \
              queue have phase effects (Floyd and Jacobson 1991). `\"0s\"` switches it off.",
-        ),
-        Field::optional("topology", Kind::Table(&topology::TOPOLOGY), "none", "A common network in a few lines."),
-        Field::optional("host", Kind::Tables(&HOST), "none", "The hosts of a network of your own."),
-        Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
-        Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
-        Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
-        Field::optional("lte", Kind::Tables(&lte::LTE), "none", "LTE access networks, in any network."),
-        Field::optional("nat", Kind::Tables(&nat::NAT), "none", "Routers that translate addresses, in any network."),
-        Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
-        Field::optional(
-            "quic",
-            Kind::Table(&quic::QUIC),
-            "the defaults",
-            "QUIC settings of all flows with `protocol = \"quic\"` that do not say otherwise.",
-        ),
-        Field::optional(
-            "masque",
-            Kind::Table(&masque::MASQUE),
-            "the defaults",
-            "Settings of all tunnels, flows with `protocol = \"masque\"`, that do not say otherwise.",
-        ),
-        Field::optional(
-            "flow",
-            Kind::Tables(&traffic::FLOW),
-            "none; there must be one, or a program",
-            "Who talks to whom.",
-        ),
-        Field::optional("program", Kind::Tables(&programs::PROGRAM), "none", "Real programs at hosts, in real time."),
-        Field::optional("probe", Kind::Tables(&probes::PROBE), "none", "What to sample into `series.csv`."),
-        Field::optional(
-            "measurement",
-            Kind::Table(&measurement::MEASUREMENT),
-            "no link is summed up",
-            "What to sum up into `links.csv`.",
-        ),
-        Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
-    ]],
+            ),
+            Field::optional("topology", Kind::Table(&topology::TOPOLOGY), "none", "A common network in a few lines."),
+            Field::optional("host", Kind::Tables(&HOST), "none", "The hosts of a network of your own."),
+            Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
+            Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
+            Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
+        ],
+        &[
+            Field::optional(
+                "nat",
+                Kind::Tables(&nat::NAT),
+                "none",
+                "Routers that translate addresses, in any network.",
+            ),
+            Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
+            Field::optional(
+                "quic",
+                Kind::Table(&quic::QUIC),
+                "the defaults",
+                "QUIC settings of all flows with `protocol = \"quic\"` that do not say otherwise.",
+            ),
+            Field::optional(
+                "masque",
+                Kind::Table(&masque::MASQUE),
+                "the defaults",
+                "Settings of all tunnels, flows with `protocol = \"masque\"`, that do not say otherwise.",
+            ),
+            Field::optional(
+                "flow",
+                Kind::Tables(&traffic::FLOW),
+                "none; there must be one, or a program",
+                "Who talks to whom.",
+            ),
+            Field::optional(
+                "program",
+                Kind::Tables(&programs::PROGRAM),
+                "none",
+                "Real programs at hosts, in real time.",
+            ),
+            PROBE,
+            Field::optional(
+                "measurement",
+                Kind::Table(&measurement::MEASUREMENT),
+                "no link is summed up",
+                "What to sum up into `links.csv`.",
+            ),
+            Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
+        ],
+    ],
     later: &["clock", "channel", "proxy", "background", "import"],
     ..Table::EMPTY
 };

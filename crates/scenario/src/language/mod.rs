@@ -24,10 +24,10 @@
 //! assert_eq!(errors.0[0].suggestion.as_deref(), Some("rate"));
 //! ```
 
+mod access;
 mod fields;
 mod identity;
 mod links;
-mod lte;
 mod masque;
 mod measurement;
 mod nat;
@@ -45,18 +45,20 @@ mod traffic;
 mod web;
 mod workloads;
 
-pub use lte::{fading_kinds, path_loss_models};
 pub use probes::{
     METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_TUNNELS, METRICS_OF_UDP_FLOWS,
-    METRICS_OF_UES,
 };
 pub use tcp::CONGESTION;
 
+use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;
 pub(crate) use crate::schema::error::{COMPARED, some_of};
-use crate::schema::{self, Check, Data, Errors, Override, Tree, Value};
+use crate::schema::{self, Check, Data, Errors, Field, Kind, Override, Table, Tree, Value};
+use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_schema::distributions;
 use reach::Reach;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 /// A file that is right.
 #[derive(Clone, Debug)]
@@ -67,30 +69,82 @@ pub struct Loaded {
     pub resolved: String,
 }
 
+/// The scenario language with a list of access networks.
+#[derive(Clone, Copy, Debug)]
+pub struct Language {
+    schema: &'static Table,
+    components: &'static [&'static AccessNetworkComponent],
+}
+
+static LANGUAGE: LazyLock<Language> = LazyLock::new(|| Language::of(ACCESS_NETWORKS));
+
+impl Default for Language {
+    /// With the access networks of the registry.
+    fn default() -> Self {
+        *LANGUAGE
+    }
+}
+
+impl Language {
+    /// The language with one more access network, which is the program's own. Its tables stay in memory until the program ends.
+    ///
+    /// # Panics
+    /// If the component's name is already a key of a scenario.
+    #[must_use]
+    pub fn access_network(self, component: &'static AccessNetworkComponent) -> Self {
+        Language::of([self.components, &[component]].concat().leak())
+    }
+
+    fn of(components: &'static [&'static AccessNetworkComponent]) -> Self {
+        let keys = access::fields(components);
+        let mut taken: BTreeSet<&str> = fields::SCENARIO.common().map(|field| field.key).collect();
+        keys.iter().for_each(|Field { key, .. }| assert!(taken.insert(key), "{key} is already a key of a scenario"));
+        let probe: &'static Table = Box::leak(Box::new(probes::table(components)));
+        let mut table = access::with_keys(&fields::SCENARIO, keys);
+        let with_probes = |group: &&[Field]| -> &'static [Field] {
+            let field = |field: &Field| match field.key == fields::PROBE.key {
+                true => Field { kind: Kind::Tables(probe), ..*field },
+                false => *field,
+            };
+            group.iter().map(field).collect::<Vec<_>>().leak()
+        };
+        table.fields = table.fields.iter().map(with_probes).collect::<Vec<_>>().leak();
+        Language { schema: Box::leak(Box::new(table)), components }
+    }
+
+    /// Reads a scenario. `file` is its name, for errors.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file or the overrides, in the order of the file. Mistakes within one key come first:
+    /// only a file without them is checked for those that span several.
+    pub fn load(&self, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
+        let schema::Loaded { mut root, sources } = schema::load(self.schema, text, file, overrides)?;
+        let mut check = Check::new(&sources);
+        fill(&mut root, self.components, &mut check);
+        check.done()?;
+        let mut check = Check::new(&sources);
+        let scenario = build(&mut root, self.components, &mut check);
+        check.done()?;
+        match scenario {
+            Some(scenario) => Ok(Loaded { scenario, resolved: schema::resolved(self.schema, &root) }),
+            // Without a scenario there is an error, and `done` has returned it.
+            None => unreachable!("a scenario that could not be built has an error"),
+        }
+    }
+}
+
 /// Reads a scenario. `file` is its name, for errors.
 ///
 /// # Errors
-/// Whatever is wrong with the file or the overrides, in the order of the file. Mistakes within one key come first:
-/// only a file without them is checked for those that span several.
+/// As [`Language::load`].
 pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
-    let schema::Loaded { mut root, sources } = schema::load(&fields::SCENARIO, text, file, overrides)?;
-    let mut check = Check::new(&sources);
-    fill(&mut root, &mut check);
-    check.done()?;
-    let mut check = Check::new(&sources);
-    let scenario = build(&mut root, &mut check);
-    check.done()?;
-    match scenario {
-        Some(scenario) => Ok(Loaded { scenario, resolved: schema::resolved(&fields::SCENARIO, &root) }),
-        // Without a scenario there is an error, and `done` has returned it.
-        None => unreachable!("a scenario that could not be built has an error"),
-    }
+    LANGUAGE.load(text, file, overrides)
 }
 
 /// The reference page, from the schema.
 pub fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
-    page.push_str(&schema::reference(&fields::SCENARIO));
+    page.push_str(&schema::reference(LANGUAGE.schema));
     page.push_str(&tcp::presets_markdown());
     page
 }
@@ -127,9 +181,9 @@ whose names it matches: `--set 'flow.*.size=1MB'`. VALUE is TOML; a bare word is
 ";
 
 /// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
-fn fill(root: &mut Tree, check: &mut Check) {
+fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponent], check: &mut Check) {
     network::fill(root, check);
-    lte::fill(root);
+    access::fill(root, components);
     identity::fill(root, check);
     programs::fill(root);
     let mut settings = match root.remove("tcp") {
@@ -144,7 +198,11 @@ fn fill(root: &mut Tree, check: &mut Check) {
     root.set("tcp", settings);
 }
 
-fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
+fn build(
+    root: &mut Tree,
+    components: &'static [&'static AccessNetworkComponent],
+    check: &mut Check,
+) -> Option<Scenario> {
     let title = root.text("title");
     if title.contains(|c: char| c.is_control()) {
         check.error(root.place_of("title"), "title", "the title is not one line of text", vec!["one line".into()]);
@@ -153,7 +211,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     let duration = root.duration("duration");
     let seed = u64::try_from(root.integer("seed")).unwrap_or_default();
     let processing_jitter = root.get("processing_jitter").map(Value::duration);
-    let mut network = network::build(root, check)?;
+    let mut network = network::build(root, components, check)?;
     let nats = nat::nats(root, &network, check);
     let reach = Reach::new(&network);
     let mut programs = programs::programs(root, &network, check);
@@ -162,7 +220,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let measurement = measurement::measurement(root, &network, duration, check);
-    let network::Network { nodes, links, ethernets, lte, .. } = network;
+    let network::Network { nodes, links, ethernets, access, .. } = network;
     Some(Scenario {
         title,
         duration,
@@ -170,7 +228,7 @@ fn build(root: &mut Tree, check: &mut Check) -> Option<Scenario> {
         nodes,
         links,
         ethernets,
-        lte,
+        access,
         nats,
         flows: flows.list,
         processing_jitter,

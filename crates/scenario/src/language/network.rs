@@ -1,11 +1,12 @@
 //! The network of a scenario file: topologies become hosts, routers, links, segments and access networks.
 
 use super::fields::{DUPLEX, MOST};
-use super::{COMPARED, Check, identity, links, lte, some_of, topology};
-use crate::description::lte::Lte;
+use super::{Check, access, identity, links, topology};
 use crate::description::{Arp, Discipline, Ethernet, Link, Node, QueueLimit};
 use crate::schema::component::Reader;
-use crate::schema::{Data, Place, Tree, Value, nearest};
+use crate::schema::{Data, Place, Tree, Value};
+pub(crate) use fullpipe_network::access::known;
+use fullpipe_network::access::{AccessNetwork, AccessNetworkComponent};
 use fullpipe_network::discipline::settings::Device;
 use fullpipe_network::discipline::table::DISCIPLINES;
 use fullpipe_units::{Duration, NodeId};
@@ -17,7 +18,9 @@ pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
     pub(crate) ethernets: Vec<Ethernet>,
-    pub(crate) lte: Vec<Lte>,
+    pub(crate) access: Vec<AccessNetwork>,
+    /// The kinds of access networks that the file can have.
+    pub(crate) components: &'static [&'static AccessNetworkComponent],
     names: BTreeMap<String, NodeId>,
     link_names: BTreeSet<String>,
 }
@@ -67,10 +70,14 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
 // --- The description.
 
 /// Builds the network. `None` if nothing further can be checked; then there is an error.
-pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
+pub(crate) fn build(
+    root: &Tree,
+    components: &'static [&'static AccessNetworkComponent],
+    check: &mut Check,
+) -> Option<Network> {
     let own = ["host", "router", "link", "ethernet"].into_iter().filter_map(|key| Some((key, root.get(key)?)));
     let mut own = own.filter(|(_, value)| !value.tables().is_empty());
-    let mut network = Network::default();
+    let mut network = Network { components, ..Network::default() };
     match (root.get("topology").map(Value::table), own.next()) {
         (Some(topology), None) => topology::build(topology, &mut network, check),
         (None, Some(_)) => own_network(root, &mut network, check),
@@ -78,7 +85,7 @@ pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
             root.place,
             "topology",
             "the file describes no network",
-            vec!["[topology]".into(), "[[host]] with [[link]], [[ethernet]] or [[lte]]".into()],
+            vec!["[topology]".into(), format!("[[host]] with [[link]], [[ethernet]]{}", access_keys(components))],
         ),
         (Some(_), Some((key, value))) => {
             let place = value.tables().first().map_or(value.place, |first| first.place);
@@ -87,13 +94,18 @@ pub(crate) fn build(root: &Tree, check: &mut Check) -> Option<Network> {
         }
     }
     if check.is_empty() {
-        lte::networks(root, &mut network, check);
+        access::networks(root, &mut network, check);
     }
     if check.is_empty() {
         routes_fit(root, &network, check);
     }
     // Unknown or doubled names would only lead to further errors.
     check.is_empty().then_some(network)
+}
+
+/// The keys of access networks as the end of a list.
+fn access_keys(components: &[&AccessNetworkComponent]) -> String {
+    components.iter().map(|component| format!(" or [[{}]]", component.declaration.name)).collect()
 }
 
 /// A node that the file names itself.
@@ -196,21 +208,12 @@ impl Network {
     }
 }
 
-/// The node of a name.
-pub(crate) fn known(name: &str, place: Place, path: &str, network: &Network, check: &mut Check) -> Option<NodeId> {
-    let found = network.names.get(name).copied();
-    if found.is_none() && !check.full() {
-        let names = || network.nodes.iter().map(|node| node.name.as_str());
-        let shown: String = name.chars().take(64).collect();
-        let message = format!("there is no host or router {shown}");
-        let mut error = check.sources.error(place, path, message, some_of(names()));
-        error.suggestion = nearest(name, names().take(COMPARED)).map(|name| format!("\"{name}\""));
-        check.push(error);
-    }
-    found
-}
-
 impl Network {
+    /// The node of a name.
+    pub(super) fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
     pub(super) fn node(&mut self, name: String, router: bool) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         self.names.insert(name.clone(), id);
@@ -339,9 +342,9 @@ fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
             ways[host.index()] += segment.hosts.len();
         }
     }
-    for lte in &network.lte {
-        ways[lte.gateway.index()] += lte.ues.len();
-        lte.ues.iter().for_each(|ue| ways[ue.node.index()] += 1);
+    for access in &network.access {
+        ways[access.hub().index()] += access.stations().len();
+        access.stations().iter().for_each(|station| ways[station.index()] += 1);
     }
     let tables = ways.iter().filter(|ways| **ways > 1).count();
     if tables.saturating_mul(network.nodes.len()) > MOST_ROUTES {

@@ -1,11 +1,14 @@
 //! Probes: their keys, and how one `[[probe]]` becomes one probe for each thing that it watches.
 
+use super::access::with_keys;
 use super::network::Network;
 use super::traffic::Flows;
 use super::{COMPARED, Check, some_of};
-use crate::description::{Probe, Subject, Transport};
+use crate::description::{Probe, Subject, Transport, station_name};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, nearest};
 use crate::schema::{is_pattern, matches};
+use fullpipe_network::Way;
+use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
 
@@ -55,10 +58,8 @@ pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "through
 /// Metrics that a shared segment has.
 pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
 
-/// Metrics that a way to or from a UE has.
-pub const METRICS_OF_UES: &[&str] = &["sinr_db", "cqi", "mcs", "tb_errors", "queue_bytes", "throughput_bps", "drops"];
-
-const METRIC: Kind = Kind::Choice(&[
+/// Metrics that are not those of an access network alone.
+const METRICS: &[Choice] = &[
     Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows; tunnels: the client's)."),
     Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows; tunnels: the client's)."),
     Choice::new("inflight_bytes", "bytes in flight (TCP and QUIC flows; tunnels: from the client)."),
@@ -85,48 +86,67 @@ const METRIC: Kind = Kind::Choice(&[
     Choice::new("control_pacing_gain", "its pacing gain (BBR)."),
     Choice::new("control_cwnd_gain", "its window gain (BBR)."),
     Choice::new("control_alpha", "its estimate of the marked part (DCTCP)."),
-    Choice::new("sinr_db", "mean SINR over the last transport block (UEs)."),
-    Choice::new("cqi", "CQI by which the last transport block was made (UEs)."),
-    Choice::new("mcs", "MCS of the last transport block (UEs)."),
-    Choice::new("tb_errors", "transport blocks received and not decoded since the start (UEs)."),
     Choice::later("rsrp_dbm"),
-]);
+];
 
-pub(crate) static PROBE: Table = Table {
+/// What holds where a key that says what a probe watches is not given.
+const ONE_SUBJECT: &str = "another of these keys is given";
+
+/// Keys of a probe that say what it watches, save those of stations of access networks.
+const SUBJECTS: [&str; 3] = ["flow", "link", "ethernet"];
+
+static PROBE: Table = Table {
     name: "probe",
-    text: "What to sample. It watches flows, links, segments or UEs: one of `flow`, `link`, `ethernet` and `ue` is given. A pattern \
-           watches all that it matches. Observing changes nothing of the run.",
-    fields: &[&[
-        Field::optional(
-            "flow",
-            Kind::Text,
-            "one of the four",
-            "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means flows of \
+    text: "What to sample. It watches flows, links, segments or stations of an access network: one of the keys up to `metrics` is \
+           given. A pattern watches all that it matches. Observing changes nothing of the run.",
+    fields: &[
+        &[
+            Field::optional(
+                "flow",
+                Kind::Text,
+                ONE_SUBJECT,
+                "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means flows of \
              several kinds, each is asked for what it has.",
-        ),
-        Field::optional(
-            "link",
-            Kind::Text,
-            "one of the four",
-            "Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.",
-        ),
-        Field::optional("ethernet", Kind::Text, "one of the four", "Shared segments."),
-        Field::optional(
-            "ue",
-            Kind::Text,
-            "one of the four",
-            "Ways to or from UEs, by the names of their hosts: `phone` is its downlink, `phone.uplink` its uplink.",
-        ),
-        Field::required("metrics", Kind::List(&METRIC), "What to sample."),
-        Field::default(
+            ),
+            Field::optional(
+                "link",
+                Kind::Text,
+                ONE_SUBJECT,
+                "Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.",
+            ),
+            Field::optional("ethernet", Kind::Text, ONE_SUBJECT, "Shared segments."),
+        ],
+        &[Field::default(
             "interval",
             Kind::Duration { min: Duration::from_micros(1), max: crate::schema::LONGEST },
             "10ms",
             "From one sample to the next.",
-        ),
-    ]],
+        )],
+    ],
     ..Table::EMPTY
 };
+
+/// The table of a probe, with the keys and metrics of access networks. It stays in memory until the program ends.
+pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
+    let (mut keys, mut metrics) = (Vec::new(), METRICS.to_vec());
+    for component in components {
+        let StationDeclaration { key, name } = component.station;
+        if keys.iter().all(|field: &Field| field.key != key) {
+            let text = format!(
+                "Ways to or from {name}s, by the names of their hosts: `phone` is its downlink, `phone.uplink` its uplink."
+            );
+            keys.push(Field::optional(key, Kind::Text, ONE_SUBJECT, text.leak()));
+        }
+        for metric in component.metrics {
+            if metrics.iter().all(|known| known.name != metric.name) {
+                metrics.push(Choice::new(metric.name, format!("{} ({name}s).", metric.text).leak()));
+            }
+        }
+    }
+    let kind = Box::leak(Box::new(Kind::Choice(metrics.leak())));
+    keys.push(Field::required("metrics", Kind::List(kind), "What to sample."));
+    with_keys(&PROBE, keys)
+}
 
 /// Builds the probes, one for each thing that one watches. `None` on an error.
 pub(crate) fn probes(
@@ -144,13 +164,15 @@ pub(crate) fn probes(
             break;
         }
         let path = format!("probe.{index}");
-        let given: Vec<&str> =
-            ["flow", "link", "ethernet", "ue"].into_iter().filter(|key| tree.get(key).is_some()).collect();
+        let stations = network.components.iter().map(|component| component.station.key);
+        let mut keys: Vec<&str> = SUBJECTS.into_iter().chain(stations).collect();
+        keys.dedup();
+        let given: Vec<&str> = keys.iter().copied().filter(|key| tree.get(key).is_some()).collect();
         let [key] = given[..] else {
             let place = given.get(1).map_or(tree.place, |key| tree.place_of(key));
             let message =
                 format!("{path} watches {}", if given.is_empty() { "nothing" } else { "two kinds of things" });
-            check.error(place, &path, message, vec!["one of flow, link, ethernet and ue".into()]);
+            check.error(place, &path, message, vec![format!("one of {}", keys.join(", "))]);
             continue;
         };
         let metrics = tree.list("metrics");
@@ -165,7 +187,7 @@ pub(crate) fn probes(
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
         // A pattern may mean flows of several kinds: each is asked for what it has, all for what none has.
-        let has = |subject: &Subject, metric: &Value| metrics_of(subject, flows).0.contains(&metric.choice());
+        let has = |subject: &Subject, metric: &Value| metrics_of(subject, network, flows).0.contains(&metric.choice());
         let some_has: Vec<bool> = metrics
             .iter()
             .map(|metric| is_pattern(tree.text(key)) && subjects.iter().any(|subject| has(subject, metric)))
@@ -176,7 +198,7 @@ pub(crate) fn probes(
             if metrics.is_empty() {
                 continue;
             }
-            if check.full() || !fits(&subject, &metrics, &path, flows, &mut watched, check) {
+            if check.full() || !fits(&subject, &metrics, &path, network, flows, &mut watched, check) {
                 break;
             }
             samples += metrics.len() as u128 * u128::from(duration.as_nanos())
@@ -213,26 +235,29 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
                 flows.groups.iter().map(|group| group.0.as_str()).collect(),
             )
         }
-        "ue" => {
-            let nodes = |lte: usize| network.lte[lte].ues.iter().map(|ue| network.nodes[ue.node.index()].name.as_str());
-            let mut found = Vec::new();
-            for lte in 0..network.lte.len() {
-                for (ue, name) in nodes(lte).enumerate() {
-                    let ways = [(name.to_string(), false), (format!("{name}.uplink"), true)];
-                    let wanted = ways.iter().filter(|(name, _)| is(name));
-                    found.extend(wanted.map(|(_, uplink)| Subject::Ue { lte, ue, uplink: *uplink }));
+        "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, Subject::Link),
+        "ethernet" => indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, Subject::Ethernet),
+        station => {
+            let (mut found, mut names) = (Vec::new(), Vec::new());
+            let access = network.access.iter().enumerate();
+            for (access, settings) in access.filter(|(_, settings)| settings.component().station.key == station) {
+                for (station, node) in settings.stations().iter().enumerate() {
+                    let name = network.nodes[node.index()].name.as_str();
+                    let wanted = Way::ALL.into_iter().filter(|way| is(&station_name(name, *way)));
+                    found.extend(wanted.map(|way| Subject::Station { access, station, way }));
+                    names.push(name);
                 }
             }
-            (found, (0..network.lte.len()).flat_map(nodes).collect())
+            (found, names)
         }
-        "link" => indices(network.links.iter().map(|link| link.name.as_str()), is, Subject::Link),
-        _ => indices(network.ethernets.iter().map(|segment| segment.name.as_str()), is, Subject::Ethernet),
     };
     if found.is_empty() {
         let what = match key {
             "ethernet" => "segment",
-            "ue" => "UE",
-            key => key,
+            "flow" | "link" => key,
+            key => {
+                network.components.iter().map(|c| c.station).find(|station| station.key == key).map_or(key, |s| s.name)
+            }
         };
         let token = check.sources.found(place);
         let message = format!("no {what} of this scenario is {token}");
@@ -253,8 +278,8 @@ fn indices<'a>(
 }
 
 /// The metrics that a subject has, what it is, and a number for it.
-fn metrics_of(subject: &Subject, flows: &Flows) -> (&'static [&'static str], &'static str, (u8, usize)) {
-    match subject {
+fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'static str>, &'static str, (u8, usize)) {
+    let (metrics, what, number) = match subject {
         Subject::Flow(flow) => match flows.list[*flow].transport {
             Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
             Transport::Quic(_) => (METRICS_OF_TCP_FLOWS, "a QUIC flow", (0, *flow)),
@@ -263,9 +288,13 @@ fn metrics_of(subject: &Subject, flows: &Flows) -> (&'static [&'static str], &'s
         },
         Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
         Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
-        // A node is a UE once.
-        Subject::Ue { lte, ue, uplink } => (METRICS_OF_UES, "a UE", (3 + u8::from(*uplink), lte << 32 | ue)),
-    }
+        Subject::Station { access, station, way } => {
+            let component = network.access[*access].component();
+            let metrics = component.metrics.iter().map(|metric| metric.name).collect();
+            return (metrics, component.station.name, (3 + *way as u8, access << 32 | station));
+        }
+    };
+    (metrics.to_vec(), what, number)
 }
 
 /// Whether each metric exists for the subject and is sampled only once.
@@ -273,11 +302,12 @@ fn fits(
     subject: &Subject,
     metrics: &[&Value],
     path: &str,
+    network: &Network,
     flows: &Flows,
     watched: &mut BTreeSet<(u8, usize, &'static str)>,
     check: &mut Check,
 ) -> bool {
-    let (valid, what, key) = metrics_of(subject, flows);
+    let (valid, what, key) = metrics_of(subject, network, flows);
     let mut good = true;
     for (index, metric) in metrics.iter().enumerate() {
         let name = metric.choice();
@@ -301,6 +331,6 @@ fn of(subject: &Subject, flows: &Flows) -> String {
         Subject::Flow(flow) => format!("flow {}", flows.list[*flow].name),
         Subject::Link(_) => "the same link".to_string(),
         Subject::Ethernet(_) => "the same segment".to_string(),
-        Subject::Ue { .. } => "the same UE".to_string(),
+        Subject::Station { .. } => "the same station".to_string(),
     }
 }

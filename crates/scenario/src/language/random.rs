@@ -1,10 +1,11 @@
 //! Random files made from the schema itself, so that every key is in them: what is accepted must say the same when it
 //! is written out, whatever the values.
 
-use super::fields::SCENARIO;
+use super::LANGUAGE;
 use super::load;
 use crate::schema::quantity::{format_queue_limit, format_size};
 use crate::schema::{self, Data, Default, Field, Kind, Table, Tree};
+use fullpipe_lte::scheduler::catalogue::ENTRIES;
 use fullpipe_units::{Duration, Rate, Stream};
 use std::collections::BTreeSet;
 
@@ -188,9 +189,10 @@ impl Writer {
                 continue;
             }
             // Parameters of another scheduler than the cell's, likewise.
-            let owners = super::lte::OF_SCHEDULERS.iter().find(|(key, _)| *key == field.key).map(|(_, owners)| owners);
+            let owners = ENTRIES.iter().filter(|entry| entry.parameters.contains(&field.key));
+            let owners: Vec<&str> = owners.map(|entry| entry.declaration.name).collect();
             let is_owner = |name: &&str| pairs.iter().any(|pair| *pair == format!("scheduler = '{name}'"));
-            if table.name == "cell" && owners.is_some_and(|owners| !owners.iter().any(is_owner)) {
+            if table.name == "cell" && !owners.is_empty() && !owners.iter().any(is_owner) {
                 continue;
             }
             let attaches = pairs.iter().any(|pair| pair == "attach = 'known-cell'" || pair == "attach = 'cell-search'");
@@ -229,7 +231,7 @@ impl Writer {
             let wanted = needed
                 || field.key == "lte" && self.random.chance(0.3)
                 || ["path loss", "fading"].contains(&table.name)
-                || table.name == "cell" && owners.is_some() && self.random.chance(0.5)
+                || table.name == "cell" && !owners.is_empty() && self.random.chance(0.5)
                 || table.name == "bearer" && field.key == "guaranteed_rate" && self.random.chance(0.2)
                 || field.key == "path_loss"
                 || ["topology", "program", "stack"].contains(&field.key)
@@ -391,15 +393,15 @@ fn what_is_written_out_says_the_same() {
             programs: 0,
             cells: None,
         };
-        let text = writer.pairs(&SCENARIO).join("\n");
+        let text = writer.pairs(LANGUAGE.schema).join("\n");
         // The schema alone.
-        let tree = match schema::load(&SCENARIO, &text, "random.toml", &[]) {
+        let tree = match schema::load(LANGUAGE.schema, &text, "random.toml", &[]) {
             Ok(loaded) => loaded.root,
             Err(errors) => panic!("the schema refuses its own values: {errors}\n{text}"),
         };
-        let resolved = schema::resolved(&SCENARIO, &tree);
-        let again =
-            schema::load(&SCENARIO, &resolved, "resolved.toml", &[]).unwrap_or_else(|e| panic!("{e}\n{resolved}"));
+        let resolved = schema::resolved(LANGUAGE.schema, &tree);
+        let again = schema::load(LANGUAGE.schema, &resolved, "resolved.toml", &[])
+            .unwrap_or_else(|e| panic!("{e}\n{resolved}"));
         assert_eq!(again.root, tree, "{text}");
         // The language.
         let Ok(loaded) = load(&text, "random.toml", &[]) else { continue };
@@ -413,7 +415,7 @@ fn what_is_written_out_says_the_same() {
     // for the directions of a link are alike wherever it is.
     assert!(accepted > 1000, "{accepted}");
     let mut missing = BTreeSet::new();
-    declared(&SCENARIO, "", &mut missing);
+    declared(LANGUAGE.schema, "", &mut missing);
     let own = ["host", "router", "link", "ethernet"];
     missing.retain(|path| !own.contains(&path.split('.').next().unwrap_or_default()));
     // `programs_play_tunnels_and_what_goes_through_them` gives it.

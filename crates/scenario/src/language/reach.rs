@@ -26,12 +26,13 @@ impl Reach {
                 union.join(link.from.0, link.to.0);
             }
         }
-        for lte in &network.lte {
-            for ue in &lte.ues {
-                neighbours[lte.gateway.index()].push(ue.node.0);
-                neighbours[ue.node.index()].push(lte.gateway.0);
-                if router(&lte.gateway) && router(&ue.node) {
-                    union.join(lte.gateway.0, ue.node.0);
+        for access in &network.access {
+            let hub = access.hub();
+            for station in access.stations() {
+                neighbours[hub.index()].push(station.0);
+                neighbours[station.index()].push(hub.0);
+                if router(&hub) && router(station) {
+                    union.join(hub.0, station.0);
                 }
             }
         }

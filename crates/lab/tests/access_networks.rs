@@ -1,0 +1,257 @@
+//! An access network that only this test knows: declared, read from a file's table, built, run, probed, and recorded.
+
+#![allow(missing_docs, reason = "a test")]
+
+use fullpipe_archive::{Tables, table};
+use fullpipe_lab::{Options, Outcome, run};
+use fullpipe_network::access::{
+    AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, StationDeclaration, StationMetric,
+    WayPromise,
+};
+use fullpipe_network::{Fate, Fated, Frame, Medium, Way};
+use fullpipe_scenario::{Errors, Language, Loaded};
+use fullpipe_schema::component::{Declaration, Invalid, Reader};
+use fullpipe_schema::{Field, Kind, Table};
+use fullpipe_units::{Duration, Instant, NodeId, Stream};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+static PIGEON_POST: AccessNetworkComponent = AccessNetworkComponent {
+    declaration: Declaration {
+        name: "pigeon_post",
+        version: "1990",
+        source: "RFC 1149",
+        text: "Avian carriers.",
+        fields: &[],
+    },
+    table: &Table {
+        name: "pigeon post",
+        text: "A loft, and keepers to whom pigeons fly.",
+        fields: &[&[
+            Field::required("name", Kind::Name, "Its name."),
+            Field::required("loft", Kind::Text, "The hub."),
+            Field::required("keepers", Kind::Text, "The stations, by name or pattern."),
+            Field::required("flight", Kind::DURATION, "How long a pigeon flies."),
+            Field::default("pigeons", Kind::Integer { min: 1, max: 1000 }, "3", "How many fly at a time, each way."),
+            Field::default("hawks", Kind::PROBABILITY, "0.0", "Part of the pigeons that do not arrive."),
+        ]],
+        ..Table::EMPTY
+    },
+    station: StationDeclaration { key: "keeper", name: "keeper" },
+    metrics: &[
+        StationMetric { name: "pigeons_sent", text: "pigeons sent since the start", is_rate: false },
+        StationMetric { name: "throughput_bps", text: "bits per second since the last sample", is_rate: true },
+    ],
+    choices: &[],
+    tables: || vec![PIGEONS.reference()],
+    fill: |_| {},
+    read,
+};
+
+table! {
+    /// One row of `pigeons.csv`.
+    struct PigeonRow;
+    /// The pigeons of a run.
+    static PIGEONS = "pigeons.csv": "One row for each way of each pigeon post.";
+    post: String, "", "Name of the pigeon post.";
+    direction: String, "", "`downlink` or `uplink`.";
+    sent_packets: u64, "packets", "Pigeons sent.";
+    lost_packets: u64, "packets", "Pigeons that met a hawk.";
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct PigeonPost {
+    name: String,
+    loft: NodeId,
+    keepers: Vec<NodeId>,
+    flight: Duration,
+    pigeons: u64,
+    hawks: f64,
+}
+
+fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid> {
+    let tree = reader.tree;
+    let (loft, keepers) = (context.node(reader, "loft")?, context.matching(reader, "keepers")?);
+    for keeper in &keepers {
+        context.take(reader, "keepers", *keeper, PIGEON_POST.station)?;
+    }
+    if keepers.contains(&loft) {
+        return Err(reader.error("loft", "the loft keeps no pigeons for itself", "a node of its own"));
+    }
+    Ok(Arc::new(PigeonPost {
+        name: tree.text("name").to_owned(),
+        loft,
+        keepers,
+        flight: tree.duration("flight"),
+        pigeons: tree.integer("pigeons") as u64,
+        hawks: tree.number("hawks"),
+    }))
+}
+
+impl AccessNetworkSettings for PigeonPost {
+    fn component(&self) -> &'static AccessNetworkComponent {
+        &PIGEON_POST
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hub(&self) -> NodeId {
+        self.loft
+    }
+
+    fn stations(&self) -> &[NodeId] {
+        &self.keepers
+    }
+
+    fn mtu_bytes(&self) -> u32 {
+        1500
+    }
+
+    fn promise(&self, _: Way) -> WayPromise {
+        WayPromise { rate_bps: 0, least_delay: self.flight }
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Medium>, String> {
+        if self.flight.is_zero() {
+            return Err("no pigeon is that fast".to_owned());
+        }
+        let random = Stream::new(seed, &self.name, "hawks");
+        Ok(Box::new(Sky { post: self.clone(), random, flying: VecDeque::new(), told: Vec::new(), counts: [[0; 4]; 2] }))
+    }
+}
+
+/// Pigeons on their way.
+#[derive(Debug)]
+struct Sky {
+    post: PigeonPost,
+    random: Stream,
+    flying: VecDeque<(Instant, Frame, Fate)>,
+    told: Vec<Fated>,
+    /// Sent, lost, flying, bytes delivered; down and up.
+    counts: [[u64; 4]; 2],
+}
+
+impl Medium for Sky {
+    fn offer(&mut self, now: Instant, frame: Frame) {
+        let [sent, _, flying, _] = &mut self.counts[frame.way as usize];
+        if *flying == self.post.pigeons {
+            return self.told.push(Fated { token: frame.token, at: now, fate: Fate::BufferFull });
+        }
+        (*sent, *flying) = (*sent + 1, *flying + 1);
+        let fate = if self.random.chance(self.post.hawks) { Fate::Lost } else { Fate::Delivered };
+        self.flying.push_back((now + self.post.flight, frame, fate));
+    }
+
+    fn next(&self) -> Instant {
+        self.flying.front().map_or(Instant::NEVER, |(at, ..)| *at)
+    }
+
+    fn wake(&mut self, now: Instant) {
+        while let Some((at, frame, fate)) = self.flying.front().copied().filter(|(at, ..)| *at <= now) {
+            self.flying.pop_front();
+            let [_, lost, flying, bytes] = &mut self.counts[frame.way as usize];
+            *flying -= 1;
+            match fate {
+                Fate::Delivered => *bytes += u64::from(frame.ip_bytes),
+                Fate::Lost | Fate::BufferFull => *lost += 1,
+            }
+            self.told.push(Fated { token: frame.token, at, fate });
+        }
+    }
+
+    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+        fates.extend(self.told.drain(..));
+    }
+
+    fn sample(&self, metric: &str, _station: u32, way: Way) -> Option<f64> {
+        let [sent, _, _, bytes] = self.counts[way as usize];
+        match metric {
+            "pigeons_sent" => Some(sent as f64),
+            "throughput_bps" => Some(bytes as f64),
+            _ => None,
+        }
+    }
+
+    fn record(&self, tables: &mut Tables) {
+        let row = |way: Way| PigeonRow {
+            post: self.post.name.clone(),
+            direction: way.name().to_owned(),
+            sent_packets: self.counts[way as usize][0],
+            lost_packets: self.counts[way as usize][1],
+        };
+        tables.add(&PIGEONS, Way::ALL.map(row).to_vec());
+    }
+}
+
+const NODES: &str = "duration = '1s'\n[[router]]\nname = 'tower'\n[[host]]\nname = 'keeper'\ncount = 2\n";
+/// A datagram of 100 bytes each 20 ms.
+const FLOW: &str = "[[flow]]\nname = 'news'\nfrom = 'keeper1'\nto = 'keeper2'\nprotocol = 'udp'\nworkload = \
+                    'constant-rate'\npayload = 72\ninterval = '20ms'\npackets = 20\n";
+
+fn load(text: &str) -> Result<Loaded, Errors> {
+    Language::default().access_network(&PIGEON_POST).load(text, "pigeons.toml", &[])
+}
+
+fn post(keys: &str) -> String {
+    format!("{NODES}[[pigeon_post]]\nname = 'rfc1149'\nloft = 'tower'\nkeepers = 'keeper*'\n{keys}\n{FLOW}")
+}
+
+fn played(keys: &str) -> Outcome {
+    let loaded = load(&post(keys)).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(loaded.resolved.contains("[[pigeon_post]]\nname = \"rfc1149\""), "{}", loaded.resolved);
+    assert_eq!(load(&loaded.resolved).unwrap().scenario, loaded.scenario);
+    let options = Options { audit_packets: true, ..Options::default() };
+    let outcome = run(&loaded.scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.verdict().passed(), "{}", outcome.verdict());
+    outcome
+}
+
+#[test]
+fn a_packet_flies_up_and_down_and_is_probed_and_recorded() {
+    let probe = "[[probe]]\nkeeper = 'keeper*'\nmetrics = ['pigeons_sent', 'throughput_bps']\ninterval = '96ms'\n";
+    let outcome = played(&format!("flight = '5ms'\n{probe}"));
+    let flow = outcome.flow("news").expect("the flow").counters;
+    assert_eq!((flow.rx_packets, flow.delay_sum), (20, Duration::from_millis(20 * 2 * 5)));
+    let pigeons = outcome.access_table("pigeons.csv").expect("its table");
+    assert_eq!(pigeons.texts("direction"), ["downlink", "uplink"]);
+    assert_eq!(pigeons.column("sent_packets"), [20.0, 20.0]);
+    let (_, file) = outcome.tables().into_iter().find(|(file, _)| *file == "pigeons.csv").expect("its file");
+    let text = "post,direction,sent_packets,lost_packets\nrfc1149,downlink,20,0\nrfc1149,uplink,20,0\n";
+    assert_eq!(String::from_utf8(file).unwrap(), text);
+    // Sent at 0, 20, ... 380 ms and there 10 ms later: 5, 10 and 15 are sent by 96, 192 and 288 ms, and 5, 10 and 14 arrived.
+    let of = |subject: &str, metric: &str| outcome.series(subject, metric).map(|(_, value)| value).collect::<Vec<_>>();
+    assert_eq!(of("keeper1", "throughput_bps")[..3], [500.0, 500.0, 400.0].map(|bytes| bytes * 8.0 / 0.096));
+    assert_eq!(of("keeper1.uplink", "pigeons_sent")[..3], [5.0, 10.0, 15.0]);
+    assert_eq!(outcome.link("rfc1149.uplink").expect("the way").counters.frames, 20);
+}
+
+#[test]
+fn hawks_and_missing_pigeons_are_counted_alike_by_everybody() {
+    let hawks = played("flight = '5ms'\nhawks = 1.0");
+    assert_eq!(hawks.flow("news").expect("the flow").counters.lost_packets, 20);
+    assert_eq!(hawks.access_table("pigeons.csv").expect("its table").column("lost_packets"), [0.0, 20.0]);
+    // Each flies for 50 ms, so of those sent each 20 ms one finds a pigeon every 60 ms: seven of 20.
+    let few = played("flight = '50ms'\npigeons = 1");
+    assert_eq!(few.flow("news").expect("the flow").counters.rx_packets, 7);
+    assert_eq!(few.link("rfc1149.uplink").expect("the way").counters.queue_drops, 13);
+}
+
+#[test]
+fn mistakes_are_told_where_they_are() {
+    let wrong = |text: &str| load(text).unwrap_err().0[0].clone();
+    let of_a_key = load(&post("flihgt = '5ms'")).unwrap_err();
+    let of_a_key = of_a_key.0.iter().find(|error| error.line == 11).expect("an error at the key");
+    assert_eq!(of_a_key.suggestion.as_deref(), Some("flight"));
+    let of_a_node = wrong(&post("flight = '5ms'").replace("'tower'\nkeepers", "'towr'\nkeepers"));
+    assert_eq!((of_a_node.line, of_a_node.suggestion.as_deref()), (9, Some("\"tower\"")));
+    let of_a_metric = wrong(&format!("{}[[probe]]\nkeeper = '*'\nmetrics = ['sinr_db']\n", post("flight = '5ms'")));
+    assert_eq!(of_a_metric.expected, ["\"pigeons_sent\"", "\"throughput_bps\""]);
+    let loaded = load(&post("flight = '0s'")).unwrap();
+    let refused = run(&loaded.scenario, &Options::default()).unwrap_err().to_string();
+    assert_eq!(refused, "access network rfc1149: no pigeon is that fast");
+    // Without the component there is no such table.
+    let unknown = fullpipe_scenario::load(&post("flight = '5ms'"), "pigeons.toml", &[]).unwrap_err();
+    assert!(unknown.0[0].message.contains("pigeon_post"), "{unknown}");
+}

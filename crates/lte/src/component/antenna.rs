@@ -1,0 +1,53 @@
+//! Antennas of cells: how a scenario names them, and their keys.
+
+use super::DECIBELS;
+use crate::radio::antenna::Antenna;
+use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::{Field, Kind, Table, Variants};
+
+const SECTOR: &[Field] = &[
+    Field::default("orientation", Kind::Number { min: -360.0, max: 360.0 }, "0.0", "Its axis, from east to north.")
+        .unit("degrees"),
+    Field::default(
+        "beam_width",
+        Kind::Number { min: 1.0, max: 359.0 },
+        "65.0",
+        "Angle over which the gain is within 3 dB.",
+    )
+    .unit("degrees"),
+    Field::default("gain", DECIBELS, "0.0", "Gain on the axis.").unit("dB"),
+];
+
+const LIST: &[&Component<Antenna, ()>] = &[
+    &Component {
+        declaration: Declaration { name: "isotropic", text: "the same in all directions.", ..Declaration::EMPTY },
+        read: |_, _| Ok(Antenna::Isotropic),
+    },
+    &Component {
+        declaration: Declaration { name: "cosine", text: "a sector.", fields: &[SECTOR], ..Declaration::EMPTY },
+        read: |reader, _| {
+            Ok(Antenna::Cosine {
+                orientation_degrees: reader.tree.number("orientation"),
+                beam_width_degrees: reader.tree.number("beam_width"),
+                largest_gain_db: reader.tree.number("gain"),
+            })
+        },
+    },
+];
+
+/// Every antenna.
+pub(super) static ANTENNAS: Catalogue<Antenna, ()> = Catalogue { key: "kind", components: &[LIST] };
+
+/// The table that names one.
+pub(super) static ANTENNA: Table = Table {
+    name: "antenna",
+    text: "A cell's antenna.",
+    variants: Some(&Variants {
+        key: ANTENNAS.key,
+        default: Some("isotropic"),
+        text: "It names the pattern.",
+        list: &variants::<_, _, { LIST.len() }>(ANTENNAS.components),
+        later: &["parabolic"],
+    }),
+    ..Table::EMPTY
+};

@@ -1,0 +1,567 @@
+//! The keys of an LTE access network.
+
+use super::antenna::ANTENNA;
+use super::fading::FADING;
+use super::path_loss::PATH_LOSS;
+use super::{DECIBELS, DISTANCE};
+use crate::bearer::{RlcChoice, Ways};
+use crate::config::CqiSource;
+use crate::connection::{Attach, Signalling};
+use crate::radio::amc::{Amc, BIT_ERROR_RATE};
+use crate::radio::errors::Grid;
+use crate::radio::power::Loop;
+use crate::scheduler::{ChannelAwareness, FrequencyMetric, catalogue};
+use fullpipe_network::access::StationDeclaration;
+use fullpipe_schema::component::choices;
+use fullpipe_schema::distributions::TIME_OR_RANDOM;
+use fullpipe_schema::{Choice, Field, Kind, Table};
+use fullpipe_units::{Duration, Instant, QueueLimit};
+
+/// Metres: no cell is as wide.
+const METRES: Kind = Kind::Number { min: -1e6, max: 1e6 };
+const POWER: Kind = Kind::Number { min: -100.0, max: 100.0 };
+const CHANNEL: Kind = Kind::Integer { min: 0, max: 70_000 };
+const BLOCKS: Kind = Kind::Integer { min: 6, max: 100 };
+const TOKENS: Kind = Kind::Size { min: 0, max: 1_000_000_000 };
+/// A delay of a link of the core.
+const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
+const TIMER: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };
+/// What a station is called.
+pub(super) const STATION: StationDeclaration = StationDeclaration { key: "ue", name: "UE" };
+/// Keys that say where a UE is; it has one of them.
+pub(super) const PLACES: [&str; 4] = ["distance", "position", "waypoints", "course"];
+
+/// Whether the time of the fading waits for a packet.
+pub(super) static FADING_BEGINS: [(Choice, bool); 2] = [
+    (Choice::new("run", "with the run."), false),
+    (
+        Choice::new(
+            "first-packet",
+            "with the subframe in which the first packet comes, to the gateway or to a UE; until then the channel stands \
+                     still as it is at time 0.",
+        ),
+        true,
+    ),
+];
+
+/// How mutual information is looked up.
+pub(super) static MUTUAL_INFORMATION: [(Choice, Grid); 2] = [
+    (Choice::new("reference", "in the steps of ns-3's tables."), Grid::Reference),
+    (Choice::new("smooth", "as the continuous function."), Grid::Smooth),
+];
+
+/// How messages of RRC are carried.
+pub(super) static SIGNALLING: [(Choice, Signalling); 2] = [
+    (Choice::new("ideal", "at once."), Signalling::Ideal),
+    (Choice::new("radio", "in the time that it takes over the radio of an idle cell."), Signalling::Radio),
+];
+
+/// What a group is worth in `pss`.
+pub(super) static FREQUENCY_METRICS: [(Choice, FrequencyMetric); 2] = [
+    (
+        Choice::new("pf-sch", "the rate there over the average of subframes in which the UE was among those chosen."),
+        FrequencyMetric::PfSch,
+    ),
+    (Choice::new("co-it-a", "the CQI there over the sum of the UE's CQIs."), FrequencyMetric::CoItA),
+];
+
+/// What a group is worth in `cqa`.
+pub(super) static CHANNEL_AWARENESS: [(Choice, ChannelAwareness); 2] = [
+    (
+        Choice::new("frequency-selective", "the CQI there over the sum of the UE's CQIs."),
+        ChannelAwareness::FrequencySelective,
+    ),
+    (
+        Choice::new("proportional-fair", "the rate there over the average throughput."),
+        ChannelAwareness::ProportionalFair,
+    ),
+];
+
+/// How CQI follow from SINR.
+pub(super) static AMC: [(Choice, Amc); 2] = [
+    (Choice::new("error-model", "by the block error model, for 10 % loss."), Amc::ErrorModel),
+    (Choice::new("piro", "by the Shannon bound with a gap (Piro 2011)."), Amc::Piro { bit_error_rate: BIT_ERROR_RATE }),
+];
+
+/// Where the SINR for CQI is measured.
+pub(super) static CQI_SOURCES: [(Choice, CqiSource); 2] = [
+    (
+        Choice::new("mixed", "the signal of the control region over the interference of the last data region."),
+        CqiSource::Mixed,
+    ),
+    (Choice::new("control", "in the control region, in which all cells always send."), CqiSource::Control),
+];
+
+/// Whether UEs send sounding signals.
+pub(super) static UPLINK_REPORTS: [(Choice, bool); 2] = [
+    (Choice::new("sounding", "sounding signals over the whole band."), true),
+    (Choice::new("data", "the last data in the same resource blocks."), false),
+];
+
+/// How a UE comes to its bearers; when it is switched on is drawn for each run.
+pub(super) static ATTACH: [(Choice, Attach); 3] = [
+    (Choice::new("ideal", "it has them when the run begins."), Attach::Ideal),
+    (
+        Choice::new(
+            "known-cell",
+            "when it is switched on it waits for its cell's system information, then come random access and connection \
+                     set-up.",
+        ),
+        Attach::KnownCell { switched_on: Instant::ZERO },
+    ),
+    (
+        Choice::new("cell-search", "the same, after 200 ms in which it looks for a cell; it finds the one given."),
+        Attach::CellSearch { switched_on: Instant::ZERO },
+    ),
+];
+
+/// Which packets a filter looks at.
+pub(super) static DIRECTIONS: [(Choice, Ways); 3] = [
+    (Choice::new("both", "both."), Ways::Both),
+    (Choice::new("downlink", "to the UE."), Ways::Downlink),
+    (Choice::new("uplink", "from the UE."), Ways::Uplink),
+];
+
+/// What becomes of the cell's commands.
+pub(super) static COMMANDS: [(Choice, Loop); 3] = [
+    (Choice::new("accumulated", "they add up."), Loop::Accumulated),
+    (Choice::new("absolute", "each stands for itself."), Loop::Absolute),
+    (Choice::new("open", "there are none."), Loop::Open),
+];
+
+/// Modes of RLC.
+pub(super) static RLC_MODES: [(Choice, RlcChoice); 4] = [
+    (Choice::new("um", "unacknowledged: in order, what the air loses is lost."), RlcChoice::Unacknowledged),
+    (Choice::new("am", "acknowledged: what the air loses is sent again."), RlcChoice::Acknowledged),
+    (
+        Choice::new("by-loss-rate", "by the class of service: `am` where at most one in 100 000 may be lost."),
+        RlcChoice::ByLossRate,
+    ),
+    (
+        Choice::new("sm", "no RLC, but a source that never runs dry, for tests of the radio; packets are lost."),
+        RlcChoice::Saturated,
+    ),
+];
+
+/// Presets of RLC, and their buffers.
+pub(super) static BUFFERS: [(Choice, QueueLimit); 2] = [
+    (Choice::new("none", "`buffer` says."), QueueLimit::Time(Duration::from_millis(100))),
+    (
+        Choice::new("reference-buffer", "10 240 bytes, ns-3's default: seven packets, 1.1 ms at 100 resource blocks."),
+        QueueLimit::Bytes(10_240),
+    ),
+];
+
+/// Presets of a network.
+pub(super) static PRESETS: [(Choice, Option<&'static Preset>); 2] = [
+    (Choice::new("none", "the defaults of this page."), None),
+    (
+        Choice::new(
+            "table-i",
+            "those of Table I of Scharnitzky et al., Real-time Emulation of MASQUE-based QUIC Proxying in LTE networks \
+                     using ns-3: see docs/lte.md.",
+        ),
+        Some(&TABLE_I),
+    ),
+];
+
+/// Defaults other than the schema's: keys and values of each table, in the words of a file; of a table with variants the
+/// variant's name.
+pub(super) struct Preset {
+    pub(super) network: &'static [(&'static str, &'static str)],
+    pub(super) cell: &'static [(&'static str, &'static str)],
+    pub(super) ue: &'static [(&'static str, &'static str)],
+    pub(super) rlc: &'static [(&'static str, &'static str)],
+    /// Of a UE that is nowhere.
+    pub(super) distance: &'static str,
+    /// Of an RLC that names no preset of its own.
+    pub(super) buffer: &'static str,
+}
+
+/// Table I. `cqi`: PdschForCqi is false there. The table has the trace of EPA at 3 km/h; here it is generated.
+static TABLE_I: Preset = Preset {
+    network: &[
+        ("resource_blocks", "25"),
+        ("earfcn", "9895"),
+        ("uplink_earfcn", "27785"),
+        ("allow_nonstandard_bandwidth", "true"),
+        ("path_loss", "friis"),
+        ("fading", "epa"),
+        ("data_errors", "true"),
+        ("control_errors", "true"),
+    ],
+    cell: &[("power", "30.0"), ("noise_figure", "5.0"), ("scheduler", "pf"), ("cqi", "control")],
+    ue: &[("power", "10.0"), ("noise_figure", "7.0"), ("transmission_mode", "1")],
+    rlc: &[("mode", "um")],
+    distance: "99.0",
+    buffer: "16packets",
+};
+
+pub(super) static NETWORK: Table = Table {
+    name: "LTE network",
+    text: "An LTE access network (FDD): a gateway, cells, UEs. What goes to a UE enters at the gateway, and what comes from it \
+           leaves there; two UEs talk by way of the gateway, if that is a router. Defaults are those of ns-3's `lte` module, \
+           save where a key says otherwise. See docs/lte.md.",
+    fields: &[&[
+        Field::required(
+            "name",
+            Kind::Name,
+            "Its name; its two ways are links called `NAME.downlink` and `NAME.uplink`.",
+        ),
+        Field::required("gateway", Kind::Name, "The PGW: a router or a host."),
+        Field::default(
+            "preset",
+            Kind::Choice(&choices(&PRESETS)),
+            "none",
+            "Other defaults for keys of the network, its cells and its UEs.",
+        ),
+        Field::default("resource_blocks", BLOCKS, "25", "Bandwidth of the downlink: 6, 15, 25, 50, 75 or 100.")
+            .unit("RB"),
+        Field::optional("uplink_resource_blocks", BLOCKS, "as `resource_blocks`", "Bandwidth of the uplink.")
+            .unit("RB"),
+        Field::default("earfcn", CHANNEL, "100", "Channel number of the downlink (3GPP TS 36.101): 100 is 2120 MHz."),
+        Field::default("uplink_earfcn", CHANNEL, "18100", "Channel number of the uplink: 18100 is 1930 MHz."),
+        Field::default(
+            "allow_nonstandard_bandwidth",
+            Kind::Boolean,
+            "false",
+            "Whether a carrier may be wider or narrower than the channels of its band.",
+        ),
+        Field::empty("path_loss", Kind::Table(&PATH_LOSS), "Path loss between any cell and any UE."),
+        Field::default(
+            "shadowing",
+            Kind::Number { min: 0.0, max: 100.0 },
+            "0.0",
+            "Standard deviation of log-normal shadowing, drawn once for each cell and UE.",
+        )
+        .unit("dB"),
+        Field::empty("fading", Kind::Table(&FADING), "Fading of the downlink."),
+        Field::optional("uplink_fading", Kind::Table(&FADING), "as `fading`", "Fading of the uplink."),
+        Field::default(
+            "fading_begins",
+            Kind::Choice(&choices(&FADING_BEGINS)),
+            "run",
+            "When the time of the fading begins, of both directions.",
+        ),
+        Field::optional(
+            "fading_begins_with",
+            Kind::Size { min: 1, max: 65_535 },
+            "any packet",
+            "Least IP packet that is the first for `fading_begins`: `\"500B\"` leaves out pings, TCP's handshake and bare \
+             acknowledgements.",
+        ),
+        Field::default("data_errors", Kind::Boolean, "true", "Whether transport blocks are lost."),
+        Field::default("control_errors", Kind::Boolean, "true", "Whether the control region of a subframe is."),
+        Field::default(
+            "mutual_information",
+            Kind::Choice(&choices(&MUTUAL_INFORMATION)),
+            "reference",
+            "How the error model looks up mutual information.",
+        ),
+        Field::default(
+            "signalling",
+            Kind::Choice(&choices(&SIGNALLING)),
+            "ideal",
+            "How messages of RRC are carried, for UEs that attach in the run.",
+        ),
+        Field::default("core_rate", Kind::RATE, "10Gbit/s", "Rate of the two links between gateway, SGW and eNB."),
+        Field::default("s5_delay", DELAY, "0s", "Delay between gateway and SGW."),
+        Field::default("s1_delay", DELAY, "0s", "Delay between SGW and eNB."),
+        Field::default(
+            "mtu",
+            Kind::Size { min: 68, max: 65_535 },
+            "1500B",
+            "Largest IP packet; larger ones are fragmented.",
+        ),
+        Field::required("cell", Kind::Tables(&CELL), "The cells, at least one: `[[lte.cell]]`."),
+        Field::required("ue", Kind::Tables(&UE), "The UEs, at least one: `[[lte.ue]]`."),
+    ]],
+    ..Table::EMPTY
+};
+
+const POSITION: Kind = Kind::List(&METRES);
+const HEIGHT: Field = Field::default(
+    "height",
+    DISTANCE,
+    "1.5",
+    "Height above ground. Cells and UEs stand equally high unless the file says so: macro cells have 30 m.",
+)
+.unit("m");
+
+pub(super) static CELL: Table = Table {
+    name: "cell",
+    text: "An eNB with one cell.",
+    fields: &[&[
+        Field::optional("name", Kind::Name, "`cell1`, `cell2`, ... by its place", "Its name."),
+        Field::optional("position", POSITION, "[0, 0]", "Where it stands: east, north.").unit("m"),
+        HEIGHT,
+        Field::empty("antenna", Kind::Table(&ANTENNA), "Its antenna."),
+        Field::default("power", POWER, "30.0", "Transmission power; macro cells have 43 to 46 dBm.").unit("dBm"),
+        Field::default("noise_figure", DECIBELS, "5.0", "Noise figure.").unit("dB"),
+        Field::default(
+            "scheduler",
+            Kind::Choice(&catalogue::choices()),
+            "pf",
+            "Scheduler of the downlink; `fullpipe list schedulers` says more.",
+        ),
+        Field::optional("token_pool", TOKENS, "`\"1B\"`", "With `fd-tbfq` and `td-tbfq`: tokens that a UE may keep."),
+        Field::optional(
+            "token_credit",
+            TOKENS,
+            "`\"625kB\"`",
+            "With `fd-tbfq` and `td-tbfq`: most that a UE may take from the bank in a subframe.",
+        ),
+        Field::optional(
+            "token_debt",
+            TOKENS,
+            "`\"625kB\"`",
+            "With `fd-tbfq` and `td-tbfq`: most that a UE may owe the bank.",
+        ),
+        Field::optional(
+            "frequency_metric",
+            Kind::Choice(&choices(&FREQUENCY_METRICS)),
+            "`\"pf-sch\"`",
+            "With `pss`: what a resource block group is worth to a UE.",
+        ),
+        Field::optional(
+            "multiplexed_ues",
+            Kind::Integer { min: 1, max: 65_534 },
+            "half of those with data",
+            "With `pss`: UEs that are chosen for a subframe, before groups are given.",
+        ),
+        Field::optional(
+            "channel_awareness",
+            Kind::Choice(&choices(&CHANNEL_AWARENESS)),
+            "`\"frequency-selective\"`",
+            "With `cqa`: what a resource block group is worth to a UE.",
+        ),
+        Field::optional(
+            "waiting_unit",
+            Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(3600) },
+            "`\"1s\"`",
+            "With `cqa`: who has waited a unit longer comes first; whole milliseconds.",
+        ),
+        Field::optional(
+            "groups",
+            Kind::List(&Kind::Integer { min: 0, max: 31 }),
+            "all",
+            "First and last resource block group of the downlink that it may use, counted from 0: hard frequency reuse, if neighbours \
+             have others. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75 and 100.",
+        ),
+        Field::default("amc", Kind::Choice(&choices(&AMC)), "error-model", "How CQI follow from SINR."),
+        Field::default("cqi", Kind::Choice(&choices(&CQI_SOURCES)), "mixed", "Where the SINR for CQI is measured."),
+        Field::default("cqi_period", Kind::Integer { min: 1, max: 160 }, "2", "Subframes between two reports of CQI.")
+            .unit("ms"),
+        Field::default(
+            "uplink_reports",
+            Kind::Choice(&choices(&UPLINK_REPORTS)),
+            "sounding",
+            "What the scheduler knows of the uplink's channel.",
+        ),
+        Field::default(
+            "sounding_period",
+            Kind::Integer { min: 2, max: 320 },
+            "40",
+            "Subframes between two sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.",
+        )
+        .unit("ms"),
+        Field::default("harq", Kind::Boolean, "true", "Whether what was not decoded is sent again."),
+    ]],
+    ..Table::EMPTY
+};
+
+pub(super) static UE: Table = Table {
+    name: "UE",
+    text: "A UE, or several alike. Where it is: one of `distance`, `position`, `waypoints` and `course`.",
+    fields: &[&[
+        Field::required("host", Kind::Text, "The host that it is (or a router), or a pattern such as `phone*`."),
+        Field::optional("cell", Kind::Name, "the first", "The cell that serves it."),
+        Field::optional("distance", DISTANCE, "one of the four", "Distance from its cell, on the ground to the east.")
+            .unit("m"),
+        Field::optional(
+            "farthest",
+            DISTANCE,
+            "`distance`",
+            "The last of several UEs has this distance, the others stand evenly between.",
+        )
+        .unit("m"),
+        Field::optional("position", POSITION, "one of the four", "East, north.").unit("m"),
+        Field::optional(
+            "waypoints",
+            Kind::Tables(&WAYPOINT),
+            "one of the four",
+            "Where it is when: straight and even between, at rest before and after.",
+        ),
+        Field::optional(
+            "course",
+            Kind::Text,
+            "one of the four",
+            "The same from a file, by its path from this file's folder: on each line seconds, metres east, metres north.",
+        ),
+        HEIGHT,
+        Field::default("power", POWER, "10.0", "Transmission power, without power control.").unit("dBm"),
+        Field::empty("power_control", Kind::Table(&POWER_CONTROL), "How its power is controlled (3GPP TS 36.213)."),
+        Field::default("noise_figure", DECIBELS, "9.0", "Noise figure.").unit("dB"),
+        Field::default(
+            "transmission_mode",
+            Kind::Integer { min: 1, max: 7 },
+            "1",
+            "As 3GPP counts: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5 multi-user, 6 closed loop \
+             with one layer, 7 one antenna on port 5.",
+        ),
+        Field::default(
+            "data_power_offset",
+            Kind::Number { min: -6.0, max: 3.0 },
+            "0.0",
+            "P_A: power of data over that of the control region.",
+        )
+        .unit("dB"),
+        Field::default(
+            "qci",
+            Kind::Integer { min: 1, max: 9 },
+            "9",
+            "Class of service of its default bearer; 1 to 4 are guaranteed.",
+        ),
+        GUARANTEED_RATE,
+        MAXIMUM_RATE,
+        Field::default(
+            "attach",
+            Kind::Choice(&choices(&ATTACH)),
+            "ideal",
+            "How it comes to its bearers. Packets from and to it are dropped until then.",
+        ),
+        Field::optional(
+            "switched_on",
+            TIME_OR_RANDOM,
+            "`\"0s\"`",
+            "When it is switched on, if it is to attach; drawn for each UE. Two hundred at once get there one after the other, three \
+             hundred are in each other's way for ever, and refused.",
+        ),
+        Field::empty("rlc", Kind::Table(&RLC), "RLC of its default bearer."),
+        Field::empty(
+            "bearer",
+            Kind::Tables(&BEARER),
+            "Dedicated bearers: `[[lte.ue.bearer]]`. A packet takes the last one in the file that has a filter for it, else the \
+             default one.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+const GUARANTEED_RATE: Field = Field::optional(
+    "guaranteed_rate",
+    Kind::RATE,
+    "none",
+    "Guaranteed bit rate of the downlink; schedulers `pss` and `cqa` heed it.",
+);
+const MAXIMUM_RATE: Field = Field::optional(
+    "maximum_rate",
+    Kind::RATE,
+    "no limit",
+    "Maximum bit rate of the downlink, by which `fd-tbfq` and `td-tbfq` give tokens. Nobody polices it.",
+);
+
+static BEARER: Table = Table {
+    name: "bearer",
+    text: "A dedicated bearer of a UE: a class of service, an RLC and buffers of its own, and the packets that take it. A scheduler \
+           knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
+    fields: &[&[
+        Field::required("qci", Kind::Integer { min: 1, max: 9 }, "Class of service; 1 to 4 are guaranteed."),
+        GUARANTEED_RATE,
+        MAXIMUM_RATE,
+        Field::empty("rlc", Kind::Table(&RLC), "Its RLC."),
+        Field::required(
+            "filter",
+            Kind::Tables(&FILTER),
+            "Which packets take it: those that match any of its filters, `[[lte.ue.bearer.filter]]`.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+const PORTS: Kind = Kind::List(&Kind::Integer { min: 0, max: 65_535 });
+
+static FILTER: Table = Table {
+    name: "packet filter",
+    text: "What packets of a bearer look like (3GPP TS 24.008 section 10.5.6.12); a packet has to agree with all that is given. \
+           Addresses are those at the UE.",
+    fields: &[&[
+        Field::default("direction", Kind::Choice(&choices(&DIRECTIONS)), "both", "Which packets it looks at."),
+        Field::optional(
+            "remote",
+            Kind::Text,
+            "anybody",
+            "Whom the UE speaks to: a host or router, an address, or a prefix such as `\"10.0.0.0/8\"`.",
+        ),
+        Field::optional(
+            "local",
+            Kind::Text,
+            "anybody",
+            "The UE's side, likewise: of use where the UE is a router with hosts behind it.",
+        ),
+        Field::optional("remote_ports", PORTS, "any", "Port of whom the UE speaks to, or the first and the last."),
+        Field::optional("local_ports", PORTS, "any", "Port of the UE's side, or the first and the last."),
+    ]],
+    later: &["protocol", "type_of_service"],
+    ..Table::EMPTY
+};
+
+static WAYPOINT: Table = Table {
+    name: "waypoint",
+    text: "Where a UE is at an instant.",
+    fields: &[&[
+        Field::required("at", Kind::DURATION, "When."),
+        Field::required("position", POSITION, "East, north.").unit("m"),
+    ]],
+    ..Table::EMPTY
+};
+
+static POWER_CONTROL: Table = Table {
+    name: "power control",
+    text: "Power control of the uplink.",
+    fields: &[&[
+        Field::default("enabled", Kind::Boolean, "true", "Whether there is any; otherwise `power` holds."),
+        Field::default("largest", POWER, "23.0", "Largest power.").unit("dBm"),
+        Field::default("smallest", POWER, "-40.0", "Smallest power.").unit("dBm"),
+        Field::default("target", POWER, "-80.0", "P0: what is to arrive of a resource block.").unit("dBm"),
+        Field::default("compensation", Kind::PROBABILITY, "1.0", "Alpha: part of the path loss that is made up for."),
+        Field::default(
+            "commands",
+            Kind::Choice(&choices(&COMMANDS)),
+            "accumulated",
+            "What becomes of the cell's commands.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+pub(super) static RLC: Table = Table {
+    name: "RLC",
+    text: "Radio link control of a bearer (3GPP TS 36.322), both ways alike.",
+    fields: &[&[
+        Field::default("mode", Kind::Choice(&choices(&RLC_MODES)), "um", "Its mode."),
+        Field::default("preset", Kind::Choice(&choices(&BUFFERS)), "none", "Another default for `buffer`."),
+        Field::optional(
+            "buffer",
+            Kind::QueueLimit,
+            "`\"100ms\"`, or as `preset` says",
+            "How much may wait in either direction; what comes beyond is dropped. A packet waits until its last byte was sent. \
+             A time is what the peak rate of the downlink carries in it: 100 ms are 229 to 942 kB at 25 to 100 resource blocks.",
+        ),
+        Field::optional(
+            "discard",
+            TIMER,
+            "never",
+            "A packet of which nothing was sent for so long is thrown away (PDCP).",
+        ),
+        Field::optional(
+            "reordering",
+            TIMER,
+            "100ms; 10ms with `am`",
+            "t-Reordering: how long a receiver waits for what HARQ may still bring.",
+        ),
+        Field::default("poll_retransmit", TIMER, "20ms", "t-PollRetransmit of `am`."),
+        Field::default("status_prohibit", TIMER, "10ms", "t-StatusProhibit of `am`."),
+    ]],
+    ..Table::EMPTY
+};

@@ -1,0 +1,191 @@
+//! The machine of an LTE access network as a medium of the network: each UE is a station.
+
+use crate::access::{AccessNetwork, Offered};
+use crate::bearer::{Classifier, Headers};
+use crate::records::{BEARERS, BearerRecord, UES, UeRecord};
+use crate::rlc::Mode;
+use crate::ue::{WayCounters, WayStatus};
+use crate::{exit, rlc};
+use fullpipe_archive::Tables;
+use fullpipe_network::access::StationMetric;
+use fullpipe_network::medium::{Fate, Fated, Frame, Medium, Way};
+use fullpipe_units::Instant;
+use std::collections::VecDeque;
+
+/// The value of a metric one way; nothing before the first transport block, where it is about one.
+type Read = fn(&WayCounters, &WayStatus) -> Option<f64>;
+
+const fn metric(name: &'static str, text: &'static str) -> StationMetric {
+    StationMetric { name, text, is_rate: false }
+}
+
+const LIST: [(StationMetric, Read); 7] = [
+    (metric("sinr_db", "mean SINR over the last transport block"), |counters, last| of_a_block(counters, last.sinr_db)),
+    (metric("cqi", "CQI by which the last transport block was made"), |counters, last| {
+        of_a_block(counters, last.cqi.into())
+    }),
+    (metric("mcs", "MCS of the last transport block"), |counters, last| of_a_block(counters, last.mcs.into())),
+    (metric("tb_errors", "transport blocks received and not decoded since the start"), |counters, _| {
+        Some(counters.errors as f64)
+    }),
+    (metric("queue_bytes", "bytes in the RLC buffers"), |_, last| Some(last.buffer_bytes as f64)),
+    (
+        StationMetric { name: "throughput_bps", text: "bits per second since the last sample", is_rate: true },
+        |counters, _| Some(counters.delivered_bytes as f64),
+    ),
+    (metric("drops", "packets lost since the start"), |counters, _| {
+        Some((counters.buffer_drops + counters.lost_packets + counters.early_packets) as f64)
+    }),
+];
+
+fn of_a_block(counters: &WayCounters, value: f64) -> Option<f64> {
+    (counters.blocks > 0 && value.is_finite()).then_some(value)
+}
+
+/// What probes can sample of a UE.
+pub(super) static METRICS: [StationMetric; LIST.len()] = {
+    let mut metrics = [LIST[0].0; LIST.len()];
+    let mut n = 0;
+    while n < LIST.len() {
+        metrics[n] = LIST[n].0;
+        n += 1;
+    }
+    metrics
+};
+
+/// The medium. UEs are known by name, name of the cell, and classes of service of their bearers.
+#[derive(Debug)]
+pub(super) struct LteMedium {
+    network: AccessNetwork,
+    classifiers: Vec<Classifier>,
+    now: Instant,
+    name: String,
+    ues: Vec<(String, String, Vec<u64>)>,
+}
+
+impl LteMedium {
+    pub(super) fn new(
+        network: AccessNetwork,
+        classifiers: Vec<Classifier>,
+        name: String,
+        ues: Vec<(String, String, Vec<u64>)>,
+    ) -> Self {
+        LteMedium { network, classifiers, now: Instant::ZERO, name, ues }
+    }
+
+    /// The bearer that takes a frame: its index.
+    fn bearer(&self, frame: &Frame) -> u8 {
+        let (Some(classifier), Some(envelope)) = (self.classifiers.get(frame.station as usize), frame.envelope) else {
+            return 0;
+        };
+        let headers = Headers {
+            source: (envelope.source, envelope.ends.source.port),
+            destination: (envelope.destination, envelope.ends.destination.port),
+            type_of_service: 0,
+        };
+        let way = match frame.way {
+            Way::Down => rlc::Way::Downlink,
+            Way::Up => rlc::Way::Uplink,
+        };
+        classifier.classify(way, &headers).map_or(0, |number| number - 1)
+    }
+
+    /// Rows of the UEs, downlink before uplink.
+    fn ue_records(&self) -> Vec<UeRecord> {
+        let rows = self.ues.iter().enumerate().flat_map(|(number, (ue, cell, _))| {
+            let status = self.network.ue(number as u16);
+            Way::ALL.map(|way| UeRecord {
+                network: self.name.clone(),
+                ue: ue.clone(),
+                cell: cell.clone(),
+                direction: way.name().to_owned(),
+                connected_s: status.established.connected,
+                bearers_ready_s: status.established.ready,
+                ..UeRecord::of_counters(&status.counters[way as usize])
+            })
+        });
+        rows.collect()
+    }
+
+    /// Rows of the bearers, by UE, downlink before uplink.
+    fn bearer_records(&self) -> Vec<BearerRecord> {
+        let bearers = self.ues.iter().enumerate().flat_map(|(number, (ue, _, qcis))| {
+            let bearers = self.network.bearers(number as u16).zip(qcis);
+            bearers.zip(0..).flat_map(move |(((mode, counters), qci), bearer)| {
+                Way::ALL.map(|way| BearerRecord {
+                    network: self.name.clone(),
+                    ue: ue.clone(),
+                    bearer,
+                    qci: *qci,
+                    mode: mode_name(mode).to_owned(),
+                    direction: way.name().to_owned(),
+                    ..BearerRecord::of_counters(counters[way as usize])
+                })
+            })
+        });
+        bearers.collect()
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Unacknowledged => "um",
+        Mode::Acknowledged => "am",
+        Mode::Saturated => "saturated",
+        Mode::Transparent => "tm",
+    }
+}
+
+impl Medium for LteMedium {
+    fn offer(&mut self, now: Instant, frame: Frame) {
+        self.now = now;
+        let packet = Offered { bytes: frame.ip_bytes, token: frame.token };
+        let (ue, bearer) = (frame.station as u16, self.bearer(&frame));
+        match frame.way {
+            Way::Down => self.network.downlink(now, ue, bearer, packet),
+            Way::Up => self.network.uplink(now, ue, bearer, packet),
+        }
+    }
+
+    fn offer_by(&self, at: Instant) -> Instant {
+        AccessNetwork::offer_by(at)
+    }
+
+    fn reads_headers(&self) -> bool {
+        !self.classifiers.is_empty()
+    }
+
+    fn next(&self) -> Instant {
+        self.network.next()
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.now = now;
+        self.network.advance(now);
+    }
+
+    fn fates(&mut self, fates: &mut VecDeque<Fated>) {
+        let now = self.now;
+        self.network.outputs(|outputs| {
+            fates.extend(outputs.iter().map(|output| {
+                let fate = match output.fate {
+                    exit::Fate::Delivered => Fate::Delivered,
+                    exit::Fate::BufferFull => Fate::BufferFull,
+                    exit::Fate::Lost => Fate::Lost,
+                };
+                Fated { token: output.token, at: output.at.max(now), fate }
+            }));
+        });
+    }
+
+    fn sample(&self, metric: &str, station: u32, way: Way) -> Option<f64> {
+        let (_, read) = LIST.iter().find(|(declared, _)| declared.name == metric)?;
+        let status = self.network.ue(station as u16);
+        read(&status.counters[way as usize], &status.last[way as usize])
+    }
+
+    fn record(&self, tables: &mut Tables) {
+        tables.add(&UES, self.ue_records());
+        tables.add(&BEARERS, self.bearer_records());
+    }
+}

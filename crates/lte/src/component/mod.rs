@@ -1,0 +1,44 @@
+//! LTE as an access network of a scenario: its keys, what they become, the medium that is built from it.
+
+mod antenna;
+mod fading;
+mod keys;
+mod medium;
+mod path_loss;
+mod preset;
+mod read;
+mod settings;
+
+pub use fading::FadingSource;
+pub use settings::LteSettings;
+
+use crate::records::{BEARERS, UES};
+use crate::scheduler::catalogue;
+use fullpipe_network::access::{AccessNetworkComponent, ChoiceList};
+use fullpipe_schema::Kind;
+use fullpipe_schema::component::Declaration;
+
+const DISTANCE: Kind = Kind::Number { min: 0.0, max: 1e6 };
+const DECIBELS: Kind = Kind::Number { min: -200.0, max: 300.0 };
+
+/// LTE.
+pub static LTE: AccessNetworkComponent = AccessNetworkComponent {
+    declaration: Declaration {
+        name: "lte",
+        version: "3GPP release 8 to 11, FDD",
+        source: "3GPP TS 36 series",
+        text: "LTE access networks, in any network.",
+        fields: &[],
+    },
+    table: &keys::NETWORK,
+    station: keys::STATION,
+    metrics: &medium::METRICS,
+    choices: &[
+        ChoiceList { list: "schedulers", kind: "lte", declarations: || catalogue::declarations().collect() },
+        ChoiceList { list: "channels", kind: "path-loss", declarations: || path_loss::MODELS.declarations().collect() },
+        ChoiceList { list: "channels", kind: "fading", declarations: || fading::KINDS.declarations().collect() },
+    ],
+    tables: || vec![UES.reference(), BEARERS.reference()],
+    fill: preset::fill,
+    read: read::read,
+};

@@ -1,0 +1,230 @@
+//! Models of path loss: how a scenario names them, and their keys.
+
+use super::{DECIBELS, DISTANCE};
+use crate::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
+use fullpipe_schema::component::{Catalogue, Component, Declaration, choices, variants};
+use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Variants};
+
+const ENVIRONMENTS: [(Choice, Environment); 3] = [
+    (Choice::new("urban", "built up."), Environment::Urban),
+    (Choice::new("suburban", "suburban."), Environment::Suburban),
+    (Choice::new("open", "open areas."), Environment::Open),
+];
+const CITIES: [(Choice, City); 2] =
+    [(Choice::new("large", "large."), City::Large), (Choice::new("small", "medium or small."), City::Small)];
+const WALLS: [(Choice, Option<Wall>); 5] = [
+    (Choice::new("none", "both ends are outdoors."), None),
+    (Choice::new("wood", "4 dB."), Some(Wall::Wood)),
+    (Choice::new("concrete-with-windows", "7 dB."), Some(Wall::ConcreteWithWindows)),
+    (Choice::new("concrete", "15 dB."), Some(Wall::Concrete)),
+    (Choice::new("stone", "12 dB."), Some(Wall::Stone)),
+];
+
+const ENVIRONMENT: Field =
+    Field::default("environment", Kind::Choice(&choices(&ENVIRONMENTS)), "urban", "Surroundings.");
+const CITY: Field = Field::default("city", Kind::Choice(&choices(&CITIES)), "large", "Size of the city.");
+const STREET: &[Field] = &[
+    Field::default("rooftop", DISTANCE, "20.0", "Height of rooftops.").unit("m"),
+    Field::default("street_width", DISTANCE, "20.0", "Width of streets.").unit("m"),
+    Field::default("built_up", DISTANCE, "80.0", "Length of the path that is covered by buildings.").unit("m"),
+    Field::default("separation", DISTANCE, "50.0", "Distance of neighbouring rows of buildings.").unit("m"),
+    Field::default("orientation", Kind::Number { min: 0.0, max: 90.0 }, "45.0", "Angle between street and path.")
+        .unit("degrees"),
+    CITY,
+];
+
+fn street(tree: &Tree) -> Street {
+    Street {
+        rooftop_m: tree.number("rooftop"),
+        width_m: tree.number("street_width"),
+        buildings_m: tree.number("built_up"),
+        separation_m: tree.number("separation"),
+        orientation_degrees: tree.number("orientation"),
+        city: tree.chosen("city", &CITIES),
+    }
+}
+
+/// The models, in the order of lists and of the reference page.
+const LIST: &[&Component<PathLoss, ()>] = &[
+    &Component {
+        declaration: Declaration {
+            name: "friis",
+            text: "free space, at the carrier's frequency.",
+            fields: &[&[Field::default("smallest", DECIBELS, "0.0", "No smaller loss.").unit("dB")]],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| Ok(PathLoss::Friis { smallest_db: reader.tree.number("smallest") }),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "friis-per-block",
+            text: "free space, at the frequency of each resource block, as ns-3's tests have it.",
+            ..Declaration::EMPTY
+        },
+        read: |_, _| Ok(PathLoss::FriisPerBlock),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "constant",
+            text: "the same everywhere.",
+            fields: &[&[Field::required("loss", DECIBELS, "The loss.").unit("dB")]],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| Ok(PathLoss::Constant { db: reader.tree.number("loss") }),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "log-distance",
+            text: "`reference_loss` + 10 `exponent` log10(distance / `reference_distance`).",
+            fields: &[&[
+                Field::default("exponent", Kind::Number { min: 0.0, max: 20.0 }, "3.0", "The exponent."),
+                Field::default(
+                    "reference_distance",
+                    Kind::Number { min: 1e-3, max: 1e6 },
+                    "1.0",
+                    "No farther than this, the reference's loss.",
+                )
+                .unit("m"),
+                Field::default("reference_loss", DECIBELS, "46.68", "Loss there: that of free space at 5.15 GHz.")
+                    .unit("dB"),
+            ]],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| {
+            Ok(PathLoss::LogDistance {
+                exponent: reader.tree.number("exponent"),
+                reference_m: reader.tree.number("reference_distance"),
+                reference_db: reader.tree.number("reference_loss"),
+            })
+        },
+    },
+    &Component {
+        declaration: Declaration {
+            name: "three-log-distance",
+            text: "the same in three pieces: exponent 1.9 from 1 m, 3.8 from 200 m, 3.8 from 500 m; 46.68 dB at 1 m.",
+            ..Declaration::EMPTY
+        },
+        read: |_, _| Ok(PathLoss::three_log_distance()),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "two-ray-ground",
+            text: "free space near by, beyond the interference with the reflection from flat ground.",
+            ..Declaration::EMPTY
+        },
+        read: |_, _| Ok(PathLoss::TwoRayGround),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "okumura-hata",
+            text: "Okumura (1968) and Hata (1980), above 1.5 GHz COST 231. Needs heights: cells of 30 m and more.",
+            fields: &[&[ENVIRONMENT, CITY]],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| {
+            Ok(PathLoss::OkumuraHata {
+                environment: reader.tree.chosen("environment", &ENVIRONMENTS),
+                city: reader.tree.chosen("city", &CITIES),
+            })
+        },
+    },
+    &Component {
+        declaration: Declaration {
+            name: "cost231",
+            text: "COST 231 with heights of its own.",
+            fields: &[&[
+                Field::default("base_height", DISTANCE, "50.0", "Height of cells.").unit("m"),
+                Field::default("mobile_height", DISTANCE, "3.0", "Height of UEs.").unit("m"),
+                Field::default("constant", DECIBELS, "10.0", "What is added.").unit("dB"),
+                Field::default("smallest_distance", DISTANCE, "0.5", "No loss nearer.").unit("m"),
+            ]],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| {
+            Ok(PathLoss::Cost231 {
+                base_m: reader.tree.number("base_height"),
+                mobile_m: reader.tree.number("mobile_height"),
+                constant_db: reader.tree.number("constant"),
+                smallest_m: reader.tree.number("smallest_distance"),
+            })
+        },
+    },
+    &Component {
+        declaration: Declaration {
+            name: "itu-r-1411-los",
+            text: "ITU-R P.1411, line of sight in a street canyon.",
+            ..Declaration::EMPTY
+        },
+        read: |_, _| Ok(PathLoss::LineOfSight),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "itu-r-1411-nlos",
+            text: "ITU-R P.1411, over rooftops.",
+            fields: &[STREET],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| Ok(PathLoss::OverRooftops(street(reader.tree))),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "kun-2600",
+            text: "measurements at 2.6 GHz: 36 + 26 log10(distance).",
+            ..Declaration::EMPTY
+        },
+        read: |_, _| Ok(PathLoss::Kun2600),
+    },
+    &Component {
+        declaration: Declaration {
+            name: "buildings",
+            text: "ns-3's choice among these for macro cells: beyond 1 km Okumura and Hata, or Kun above 2.3 GHz; nearer \
+                       ITU-R P.1411.",
+            fields: &[
+                &[
+                    ENVIRONMENT,
+                    Field::default("line_of_sight", DISTANCE, "200.0", "Line of sight up to this distance.").unit("m"),
+                    Field::default(
+                        "wall",
+                        Kind::Choice(&choices(&WALLS)),
+                        "none",
+                        "The wall of the building in which UEs are.",
+                    ),
+                    Field::default(
+                        "floor",
+                        Kind::Integer { min: 0, max: 200 },
+                        "0",
+                        "The floor on which UEs are; 2 dB less for each.",
+                    ),
+                ],
+                STREET,
+            ],
+            ..Declaration::EMPTY
+        },
+        read: |reader, _| {
+            Ok(PathLoss::Buildings {
+                environment: reader.tree.chosen("environment", &ENVIRONMENTS),
+                street: street(reader.tree),
+                line_of_sight_m: reader.tree.number("line_of_sight"),
+                wall: reader.tree.chosen("wall", &WALLS),
+                floor: reader.tree.integer("floor") as u32,
+            })
+        },
+    },
+];
+
+/// Every model.
+pub(super) static MODELS: Catalogue<PathLoss, ()> = Catalogue { key: "model", components: &[LIST] };
+
+/// The table that names one.
+pub(super) static PATH_LOSS: Table = Table {
+    name: "path loss",
+    text: "How much weaker a signal gets on its way.",
+    variants: Some(&Variants {
+        key: MODELS.key,
+        default: Some("friis"),
+        text: "It names the model.",
+        list: &variants::<_, _, { LIST.len() }>(MODELS.components),
+        later: &["3gpp-38901"],
+    }),
+    ..Table::EMPTY
+};

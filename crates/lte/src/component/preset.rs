@@ -1,0 +1,88 @@
+//! Defaults of an LTE access network that depend on other keys, and its presets.
+
+use super::keys::{BUFFERS, CELL, NETWORK, PLACES, PRESETS, Preset, RLC, UE};
+use fullpipe_schema::{Data, Default, Field, Kind, Place, Table, Tree, Value, default_data};
+
+impl Preset {
+    fn fill_rlc(&self, owner: &mut Tree) {
+        let Some(rlc) = owner.table_mut("rlc") else { return };
+        put(rlc, &RLC, self.rlc);
+        if !rlc.is_given("preset") {
+            put(rlc, &RLC, &[("buffer", self.buffer)]);
+        }
+    }
+
+    fn fill(&self, network: &mut Tree) {
+        put(network, &NETWORK, self.network);
+        for cell in network.tables_mut("cell") {
+            put(cell, &CELL, self.cell);
+        }
+        for ue in network.tables_mut("ue") {
+            put(ue, &UE, self.ue);
+            if PLACES.iter().all(|key| ue.get(key).is_none()) {
+                put(ue, &UE, &[("distance", self.distance)]);
+            }
+            self.fill_rlc(ue);
+            for bearer in ue.tables_mut("bearer") {
+                self.fill_rlc(bearer);
+            }
+        }
+    }
+}
+
+/// Puts values in place of those that the file does not give.
+fn put(tree: &mut Tree, schema: &'static Table, values: &[(&str, &str)]) {
+    for (key, text) in values {
+        let field = schema.common().find(|field| field.key == *key);
+        let Field { key, kind, .. } = field.expect("a preset names keys that there are");
+        if tree.is_given(key) {
+            continue;
+        }
+        let place = tree.place;
+        let data = match kind {
+            Kind::Table(table) => Data::Table(variant(table, text, place)),
+            kind => default_data(kind, text),
+        };
+        tree.set(key, Value { data, place, given: false });
+    }
+}
+
+/// A variant of a table, with its defaults.
+fn variant(table: &'static Table, name: &str, place: Place) -> Tree {
+    let variants = table.variants.expect("a preset names variants of tables that have some");
+    let variant = variants.find(name).expect("a preset names variants that there are");
+    let value = |data| Value { data, place, given: false };
+    let mut tree = Tree::at(place);
+    tree.set(variants.key, value(Data::Choice(variant.name)));
+    for field in variant.fields() {
+        if let Default::Value(text) = field.default {
+            tree.set(field.key, value(default_data(&field.kind, text)));
+        }
+    }
+    tree
+}
+
+/// Fills in what depends on other keys.
+pub(super) fn fill(network: &mut Tree) {
+    if let Some(preset) = network.chosen("preset", &PRESETS) {
+        preset.fill(network);
+    }
+    for (key, like) in [("uplink_resource_blocks", "resource_blocks"), ("uplink_fading", "fading")] {
+        if let Some(data) = network.get(like).map(|value| value.data.clone()) {
+            network.fill(key, data);
+        }
+    }
+    for (number, cell) in network.tables_mut("cell").iter_mut().enumerate() {
+        cell.fill("name", Data::Text(format!("cell{}", number + 1)));
+    }
+    for ue in network.tables_mut("ue") {
+        fill_rlc(ue);
+        ue.tables_mut("bearer").iter_mut().for_each(fill_rlc);
+    }
+}
+
+fn fill_rlc(owner: &mut Tree) {
+    let Some(rlc) = owner.table_mut("rlc") else { return };
+    let buffer = rlc.chosen("preset", &BUFFERS);
+    rlc.fill("buffer", Data::QueueLimit(buffer));
+}

@@ -1,0 +1,587 @@
+//! The keys of an LTE access network become settings, and what can only be checked with the radio's own rules is.
+
+use super::antenna::ANTENNAS;
+use super::fading::{Faded, FadingSource, KINDS, here};
+use super::keys::{
+    AMC, ATTACH, CHANNEL_AWARENESS, COMMANDS, CQI_SOURCES, DIRECTIONS, FADING_BEGINS, FREQUENCY_METRICS,
+    MUTUAL_INFORMATION, PLACES, RLC_MODES, SIGNALLING, STATION, UPLINK_REPORTS,
+};
+use super::path_loss::MODELS;
+use super::settings::LteSettings;
+use crate::bearer::{Addresses, Classifier, MOST_BEARERS, MOST_FILTERS, PacketFilter, Ports, Qci};
+use crate::config::{
+    BearerConfig, Carrier, CellConfig, Config, Core, Course, Errors, FadingBegins, Position, UeConfig, UplinkReports,
+};
+use crate::connection::Attach;
+use crate::radio::antenna::TransmissionMode;
+use crate::radio::bandwidth::Bandwidth;
+use crate::radio::fading::Fading;
+use crate::radio::frequency::{self, Bands};
+use crate::radio::path_loss::PathLoss;
+use crate::radio::power::PowerControl;
+use crate::radio::tables::{self, Direction};
+use crate::rlc::{Acknowledgement, Limits};
+use crate::scheduler::TokenBankLimits;
+use crate::scheduler::catalogue::{self, Parameters};
+use fullpipe_network::access::{AccessContext, AccessNetwork};
+use fullpipe_schema::component::{Invalid, Reader};
+use fullpipe_schema::distributions::{checked, distribution};
+use fullpipe_schema::error::some_of;
+use fullpipe_schema::{Place, Tree, Value, nearest};
+use fullpipe_units::{QueueLimit, Rate};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// UEs have numbers of 16 bits.
+const MOST_UES: usize = 65_534;
+
+/// Keys of each direction, and the direction.
+const WAYS: [(&str, &str, &str, Direction); 2] = [
+    ("resource_blocks", "earfcn", "fading", Direction::Downlink),
+    ("uplink_resource_blocks", "uplink_earfcn", "uplink_fading", Direction::Uplink),
+];
+
+fn small(tree: &Tree, key: &str) -> u32 {
+    u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
+}
+
+/// Bytes as 32 bits.
+fn bytes(value: &Value) -> u32 {
+    u32::try_from(value.size()).unwrap_or(u32::MAX)
+}
+
+/// Reads one `[[lte]]`.
+pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid> {
+    let (tree, before) = (reader.tree, reader.check.count());
+    let gateway = context.node(reader, "gateway");
+    let carriers = carriers(reader);
+    let fading_begins = fading_begins(reader);
+    let path = reader.path_of("path_loss");
+    let path_loss = MODELS.read(&mut reader.within(tree.table("path_loss"), &path), &())?;
+    let ([(downlink, downlink_fading), (uplink, uplink_fading)], gateway) = (carriers?, gateway?);
+    let mut settings = LteSettings {
+        name: tree.text("name").to_string(),
+        gateway,
+        stations: Vec::new(),
+        mtu_bytes: tree.get("mtu").map_or(0, bytes),
+        fading: [downlink_fading, uplink_fading],
+        switched_on_s: Vec::new(),
+        classifiers: Vec::new(),
+        config: Config {
+            seed: 0,
+            cells: cells(reader, downlink, uplink),
+            ues: Vec::new(),
+            path_loss,
+            shadowing_db: tree.number("shadowing"),
+            downlink_fading: Fading::None,
+            uplink_fading: Fading::None,
+            fading_begins,
+            errors: Errors {
+                data: tree.boolean("data_errors"),
+                control: tree.boolean("control_errors"),
+                grid: tree.chosen("mutual_information", &MUTUAL_INFORMATION),
+            },
+            signalling: tree.chosen("signalling", &SIGNALLING),
+            core: Core {
+                rate: tree.rate("core_rate"),
+                s1_delay: tree.duration("s1_delay"),
+                s5_delay: tree.duration("s5_delay"),
+            },
+            eager: false,
+        },
+    };
+    ues(reader, context, &mut settings);
+    if settings.stations.contains(&gateway) {
+        let message = format!("{} is the gateway and a UE", tree.text("gateway"));
+        reader.error("gateway", message, "a node of its own");
+    }
+    if reader.check.count() > before { Err(Invalid) } else { Ok(Arc::new(settings)) }
+}
+
+/// The carriers of downlink and uplink, and their fading.
+fn carriers(reader: &mut Reader<'_, '_>) -> Result<[(Carrier, FadingSource); 2], Invalid> {
+    let tree = reader.tree;
+    let (mut ways, mut too_wide): (Vec<(Carrier, FadingSource)>, _) = (Vec::new(), None);
+    for (blocks, earfcn, fading, direction) in WAYS {
+        // What the uplink takes over from the downlink is told where it stands.
+        let told = |key: &'static str| if tree.is_given(key) { key } else { key.trim_start_matches("uplink_") };
+        let bandwidth = match Bandwidth::new(small(tree, blocks)) {
+            Ok(bandwidth) => bandwidth,
+            Err(reason) => {
+                reader.error(told(blocks), reason.to_string(), "6, 15, 25, 50, 75 or 100");
+                continue;
+            }
+        };
+        let carrier = match frequency::carrier(direction, small(tree, earfcn), Bands::Standard) {
+            Ok(carrier) => carrier,
+            Err(reason) => {
+                let expected = "the number of a channel of 3GPP TS 36.101";
+                reader.error(told(earfcn), reason.to_string(), expected);
+                continue;
+            }
+        };
+        if let Err(reason) = carrier.check(bandwidth, tree.boolean("allow_nonstandard_bandwidth"))
+            && too_wide.replace(told(blocks)) != Some(told(blocks))
+        {
+            let expected = "a bandwidth that the band has, or allow_nonstandard_bandwidth = true";
+            reader.error(told(blocks), reason.to_string(), expected);
+        }
+        let carrier = Carrier { centre_hz: carrier.hz, bandwidth };
+        let faded = Faded { carrier, other: ways.first().map(|(_, fading)| fading.clone()) };
+        let path = reader.path_of(told(fading));
+        let source = KINDS.read(&mut reader.within(tree.table(fading), &path), &faded);
+        ways.extend(source.map(|fading| (carrier, fading)));
+    }
+    ways.try_into().map_err(|_| Invalid)
+}
+
+fn fading_begins(reader: &mut Reader<'_, '_>) -> FadingBegins {
+    let (waits, least) = (reader.tree.chosen("fading_begins", &FADING_BEGINS), reader.tree.get("fading_begins_with"));
+    if !waits && least.is_some() {
+        let message = format!("{} has fading_begins_with, and fading that begins with the run", reader.path);
+        reader.error("fading_begins_with", message, "fading_begins = \"first-packet\"");
+    }
+    if waits { FadingBegins::Packet { least_bytes: least.map_or(1, bytes) } } else { FadingBegins::Run }
+}
+
+fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec<CellConfig> {
+    let trees = reader.tree.tables("cell");
+    if trees.is_empty() {
+        reader.error("cell", format!("{} has no cell", reader.path), "at least one [[lte.cell]]");
+    }
+    let mut names = BTreeSet::new();
+    let mut cells = Vec::new();
+    for (index, cell) in trees.iter().enumerate() {
+        let path = reader.path_of(&format!("cell.{index}"));
+        let reader = &mut reader.within(cell, &path);
+        let name = cell.text("name");
+        if !names.insert(name) {
+            reader.error("name", format!("there already is a cell {name}"), "a name of its own");
+        }
+        let [x, y] = position(reader).unwrap_or_default();
+        let period = small(cell, "sounding_period");
+        if ![2, 5, 10, 20, 40, 80, 160, 320].contains(&period) {
+            let message = format!("a UE cannot sound every {period} subframes");
+            reader.error("sounding_period", message, "2, 5, 10, 20, 40, 80, 160 or 320");
+        }
+        let sounding = cell.chosen("uplink_reports", &UPLINK_REPORTS);
+        let antenna_path = reader.path_of("antenna");
+        let Ok(antenna) = ANTENNAS.read(&mut reader.within(cell.table("antenna"), &antenna_path), &()) else {
+            continue;
+        };
+        cells.push(CellConfig {
+            name: name.to_string(),
+            position: Position { x, y, z: cell.number("height") },
+            antenna,
+            downlink,
+            uplink,
+            power_dbm: cell.number("power"),
+            noise_figure_db: cell.number("noise_figure"),
+            scheduler: cell.choice("scheduler").to_string(),
+            scheduler_parameters: parameters(reader),
+            downlink_groups: groups(reader, downlink.bandwidth),
+            amc: cell.chosen("amc", &AMC),
+            cqi_source: cell.chosen("cqi", &CQI_SOURCES),
+            cqi_period: small(cell, "cqi_period"),
+            uplink_reports: if sounding { UplinkReports::Sounding { period } } else { UplinkReports::Data },
+            harq: cell.boolean("harq"),
+        });
+    }
+    cells
+}
+
+/// Parameters of a cell's scheduler; those of others are refused.
+fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
+    let cell = reader.tree;
+    let scheduler = cell.choice("scheduler");
+    let keys: BTreeSet<&str> = catalogue::ENTRIES.iter().flat_map(|entry| entry.parameters).copied().collect();
+    for key in keys.into_iter().filter(|key| cell.get(key).is_some()) {
+        let owners = catalogue::ENTRIES.iter().filter(|entry| entry.parameters.contains(&key));
+        let owners: Vec<&str> = owners.map(|entry| entry.declaration.name).collect();
+        if !owners.contains(&scheduler) {
+            let message = format!("{} has {key}, which the scheduler {scheduler} does not know", reader.path);
+            let expected = owners.iter().map(|name| format!("scheduler = \"{name}\"")).collect();
+            reader.check.error(cell.place_of(key), &reader.path_of(key), message, expected);
+        }
+    }
+    let reference = Parameters::default();
+    let waiting = cell.get("waiting_unit").map(|unit| unit.duration().as_nanos());
+    if waiting.is_some_and(|unit| !unit.is_multiple_of(1_000_000)) {
+        let message = format!("{} has a waiting_unit that is not whole milliseconds", reader.path);
+        reader.error("waiting_unit", message, "whole milliseconds");
+    }
+    let size = |key, reference| cell.get(key).map_or(reference, bytes);
+    Parameters {
+        token_bank: TokenBankLimits {
+            pool_bytes: size("token_pool", reference.token_bank.pool_bytes),
+            credit_bytes: size("token_credit", reference.token_bank.credit_bytes),
+            debt_bytes: size("token_debt", reference.token_bank.debt_bytes),
+        },
+        frequency_metric: cell.chosen_if_given("frequency_metric", &FREQUENCY_METRICS).unwrap_or_default(),
+        multiplexed_ues: cell.get("multiplexed_ues").map_or(0, |ues| u16::try_from(ues.integer()).unwrap_or(u16::MAX)),
+        channel_awareness: cell.chosen_if_given("channel_awareness", &CHANNEL_AWARENESS).unwrap_or_default(),
+        waiting_unit_ms: waiting.map_or(reference.waiting_unit_ms, |unit| (unit / 1_000_000) as u32),
+    }
+}
+
+/// The first of the groups that a cell may use, and their number.
+fn groups(reader: &mut Reader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, usize)> {
+    let value = reader.tree.get("groups")?;
+    let there_are = bandwidth.groups();
+    let numbers: Vec<usize> = value.list().iter().filter_map(|group| usize::try_from(group.integer()).ok()).collect();
+    match numbers[..] {
+        [first, last] if first <= last && last < there_are => Some((first, last - first + 1)),
+        _ => {
+            let message = format!("{} may use the groups {}", reader.path, reader.check.sources.found(value.place));
+            reader.error("groups", message, &format!("the first and the last of 0 to {}", there_are - 1));
+            None
+        }
+    }
+}
+
+/// Two numbers, if the table has a position.
+fn position(reader: &mut Reader<'_, '_>) -> Option<[f64; 2]> {
+    let numbers: Vec<f64> = reader.tree.get("position")?.list().iter().map(Value::number).collect();
+    let position = <[f64; 2]>::try_from(numbers);
+    if position.is_err() {
+        reader.error("position", "a position has two numbers", "metres east and north, [99, 0]");
+    }
+    position.ok()
+}
+
+fn ues(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) {
+    let trees = reader.tree.tables("ue");
+    if trees.is_empty() {
+        reader.error("ue", format!("{} has no UE", reader.path), "at least one [[lte.ue]]");
+    }
+    for (index, tree) in trees.iter().enumerate() {
+        let path = reader.path_of(&format!("ue.{index}"));
+        // What is wrong has been said.
+        let _ = ue(&mut reader.within(tree, &path), context, settings);
+    }
+    let count = settings.stations.len();
+    if count > MOST_UES {
+        reader.error("ue", format!("{} has {count} UEs", reader.path), &format!("at most {MOST_UES}"));
+    }
+    if settings.config.ues.iter().all(|ue| ue.bearers.len() == 1) {
+        settings.classifiers.clear();
+    }
+}
+
+/// The UEs of one table.
+fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) -> Result<(), Invalid> {
+    let ue = reader.tree;
+    let nodes = context.matching(reader, "host").unwrap_or_default();
+    let cells = &settings.config.cells;
+    let cell = match ue.get("cell") {
+        None => 0,
+        Some(name) => {
+            let found = cells.iter().position(|cell| cell.name == name.text());
+            found.ok_or_else(|| unknown_cell(reader, name, cells))?
+        }
+    };
+    let serving = cells.get(cell).ok_or(Invalid)?;
+    let mode = usize::try_from(ue.integer("transmission_mode")).unwrap_or(1);
+    let transmission_mode = TransmissionMode::ALL[mode.clamp(1, TransmissionMode::ALL.len()) - 1];
+    // What the buffer's default counts in.
+    let bandwidth = serving.downlink.bandwidth;
+    let peak = tables::downlink_bytes(28, bandwidth.groups() * bandwidth.group_size());
+    let peak_bytes_per_ms = u64::from(peak) * transmission_mode.layers() as u64;
+    let (bearers, classifier) = bearers(reader, serving, peak_bytes_per_ms, context);
+    let attach = attach(reader);
+    let count = nodes.len();
+    for (number, node) in nodes.into_iter().enumerate() {
+        if context.take(reader, "host", node, STATION).is_err() {
+            continue;
+        }
+        let name = context.nodes.name(node);
+        let course = course(reader, serving, (number, count))?;
+        if !matches!(settings.config.path_loss, PathLoss::Constant { .. }) {
+            far_enough(reader, name, &course, cells);
+        }
+        settings.stations.push(node);
+        settings.switched_on_s.push(checked(ue, "switched_on"));
+        settings.classifiers.push(classifier.clone());
+        settings.config.ues.push(UeConfig {
+            name: name.to_string(),
+            cell,
+            course,
+            power_dbm: ue.number("power"),
+            power_control: power_control(ue.table("power_control"), serving),
+            noise_figure_db: ue.number("noise_figure"),
+            transmission_mode,
+            data_power_offset_db: ue.number("data_power_offset"),
+            attach,
+            bearers: bearers.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn unknown_cell(reader: &mut Reader<'_, '_>, name: &Value, cells: &[CellConfig]) -> Invalid {
+    let names = || cells.iter().map(|cell| cell.name.as_str());
+    let (message, path) = (format!("there is no cell {}", name.text()), reader.path_of("cell"));
+    let mut error = reader.check.sources.error(name.place, &path, message, some_of(names()));
+    error.suggestion = nearest(name.text(), names()).map(|name| format!("\"{name}\""));
+    reader.check.push(error);
+    Invalid
+}
+
+/// How a UE comes to its bearers; refuses a UE that is switched on and has had its bearers since the run began.
+fn attach(reader: &mut Reader<'_, '_>) -> Attach {
+    distribution(reader.tree, "switched_on", reader.path, reader.check);
+    let attach = reader.tree.chosen("attach", &ATTACH);
+    if let (Attach::Ideal, Some(switched_on)) = (attach, reader.tree.get("switched_on")) {
+        let message = format!("{} says when it is switched on, and has its bearers when the run begins", reader.path);
+        let expected = vec!["attach = \"known-cell\"".into(), "attach = \"cell-search\"".into()];
+        reader.check.error(switched_on.place, &reader.path_of("switched_on"), message, expected);
+    }
+    attach
+}
+
+/// A UE's bearers, the default one first, and which packets take which.
+fn bearers(
+    reader: &mut Reader<'_, '_>,
+    serving: &CellConfig,
+    peak_bytes_per_ms: u64,
+    context: &AccessContext<'_>,
+) -> (Vec<BearerConfig>, Classifier) {
+    let mut bearers = vec![bearer(reader, serving, peak_bytes_per_ms)];
+    let mut classifier = Classifier::with_default_bearer();
+    let dedicated = reader.tree.tables("bearer");
+    let most = usize::from(MOST_BEARERS) - 1;
+    if let Some(beyond) = dedicated.get(most) {
+        let message = format!("{} has {} dedicated bearers", reader.path, dedicated.len());
+        let path = reader.path_of(&format!("bearer.{most}"));
+        reader.check.error(beyond.place, &path, message, vec![format!("at most {most}")]);
+    }
+    for (index, tree) in dedicated.iter().enumerate() {
+        let path = reader.path_of(&format!("bearer.{index}"));
+        let reader = &mut reader.within(tree, &path);
+        let mut filters = Vec::new();
+        for (n, filter) in tree.tables("filter").iter().enumerate() {
+            let path = reader.path_of(&format!("filter.{n}"));
+            filters.extend(packet_filters(&mut reader.within(filter, &path), context).unwrap_or_default());
+        }
+        if filters.len() > MOST_FILTERS {
+            let message = format!("{path} has {} packet filters, one for each address of a host", filters.len());
+            reader.error("filter", message, &format!("at most {MOST_FILTERS}"));
+        }
+        // What it refuses, too many filters or bearers, has been said.
+        let _ = classifier.add(index as u8 + 2, &filters);
+        bearers.push(bearer(reader, serving, peak_bytes_per_ms));
+    }
+    (bearers, classifier)
+}
+
+/// A bearer, by the keys that a UE has for its default one too.
+fn bearer(reader: &mut Reader<'_, '_>, serving: &CellConfig, peak_bytes_per_ms: u64) -> BearerConfig {
+    let tree = reader.tree;
+    let guaranteed = tree.get("guaranteed_rate").map(Value::rate);
+    // The schema has the classes from 1 to 9.
+    let qci = u8::try_from(tree.integer("qci")).ok().and_then(|qci| Qci::new(qci).ok()).unwrap_or(Qci::DEFAULT);
+    let is_guaranteed = qci.class().guaranteed;
+    let holds_guarantees = catalogue::entry(&serving.scheduler).is_some_and(|entry| entry.supports_guaranteed_bit_rate);
+    if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees {
+        let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
+        let message = format!(
+            "{} has a bearer with a guaranteed bit rate, and the scheduler {} of {} knows none",
+            reader.path, serving.scheduler, serving.name
+        );
+        let with = catalogue::ENTRIES.iter().filter(|entry| entry.supports_guaranteed_bit_rate);
+        let with = with.map(|entry| format!("scheduler = \"{}\"", entry.declaration.name)).collect();
+        reader.check.error(tree.place_of(key), &reader.path_of(key), message, with);
+    } else if is_guaranteed && guaranteed.is_none() {
+        let message =
+            format!("{} has a bearer of class {}, which guarantees a bit rate, without one", reader.path, qci.number());
+        reader.error("qci", message, "guaranteed_rate");
+    }
+    let rlc = tree.table("rlc");
+    let mode = rlc.chosen("mode", &RLC_MODES).mode(qci);
+    let none = Rate::from_bits_per_second(0);
+    BearerConfig {
+        qci,
+        guaranteed: guaranteed.unwrap_or(none),
+        maximum: tree.get("maximum_rate").map_or(none, Value::rate),
+        mode,
+        limits: limits(rlc, peak_bytes_per_ms, Limits::of(mode)),
+    }
+}
+
+fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: Limits) -> Limits {
+    let bytes = |bytes: u128| Some(u32::try_from(bytes).unwrap_or(u32::MAX));
+    let (max_buffer_bytes, max_buffer_sdus) = match rlc.queue_limit("buffer") {
+        QueueLimit::Bytes(limit) => (bytes(limit.into()), None),
+        QueueLimit::Time(time) => {
+            (bytes(u128::from(time.as_nanos()) * u128::from(peak_bytes_per_ms) / 1_000_000), None)
+        }
+        QueueLimit::Packets(packets) => (None, Some(packets)),
+        QueueLimit::Unlimited => (None, None),
+    };
+    Limits {
+        max_buffer_bytes,
+        max_buffer_sdus,
+        discard_after: rlc.get("discard").map(Value::duration),
+        reordering: rlc.get("reordering").map_or(reference.reordering, Value::duration),
+        acknowledgement: Acknowledgement {
+            poll_retransmit: rlc.duration("poll_retransmit"),
+            status_prohibit: rlc.duration("status_prohibit"),
+            ..reference.acknowledgement
+        },
+        ..reference
+    }
+}
+
+/// A packet filter of a file is one for each pair of addresses that it means: a host has one of each version.
+fn packet_filters(reader: &mut Reader<'_, '_>, context: &AccessContext<'_>) -> Result<Vec<PacketFilter>, Invalid> {
+    let [remote, local] = ["remote", "local"].map(|key| addresses(reader, key, context));
+    let [remote_ports, local_ports] = ["remote_ports", "local_ports"].map(|key| ports(reader, key));
+    let (remote, local) = (remote?, local?);
+    let filter = PacketFilter {
+        ways: reader.tree.chosen("direction", &DIRECTIONS),
+        remote_ports: remote_ports?,
+        local_ports: local_ports?,
+        ..PacketFilter::ANY
+    };
+    let same_version = |remote: &Option<(bool, Addresses)>, local: &Option<(bool, Addresses)>| {
+        remote.zip(*local).is_none_or(|((remote, _), (local, _))| remote == local)
+    };
+    let pairs = remote.iter().flat_map(|remote| local.iter().map(move |local| (remote, local)));
+    let filters = pairs.filter(|(remote, local)| same_version(remote, local)).map(|(remote, local)| PacketFilter {
+        remote: remote.map(|(_, addresses)| addresses),
+        local: local.map(|(_, addresses)| addresses),
+        ..filter
+    });
+    let filters: Vec<PacketFilter> = filters.collect();
+    if filters.is_empty() {
+        let message = format!("{} has an IPv4 and an IPv6 address, which no packet has", reader.path);
+        reader.error("local", message, "one version");
+    }
+    Ok(filters)
+}
+
+/// Whom a key of a packet filter means, each with whether it is IPv4; one that is `None` means anybody.
+fn addresses(
+    reader: &mut Reader<'_, '_>,
+    key: &str,
+    context: &AccessContext<'_>,
+) -> Result<Vec<Option<(bool, Addresses)>>, Invalid> {
+    let Some(value) = reader.tree.get(key) else { return Ok(vec![None]) };
+    let text = value.text();
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+    let prefix = |address: IpAddr, bits| Addresses::prefix(address, bits).map(|some| Some((address.is_ipv4(), some)));
+    if let Ok(address) = address.parse::<IpAddr>() {
+        let bits = bits.map_or(Ok(whole(address)), |bits| bits.parse().map_err(|_| "is no number of bits".to_string()));
+        let one = bits.and_then(|bits| prefix(address, bits).map_err(|reason| reason.to_string()));
+        return one.map(|one| vec![one]).map_err(|reason| {
+            let message = format!("{} = {}: {reason}", reader.path_of(key), reader.check.sources.found(value.place));
+            reader.error(key, message, "a prefix such as \"10.0.0.0/8\"")
+        });
+    }
+    let own = context.nodes.addresses(context.node(reader, key)?);
+    Ok(own.into_iter().filter_map(|address| prefix(address, whole(address)).ok()).collect())
+}
+
+/// One port, or the first and the last.
+fn ports(reader: &mut Reader<'_, '_>, key: &str) -> Result<Ports, Invalid> {
+    let Some(value) = reader.tree.get(key) else { return Ok(Ports::ANY) };
+    let numbers: Vec<u16> = value.list().iter().filter_map(|port| u16::try_from(port.integer()).ok()).collect();
+    let ports = match numbers[..] {
+        [one] => Ok(Ports::one(one)),
+        [first, last] => Ports::new(first, last).map_err(|reason| reason.to_string()),
+        _ => Err(format!("{} ports", numbers.len())),
+    };
+    ports.map_err(|reason| {
+        let message = format!("{} has {reason}", reader.path_of(key));
+        reader.error(key, message, "one port, [5004], or the first and the last, [5000, 5999]")
+    })
+}
+
+/// Where a UE is when; it is the `number`-th of `count` that one table describes.
+fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usize, usize)) -> Result<Course, Invalid> {
+    let ue = reader.tree;
+    let given: Vec<&str> = PLACES.into_iter().filter(|key| ue.get(key).is_some()).collect();
+    let [key] = given[..] else {
+        let place = given.get(1).map_or(ue.place, |key| ue.place_of(key));
+        let message = if given.is_empty() { "is nowhere".into() } else { format!("has {}", given.join(" and ")) };
+        let expected = vec!["one of distance, position, waypoints and course".into()];
+        reader.check.error(place, reader.path, format!("{} {message}", reader.path), expected);
+        return Err(Invalid);
+    };
+    if ue.get("farthest").is_some() && key != "distance" {
+        let message = format!("{} has farthest, which goes with distance", reader.path);
+        return Err(reader.error("farthest", message, "distance"));
+    }
+    let points = match key {
+        "distance" => {
+            let nearest = ue.number("distance");
+            let farthest = ue.get("farthest").map_or(nearest, Value::number);
+            let share = if count > 1 { number as f64 / (count - 1) as f64 } else { 0.0 };
+            let distance = nearest + (farthest - nearest) * share;
+            vec![(0.0, [cell.position.x + distance, cell.position.y])]
+        }
+        "position" => vec![(0.0, position(reader).ok_or(Invalid)?)],
+        "waypoints" => {
+            let mut points = Vec::new();
+            for (index, point) in ue.tables("waypoints").iter().enumerate() {
+                let path = reader.path_of(&format!("waypoints.{index}"));
+                let place = position(&mut reader.within(point, &path)).ok_or(Invalid)?;
+                points.push((point.duration("at").as_secs_f64(), place));
+            }
+            points
+        }
+        _ => from_file(reader)?,
+    };
+    if points.is_empty() || points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+        let message = format!("{} is not at one place after the other", reader.path);
+        return Err(reader.error(key, message, "at least one place, and rising times"));
+    }
+    let z = ue.number("height");
+    Ok(Course { points: points.into_iter().map(|(at, [x, y])| (at, Position { x, y, z })).collect() })
+}
+
+/// A course's file: seconds and two coordinates on each line; `#` begins a remark.
+fn from_file(reader: &mut Reader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, Invalid> {
+    let file = here(reader.check).join(reader.tree.text("course"));
+    let read = std::fs::read_to_string(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
+    let points = read.and_then(|text| {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        let point = |(number, line): (usize, &str)| {
+            let numbers: Option<Vec<f64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+            let numbers = numbers.filter(|numbers| numbers.iter().all(|number: &f64| number.is_finite()));
+            match numbers.as_deref() {
+                Some(&[at, x, y]) => Ok((at, [x, y])),
+                _ => Err(format!("line {} of {} is {line:?}", number + 1, file.display())),
+            }
+        };
+        lines.map(point).collect::<Result<Vec<_>, String>>()
+    });
+    points.map_err(|reason| reader.error("course", reason, "on each line seconds, metres east and metres north"))
+}
+
+/// No UE may be where an antenna is: there path loss is no physics.
+fn far_enough(reader: &mut Reader<'_, '_>, name: &str, course: &Course, cells: &[CellConfig]) {
+    let ue = reader.tree;
+    let place: Place = PLACES.into_iter().find_map(|key| ue.get(key)).map_or(ue.place, |value| value.place);
+    if let Some(cell) = cells.iter().find(|cell| course.points.iter().any(|(_, at)| *at == cell.position)) {
+        let message = format!("{name} is at 0 m of the antenna of {}, where path loss has no meaning", cell.name);
+        reader.check.error(place, reader.path, message, vec!["a distance above 0 m, or another height".into()]);
+    }
+}
+
+fn power_control(tree: &Tree, cell: &CellConfig) -> Option<PowerControl> {
+    tree.boolean("enabled").then(|| PowerControl {
+        largest_dbm: tree.number("largest"),
+        smallest_dbm: tree.number("smallest"),
+        target_dbm: tree.number("target"),
+        compensation: tree.number("compensation"),
+        commands: tree.chosen("commands", &COMMANDS),
+        reference_dbm: cell.power_dbm,
+        ..PowerControl::default()
+    })
+}

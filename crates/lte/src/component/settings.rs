@@ -1,0 +1,131 @@
+//! What a scenario states of an LTE access network, and what follows from it.
+
+use super::LTE;
+use super::fading::FadingSource;
+use super::medium::LteMedium;
+use crate::access::AccessNetwork;
+use crate::bearer::Classifier;
+use crate::config::Config;
+use crate::connection::Attach;
+use crate::radio::Invalid;
+use crate::radio::tables::{self, SCHEMES};
+use fullpipe_network::Way;
+use fullpipe_network::access::{AccessNetworkComponent, AccessNetworkSettings, WayPromise};
+use fullpipe_network::medium::Medium;
+use fullpipe_units::{Distribution, Duration, Instant, NodeId, Stream};
+use std::path::Path;
+
+/// What was scheduled in a subframe is on the air two later and decoded at its end; what comes at its very beginning has
+/// missed it.
+const LEAST_DOWNLINK: Duration = Duration::from_millis(3);
+/// A UE fills its transport block when it reads the grant, four subframes before the one in which it sends, which is decoded
+/// after 13 of its 14 symbols. (A UE of which nothing is known takes 7 ms more, to report what waits and be granted.)
+const LEAST_UPLINK: Duration = Duration::from_nanos(4_928_570);
+
+/// Settings of an LTE access network: a gateway, cells, UEs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LteSettings {
+    /// Name, unique among links and media.
+    pub name: String,
+    /// The PGW: a router or a host.
+    pub gateway: NodeId,
+    /// The nodes that are UEs, in the order of [`Config::ues`].
+    pub stations: Vec<NodeId>,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+    /// Where fading comes from, downlink and uplink; all cells have the same carriers.
+    pub fading: [FadingSource; 2],
+    /// By UE: when it is switched on, in seconds, if it has to be.
+    pub switched_on_s: Vec<Distribution>,
+    /// By UE: which packets take which bearer; nothing where no UE has a bearer beside the default one.
+    pub classifiers: Vec<Classifier>,
+    /// Everything else. What is drawn for each run (seed, fading, when UEs are switched on) is left empty.
+    pub config: Config,
+}
+
+impl LteSettings {
+    /// What a run of this seed is built from.
+    fn config(&self, seed: u64) -> Result<Config, Invalid> {
+        let seed_of = |purpose: &str| Stream::new(seed, &self.name, purpose).below(u64::MAX);
+        let mut config = Config { seed: seed_of("radio"), ..self.config.clone() };
+        if let Some(cell) = self.config.cells.first() {
+            config.downlink_fading = self.fading[0].build(seed_of("downlink fading"), cell.downlink)?;
+            config.uplink_fading = self.fading[1].build(seed_of("uplink fading"), cell.uplink)?;
+        }
+        for (ue, switched_on_s) in config.ues.iter_mut().zip(&self.switched_on_s) {
+            let mut random = Stream::new(seed, &ue.name, "switched on");
+            let at = Instant::ZERO.saturating_add(switched_on_s.sample_duration(&mut random));
+            match &mut ue.attach {
+                Attach::Ideal => {}
+                Attach::KnownCell { switched_on } | Attach::CellSearch { switched_on } => *switched_on = at,
+            }
+        }
+        Ok(config)
+    }
+
+    /// Most bytes that all cells together can carry in a subframe. Transport blocks of fewer resource blocks may have more
+    /// bytes for each of these than one of the whole band.
+    fn most_bytes_per_subframe(&self, way: Way) -> u64 {
+        let (cells, ues) = (&self.config.cells, &self.config.ues);
+        let (bytes, carrier, layers): (fn(u8, usize) -> u32, _, _) = match way {
+            Way::Down => {
+                let layers = ues.iter().map(|ue| ue.transmission_mode.layers()).max().unwrap_or(1);
+                (tables::downlink_bytes, cells.first().map(|cell| cell.downlink), layers as u64)
+            }
+            Way::Up => (tables::uplink_bytes, cells.first().map(|cell| cell.uplink), 1),
+        };
+        let blocks = carrier.map_or(0, |carrier| carrier.bandwidth.resource_blocks());
+        let dense = |count: usize| {
+            let most = (0..SCHEMES as u8).map(|mcs| u64::from(bytes(mcs, count))).max().unwrap_or(0);
+            (most * blocks as u64).div_ceil(count as u64)
+        };
+        (1..=blocks).map(dense).max().unwrap_or(0) * layers * cells.len() as u64
+    }
+}
+
+impl AccessNetworkSettings for LteSettings {
+    fn component(&self) -> &'static AccessNetworkComponent {
+        &LTE
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hub(&self) -> NodeId {
+        self.gateway
+    }
+
+    fn stations(&self) -> &[NodeId] {
+        &self.stations
+    }
+
+    fn mtu_bytes(&self) -> u32 {
+        self.mtu_bytes
+    }
+
+    fn promise(&self, way: Way) -> WayPromise {
+        let core = self.config.core.s1_delay + self.config.core.s5_delay;
+        let least = match way {
+            Way::Down => LEAST_DOWNLINK,
+            Way::Up => LEAST_UPLINK,
+        };
+        WayPromise { rate_bps: 8_000 * self.most_bytes_per_subframe(way), least_delay: least + core }
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        let mut files: Vec<&Path> = self.fading.iter().filter_map(FadingSource::file).collect();
+        files.dedup();
+        files
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Medium>, String> {
+        let network = self.config(seed).and_then(AccessNetwork::new).map_err(|reason| reason.to_string())?;
+        let cell_of = |ue: &crate::config::UeConfig| self.config.cells[ue.cell].name.clone();
+        let ues = self.config.ues.iter().map(|ue| {
+            let qcis = ue.bearers.iter().map(|bearer| bearer.qci.number().into()).collect();
+            (ue.name.clone(), cell_of(ue), qcis)
+        });
+        Ok(Box::new(LteMedium::new(network, self.classifiers.clone(), self.name.clone(), ues.collect())))
+    }
+}
