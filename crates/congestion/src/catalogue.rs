@@ -2,6 +2,7 @@
 
 use crate::control::Controller;
 use crate::controls::CONTROLS;
+use fullpipe_schema::Choice;
 use fullpipe_schema::component::Declaration;
 use std::fmt;
 
@@ -21,6 +22,19 @@ pub const ENTRIES: &[Declaration] = &{
 
 /// Names of the contract that are not in this version.
 pub const LATER: &[&str] = &["lp", "ledbat", "copa", "prague"];
+
+const KNOWN: usize = ENTRIES.len() + LATER.len();
+
+/// What a file can name: the controls, and those of later versions.
+pub const CHOICES: &[Choice] = &{
+    let mut list = [Choice::later(""); KNOWN];
+    let mut n = 0;
+    while n < KNOWN {
+        list[n] = if n < ENTRIES.len() { ENTRIES[n].choice() } else { Choice::later(LATER[n - ENTRIES.len()]) };
+        n += 1;
+    }
+    list
+};
 
 /// A name that [`create`] does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use fullpipe_network::{Limit, QueueDiscipline};
 use fullpipe_quic::scheduler::Scheduler;
 use fullpipe_record::Observer;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Flow, Link, Transport};
+use fullpipe_scenario::description::{Flow, Link, Stack, Transport};
 use fullpipe_scenario::matches;
 use fullpipe_scenario::schema::nearest;
 use fullpipe_units::{LinkId, Stream};
@@ -215,7 +215,8 @@ impl Plugins {
         }
         for (chosen, _) in &self.schedulers {
             known("flow", chosen, &names, chooses_flow)?;
-            let is_modeled = |flow: &Flow| matches!(&flow.transport, Transport::Quic(quic) if quic.model.is_some());
+            let is_modeled =
+                |flow: &Flow| matches!(&flow.transport, Transport::Quic(quic) if quic.stack == Stack::Model);
             if !flows().any(|flow| chooses_flow(chosen, &flow.name) && is_modeled(flow)) {
                 let reason = "only the QUIC model has a stream scheduler to replace: protocol = \"quic\", quic.stack = \"model\"";
                 return Err(RunError::Scheduler { flow: chosen.clone(), reason: reason.into() });

@@ -21,6 +21,7 @@ pub mod proxy;
 pub mod proxy_status;
 pub mod queue;
 mod session;
+pub mod settings;
 pub mod target;
 pub mod template;
 pub mod transport;

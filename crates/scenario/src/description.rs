@@ -2,20 +2,20 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
+pub use fullpipe_masque::settings::Settings as Masque;
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{Course, NatFilter, Way};
-pub use fullpipe_quic::scheduler::StreamScheduler;
-use fullpipe_tcp::Config;
+pub use fullpipe_quic::settings::{Settings as Quic, Stack};
+pub use fullpipe_tcp::Settings as Tcp;
 use fullpipe_tmix::{Order, Prefill, Schedule};
-use fullpipe_transport::tls;
 pub use fullpipe_units::QueueLimit;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::{
-    Distribution, GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec,
-    TmixOptions, VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,
+    GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions,
+    VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -468,141 +468,6 @@ impl Transport {
     pub fn is_stream(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
-}
-
-/// QUIC settings of a flow (both ends).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Quic {
-    /// Name of the congestion control.
-    pub congestion: String,
-    /// HyStart++ (RFC 9406) in controls that have slow start.
-    pub hystart: bool,
-    /// Initial window in packets.
-    pub initial_window_packets: u64,
-    /// UDP payload of a full packet before the path is known to carry more.
-    pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that the path is probed for; `None`: it is not probed.
-    pub largest_mtu_bytes: Option<u16>,
-    /// What the stack keeps until it is acknowledged.
-    pub send_buffer_bytes: u64,
-    /// What of a stream may be on its way or unread.
-    pub receive_buffer_bytes: u64,
-    /// Silence after which the connection is over; zero: never.
-    pub idle_timeout: Duration,
-    /// Seconds that an end takes from a datagram's arrival to what it does about it (the real stack).
-    pub reaction: Distribution,
-    /// Between two ticks of the program's timers; zero: they are exact.
-    pub timer_granularity: Duration,
-    /// Size of the server's certificate chain.
-    pub certificate_bytes: u64,
-    /// Whether TLS protects packets, or nothing in its sizes.
-    pub tls: bool,
-    /// What only our model has, if that plays the ends.
-    pub model: Option<QuicModel>,
-}
-
-/// How a client and a server meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuicHandshake {
-    /// In one round trip.
-    OneRtt,
-    /// The client knows the server and sends data at once.
-    ZeroRtt,
-    /// The server asks for a proof of the client's address first.
-    Retry,
-}
-
-/// Settings of the QUIC model.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuicModel {
-    /// Which stream sends next.
-    pub scheduler: StreamScheduler,
-    /// Whether what was lost waits for the scheduler, too, and does not go first.
-    pub scheduled_retransmission: bool,
-    /// How client and server meet.
-    pub handshake: QuicHandshake,
-    /// Ack-eliciting packets after which an acknowledgement is sent at once.
-    pub ack_every_packets: u64,
-    /// Longest time for which an acknowledgement waits.
-    pub max_ack_delay: Duration,
-    /// Packets without an acknowledgement that the peer is asked to let pass; `None`: nothing is asked.
-    pub ack_frequency_packets: Option<u64>,
-    /// Whether packets are ECN-capable.
-    pub ecn: bool,
-    /// Whether packets are paced where the control does not need it.
-    pub pacing: bool,
-    /// Packets that may leave in one burst when paced.
-    pub pacing_burst_packets: u64,
-    /// Whether packets are paced before the first round-trip sample.
-    pub pace_first_flight: bool,
-    /// Streams that the peer may have open at a time.
-    pub max_streams: u64,
-    /// The receive window at first, which then grows to the buffers; `None`: the buffers.
-    pub initial_receive_window_bytes: Option<u64>,
-    /// What of a connection may be on its way or unread.
-    pub connection_receive_buffer_bytes: u64,
-    /// Whether bytes are handed over in the order in which they come.
-    pub unordered: bool,
-}
-
-/// Settings of a tunnel (client and proxy).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Masque {
-    /// Whether payloads travel in capsules on streams and not in datagrams.
-    pub stream_mode: bool,
-    /// Name of the congestion control; `None`: there is none.
-    pub congestion: Option<String>,
-    /// HyStart++ (RFC 9406) in controls that have slow start.
-    pub hystart: bool,
-    /// Initial window in packets.
-    pub initial_window_packets: u64,
-    /// UDP payload of a full packet before the path is known to carry more.
-    pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that the path is probed for; `None`: it is not probed.
-    pub largest_mtu_bytes: Option<u16>,
-    /// How much of one request may wait ahead of the QUIC stack; never in packets.
-    pub queue_limit: QueueLimit,
-    /// Whether what has waited longest is dropped, and not what arrives.
-    pub drop_oldest: bool,
-    /// Datagram mode: whether what came first goes first; else requests take turns.
-    pub in_order_of_arrival: bool,
-    /// Stream mode: whether capsules that wait together share a DATA frame.
-    pub coalesce: bool,
-    /// Datagram mode: bytes handed to the QUIC stack ahead of its congestion control.
-    pub datagram_buffer_bytes: u64,
-    /// Stream mode: bytes that the QUIC stack keeps until they are acknowledged.
-    pub send_buffer_bytes: u64,
-    /// What of a stream may be on its way or unread.
-    pub receive_buffer_bytes: u64,
-    /// Silence after which the tunnel, or a request in it, is over.
-    pub idle_timeout: Duration,
-    /// Seconds that client and proxy take from a datagram's arrival to what they do about it.
-    pub reaction: Distribution,
-    /// Between two ticks of the program's timers; zero: they are exact.
-    pub timer_granularity: Duration,
-    /// Size of the proxy's certificate chain.
-    pub certificate_bytes: u64,
-    /// Whether TLS protects packets between client and proxy, or nothing in its sizes.
-    pub tls: bool,
-}
-
-/// TCP settings of a flow (both ends).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tcp {
-    /// Name of the congestion control.
-    pub congestion: String,
-    /// HyStart++ (RFC 9406) in controls that have slow start.
-    pub hystart: bool,
-    /// That this is Linux's HyStart.
-    pub linux_hystart: bool,
-    /// Whether the client holds a Fast Open cookie from the start (RFC 7413).
-    pub fast_open_known: bool,
-    /// What protects the stream (RFC 8446); `None`: nothing.
-    pub tls: Option<tls::Settings>,
-    /// Whether a full receiver closes its side when the sender has closed.
-    pub receiver_closes: bool,
-    /// Settings of the connections.
-    pub connection: Config,
 }
 
 /// What to sample, and how often.

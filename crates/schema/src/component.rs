@@ -47,7 +47,7 @@
 //! ```
 
 use crate::check::Check;
-use crate::tree::Tree;
+use crate::tree::{Tree, Value};
 use crate::{Choice, Field, Kind, Variant};
 use std::any::Any;
 use std::fmt;
@@ -246,15 +246,25 @@ pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N
     list
 }
 
+impl Value {
+    /// What the chosen name stands for.
+    ///
+    /// # Panics
+    /// If the schema's choices are not those of the list ([`choices`]).
+    pub fn chosen<T: Clone>(&self, values: &[(Choice, T)]) -> T {
+        let name = self.choice();
+        let found = values.iter().find(|(choice, _)| choice.name == name);
+        found.unwrap_or_else(|| panic!("the schema has {name}, the list does not")).1.clone()
+    }
+}
+
 impl Tree {
     /// The value of the name that the file chose for a key.
     ///
     /// # Panics
     /// If the name is not in the list from which the schema's choices were made ([`choices`]).
     pub fn chosen<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> T {
-        let name = self.choice(key);
-        let found = values.iter().find(|(choice, _)| choice.name == name);
-        found.unwrap_or_else(|| panic!("the schema has {name} for {key}, the list does not")).1.clone()
+        self.required(key).chosen(values)
     }
 
     /// The same of a key that may be absent.

@@ -1,5 +1,6 @@
 //! Random sizes, times and numbers in a file: a plain quantity, or a table that names a distribution.
 
+use crate::settings::Setting;
 use crate::{Check, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use fullpipe_units::{Distribution, Duration, math};
 
@@ -149,13 +150,27 @@ fn drawn(tree: &Tree) -> Distribution {
     }
 }
 
+/// A time in seconds. Only a constant one can be written.
+impl Setting for Distribution {
+    fn read(value: &Value) -> Self {
+        match &value.data {
+            Data::Table(table) => drawn(table),
+            _ => Distribution::Constant { value: plain(value) },
+        }
+    }
+
+    fn write(&self, _: &Kind) -> Option<Data> {
+        match self {
+            Distribution::Constant { value } => Some(Data::Duration(Duration::from_secs_f64(*value))),
+            _ => None,
+        }
+    }
+}
+
 /// What a key describes, in bytes or seconds, or a number, if [`distribution`] has nothing against it.
 pub fn checked(tree: &Tree, key: &str) -> Distribution {
     match tree.get(key) {
-        Some(value) => match &value.data {
-            Data::Table(table) => drawn(table),
-            _ => Distribution::Constant { value: plain(value) },
-        },
+        Some(value) => Distribution::read(value),
         None => Distribution::Constant { value: 0.0 },
     }
 }

@@ -45,7 +45,7 @@ pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use pattern::{is_pattern, matches, natural_order};
 pub use reference::{kind_text, reference};
 pub use resolve::resolved;
-pub use settings::Settings;
+pub use settings::SettingsTable;
 pub use tree::{Data, Named, Tree, Value};
 pub use walk::{default_data, is_name};
 
@@ -166,9 +166,12 @@ pub enum Default {
     Empty,
     /// The field is absent from the tree; the string describes the effect. The program may fill it in from other fields.
     Absent(&'static str),
-    /// The field is absent from the tree until the program fills it in ([`Settings`]): from the table for all if this is
+    /// The field is absent from the tree until the program fills it in ([`SettingsTable`]): from the table for all if this is
     /// the table of one, else with this value.
     Inherited(&'static str),
+    /// The field is absent from the tree; the program fills in the default value of the table's settings
+    /// ([`Table::defaults`]).
+    Setting,
 }
 
 /// A key of a table.
@@ -207,9 +210,14 @@ impl Field {
         Field { key, kind, default: Default::Absent(absent), unit: "", text }
     }
 
-    /// A field of [`Settings`] with its default value.
+    /// A field of [`SettingsTable`] with its default value.
     pub const fn inherited(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: Default::Inherited(value), unit: "", text }
+    }
+
+    /// A field that has the default value of the table's settings ([`Table::defaults`]).
+    pub const fn setting(key: &'static str, kind: Kind, text: &'static str) -> Self {
+        Field { key, kind, default: Default::Setting, unit: "", text }
     }
 
     /// Sets the unit.
@@ -232,11 +240,13 @@ pub struct Table {
     pub variants: Option<&'static Variants>,
     /// Keys that are reserved for later versions. Using one is an error of its own.
     pub later: &'static [&'static str],
+    /// The values of [`Default::Setting`] ([`SettingsTable::defaults`]).
+    pub defaults: Option<fn() -> Tree>,
 }
 
 impl Table {
     /// A table without keys, for struct update syntax.
-    pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[] };
+    pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[], defaults: None };
 
     /// The fields that all variants of the table have.
     pub fn common(&self) -> impl Iterator<Item = &'static Field> {

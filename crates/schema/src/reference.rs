@@ -2,6 +2,8 @@
 
 use crate::node::quote;
 use crate::quantity::format_size;
+use crate::resolve::one_line;
+use crate::tree::Tree;
 use crate::{Default, Field, Kind, Table};
 
 /// One section for each table of the schema, in order of first mention. The first section is the file itself.
@@ -61,11 +63,11 @@ fn section(table: &'static Table, page: &mut String) {
         ));
     }
     let common: Vec<&'static Field> = table.common().collect();
-    rows(&common, page);
+    rows(table, &common, page);
     if let Some(variants) = table.variants {
         for variant in variants.list {
             page.push_str(&format!("With `{} = {}`: {}\n\n", variants.key, quote(variant.name), variant.text));
-            rows(&variant.fields().collect::<Vec<_>>(), page);
+            rows(table, &variant.fields().collect::<Vec<_>>(), page);
         }
     }
     for field in all_fields(table) {
@@ -73,28 +75,34 @@ fn section(table: &'static Table, page: &mut String) {
     }
 }
 
-fn rows(fields: &[&'static Field], page: &mut String) {
+fn rows(table: &'static Table, fields: &[&'static Field], page: &mut String) {
     if fields.is_empty() {
         return;
     }
+    let defaults = table.defaults.map(|defaults| defaults());
     page.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
     for field in fields {
         let mut kind = kind_text(&field.kind);
         if !field.unit.is_empty() {
             kind = format!("{kind}, in {}", field.unit);
         }
-        let row = [format!("`{}`", field.key), kind, default_text(field), field.text.to_string()];
+        let row = [format!("`{}`", field.key), kind, default_text(field, defaults.as_ref()), field.text.to_string()];
         let row: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
         page.push_str(&format!("| {} |\n", row.join(" | ")));
     }
     page.push('\n');
 }
 
-fn default_text(field: &Field) -> String {
+fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
     match field.default {
         Default::Required => "required".to_string(),
         Default::Empty => "empty".to_string(),
         Default::Absent(text) => text.to_string(),
+        Default::Setting => {
+            let value = defaults.and_then(|defaults| defaults.get(field.key));
+            let value = value.unwrap_or_else(|| panic!("the table's settings have no {}", field.key));
+            format!("`{}`", one_line(Some(&field.kind), value))
+        }
         Default::Value(value) | Default::Inherited(value) => match field.kind {
             Kind::Boolean | Kind::Integer { .. } | Kind::Number { .. } | Kind::List(_) => format!("`{value}`"),
             Kind::Either(Kind::Integer { .. }, _) => format!("`{value}`"),

@@ -185,7 +185,7 @@ impl Tree {
         self.get(key).map_or(self.place, |value| value.place)
     }
 
-    fn required(&self, key: &str) -> &Value {
+    pub(crate) fn required(&self, key: &str) -> &Value {
         self.get(key).unwrap_or_else(|| panic!("the schema lets {key} be absent, the program does not"))
     }
 

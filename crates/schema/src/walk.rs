@@ -264,7 +264,7 @@ impl Walker<'_> {
                 self.missing(place, path, expected(&field.kind));
                 return Err(());
             }
-            Default::Absent(_) | Default::Inherited(_) => return Ok(None),
+            Default::Absent(_) | Default::Inherited(_) | Default::Setting => return Ok(None),
             Default::Value(text) => default_data(&field.kind, text),
             Default::Empty => match &field.kind {
                 Kind::Table(table) => {

@@ -29,4 +29,4 @@ pub use entropy::Entropy;
 pub use environment::VirtualEnvironment;
 pub use fullpipe_control::{Inspection, Maker, RoundTrips, refusal};
 pub use host::{Addressed, Host, HostSettings, HostStatistics, VirtualRuntime};
-pub use settings::{Cryptography, EndpointSettings, Settings};
+pub use settings::{Cryptography, EndpointSettings, Settings, certificate_refusal};

@@ -6,6 +6,7 @@ use crate::null::Null;
 use crate::tls;
 use fullpipe_control::clock::std_duration;
 use fullpipe_control::{Factory, LossListener, Maker, RoundTrips};
+pub use fullpipe_transport::quic::Cryptography;
 use fullpipe_units::Duration;
 use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::sync::Arc;
@@ -13,27 +14,15 @@ use std::sync::Arc;
 /// The largest certificate without cryptography: the length of a message has three bytes, and more stands in it.
 const MOST_CERTIFICATE_BYTES: u64 = 16_000_000;
 
-/// What protects packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cryptography {
-    /// Nothing, in the sizes of TLS 1.3.
-    #[default]
-    Null,
-    /// TLS 1.3, with all that is random in it from the run's seed.
-    Tls,
-}
-
-impl Cryptography {
-    /// Why there is no certificate of this size, as a sentence; `None`: there is one.
-    pub fn refusal(self, certificate_bytes: u64) -> Option<String> {
-        let possible = match self {
-            Cryptography::Null => 0..=MOST_CERTIFICATE_BYTES,
-            Cryptography::Tls => tls::CERTIFICATE_BYTES,
-        };
-        let (least, most) = (possible.start(), possible.end());
-        (!possible.contains(&certificate_bytes))
-            .then(|| format!("a certificate of {certificate_bytes} bytes is none: {least} to {most} can be had"))
-    }
+/// Why there is no certificate of this size, as a sentence; `None`: there is one.
+pub fn certificate_refusal(cryptography: Cryptography, certificate_bytes: u64) -> Option<String> {
+    let possible = match cryptography {
+        Cryptography::Null => 0..=MOST_CERTIFICATE_BYTES,
+        Cryptography::Tls => tls::CERTIFICATE_BYTES,
+    };
+    let (least, most) = (possible.start(), possible.end());
+    (!possible.contains(&certificate_bytes))
+        .then(|| format!("a certificate of {certificate_bytes} bytes is none: {least} to {most} can be had"))
 }
 
 /// Settings of one connection's end.

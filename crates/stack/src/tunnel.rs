@@ -13,18 +13,20 @@ use crate::environment::VirtualEnvironment;
 use crate::executor::locked;
 use crate::host::{Host, VirtualRuntime};
 use crate::journal::Journal;
-use crate::settings::{Cryptography, EndpointSettings, listener, variable};
+use crate::settings::{EndpointSettings, listener, variable};
 use bytes::Bytes;
 use fullpipe_control::clock::{duration, std_duration};
 use fullpipe_control::{Factory, Inspection, Maker, Newest, RoundTrips, Uncontrolled};
 use fullpipe_masque::client::{Client, Tunnel};
-use fullpipe_masque::configuration::{self, Mode, Mtu};
+use fullpipe_masque::configuration::{self, Mtu};
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::metrics::Metrics;
 use fullpipe_masque::proxy::Proxy;
+use fullpipe_masque::queue::QueueLimit;
+use fullpipe_masque::settings::Settings;
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
-use fullpipe_units::Duration;
+use fullpipe_units::{self as units, Duration};
 use noq::congestion::ControllerFactory;
 use noq::{MtuDiscoveryConfig, PathId};
 use std::collections::{BTreeMap, VecDeque};
@@ -35,48 +37,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-pub use fullpipe_masque::configuration::Scheduler;
-pub use fullpipe_masque::queue::{DropPolicy, QueueLimit};
-
 /// Requests of one tunnel at a time: the stack keeps a place for each.
 const MOST_REQUESTS: u32 = 10_000;
 
 /// Bytes of one request that may wait until the proxy has answered.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// How a tunnel is made, at both ends.
+/// How one end of a tunnel is made.
 #[derive(Clone)]
 pub struct TunnelSettings {
-    /// Whether payloads travel in capsules on a stream and not in datagrams.
-    pub stream_mode: bool,
+    /// What the scenario says of it.
+    pub tunnel: Arc<Settings>,
     /// The congestion control; `None`: there is none, and nothing paces.
     pub control: Option<Maker>,
-    /// Initial window in packets.
-    pub initial_window_packets: u64,
-    /// UDP payload of a full packet before the path is known to carry more, in bytes: 1200 to 65 527.
-    pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that the path is probed for, in bytes; `None`: it is not probed.
-    pub largest_mtu_bytes: Option<u16>,
-    /// How much of one request may wait.
-    pub queue_limit: QueueLimit,
-    /// What goes beyond it.
-    pub drop_policy: DropPolicy,
-    /// Whose turn it is in datagram mode.
-    pub scheduler: Scheduler,
-    /// Whether capsules that wait together share a DATA frame.
-    pub coalesce: bool,
-    /// Datagram mode: bytes handed to the QUIC stack ahead of congestion control.
-    pub datagram_buffer_bytes: usize,
-    /// Stream mode: bytes that the QUIC stack takes before they are acknowledged.
-    pub stream_buffer_bytes: u64,
-    /// Bytes of a stream that may be on their way or unread; eight times as much on all.
-    pub receive_buffer_bytes: u32,
-    /// Silence after which the connection, or a request, is over.
-    pub idle_timeout: Duration,
-    /// Bytes of the proxy's certificate.
-    pub certificate_bytes: u64,
-    /// What protects packets between client and proxy.
-    pub cryptography: Cryptography,
     /// Where this end's packets and losses are noted for an observer, if they are.
     pub journal: Option<Journal>,
 }
@@ -90,8 +63,7 @@ struct Told {
 
 impl fmt::Debug for TunnelSettings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = formatter.debug_struct("TunnelSettings");
-        text.field("stream_mode", &self.stream_mode).field("queue_limit", &self.queue_limit).finish_non_exhaustive()
+        formatter.debug_struct("TunnelSettings").field("tunnel", &self.tunnel).finish_non_exhaustive()
     }
 }
 
@@ -99,47 +71,55 @@ impl TunnelSettings {
     fn congestion(&self, told: &Told) -> Arc<dyn ControllerFactory + Send + Sync> {
         match &self.control {
             Some(maker) => {
-                let factory = Factory::new(Arc::clone(maker), self.initial_window_packets, told.round_trips.clone());
+                let factory =
+                    Factory::new(Arc::clone(maker), self.tunnel.initial_window_packets, told.round_trips.clone());
                 Arc::new(factory.with_newest(told.newest.clone()).with_losses(self.journal.clone().map(listener)))
             }
             None => Arc::new(Uncontrolled),
         }
     }
 
-    fn tunnel(&self, told: &Told) -> configuration::Tunnel {
-        let mtu = self.initial_mtu_bytes;
+    fn configuration(&self, told: &Told) -> configuration::Tunnel {
+        let (settings, mtu) = (&*self.tunnel, self.tunnel.initial_mtu_bytes);
         configuration::Tunnel {
-            mtu: if self.largest_mtu_bytes.is_some() { Mtu::Discover(mtu) } else { Mtu::Fixed(mtu) },
+            mtu: if settings.largest_mtu_bytes.is_some() { Mtu::Discover(mtu) } else { Mtu::Fixed(mtu) },
             congestion: Some(self.congestion(told)),
-            queue_limit: self.queue_limit,
-            drop_policy: self.drop_policy,
+            queue_limit: match settings.queue_limit {
+                units::QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+                units::QueueLimit::Time(time) => QueueLimit::Time(std_duration(time)),
+                // The language refuses numbers of packets.
+                units::QueueLimit::Unlimited | units::QueueLimit::Packets(_) => QueueLimit::None,
+            },
+            drop_policy: settings.drop_policy,
             // What a study does not limit is not limited.
             queue_limit_total: u64::MAX,
-            scheduler: self.scheduler,
-            coalesce: self.coalesce,
-            datagram_buffer: self.datagram_buffer_bytes,
-            stream_buffer: self.stream_buffer_bytes,
-            receive_window: self.receive_buffer_bytes,
-            connection_idle: std_duration(self.idle_timeout),
+            scheduler: settings.scheduler,
+            coalesce: settings.coalesce,
+            datagram_buffer: settings.datagram_buffer_bytes,
+            stream_buffer: settings.send_buffer_bytes,
+            receive_window: settings.receive_buffer_bytes,
+            connection_idle: std_duration(settings.idle_timeout),
             keep_alive: None,
         }
     }
 
     /// Settings of an endpoint whose transport was configured by the program.
     fn endpoint(&self, mut transport: noq::TransportConfig, told: &Told) -> EndpointSettings {
-        transport.enable_segmentation_offload(false).receive_window(variable(u64::from(self.receive_buffer_bytes) * 8));
-        if let Some(largest) = self.largest_mtu_bytes {
+        transport
+            .enable_segmentation_offload(false)
+            .receive_window(variable(u64::from(self.tunnel.receive_buffer_bytes) * 8));
+        if let Some(largest) = self.tunnel.largest_mtu_bytes {
             let mut discovery = MtuDiscoveryConfig::default();
             discovery.upper_bound(largest);
             transport.mtu_discovery_config(Some(discovery));
         }
-        let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
+        let largest = self.tunnel.largest_mtu_bytes.unwrap_or(0).max(self.tunnel.initial_mtu_bytes).max(1472);
         EndpointSettings {
             transport: Arc::new(transport),
             round_trips: told.round_trips.clone(),
             largest_payload_bytes: largest,
-            certificate_bytes: self.certificate_bytes,
-            cryptography: self.cryptography,
+            certificate_bytes: self.tunnel.certificate_bytes,
+            cryptography: self.tunnel.cryptography,
             journal: self.journal.clone(),
         }
     }
@@ -199,10 +179,10 @@ impl TunnelProxy {
         let (runtime, told) = (host.runtime(), Told::default());
         let mut configuration = configuration::Proxy::new(template(listen)?);
         configuration.policy.allow_private = true;
-        configuration.idle_timeout = std_duration(settings.idle_timeout);
+        configuration.idle_timeout = std_duration(settings.tunnel.idle_timeout);
         configuration.max_requests = u64::from(MOST_REQUESTS);
         configuration.max_requests_per_connection = MOST_REQUESTS;
-        configuration.tunnel = settings.tunnel(&told);
+        configuration.tunnel = settings.configuration(&told);
         let endpoint = settings.endpoint(configuration.transport(), &told);
         let endpoint = runtime.endpoint(&endpoint, entropy, listen, true)?;
         let metrics = Arc::default();
@@ -298,10 +278,10 @@ impl TunnelClient {
     ) -> io::Result<TunnelClient> {
         let (runtime, told) = (host.runtime(), Told::default());
         let configuration = configuration::Client {
-            mode: if settings.stream_mode { Mode::Stream } else { Mode::Datagram },
+            mode: settings.tunnel.mode,
             // The host's applications read at once.
             receive_queue: u64::MAX,
-            tunnel: settings.tunnel(&told),
+            tunnel: settings.configuration(&told),
             ..configuration::Client::default()
         };
         let endpoint = settings.endpoint(configuration.transport(), &told);

@@ -21,10 +21,12 @@ mod recovery;
 mod scoreboard;
 mod sender;
 mod sequence;
+pub mod settings;
 mod status;
 mod tuning;
 mod undo;
 
 pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 pub use connection::{Beside, Connection, Cookie, FastOpenEntry, Segment, Transmit};
+pub use settings::Settings;
 pub use status::{Inspect, LostSegment, State, Statistics};

@@ -299,7 +299,7 @@ impl Recorder {
             if first {
                 let packets = settings.congestion.as_ref().map(|_| settings.initial_window_packets);
                 known.recovery_parameters(writer, at, u64::from(settings.initial_mtu_bytes), packets);
-                let stream_bytes = settings.receive_buffer_bytes;
+                let stream_bytes = u64::from(settings.receive_buffer_bytes);
                 let windows = [stream_bytes.saturating_mul(8), stream_bytes];
                 known.stack_parameters(writer, at, settings.idle_timeout, windows);
             }
@@ -337,6 +337,7 @@ impl Recorder {
                 if let Some(Transport::Quic(settings)) = flow.map(|flow| &scenario.flows[flow].transport)
                     && first
                 {
+                    let settings = &settings.connection;
                     let (mtu, packets) = (settings.initial_mtu_bytes, settings.initial_window_packets);
                     known.recovery_parameters(writer, at, u64::from(mtu), Some(packets));
                     let bytes = settings.receive_buffer_bytes;

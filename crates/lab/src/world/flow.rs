@@ -8,7 +8,7 @@ use super::tcp::TcpMaker;
 use super::tunnel::TunnelMaker;
 use crate::plugins::{ControlMaker, SchedulerMaker};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description;
+use fullpipe_scenario::description::{self, Stack};
 use fullpipe_transport::endpoint::EndpointId;
 use fullpipe_units::{Instant, NodeId};
 use fullpipe_wire::IpVersion;
@@ -32,15 +32,15 @@ impl EndpointMaker {
         control: Option<ControlMaker>,
         scheduler: Option<SchedulerMaker>,
     ) -> Result<Self, String> {
-        Ok(match &described.model {
-            Some(model) => {
-                let maker = ModelMaker::new(described, model)?.with_scheduler(scheduler);
+        Ok(match described.stack {
+            Stack::Model => {
+                let maker = ModelMaker::new(described)?.with_scheduler(scheduler);
                 EndpointMaker::QuicModel(Box::new(match control {
                     Some(control) => maker.with_control(control)?,
                     None => maker,
                 }))
             }
-            None => {
+            Stack::Noq => {
                 let maker = StackMaker::new(described)?;
                 EndpointMaker::QuicStack(Box::new(match control {
                     Some(control) => maker.with_control(control)?,

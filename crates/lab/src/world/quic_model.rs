@@ -10,11 +10,9 @@ use crate::witness::Witness;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_network::{Network, Side};
-use fullpipe_quic::scheduler::Retransmission;
-use fullpipe_quic::{AckFrequency, Beside, Config, Connection, HandshakeSizes};
-use fullpipe_scenario::description::{self, QuicHandshake};
+use fullpipe_quic::{Beside, Config, Connection};
+use fullpipe_scenario::description;
 use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
-use fullpipe_units::Duration;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::OpenOptions;
 use std::sync::Arc;
@@ -31,44 +29,12 @@ pub(crate) struct ModelMaker {
 
 impl ModelMaker {
     /// The maker of a flow's connections, or the reason why it cannot have any.
-    pub(crate) fn new(described: &description::Quic, model: &description::QuicModel) -> Result<ModelMaker, String> {
-        let options =
-            catalogue::Options { hystart: described.hystart, paced: model.pacing, quic: true, ..Default::default() };
-        let control = ControlSource::named(&described.congestion, options, |control| refusal(control, model.ecn))?;
-        let handshake = HandshakeSizes { certificate_bytes: described.certificate_bytes, ..HandshakeSizes::default() };
-        let config = Config {
-            initial_mtu_bytes: described.initial_mtu_bytes,
-            largest_mtu_bytes: described.largest_mtu_bytes,
-            initial_window_packets: described.initial_window_packets,
-            send_buffer_bytes: described.send_buffer_bytes,
-            receive_buffer_bytes: described.receive_buffer_bytes,
-            connection_receive_buffer_bytes: model.connection_receive_buffer_bytes,
-            initial_receive_window_bytes: model.initial_receive_window_bytes,
-            max_streams: model.max_streams,
-            idle_timeout: described.idle_timeout,
-            handshake,
-            max_ack_delay: model.max_ack_delay,
-            ack_every_packets: model.ack_every_packets,
-            ack_frequency: model.ack_frequency_packets.map(|threshold| AckFrequency {
-                threshold,
-                max_ack_delay: model.max_ack_delay.max(Duration::from_millis(1)),
-            }),
-            ecn: model.ecn,
-            pacing: model.pacing,
-            pacing_burst_packets: model.pacing_burst_packets,
-            pace_first_flight: model.pace_first_flight,
-            zero_rtt: model.handshake == QuicHandshake::ZeroRtt,
-            retry: model.handshake == QuicHandshake::Retry,
-            scheduler: model.scheduler.clone(),
-            retransmission: if model.scheduled_retransmission {
-                Retransmission::Scheduled
-            } else {
-                Retransmission::First
-            },
-            unordered: model.unordered,
-            ..Config::default()
-        };
-        Ok(ModelMaker { zero_rtt: config.zero_rtt, config: Arc::new(config), control, scheduler: None })
+    pub(crate) fn new(described: &description::Quic) -> Result<ModelMaker, String> {
+        let config = Arc::new(described.connection.clone());
+        let hystart = described.hystart;
+        let options = catalogue::Options { hystart, paced: config.pacing, quic: true, ..Default::default() };
+        let control = ControlSource::named(&described.congestion, options, |control| refusal(control, config.ecn))?;
+        Ok(ModelMaker { zero_rtt: config.zero_rtt, config, control, scheduler: None })
     }
 
     /// Sets a plugged-in congestion control, or returns the reason why the model cannot drive it.

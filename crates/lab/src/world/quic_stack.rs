@@ -11,7 +11,7 @@ use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
 use fullpipe_stack::journal::Journal;
-use fullpipe_stack::{Connection, Cryptography, Datagram, Inspection, Settings};
+use fullpipe_stack::{Connection, Datagram, Inspection, Settings};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, known_threshold, measured};
 use fullpipe_units::Instant;
 use fullpipe_workload::OpenOptions;
@@ -31,16 +31,19 @@ impl StackMaker {
     pub(crate) fn new(described: &description::Quic) -> Result<StackMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let control = ControlSource::named(&described.congestion, options, fullpipe_stack::refusal)?;
-        let cryptography = cryptography(described.tls, described.certificate_bytes)?;
+        let connection = &described.connection;
+        let certificate_bytes = connection.handshake.certificate_bytes;
+        let refusal = fullpipe_stack::certificate_refusal(described.cryptography, certificate_bytes);
+        refusal.map_or(Ok(()), Err)?;
         let settings = Settings {
-            initial_mtu_bytes: described.initial_mtu_bytes,
-            largest_mtu_bytes: described.largest_mtu_bytes,
-            initial_window_packets: described.initial_window_packets,
-            send_buffer_bytes: described.send_buffer_bytes,
-            receive_buffer_bytes: described.receive_buffer_bytes,
-            idle_timeout: described.idle_timeout,
-            certificate_bytes: described.certificate_bytes,
-            cryptography,
+            initial_mtu_bytes: connection.initial_mtu_bytes,
+            largest_mtu_bytes: connection.largest_mtu_bytes,
+            initial_window_packets: connection.initial_window_packets,
+            send_buffer_bytes: connection.send_buffer_bytes,
+            receive_buffer_bytes: connection.receive_buffer_bytes,
+            idle_timeout: connection.idle_timeout,
+            certificate_bytes,
+            cryptography: described.cryptography,
             journal: None,
         };
         let timing =
@@ -71,12 +74,6 @@ impl StackMaker {
         let receive_buffer_bytes = options.receive_buffer_bytes.map_or(usual, |bytes| bytes[end]);
         Settings { receive_buffer_bytes, ..self.settings.clone() }
     }
-}
-
-/// TLS, or null cryptography with messages of the same sizes; or the reason why a certificate cannot have this size.
-pub(super) fn cryptography(tls: bool, certificate_bytes: u64) -> Result<Cryptography, String> {
-    let cryptography = if tls { Cryptography::Tls } else { Cryptography::Null };
-    cryptography.refusal(certificate_bytes).map_or(Ok(cryptography), Err)
 }
 
 /// One end of a connection at a host.

@@ -29,7 +29,7 @@ pub(crate) struct TcpMaker {
 
 impl TcpMaker {
     /// The maker of a flow's connections, or the reason why it cannot have any.
-    pub(crate) fn new(settings: &fullpipe_scenario::description::Tcp) -> Result<Self, String> {
+    pub(crate) fn new(settings: &fullpipe_tcp::Settings) -> Result<Self, String> {
         let options = catalogue::Options {
             hystart: settings.hystart,
             linux_hystart: settings.linux_hystart,
@@ -42,7 +42,7 @@ impl TcpMaker {
             config: Arc::new(settings.connection.clone()),
             control: ControlSource::named(&settings.congestion, options, refusal)?,
             fast_open_known: settings.fast_open_known,
-            tls: settings.tls,
+            tls: settings.tls(),
             special: BTreeMap::new(),
         })
     }

@@ -10,17 +10,15 @@
 //! so each conversation through a tunnel has its own port at its acceptor.
 
 use super::ports::Ports;
-use super::quic_stack::{cryptography, of_control};
+use super::quic_stack::of_control;
 use super::wakeups::{WakeupTiming, Wakeups};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
 use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
-use fullpipe_scenario::description::{self, QueueLimit};
-use fullpipe_stack::tunnel::{
-    self, DropPolicy, Scheduler, TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics,
-};
+use fullpipe_scenario::description;
+use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics};
 use fullpipe_stack::{Datagram, Entropy, Host, HostSettings, Maker};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, TunnelCounters};
 use fullpipe_units::{FlowId, NodeId, Stream};
@@ -46,33 +44,13 @@ pub(crate) struct TunnelMaker {
 
 impl TunnelMaker {
     /// The maker of a tunnel, or the reason why there cannot be one.
-    pub(crate) fn new(described: &description::Masque) -> Result<TunnelMaker, String> {
+    pub(crate) fn new(described: &Arc<description::Masque>) -> Result<TunnelMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
         let named = |name: &String| ControlSource::named(name, options, fullpipe_stack::refusal);
         let control = described.congestion.as_ref().map(named).transpose()?;
-        let settings = TunnelSettings {
-            stream_mode: described.stream_mode,
-            control: None,
-            initial_window_packets: described.initial_window_packets,
-            initial_mtu_bytes: described.initial_mtu_bytes,
-            largest_mtu_bytes: described.largest_mtu_bytes,
-            queue_limit: match described.queue_limit {
-                QueueLimit::Bytes(bytes) => tunnel::QueueLimit::Bytes(bytes),
-                QueueLimit::Time(time) => tunnel::QueueLimit::Time(std::time::Duration::from_nanos(time.as_nanos())),
-                // Loading rejects limits in packets.
-                QueueLimit::Unlimited | QueueLimit::Packets(_) => tunnel::QueueLimit::None,
-            },
-            drop_policy: if described.drop_oldest { DropPolicy::Oldest } else { DropPolicy::Newest },
-            scheduler: if described.in_order_of_arrival { Scheduler::Fifo } else { Scheduler::RoundRobin },
-            coalesce: described.coalesce,
-            datagram_buffer_bytes: usize::try_from(described.datagram_buffer_bytes).unwrap_or(usize::MAX),
-            stream_buffer_bytes: described.send_buffer_bytes,
-            receive_buffer_bytes: u32::try_from(described.receive_buffer_bytes).unwrap_or(u32::MAX),
-            idle_timeout: described.idle_timeout,
-            certificate_bytes: described.certificate_bytes,
-            cryptography: cryptography(described.tls, described.certificate_bytes)?,
-            journal: None,
-        };
+        let refusal = fullpipe_stack::certificate_refusal(described.cryptography, described.certificate_bytes);
+        refusal.map_or(Ok(()), Err)?;
+        let settings = TunnelSettings { tunnel: Arc::clone(described), control: None, journal: None };
         let timing =
             WakeupTiming { reaction: described.reaction.clone(), timer_granularity: described.timer_granularity };
         Ok(TunnelMaker { settings, control, timing })

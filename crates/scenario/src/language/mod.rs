@@ -28,34 +28,35 @@ mod access;
 mod fields;
 mod identity;
 mod links;
-mod masque;
 mod measurement;
 mod nat;
 mod network;
 mod probes;
 mod programs;
-mod quic;
 #[cfg(test)]
 mod random;
 mod reach;
 mod real_time;
-mod tcp;
 mod topology;
 mod traffic;
+mod tunnels;
 mod web;
 mod workloads;
 
+pub use fullpipe_congestion::catalogue::CHOICES as CONGESTION;
 pub use probes::{
     METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_TUNNELS, METRICS_OF_UDP_FLOWS,
 };
-pub use tcp::CONGESTION;
 
 use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;
 pub(crate) use crate::schema::error::{COMPARED, some_of};
 use crate::schema::{self, Check, Data, Errors, Field, Kind, Override, Table, Tree, Value};
+use fullpipe_masque::settings as masque;
 use fullpipe_network::access::AccessNetworkComponent;
+use fullpipe_quic::settings as quic;
 use fullpipe_schema::distributions;
+use fullpipe_tcp::settings as tcp;
 use reach::Reach;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -237,20 +238,4 @@ fn build(
         real_time: real_time::settings(root.table("real_time")),
         programs,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{masque, quic};
-    use crate::schema::Default;
-
-    #[test]
-    fn every_key_has_a_default_and_no_other() {
-        for settings in [&quic::SETTINGS, &masque::SETTINGS] {
-            let fields = settings.table.common().filter(|field| !matches!(field.default, Default::Inherited(_)));
-            let keys: Vec<&str> = fields.map(|field| field.key).collect();
-            let with_default: Vec<&str> = settings.values.iter().map(|(key, _)| *key).collect();
-            assert_eq!(keys, with_default, "{}", settings.table.name);
-        }
-    }
 }

@@ -92,7 +92,7 @@ static READY: Table = Table {
         ],
         later: &[],
     }),
-    later: &[],
+    ..Table::EMPTY
 };
 
 /// Fills in what depends on other keys.

@@ -130,7 +130,7 @@ impl Writer {
 
     /// A tunnel and a flow that goes through it.
     fn tunnel(&mut self) -> [String; 2] {
-        let masque = self.table(&super::masque::MASQUE);
+        let masque = self.table(&fullpipe_masque::settings::MASQUE);
         [
             format!("{{ name = 'tunnel', from = 'host1', to = 'host2', workload = 'tunnel', masque = {masque} }}"),
             "{ name = 'inner', from = 'host1', to = 'host3', protocol = 'quic', workload = 'idle', via = 'tunnel' }"
@@ -184,7 +184,7 @@ impl Writer {
             }
             // The model's own settings, where another stack plays the ends; and what it has not.
             let model = pairs.iter().any(|pair| pair == "stack = 'model'");
-            let of_model = super::quic::is_of_model(field.key);
+            let of_model = fullpipe_quic::settings::is_of_model(field.key);
             if table.name == "quic" && (of_model && !model || field.key == "cryptography" && model) {
                 continue;
             }

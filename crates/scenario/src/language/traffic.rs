@@ -3,10 +3,11 @@
 use super::fields::MOST;
 use super::network::{Network, known};
 use super::reach::Reach;
-use super::{Check, masque, quic, real_time, some_of, tcp, web, workloads};
+use super::{Check, masque, quic, real_time, some_of, tcp, tunnels, web, workloads};
 use crate::description::{Flow, Transport};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
-use crate::schema::{is_pattern, matches, natural_order};
+use crate::schema::{SettingsTable, is_pattern, matches, natural_order};
+use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::Reader;
 use fullpipe_units::{Duration, NodeId};
 use fullpipe_wire::IpVersion;
@@ -57,7 +58,7 @@ pub(crate) static FLOW: Table = Table {
         ),
         Field::optional(
             "congestion",
-            Kind::Choice(tcp::CONGESTION),
+            Kind::Choice(CHOICES),
             "as `tcp.congestion`, `quic.congestion` or `masque.congestion`",
             "Congestion control: short for `tcp.congestion`, or `quic.congestion` with `protocol = \"quic\"`, or \
              `masque.congestion` with `protocol = \"masque\"`.",
@@ -105,13 +106,14 @@ pub(crate) static FLOW: Table = Table {
         later: &["ftp"],
     }),
     later: &["deadline"],
+    ..Table::EMPTY
 };
 
 // --- Defaults that depend on other keys.
 
 /// Fills in the flows' names, transports' settings and write sizes. `settings` is the filled `[tcp]`.
 pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
-    let (quic_settings, masque_settings) = (quic::common(root), masque::common(root));
+    let (quic_settings, masque_settings) = (quic::SETTINGS.common(root), masque::SETTINGS.common(root));
     let (mut over_quic, mut over_masque) = (false, false);
     let Some(Data::Tables(flows)) = root.get_mut("flow").map(|value| &mut value.data) else { return };
     for (index, flow) in flows.iter_mut().enumerate() {
@@ -200,7 +202,7 @@ fn fill_quic(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) 
 
 fn fill_masque(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     let Some(mut tree) = own_settings(flow, "masque", index, check) else { return };
-    masque::fill(&mut tree, Some(settings));
+    masque::SETTINGS.fill(&mut tree, Some(settings), |_| true);
     masque::check(&tree, &format!("flow.{index}.masque"), check);
     if tree != *settings {
         let place = tree.place;
@@ -262,11 +264,11 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     let mut flows = Flows { list: Vec::new(), groups: Vec::new() };
     let place = root.place;
     let programs = root.get("program").is_some_and(|programs| !programs.tables().is_empty());
-    let common = Arc::new(tcp::settings(root.table("tcp")));
-    let common_quic = quic::common(root);
+    let common = settings(&tcp::SETTINGS, root.table("tcp"), "tcp", check)?;
+    let common_quic = quic::SETTINGS.common(root);
     let common_stack = common_quic.choice("stack");
-    let common_quic = Arc::new(quic::settings(&mut Reader { tree: &common_quic, path: "quic", check }).ok()?);
-    let common_masque = Arc::new(masque::settings(&masque::common(root)));
+    let common_quic = settings(&quic::SETTINGS, &common_quic, "quic", check)?;
+    let common_masque = settings(&masque::SETTINGS, &masque::SETTINGS.common(root), "masque", check)?;
     let mut through = Vec::new();
     let mut trees: &mut [Tree] = &mut [];
     if let Some(Data::Tables(list)) = root.get_mut("flow").map(|value| &mut value.data) {
@@ -316,20 +318,15 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         let transport = match protocol {
             "udp" => Transport::Udp,
             "quic" => Transport::Quic(match tree.get("quic") {
-                Some(own) => {
-                    let path = format!("{path}.quic");
-                    let settings = quic::settings(&mut Reader { tree: own.table(), path: &path, check });
-                    let Ok(settings) = settings else { continue };
-                    Arc::new(settings)
-                }
+                Some(own) => settings(&quic::SETTINGS, own.table(), &format!("{path}.quic"), check)?,
                 None => Arc::clone(&common_quic),
             }),
             "masque" => Transport::Masque(match tree.get("masque") {
-                Some(own) => Arc::new(masque::settings(own.table())),
+                Some(own) => settings(&masque::SETTINGS, own.table(), &format!("{path}.masque"), check)?,
                 None => Arc::clone(&common_masque),
             }),
             _ => Transport::Tcp(match tree.get("tcp") {
-                Some(own) => Arc::new(tcp::settings(own.table())),
+                Some(own) => settings(&tcp::SETTINGS, own.table(), &format!("{path}.tcp"), check)?,
                 None => Arc::clone(&common),
             }),
         };
@@ -356,15 +353,20 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             });
         }
         let end = flows.list.len();
-        if let Some(tunnel) = masque::tunnel_of(tree) {
+        if let Some(tunnel) = tunnels::tunnel_of(tree) {
             let path = format!("{path}.via");
-            through.push(masque::Through { name: tunnel.text().to_string(), place: tunnel.place, path, first, end });
+            through.push(tunnels::Through { name: tunnel.text().to_string(), place: tunnel.place, path, first, end });
         }
         flows.groups.push((name, first, end));
     }
     let names: Vec<&str> = network.nodes.iter().map(|node| node.name.as_str()).collect();
-    masque::find_tunnels(&through, &mut flows, &names, reach, check);
+    tunnels::find_tunnels(&through, &mut flows, &names, reach, check);
     check.is_empty().then_some(flows)
+}
+
+/// The settings that a filled table states. `None` on an error.
+fn settings<S: Default>(of: &SettingsTable<S>, tree: &Tree, path: &str, check: &mut Check) -> Option<Arc<S>> {
+    of.read(&mut Reader { tree, path, check }).ok().map(Arc::new)
 }
 
 /// Counts flows for each pair of hosts and protocol; whether all have a port.
@@ -418,7 +420,7 @@ fn pairs(
             return None;
         }
         // Through a tunnel it is the proxy that must be reached, and reach the other.
-        if masque::tunnel_of(tree).is_none() && !reach.connected(*a, *b) {
+        if tunnels::tunnel_of(tree).is_none() && !reach.connected(*a, *b) {
             let message = format!("there is no way from {} to {} (hosts forward nothing)", name(a), name(b));
             check.error(both, &path, message, vec!["two hosts that links and routers join".into()]);
             return None;

@@ -82,8 +82,14 @@ fn a_packet_that_was_touched_on_its_way_is_none() {
 #[test]
 fn impossible_certificates_are_refused() {
     let [null, tls] = BOTH;
-    assert_eq!([0, 16_000_000, 16_000_001].map(|bytes| null.refusal(bytes).is_some()), [false, false, true]);
-    assert_eq!([399, 400, 60_000, 60_001].map(|bytes| tls.refusal(bytes).is_some()), [true, false, false, true]);
+    assert_eq!(
+        [0, 16_000_000, 16_000_001].map(|bytes| fullpipe_stack::certificate_refusal(null, bytes).is_some()),
+        [false, false, true]
+    );
+    assert_eq!(
+        [399, 400, 60_000, 60_001].map(|bytes| fullpipe_stack::certificate_refusal(tls, bytes).is_some()),
+        [true, false, false, true]
+    );
 }
 
 // Packets, as a stranger sees them -----------------------------------------------------------------------------------

@@ -1,0 +1,250 @@
+//! Settings of a tunnel in a scenario: of client and proxy, and of the connection between them; the keys of a scenario's
+//! table `masque`, and which keys contradict each other.
+
+use crate::configuration::{Mode, Scheduler};
+use crate::queue::DropPolicy;
+use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_schema::component::choices;
+use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
+use fullpipe_schema::settings::{Access, Key, Setting, SettingsTable, fields};
+use fullpipe_schema::{Check, Choice, Kind, Place, Table, Tree, at};
+use fullpipe_transport::quic::{self, Cryptography, DATAGRAM, GRANULARITY};
+use fullpipe_units::{Distribution, Duration, QueueLimit};
+
+/// Settings of a tunnel (client and proxy).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How payloads travel between client and proxy.
+    pub mode: Mode,
+    /// Name of the congestion control; `None`: there is none, and nothing paces.
+    pub congestion: Option<String>,
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    pub hystart: bool,
+    /// Initial window in packets.
+    pub initial_window_packets: u64,
+    /// UDP payload of a full packet before the path is known to carry more, in bytes: 1200 to 65 507.
+    pub initial_mtu_bytes: u16,
+    /// Largest UDP payload that the path is probed for, in bytes; `None`: it is not probed.
+    pub largest_mtu_bytes: Option<u16>,
+    /// How much of one request may wait ahead of the QUIC stack; never in packets.
+    pub queue_limit: QueueLimit,
+    /// What goes beyond it.
+    pub drop_policy: DropPolicy,
+    /// Which request's payload goes next, in datagram mode.
+    pub scheduler: Scheduler,
+    /// Stream mode: whether capsules that wait together share a DATA frame.
+    pub coalesce: bool,
+    /// Datagram mode: bytes handed to the QUIC stack ahead of its congestion control.
+    pub datagram_buffer_bytes: usize,
+    /// Stream mode: bytes that the QUIC stack keeps until they are acknowledged.
+    pub send_buffer_bytes: u64,
+    /// Bytes of a stream that may be on their way or unread; eight times as much on all.
+    pub receive_buffer_bytes: u32,
+    /// Silence after which the tunnel, or a request in it, is over.
+    pub idle_timeout: Duration,
+    /// Seconds that client and proxy take from a datagram's arrival to what they do about it.
+    pub reaction: Distribution,
+    /// Between two ticks of the program's timers; zero: they are exact.
+    pub timer_granularity: Duration,
+    /// Bytes of the proxy's certificate chain.
+    pub certificate_bytes: u64,
+    /// What protects packets between client and proxy.
+    pub cryptography: Cryptography,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            mode: Mode::Datagram,
+            congestion: Some("cubic".into()),
+            hystart: true,
+            initial_window_packets: 10,
+            initial_mtu_bytes: 1280,
+            largest_mtu_bytes: Some(1452),
+            queue_limit: QueueLimit::Bytes(1 << 20),
+            drop_policy: DropPolicy::Newest,
+            scheduler: Scheduler::RoundRobin,
+            coalesce: true,
+            datagram_buffer_bytes: 128 << 10,
+            send_buffer_bytes: 4 << 20,
+            receive_buffer_bytes: 1536 << 10,
+            idle_timeout: Duration::from_secs(150),
+            reaction: Distribution::Constant { value: 0.0 },
+            timer_granularity: Duration::ZERO,
+            certificate_bytes: 3000,
+            cryptography: Cryptography::Null,
+        }
+    }
+}
+
+static MODES: [(Choice, Mode); 2] = [
+    (Choice::new("datagram", "payloads in QUIC DATAGRAM frames: what is lost stays lost."), Mode::Datagram),
+    (Choice::new("stream", "payloads in capsules on the request stream: what is lost is sent again."), Mode::Stream),
+];
+
+static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
+    (Choice::new("newest", "what arrives."), DropPolicy::Newest),
+    (Choice::new("oldest", "what has waited longest."), DropPolicy::Oldest),
+];
+
+static SCHEDULERS: [(Choice, Scheduler); 2] = [
+    (Choice::new("round-robin", "requests take turns."), Scheduler::RoundRobin),
+    (Choice::new("fifo", "what came first goes first."), Scheduler::Fifo),
+];
+
+/// The controls, and none.
+static CONGESTION: &[Choice] = &{
+    let none = "whatever is handed to the tunnel leaves at once (datagram mode). Outside of laboratories allowed only where \
+                all that is carried is known to be controlled (RFC 9298 section 6).";
+    let mut list = [Choice::new("none", none); CHOICES.len() + 1];
+    let mut n = 0;
+    while n < CHOICES.len() {
+        list[n + 1] = CHOICES[n];
+        n += 1;
+    }
+    list
+};
+
+static KEYS: [Key<Settings>; 18] = [
+    Key::setting(
+        "mode",
+        Kind::Choice(&choices(&MODES)),
+        "How payloads travel between client and proxy.",
+        at!(mode, MODES),
+    ),
+    Key::setting(
+        "congestion",
+        Kind::Choice(CONGESTION),
+        "Congestion control of the tunnel.",
+        Access {
+            get: |settings, kind| settings.congestion.clone().unwrap_or("none".into()).write(kind),
+            set: |settings, value| {
+                settings.congestion = value.map(String::read).filter(|name| name != "none");
+            },
+        },
+    ),
+    quic::hystart(at!(hystart)),
+    quic::initial_window(at!(initial_window_packets)),
+    Key::setting(
+        "initial_mtu",
+        DATAGRAM,
+        "UDP payload of a full packet of the tunnel before the path is known to carry more. Inner packets of 1200 bytes, \
+             with which every QUIC connection begins, need 1240.",
+        at!(initial_mtu_bytes),
+    ),
+    quic::largest_mtu(Access {
+        get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).write(kind),
+        set: |settings, value| {
+            let largest: Option<u16> = value.map(Setting::read);
+            settings.largest_mtu_bytes = largest.filter(|largest| *largest > settings.initial_mtu_bytes);
+        },
+    }),
+    Key::setting(
+        "queue_limit",
+        Kind::QueueLimit,
+        "How much of one request's payload may wait ahead of the QUIC stack, at either end: bytes, time, or `unlimited`.",
+        at!(queue_limit),
+    ),
+    Key::setting(
+        "drop_policy",
+        Kind::Choice(&choices(&DROP_POLICIES)),
+        "What is dropped when the limit is reached.",
+        at!(drop_policy, DROP_POLICIES),
+    ),
+    Key::setting(
+        "scheduler",
+        Kind::Choice(&choices(&SCHEDULERS)),
+        "Which request's payload goes next, in datagram mode.",
+        at!(scheduler, SCHEDULERS),
+    ),
+    Key::setting(
+        "coalesce",
+        Kind::Boolean,
+        "Whether capsules that wait together share a DATA frame, in stream mode.",
+        at!(coalesce),
+    ),
+    Key::setting(
+        "datagram_buffer",
+        Kind::Size { min: 1200, max: 1 << 30 },
+        "Datagram mode: what is handed to the QUIC stack ahead of its congestion control.",
+        at!(datagram_buffer_bytes),
+    ),
+    Key::setting(
+        "send_buffer",
+        Kind::Size { min: 1200, max: 1 << 30 },
+        "Stream mode: what the QUIC stack keeps, of all requests, until it is acknowledged.",
+        at!(send_buffer_bytes),
+    ),
+    Key::setting(
+        "receive_buffer",
+        Kind::Size { min: 1200, max: 1 << 28 },
+        "What of a stream may be on its way or unread (flow control); eight times as much of all.",
+        at!(receive_buffer_bytes),
+    ),
+    Key::setting(
+        "idle_timeout",
+        Kind::DURATION,
+        "Silence after which the tunnel, or a request in it, is over; RFC 9298 asks for two minutes at least.",
+        at!(idle_timeout),
+    ),
+    Key::setting(
+        "reaction",
+        TIME_OR_RANDOM,
+        "How long client and proxy take from a datagram's arrival to what they do about it, always the same or drawn anew each \
+             time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean counts.",
+        at!(reaction),
+    ),
+    Key::setting(
+        "timer_granularity",
+        GRANULARITY,
+        "Timers of client and proxy ring at ticks this far apart, as a program's do; of several tunnels at a host the coarsest \
+             count.",
+        at!(timer_granularity),
+    ),
+    Key::setting(
+        "certificates",
+        Kind::Size { min: 0, max: 1 << 20 },
+        "Size of the proxy's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
+        at!(certificate_bytes),
+    ),
+    quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY)),
+];
+
+/// The table of a scenario file.
+pub static MASQUE: Table = Table {
+    name: "masque",
+    text: "Settings of tunnels (CONNECT-UDP, RFC 9298) at client and proxy. `[masque]` holds for all flows with `protocol = \
+           \"masque\"`, `[flow.masque]` after a `[[flow]]` for that one. Client and proxy are the programs that also run on \
+           real sockets; the ends take no time to do what they do.",
+    fields: &[&fields(&KEYS)],
+    defaults: Some(|| SETTINGS.defaults(Place::default())),
+    ..Table::EMPTY
+};
+
+/// The table and the settings that it states.
+pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &MASQUE, keys: &[&KEYS] };
+
+/// Checks a filled table for keys that contradict each other; `path` is the table's.
+pub fn check(tree: &Tree, path: &str, check: &mut Check) {
+    distribution(tree, "reaction", path, check);
+    if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {
+        let message = "a tunnel does not count the packets that wait".to_string();
+        let expected = vec!["bytes".into(), "a time".into(), "\"unlimited\"".into()];
+        check.error(tree.place_of("queue_limit"), &format!("{path}.queue_limit"), message, expected);
+    }
+    if tree.choice("mode") == "stream" && tree.choice("congestion") == "none" {
+        let message = "a stream needs congestion control (RFC 9298 section 6 spares datagrams alone)".to_string();
+        let expected = vec!["mode = \"datagram\"".into(), "another congestion control".into()];
+        check.error(tree.place_of("congestion"), &format!("{path}.congestion"), message, expected);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_sets_its_own_field_and_the_default_survives_a_file() {
+        assert_eq!(SETTINGS.verify(&Settings::default()), Ok(()));
+    }
+}

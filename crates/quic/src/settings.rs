@@ -1,0 +1,191 @@
+//! Settings of both ends of a QUIC flow: who plays them, the congestion control, the connection; the keys of a scenario's
+//! table `quic`, and which keys contradict each other.
+
+use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
+use crate::scheduler;
+use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_schema::component::choices;
+use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
+use fullpipe_schema::settings::{Key, Keys, Part, SettingsTable, fields};
+use fullpipe_schema::{Check, Choice, Field, Kind, Place, Table, Tree, at};
+use fullpipe_transport::quic::{self, Cryptography, GRANULARITY};
+use fullpipe_units::{Distribution, Duration};
+
+/// Who plays the ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// The real stack.
+    Noq,
+    /// The model of this crate.
+    Model,
+}
+
+/// Settings of both ends of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Who plays the ends.
+    pub stack: Stack,
+    /// Name of the congestion control.
+    pub congestion: String,
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    pub hystart: bool,
+    /// Seconds that an end of the real stack takes from a datagram's arrival to what it does about it.
+    pub reaction: Distribution,
+    /// Between two ticks of the timers of an end of the real stack; zero: they are exact.
+    pub timer_granularity: Duration,
+    /// What protects packets; the model has [`Cryptography::Null`].
+    pub cryptography: Cryptography,
+    /// Settings of the connections. The real stack has only those of MTU, initial window, buffers of a stream, idle time-out
+    /// and certificates.
+    pub connection: Config,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            stack: Stack::Noq,
+            congestion: "cubic".into(),
+            hystart: true,
+            reaction: Distribution::Constant { value: 0.0 },
+            timer_granularity: Duration::ZERO,
+            cryptography: Cryptography::Null,
+            connection: Config::default(),
+        }
+    }
+}
+
+static STACKS: [(Choice, Stack); 2] = [
+    (Choice::new("noq", "the real stack of that name, on virtual time."), Stack::Noq),
+    (
+        Choice::new(
+            "model",
+            "our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.",
+        ),
+        Stack::Model,
+    ),
+];
+
+static ENDS: [Key<Settings>; 3] = [
+    Key::setting("stack", Kind::Choice(&choices(&STACKS)), "Who plays the ends.", at!(stack, STACKS)),
+    Key::setting(
+        "congestion",
+        Kind::Choice(CHOICES),
+        "Congestion control. noq paces all; it does not tell how many packets were marked, so that controls which \
+             need that (`dctcp`) are refused there.",
+        at!(congestion),
+    ),
+    quic::hystart(at!(hystart)),
+];
+
+static PROGRAM: [Key<Settings>; 2] = [
+    Key::setting(
+        "reaction",
+        TIME_OR_RANDOM,
+        "How long an end takes from a datagram's arrival to what it does about it (`stack = \"noq\"`), always the same or drawn \
+             anew each time. What comes meanwhile is dealt with together, as a program does that reads its socket: fewer \
+             acknowledgements of packets that come at once.",
+        at!(reaction),
+    ),
+    Key::setting(
+        "timer_granularity",
+        GRANULARITY,
+        "Timers of an end (`stack = \"noq\"`), pacing's above all, ring at ticks this far apart, never early; 0s: they are exact. \
+             Programs on tokio have 1 ms.",
+        at!(timer_granularity),
+    ),
+];
+
+static CRYPTOGRAPHY: [Key<Settings>; 1] = [quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY))];
+
+const fn of_connection(keys: &'static dyn Keys<Config>) -> Part<Settings, Config> {
+    Part { keys, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection }
+}
+
+/// The table of a scenario file.
+pub static QUIC: Table = Table {
+    name: "quic",
+    text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` holds for all flows, `[flow.quic]` after a `[[flow]]` for that \
+           one. Each connection of a flow has one stream, but for web pages over the model. The ends take no time to do what they do.",
+    fields: &[
+        &fields(&ENDS),
+        &fields(&CONNECTION_KEYS),
+        &fields(&PROGRAM),
+        &fields(&CERTIFICATE_KEYS),
+        &fields(&CRYPTOGRAPHY),
+        &scheduler::CHOICE,
+        &scheduler::KEYS,
+        &fields(&MODEL_KEYS),
+    ],
+    defaults: Some(|| SETTINGS.defaults(Place::default())),
+    ..Table::EMPTY
+};
+
+/// The table and the settings that it states.
+pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
+    table: &QUIC,
+    keys: &[
+        &ENDS,
+        &PROGRAM,
+        &CRYPTOGRAPHY,
+        &of_connection(&CONNECTION_KEYS),
+        &of_connection(&CERTIFICATE_KEYS),
+        &of_connection(&scheduler::SchedulerKeys),
+        &of_connection(&MODEL_KEYS),
+    ],
+};
+
+/// max_ack_delay has 14 bits of milliseconds.
+const MOST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
+
+/// Keys that only the model has.
+fn of_model() -> impl Iterator<Item = &'static Field> {
+    scheduler::CHOICE.iter().chain(&scheduler::KEYS).chain(MODEL_KEYS.iter().map(|key| &key.field))
+}
+
+/// Whether only the model has a key.
+pub fn is_of_model(key: &str) -> bool {
+    of_model().any(|field| field.key == key)
+}
+
+/// Checks a filled table for keys that contradict each other; `path` is the table's.
+pub fn check(tree: &Tree, path: &str, check: &mut Check) {
+    if tree.chosen("stack", &STACKS) == Stack::Model {
+        if tree.chosen("cryptography", &quic::CRYPTOGRAPHY) != Cryptography::Null {
+            let message = "the model has no cryptography".to_string();
+            let expected = vec!["cryptography = \"null\"".into(), "stack = \"noq\"".into()];
+            check.error(tree.place_of("cryptography"), &format!("{path}.cryptography"), message, expected);
+        }
+        if tree.duration("max_ack_delay") >= MOST_ACK_DELAY {
+            let message = "max_ack_delay must be below 16.384 s (RFC 9000 section 18.2)".to_string();
+            check.error(tree.place_of("max_ack_delay"), &format!("{path}.max_ack_delay"), message, Vec::new());
+        }
+        return;
+    }
+    distribution(tree, "reaction", path, check);
+    let untouched = SETTINGS.defaults(tree.place);
+    for field in of_model().filter(|field| tree.get(field.key) != untouched.get(field.key)) {
+        let message = format!("`{}` is a setting of the model, and noq plays these ends", field.key);
+        let expected = vec!["stack = \"model\"".into()];
+        check.error(tree.place_of(field.key), &format!("{path}.{}", field.key), message, expected);
+    }
+}
+
+/// Fills in every key of a table, from `inherited` if there is one.
+pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
+    // First, for a flow that another stack plays takes nothing of what only the model has.
+    if let Some(stack) = inherited.and_then(|inherited| inherited.get("stack")) {
+        tree.fill("stack", stack.data.clone());
+    }
+    let model = tree.get("stack").is_some_and(|stack| stack.chosen(&STACKS) == Stack::Model);
+    SETTINGS.fill(tree, inherited, |key| model || !is_of_model(key));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_sets_its_own_field_and_the_default_survives_a_file() {
+        assert_eq!(SETTINGS.verify(&Settings::default()), Ok(()));
+    }
+}

@@ -1,0 +1,62 @@
+//! Flows that go through a tunnel.
+
+use super::Check;
+use super::reach::Reach;
+use super::traffic::Flows;
+use crate::description::{Stack, Transport};
+use crate::schema::{Place, Tree, Value};
+
+/// The tunnel that a `[[flow]]` names.
+pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
+    flow.get("via").filter(|name| !name.text().is_empty())
+}
+
+/// A `[[flow]]` that goes through a tunnel: the tunnel's name, where it stands, the path for errors, and its flows.
+pub(crate) struct Through {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) path: String,
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+}
+
+/// Finds the tunnel of each flow that goes through one: of those that the name stands for, the first that begins at the
+/// flow's host.
+pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str], reach: &Reach, check: &mut Check) {
+    for Through { name, place, path, first, end } in wanted {
+        let group = flows.groups.iter().find(|(group, _, _)| group == name).map(|(_, first, end)| *first..*end);
+        let is_tunnel = |index: &usize| matches!(flows.list[*index].transport, Transport::Masque(_));
+        let Some(group) = group.filter(|group| group.clone().all(|index| is_tunnel(&index))) else {
+            let tunnels = flows.groups.iter().filter(|(_, first, _)| is_tunnel(first));
+            let message = format!("there is no tunnel {name}");
+            let mut expected: Vec<String> = tunnels.map(|(name, _, _)| format!("\"{name}\"")).collect();
+            if expected.is_empty() {
+                expected.push("a [[flow]] with protocol = \"masque\"".into());
+            }
+            check.error(*place, path, message, expected);
+            continue;
+        };
+        if matches!(&flows.list[*first].transport, Transport::Quic(settings) if settings.stack == Stack::Model) {
+            let message = "packets of the QUIC model have no bytes to go through a tunnel".to_string();
+            check.error(*place, path, message, vec!["quic.stack = \"noq\"".into()]);
+            continue;
+        }
+        for index in *first..*end {
+            let (from, to) = (flows.list[index].from, flows.list[index].to);
+            let host = names[from.index()];
+            let Some(tunnel) = group.clone().find(|tunnel| flows.list[*tunnel].from == from) else {
+                let message = format!("no tunnel of {name} begins at {host}");
+                check.error(*place, path, message, vec![format!("a tunnel with from = \"{host}\"")]);
+                break;
+            };
+            let proxy = flows.list[tunnel].to;
+            if proxy == to || !reach.connected(proxy, to) {
+                let message =
+                    format!("there is no way from the proxy {} to {}", names[proxy.index()], names[to.index()]);
+                check.error(*place, path, message, vec!["a proxy that links and routers join to the host".into()]);
+                break;
+            }
+            flows.list[index].via = Some(tunnel);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Settings of both ends of a TCP flow: the connection's, its congestion control, and what stands above it; the keys of a
+//! scenario's table `tcp`, its presets, and which keys contradict each other.
+//!
+//! A value comes from the flow's own key, else from the preset that the flow's `[flow.tcp]` names, else from the key in
+//! `[tcp]`, else from the preset that `[tcp]` names.
+
+use crate::config::{BY_PRESET, Config, KEYS, key};
+use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_schema::component::choices;
+use fullpipe_schema::settings::{Access, Key, Part, SettingsTable, fields, named, set_named};
+use fullpipe_schema::{Check, Choice, Data, Default, Field, Kind, Table, Tree, Value, at, resolved};
+use fullpipe_transport::tls;
+
+/// Settings of both ends of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Name of the congestion control.
+    pub congestion: String,
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    pub hystart: bool,
+    /// Whether this is Linux's HyStart.
+    pub linux_hystart: bool,
+    /// Whether the client has a Fast Open cookie from the start (RFC 7413).
+    pub fast_open_known: bool,
+    /// What the client's TLS session begins with (RFC 8446); `None`: the stream is not protected.
+    pub tls: Option<tls::Mode>,
+    /// The server's certificate chain in bytes.
+    pub tls_certificate_bytes: u64,
+    /// Whether a full receiver closes its side when the sender has closed.
+    pub receiver_closes: bool,
+    /// Settings of the connections.
+    pub connection: Config,
+}
+
+impl Settings {
+    /// The preset `linux`: [`Config::linux_large_buffers`] with CUBIC.
+    pub fn linux() -> Settings {
+        Settings {
+            congestion: "cubic".into(),
+            hystart: true,
+            linux_hystart: false,
+            fast_open_known: false,
+            tls: None,
+            tls_certificate_bytes: 3000,
+            receiver_closes: true,
+            connection: Config::linux_large_buffers(),
+        }
+    }
+
+    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver leaves its socket open.
+    pub fn ns3() -> Settings {
+        Settings {
+            congestion: "newreno".into(),
+            receiver_closes: false,
+            connection: Config::ns3(),
+            ..Settings::linux()
+        }
+    }
+
+    /// Settings of the TLS sessions, if there are any.
+    pub fn tls(&self) -> Option<tls::Settings> {
+        let certificate_bytes = self.tls_certificate_bytes;
+        self.tls.map(|mode| tls::Settings { mode, certificate_bytes, ..tls::Settings::default() })
+    }
+}
+
+impl std::default::Default for Settings {
+    fn default() -> Settings {
+        Settings::linux()
+    }
+}
+
+static PRESETS: [(Choice, fn() -> Settings); 2] = [
+    (Choice::new("linux", "a Linux host with buffers of 32 MiB, whose programs set TCP_NODELAY."), Settings::linux),
+    (Choice::new("ns3", "the defaults of ns-3 (3.33 to 3.37)."), Settings::ns3),
+];
+
+static PRESET: [Field; 1] = [Field::optional(
+    "preset",
+    Kind::Choice(&choices(&PRESETS)),
+    "`\"linux\"`; in a flow as `[tcp]`",
+    "Fills in the keys that are not given.",
+)];
+
+/// Whether Fast Open is used, and whether the client has a cookie.
+static FAST_OPEN: [(Choice, (bool, bool)); 3] = [
+    (Choice::new("off", "data follow the handshake."), (false, false)),
+    (Choice::new("ask", "the first connection between two hosts asks for a cookie, later ones use it."), (true, false)),
+    (Choice::new("known", "the client holds a cookie from the start."), (true, true)),
+];
+
+static TLS: [(Choice, Option<tls::Mode>); 4] = [
+    (Choice::new("none", "the stream is not protected."), None),
+    (Choice::new("full", "TLS 1.3 with a certificate: one round trip more (RFC 8446)."), Some(tls::Mode::Full)),
+    (Choice::new("resumed", "a key from an earlier connection instead of a certificate."), Some(tls::Mode::Resumed)),
+    (Choice::new("early-data", "that, and data with the first flight."), Some(tls::Mode::EarlyData)),
+];
+
+/// Whether HyStart is Linux's.
+static HYSTART_VARIANTS: [(Choice, bool); 2] = [
+    (Choice::new("rfc", "HyStart++ (RFC 9406)."), false),
+    (
+        Choice::new(
+            "linux",
+            "that of Linux's CUBIC, by trains of acknowledgements and delay, and its growth by a twentieth per round trip until the first loss; `linux-reno` has none then.",
+        ),
+        true,
+    ),
+];
+
+static CONGESTION: [Key<Settings>; 1] =
+    [key("congestion", Kind::Choice(CHOICES), "Congestion control.", at!(congestion))];
+
+static CONNECTION: Part<Settings, Config> =
+    Part { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
+
+static ABOVE: [Key<Settings>; 6] = [
+    Key::default(
+        "fast_open",
+        Kind::Choice(&choices(&FAST_OPEN)),
+        "off",
+        "TCP Fast Open (RFC 7413): data with the SYN.",
+        Access {
+            get: |settings, _| named(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
+            set: |settings, value| {
+                let mut both = (false, false);
+                set_named(&mut both, value, &FAST_OPEN);
+                (settings.connection.fast_open, settings.fast_open_known) = both;
+            },
+        },
+    ),
+    Key::default(
+        "tls",
+        Kind::Choice(&choices(&TLS)),
+        "none",
+        "A model of TLS 1.3 above the connection: flights and records, no cryptography.",
+        at!(tls, TLS),
+    ),
+    Key::default(
+        "tls_certificates",
+        Kind::Size { min: 0, max: 1 << 20 },
+        "3000B",
+        "Size of the server's certificate chain.",
+        at!(tls_certificate_bytes),
+    ),
+    key("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start.", at!(hystart)),
+    Key::default(
+        "hystart_variant",
+        Kind::Choice(&choices(&HYSTART_VARIANTS)),
+        "rfc",
+        "Which HyStart.",
+        at!(linux_hystart, HYSTART_VARIANTS),
+    ),
+    key(
+        "receiver_closes",
+        Kind::Boolean,
+        "Whether the receiver closes its side when the sender has closed.",
+        at!(receiver_closes),
+    ),
+];
+
+/// The table of a scenario file.
+pub static TCP: Table = Table {
+    name: "tcp",
+    text: "Settings of TCP at both ends. `[tcp]` holds for all flows, `[flow.tcp]` after a `[[flow]]` for that one. A flow \
+           that names a preset of its own starts from that preset; otherwise it starts from `[tcp]`.",
+    fields: &[&PRESET, &fields(&CONGESTION), &fields(&KEYS), &fields(&ABOVE)],
+    ..Table::EMPTY
+};
+
+/// The table and the settings that it states.
+pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE] };
+
+/// Fills in every key of a TCP table: from `inherited`, unless the table names a preset of its own.
+pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
+    let own_preset = tree.get("preset").map(Value::choice);
+    // Probes need RACK: where a key here chooses the other way to find losses, the inherited default goes with it.
+    if tree.get("loss_detection").is_some_and(|value| value.choice() == "duplicate-acks") {
+        tree.fill("tail_loss_probe", Data::Boolean(false));
+    }
+    // DCTCP lives on marks: where a key here chooses it, what it needs goes with it.
+    if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
+        tree.fill("ecn", Data::Choice("active"));
+        tree.fill("ecn_feedback", Data::Choice("dctcp"));
+    }
+    match (own_preset, inherited) {
+        (None, Some(inherited)) => {
+            for (key, value) in inherited.iter() {
+                tree.fill(key, value.data.clone());
+            }
+        }
+        (preset, _) => {
+            let preset = preset.unwrap_or("linux");
+            tree.fill("preset", Data::Choice(preset));
+            SETTINGS.fill_in(tree, &tree.chosen("preset", &PRESETS)());
+        }
+    }
+}
+
+/// Checks what one key cannot say alone; `path` is the table's.
+pub fn check(tree: &Tree, path: &str, check: &mut Check) {
+    let conflict = |check: &mut Check, key: &str, other: &str, message: String, expected: String| {
+        // The mistake is at whichever of the two the file gives.
+        let at = if tree.is_given(key) { key } else { other };
+        check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec![expected]);
+    };
+    if tree.boolean("tail_loss_probe") && tree.choice("loss_detection") != "rack" {
+        let message = format!("{path} has tail_loss_probe = true, which needs RACK");
+        conflict(check, "tail_loss_probe", "loss_detection", message, "loss_detection = \"rack\"".into());
+    }
+    for key in ["min_rto", "initial_rto"] {
+        if tree.duration(key) > tree.duration("max_rto") {
+            let message = format!("{path}.{key} = {} is above max_rto", tree.duration(key));
+            conflict(check, key, "max_rto", message, format!("at most {}", tree.duration("max_rto")));
+        }
+    }
+    for key in ["send_buffer", "receive_buffer"] {
+        if tree.size(key) < tree.size("mss") {
+            let message = format!("{path}.{key} = {}B does not hold one full segment", tree.size(key));
+            conflict(check, key, "mss", message, format!("at least mss = {}B", tree.size("mss")));
+        }
+    }
+}
+
+/// The presets side by side, for the reference page.
+pub fn presets_markdown() -> String {
+    let mut page = String::from("### Presets\n\n| key |");
+    let mut columns = Vec::new();
+    for (choice, preset) in &PRESETS {
+        page.push_str(&format!(" `{}` |", choice.name));
+        columns.push(resolved(&TCP, &SETTINGS.write(&preset())));
+    }
+    page.push_str("\n|---|---|---|\n");
+    for field in TCP.common().filter(|field| matches!(field.default, Default::Absent(BY_PRESET))) {
+        page.push_str(&format!("| `{}` |", field.key));
+        for column in &columns {
+            let value = column.lines().find_map(|line| line.strip_prefix(field.key)?.strip_prefix(" = "));
+            page.push_str(&format!(" {} |", value.unwrap_or_default().trim_matches('"')));
+        }
+        page.push('\n');
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_sets_its_own_field_and_presets_survive_a_file() {
+        for (choice, preset) in &PRESETS {
+            assert_eq!(SETTINGS.verify(&preset()), Ok(()), "{}", choice.name);
+        }
+    }
+}
