@@ -238,13 +238,3 @@ pub fn check(tree: &Tree, path: &str, check: &mut Check) {
         check.error(tree.place_of("congestion"), &format!("{path}.congestion"), message, expected);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_key_sets_its_own_field_and_the_default_survives_a_file() {
-        assert_eq!(SETTINGS.verify(&Settings::default()), Ok(()));
-    }
-}

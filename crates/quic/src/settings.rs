@@ -179,13 +179,3 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     let model = tree.get("stack").is_some_and(|stack| stack.chosen(&STACKS) == Stack::Model);
     SETTINGS.fill(tree, inherited, |key| model || !is_of_model(key));
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_key_sets_its_own_field_and_the_default_survives_a_file() {
-        assert_eq!(SETTINGS.verify(&Settings::default()), Ok(()));
-    }
-}

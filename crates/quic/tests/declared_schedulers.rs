@@ -1,25 +1,19 @@
 //! What stream schedulers declare: each name is accepted by the language, read into settings of its own, and built under
 //! that name.
 
-use fullpipe_quic::scheduler::{Edf, KEYS, NAMES, SCHEDULERS, StreamScheduler};
+use fullpipe_quic::scheduler::{Edf, NAMES, SCHEDULERS, StreamScheduler};
+use fullpipe_quic::settings::{QUIC, SETTINGS};
 use fullpipe_schema::component::Reader;
-use fullpipe_schema::{Check, Errors, Field, Kind, Settings, Table, load};
+use fullpipe_schema::{Check, Errors, load};
 use fullpipe_units::Duration;
 
-/// A table with the schedulers' keys alone.
-static TABLE: Table = Table {
-    name: "quic",
-    fields: &[&[Field::inherited("scheduler", Kind::Choice(&NAMES), "round-robin", "")], &KEYS],
-    ..Table::EMPTY
-};
-
 fn read(text: &str) -> Result<StreamScheduler, Errors> {
-    let loaded = load(&TABLE, text, "quic.toml", &[])?;
+    let loaded = load(&QUIC, text, "quic.toml", &[])?;
     let (mut check, mut tree) = (Check::new(&loaded.sources), loaded.root.clone());
-    Settings { table: &TABLE, values: &[] }.fill(&mut tree, None, |_| true);
-    let settings = SCHEDULERS.read(&mut Reader { tree: &tree, path: "quic", check: &mut check }, &());
+    SETTINGS.fill(&mut tree, None, |_| true);
+    let settings = SETTINGS.read(&mut Reader { tree: &tree, path: "quic", check: &mut check });
     check.done()?;
-    Ok(settings.expect("without an error there are settings"))
+    Ok(settings.expect("without an error there are settings").connection.scheduler)
 }
 
 #[test]

@@ -51,11 +51,10 @@
 //! assert_eq!(SETTINGS.write(&settings), server);
 //! assert_eq!(resolved(&SERVER, &SETTINGS.defaults(Place::default())), "wait = \"3ms\"\norder = \"first\"\n");
 //! assert!(reference(&SERVER).contains("| `wait` | duration | `\"3ms\"` | How long. |"));
-//! assert_eq!(SETTINGS.verify(&Server::default()), Ok(()));
 //! ```
 
 use crate::component::{Invalid, Reader};
-use crate::{Check, Choice, Data, Field, Kind, Loaded, Place, Table, Tree, Value, load, resolved};
+use crate::{Choice, Data, Field, Kind, Place, Table, Tree, Value};
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt;
 
@@ -371,88 +370,4 @@ impl<S: Default> SettingsTable<S> {
         self.keys.iter().try_for_each(|keys| keys.read(&mut settings, reader))?;
         Ok(settings)
     }
-
-    /// Checks the declarations, for tests: every key has another name, sets a field, and changes nothing that another key
-    /// states; and these settings are the same after they were written as a file and read again.
-    ///
-    /// # Errors
-    /// What is wrong, with the key.
-    pub fn verify(&self, settings: &S) -> Result<(), String>
-    where
-        S: PartialEq + fmt::Debug,
-    {
-        let usual = self.write(settings);
-        let text = resolved(self.table, &usual);
-        let Loaded { root, sources } =
-            load(self.table, &text, self.table.name, &[]).map_err(|errors| errors.to_string())?;
-        let read = |tree: &Tree| {
-            let mut check = Check::new(&sources);
-            let read = self.read(&mut Reader { tree, path: self.table.name, check: &mut check });
-            read.map_err(|Invalid| format!("{tree:?} contradicts itself"))
-        };
-        let again = read(&root)?;
-        if again != *settings {
-            return Err(format!("{settings:?} were written as\n{text}and read as {again:?}"));
-        }
-        let mut seen = Vec::new();
-        for field in self.keys.iter().flat_map(|keys| keys.fields()) {
-            if seen.contains(&field.key) {
-                return Err(format!("there are two keys {}", field.key));
-            }
-            seen.push(field.key);
-            let mut tree = usual.clone();
-            let data = another(&field.kind, usual.get(field.key).map(|value| &value.data));
-            let data = data.ok_or_else(|| format!("{} can have one value only", field.key))?;
-            tree.set(field.key, Value { data, place: Place::default(), given: true });
-            let changed = read(&tree)?;
-            if changed == *settings {
-                return Err(format!("{} sets nothing", field.key));
-            }
-            let written = self.write(&changed);
-            if written != tree {
-                let differs = differences(&written, &tree);
-                return Err(format!("{} changes what {differs:?} state", field.key));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The keys at which two tables differ.
-fn differences(one: &Tree, other: &Tree) -> Vec<&'static str> {
-    let keys = one.iter().chain(other.iter()).map(|(key, _)| key);
-    keys.filter(|key| one.get(key) != other.get(key)).collect()
-}
-
-/// A value of this kind other than a given one.
-fn another(kind: &Kind, usual: Option<&Data>) -> Option<Data> {
-    let step =
-        |value: i128, min: i128, max: i128| if value < max { Some(value + 1) } else { (min < max).then_some(min) };
-    let data = match (kind, usual) {
-        (Kind::Boolean, usual) => Data::Boolean(usual != Some(&Data::Boolean(true))),
-        (Kind::Integer { min, .. }, None) => Data::Integer(*min),
-        (Kind::Integer { min, max }, Some(Data::Integer(value))) => {
-            Data::Integer(i64::try_from(step((*value).into(), (*min).into(), (*max).into())?).ok()?)
-        }
-        (Kind::Size { min, .. }, None) => Data::Size(*min),
-        (Kind::Size { min, max }, Some(Data::Size(value))) => {
-            Data::Size(u64::try_from(step((*value).into(), (*min).into(), (*max).into())?).ok()?)
-        }
-        (Kind::Duration { min, .. }, None) => Data::Duration(*min),
-        (Kind::Duration { min, max }, Some(Data::Duration(value))) => {
-            let nanoseconds = step(value.as_nanos().into(), min.as_nanos().into(), max.as_nanos().into())?;
-            Data::Duration(Duration::from_nanos(u64::try_from(nanoseconds).ok()?))
-        }
-        (Kind::QueueLimit, usual) => {
-            let limit = Data::QueueLimit(QueueLimit::Bytes(1000));
-            if usual == Some(&limit) { Data::QueueLimit(QueueLimit::Unlimited) } else { limit }
-        }
-        (Kind::Choice(list), usual) => {
-            let names = list.iter().filter(|choice| choice.available).map(|choice| Data::Choice(choice.name));
-            names.into_iter().find(|name| usual != Some(name))?
-        }
-        (Kind::Either(first, _), usual) => another(first, usual)?,
-        _ => return None,
-    };
-    Some(data)
 }

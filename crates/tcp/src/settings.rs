@@ -241,15 +241,3 @@ pub fn presets_markdown() -> String {
     }
     page
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_key_sets_its_own_field_and_presets_survive_a_file() {
-        for (choice, preset) in &PRESETS {
-            assert_eq!(SETTINGS.verify(&preset()), Ok(()), "{}", choice.name);
-        }
-    }
-}

@@ -283,7 +283,8 @@ fn ready(tree: &Tree, path: &str, check: &mut Check) -> Ready {
             Ready::Output(text.to_string())
         }
         "exit" => Ready::Exit,
-        _ => Ready::Started,
+        "started" => Ready::Started,
+        other => unreachable!("the schema has no readiness {other}"),
     }
 }
 

@@ -4,22 +4,51 @@ use super::Check;
 use super::network::Network;
 use super::traffic::Flows;
 use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program, RealTime};
+use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
 
 pub(super) const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
 
-/// Who plays an end of a flow.
-pub(super) const PLAYER: Kind = Kind::Choice(&[
-    Choice::new("model", "Fullpipe's model."),
-    Choice::new(
-        "kernel",
-        "a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, without \
-         TLS); in virtual time the model.",
+static PLAYERS: [(Choice, Player); 3] = [
+    (Choice::new("model", "Fullpipe's model."), Player::Model),
+    (
+        Choice::new(
+            "kernel",
+            "a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, \
+             without TLS); in virtual time the model.",
+        ),
+        Player::Kernel,
     ),
-    Choice::new("program", "a `[[program]]` of the host, or whatever is beyond its `interface`."),
-]);
+    (Choice::new("program", "a `[[program]]` of the host, or whatever is beyond its `interface`."), Player::Program),
+];
+
+static PLAYER_NAMES: [Choice; 3] = choices(&PLAYERS);
+
+/// Who plays an end of a flow.
+pub(super) const PLAYER: Kind = Kind::Choice(&PLAYER_NAMES);
+
+static POLICIES: [(Choice, LatenessPolicy); 2] = [
+    (Choice::new("best-effort", "results that came late are marked as such."), LatenessPolicy::BestEffort),
+    (Choice::new("hard-limit", "a verdict \"late\" ends the run with exit status 3."), LatenessPolicy::HardLimit),
+];
+
+static AFTER_STALL: [(Choice, AfterStall); 2] = [
+    (Choice::new("catch-up", "overdue packets leave at once."), AfterStall::CatchUp),
+    (Choice::new("pause", "the model's clock stood still meanwhile."), AfterStall::Pause),
+];
+
+static ATTACHMENTS: [(Choice, Attachment); 2] = [
+    (
+        Choice::new("veth", "a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket."),
+        Attachment::Veth,
+    ),
+    (
+        Choice::new("tun", "a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps."),
+        Attachment::Tun,
+    ),
+];
 
 pub(super) static REAL_TIME: Table = Table {
     name: "real time",
@@ -30,10 +59,7 @@ pub(super) static REAL_TIME: Table = Table {
     fields: &[&[
         Field::default(
             "policy",
-            Kind::Choice(&[
-                Choice::new("best-effort", "results that came late are marked as such."),
-                Choice::new("hard-limit", "a verdict \"late\" ends the run with exit status 3."),
-            ]),
+            Kind::Choice(&choices(&POLICIES)),
             "best-effort",
             "What follows from a verdict \"late\".",
         ),
@@ -52,25 +78,13 @@ pub(super) static REAL_TIME: Table = Table {
         ),
         Field::default(
             "after_stall",
-            Kind::Choice(&[
-                Choice::new("catch-up", "overdue packets leave at once."),
-                Choice::new("pause", "the model's clock stood still meanwhile."),
-            ]),
+            Kind::Choice(&choices(&AFTER_STALL)),
             "catch-up",
             "What becomes of the time of a stall.",
         ),
         Field::default(
             "attachment",
-            Kind::Choice(&[
-                Choice::new(
-                    "veth",
-                    "a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket.",
-                ),
-                Choice::new(
-                    "tun",
-                    "a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps.",
-                ),
-            ]),
+            Kind::Choice(&choices(&ATTACHMENTS)),
             "veth",
             "How the namespaces of hosts are joined to the emulator.",
         ),
@@ -87,15 +101,12 @@ pub(super) static REAL_TIME: Table = Table {
 /// The settings of a filled `[real_time]`.
 pub(super) fn settings(tree: &Tree) -> RealTime {
     RealTime {
-        policy: match tree.choice("policy") {
-            "hard-limit" => LatenessPolicy::HardLimit,
-            _ => LatenessPolicy::BestEffort,
-        },
+        policy: tree.chosen("policy", &POLICIES),
         late_after: tree.duration("late_after"),
         late_share: tree.number("late_share"),
         stall_after: tree.duration("stall_after"),
-        after_stall: if tree.choice("after_stall") == "pause" { AfterStall::Pause } else { AfterStall::CatchUp },
-        attachment: if tree.choice("attachment") == "tun" { Attachment::Tun } else { Attachment::Veth },
+        after_stall: tree.chosen("after_stall", &AFTER_STALL),
+        attachment: tree.chosen("attachment", &ATTACHMENTS),
         record_arrivals: tree.boolean("record_arrivals"),
     }
 }
@@ -106,11 +117,7 @@ pub(super) fn port(tree: &Tree, key: &str) -> u16 {
 }
 
 pub(super) fn player(tree: &Tree, key: &str) -> Player {
-    match tree.choice(key) {
-        "kernel" => Player::Kernel,
-        "program" => Player::Program,
-        _ => Player::Model,
-    }
+    tree.chosen(key, &PLAYERS)
 }
 
 /// That the kernel's sockets can play a flow's ends where they should. `tls`: whether something protects its stream.

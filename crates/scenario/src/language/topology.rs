@@ -109,7 +109,8 @@ pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
         "chain" => chain(topology, network, check),
         "star" => star(topology, network, check),
         "parking-lot" => parking_lot(topology, network, check),
-        _ => one_ethernet(topology, network, check),
+        "ethernet" => one_ethernet(topology, network, check),
+        other => unreachable!("the schema has no topology {other}"),
     }
 }
 

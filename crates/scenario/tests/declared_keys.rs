@@ -1,0 +1,122 @@
+//! The keys of transports: each sets its own field and no other, has a name of its own, and settings survive a file.
+
+use fullpipe_schema::component::Reader;
+use fullpipe_schema::settings::{Access, Key, SettingsTable, fields};
+use fullpipe_schema::{Check, Data, Field, Kind, Loaded, Place, Table, Tree, Value, at, load, resolved};
+use fullpipe_units::{Duration, QueueLimit};
+use std::fmt::Debug;
+use {fullpipe_masque as masque, fullpipe_quic as quic, fullpipe_tcp as tcp};
+
+/// Writes these settings as a file and reads them again, then gives each key another value. Says what is wrong.
+fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -> Result<(), String> {
+    let usual = of.write(settings);
+    let text = resolved(of.table, &usual);
+    let Loaded { root, sources } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
+    let read = |tree: &Tree| {
+        let mut check = Check::new(&sources);
+        of.read(&mut Reader { tree, path: "", check: &mut check }).expect("no keys contradict each other")
+    };
+    let again = read(&root);
+    if again != *settings {
+        return Err(format!("{settings:?} were written as\n{text}and read as {again:?}"));
+    }
+    let mut seen = Vec::new();
+    for field in of.keys.iter().flat_map(|keys| keys.fields()) {
+        if seen.contains(&field.key) {
+            return Err(format!("there are two keys {}", field.key));
+        }
+        seen.push(field.key);
+        let mut tree = usual.clone();
+        let data = another(&field.kind, usual.get(field.key).map(|value| &value.data));
+        tree.set(field.key, Value { data, place: Place::default(), given: true });
+        let changed = read(&tree);
+        if changed == *settings {
+            return Err(format!("{} sets nothing", field.key));
+        }
+        if of.write(&changed) != tree {
+            return Err(format!("{} sets the field of another key", field.key));
+        }
+    }
+    Ok(())
+}
+
+/// A value of this kind other than a given one.
+fn another(kind: &Kind, usual: Option<&Data>) -> Data {
+    let next = |value: u64, min: u64, max: u64| if value < max { value + 1 } else { min };
+    match (kind, usual) {
+        (Kind::Boolean, usual) => Data::Boolean(usual != Some(&Data::Boolean(true))),
+        (Kind::Integer { min, .. }, None) => Data::Integer(*min),
+        (Kind::Integer { min, max }, Some(Data::Integer(value))) => {
+            Data::Integer(if value < max { value + 1 } else { *min })
+        }
+        (Kind::Size { min, .. }, None) => Data::Size(*min),
+        (Kind::Size { min, max }, Some(Data::Size(value))) => Data::Size(next(*value, *min, *max)),
+        (Kind::Duration { min, .. }, None) => Data::Duration(*min),
+        (Kind::Duration { min, max }, Some(Data::Duration(value))) => {
+            Data::Duration(Duration::from_nanos(next(value.as_nanos(), min.as_nanos(), max.as_nanos())))
+        }
+        (Kind::QueueLimit, usual) => {
+            let limit = Data::QueueLimit(QueueLimit::Bytes(1000));
+            if usual == Some(&limit) { Data::QueueLimit(QueueLimit::Unlimited) } else { limit }
+        }
+        (Kind::Choice(list), usual) => {
+            let names = list.iter().filter(|choice| choice.available).map(|choice| Data::Choice(choice.name));
+            names.into_iter().find(|name| usual != Some(name)).expect("there are two names")
+        }
+        (Kind::Either(first, _), usual) => another(first, usual),
+        (kind, usual) => panic!("no other value of {kind:?} than {usual:?}"),
+    }
+}
+
+#[test]
+fn each_key_of_tcp_sets_its_own_field() {
+    for preset in [tcp::Settings::linux(), tcp::Settings::ns3()] {
+        assert_eq!(verify(&tcp::settings::SETTINGS, &preset), Ok(()));
+    }
+}
+
+#[test]
+fn each_key_of_quic_sets_its_own_field() {
+    assert_eq!(verify(&quic::settings::SETTINGS, &quic::Settings::default()), Ok(()));
+}
+
+#[test]
+fn each_key_of_a_tunnel_sets_its_own_field() {
+    assert_eq!(verify(&masque::settings::SETTINGS, &masque::settings::Settings::default()), Ok(()));
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Two {
+    one: bool,
+    other: bool,
+}
+
+const fn key(name: &'static str, access: Access<Two>) -> Key<Two> {
+    Key::setting(name, Kind::Boolean, "", access)
+}
+
+/// A mistake in a declaration, and a table that has it.
+macro_rules! mistaken {
+    ($one:expr, $other:expr) => {{
+        static KEYS: [Key<Two>; 2] = [$one, $other];
+        static FIELDS: [Field; 2] = fields(&KEYS);
+        static TABLE: Table = Table { name: "two", fields: &[&FIELDS], ..Table::EMPTY };
+        static SETTINGS: SettingsTable<Two> = SettingsTable { table: &TABLE, keys: &[&KEYS] };
+        verify(&SETTINGS, &Two::default())
+    }};
+}
+
+#[test]
+fn a_mistake_in_a_declaration_is_noticed() {
+    assert_eq!(mistaken!(key("one", at!(one)), key("other", at!(other))), Ok(()));
+    let twice = mistaken!(key("one", at!(one)), key("one", at!(other)));
+    assert!(twice.is_err(), "{twice:?}");
+    // The later key overwrites what the first has set.
+    let same = mistaken!(key("one", at!(one)), key("other", at!(one)));
+    assert_eq!(same, Err("one sets nothing".to_string()));
+    let ignored = mistaken!(
+        key("one", at!(one)),
+        key("other", Access { get: |_, _| Some(Data::Boolean(false)), set: |_, _| {} })
+    );
+    assert_eq!(ignored, Err("other sets nothing".to_string()));
+}
