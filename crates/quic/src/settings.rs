@@ -2,12 +2,12 @@
 //! table `quic`, and which keys contradict each other.
 
 use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
-use crate::scheduler;
+use crate::scheduler::{self, SCHEDULERS};
 use fullpipe_congestion::catalogue::CHOICES;
-use fullpipe_schema::component::choices;
+use fullpipe_schema::component::{Invalid, Reader, choices};
 use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
 use fullpipe_schema::settings::{Key, Keys, Part, SettingsTable, fields};
-use fullpipe_schema::{Check, Choice, Field, Kind, Place, Table, Tree, at};
+use fullpipe_schema::{self as schema, Check, Choice, Data, Field, Kind, Place, Table, Tree, at, default_data};
 use fullpipe_transport::quic::{self, Cryptography, GRANULARITY};
 use fullpipe_units::{Distribution, Duration};
 
@@ -97,6 +97,36 @@ static PROGRAM: [Key<Settings>; 2] = [
 
 static CRYPTOGRAPHY: [Key<Settings>; 1] = [quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY))];
 
+/// The key that names a stream scheduler.
+static SCHEDULER: [Field; 1] = [Field::setting(
+    SCHEDULERS.key,
+    Kind::Choice(&scheduler::NAMES),
+    "Which stream sends next. Of the model only, as all that follows.",
+)];
+
+/// The keys that choose a stream scheduler. Where settings are written, its further keys have their defaults.
+struct SchedulerKeys;
+
+impl Keys<Config> for SchedulerKeys {
+    fn fields(&self) -> Vec<Field> {
+        SCHEDULER.to_vec()
+    }
+
+    fn write(&self, config: &Config, tree: &mut Tree) {
+        tree.fill(SCHEDULERS.key, Data::Choice(config.scheduler.create().name()));
+        for field in &scheduler::KEYS {
+            if let schema::Default::Inherited(value) = field.default {
+                tree.fill(field.key, default_data(&field.kind, value));
+            }
+        }
+    }
+
+    fn read(&self, config: &mut Config, reader: &mut Reader<'_, '_>) -> Result<(), Invalid> {
+        config.scheduler = SCHEDULERS.read(reader, &())?;
+        Ok(())
+    }
+}
+
 const fn of_connection(keys: &'static dyn Keys<Config>) -> Part<Settings, Config> {
     Part { keys, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection }
 }
@@ -112,7 +142,7 @@ pub static QUIC: Table = Table {
         &fields(&PROGRAM),
         &fields(&CERTIFICATE_KEYS),
         &fields(&CRYPTOGRAPHY),
-        &scheduler::CHOICE,
+        &SCHEDULER,
         &scheduler::KEYS,
         &fields(&MODEL_KEYS),
     ],
@@ -129,7 +159,7 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
         &CRYPTOGRAPHY,
         &of_connection(&CONNECTION_KEYS),
         &of_connection(&CERTIFICATE_KEYS),
-        &of_connection(&scheduler::SchedulerKeys),
+        &of_connection(&SchedulerKeys),
         &of_connection(&MODEL_KEYS),
     ],
 };
@@ -139,7 +169,7 @@ const MOST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
 
 /// Keys that only the model has.
 fn of_model() -> impl Iterator<Item = &'static Field> {
-    scheduler::CHOICE.iter().chain(&scheduler::KEYS).chain(MODEL_KEYS.iter().map(|key| &key.field))
+    SCHEDULER.iter().chain(&scheduler::KEYS).chain(MODEL_KEYS.iter().map(|key| &key.field))
 }
 
 /// Whether only the model has a key.

@@ -20,12 +20,8 @@ pub use fifo::{Fifo, Pfifo};
 pub use priority::Priorities;
 pub use round_robin::RoundRobin;
 
-use crate::Config;
-use fullpipe_schema::component::{
-    Catalogue, Comparable, Component, Invalid, Reader, field_count, fields, names, variants,
-};
-use fullpipe_schema::settings::Keys;
-use fullpipe_schema::{Choice, Data, Default, Field, Kind, Tree, Variant, default_data};
+use fullpipe_schema::component::{Catalogue, Comparable, Component, field_count, fields, names, variants};
+use fullpipe_schema::{Choice, Field, Variant};
 use fullpipe_transport::Priority;
 use fullpipe_units::Instant;
 use std::any::Any;
@@ -46,36 +42,6 @@ pub static NAMES: [Choice; ALL.len()] = names(&VARIANTS);
 
 /// Their further keys, which are in the same table.
 pub static KEYS: [Field; field_count(&VARIANTS)] = fields(&VARIANTS);
-
-/// The key that names one.
-pub(crate) static CHOICE: [Field; 1] = [Field::setting(
-    SCHEDULERS.key,
-    Kind::Choice(&NAMES),
-    "Which stream sends next. Of the model only, as all that follows.",
-)];
-
-/// The keys of a scenario that choose one. Where settings are written, its further keys have their defaults.
-pub(crate) struct SchedulerKeys;
-
-impl Keys<Config> for SchedulerKeys {
-    fn fields(&self) -> Vec<Field> {
-        CHOICE.to_vec()
-    }
-
-    fn write(&self, config: &Config, tree: &mut Tree) {
-        tree.fill(SCHEDULERS.key, Data::Choice(config.scheduler.create().name()));
-        for field in &KEYS {
-            if let Default::Inherited(value) = field.default {
-                tree.fill(field.key, default_data(&field.kind, value));
-            }
-        }
-    }
-
-    fn read(&self, config: &mut Config, reader: &mut Reader<'_, '_>) -> Result<(), Invalid> {
-        config.scheduler = SCHEDULERS.read(reader, &())?;
-        Ok(())
-    }
-}
 
 /// A scheduler as a component.
 pub type SchedulerComponent = Component<StreamScheduler, ()>;
