@@ -257,7 +257,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "lte-host-unknown", line: 25, found: r#""fone2""#, expected: &[r#""server""#, r#""phone1""#, r#""phone2""#, r#""pgw""#], suggestion: Some(r#""phone2""#), says: "there is no host or router fone2" },
     Wrong { file: "lte-host-twice", line: 25, found: r#""phone*""#, expected: &["each host once"], suggestion: None, says: "phone1 is a UE twice" },
     Wrong { file: "lte-gateway-is-a-ue", line: 19, found: r#""pgw""#, expected: &["a node of its own"], suggestion: None, says: "pgw is the gateway and a UE" },
-    Wrong { file: "lte-scheduler", line: 21, found: r#""pff""#, expected: &[r#""pf""#, r#""rr""#, r#""pss""#, MORE], suggestion: Some(r#""pf""#), says: "for lte.0.cell.0.scheduler" },
+    Wrong { file: "lte-scheduler", line: 21, found: r#""pff""#, expected: &[r#""rr""#, r#""pf""#, r#""pss""#, MORE], suggestion: Some(r#""pf""#), says: "for lte.0.cell.0.scheduler" },
     Wrong { file: "lte-cell-unknown", line: 25, found: r#""nord""#, expected: &[r#""north""#], suggestion: Some(r#""north""#), says: "there is no cell nord" },
     Wrong { file: "lte-sounding", line: 21, found: "41", expected: &["2, 5, 10, 20, 40, 80, 160 or 320"], suggestion: None, says: "cannot sound every 41 subframes" },
     Wrong { file: "lte-waypoints-at-once", line: 23, found: r#"[{at="1s",position=[1,2]},{at="1s",position=[3,4]}]"#, expected: &["at least one place, and rising times"], suggestion: None, says: "not at one place after the other" },
