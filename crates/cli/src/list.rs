@@ -6,7 +6,8 @@ use fullpipe::network::discipline::table::DISCIPLINES;
 use fullpipe::quic::scheduler::SCHEDULERS;
 use fullpipe::scenario::access::ACCESS_NETWORKS;
 use fullpipe::scenario::schema::component::Declaration;
-use fullpipe::{congestion, embedded, scenario, workload};
+use fullpipe::workload::WORKLOADS;
+use fullpipe::{congestion, embedded, scenario};
 use serde_json::{Value, json};
 
 struct Row {
@@ -42,7 +43,7 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     let rows: Vec<Row> = match what {
         "congestion" => congestion::catalogue::ENTRIES.iter().map(|component| declared(component, version)).collect(),
         "queues" => DISCIPLINES.declarations().map(|component| declared(component, version)).collect(),
-        "workloads" => workload::CATALOGUE.iter().map(|entry| row(entry.name, version, "", entry.summary)).collect(),
+        "workloads" => WORKLOADS.declarations().map(|component| declared(component, version)).collect(),
         "scenarios" => embedded::scenario_names()
             .map(|name| {
                 let text = embedded::scenario(name).unwrap_or_default();

@@ -1,6 +1,5 @@
 //! Builds a world from a description.
 
-use crate::applications;
 use crate::capture::Captures;
 use crate::error::RunError;
 use crate::options::{Options, Sabotage};
@@ -16,7 +15,7 @@ use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, MediumSpe
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Discipline, Transport};
 use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
-use fullpipe_workload::Application;
+use fullpipe_workload::{Application, FlowContext};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -216,7 +215,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
     for (index, described) in scenario.flows.iter().enumerate() {
         let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
-        let (endpoints, closes) = match &described.transport {
+        let (endpoints, receiver_closes) = match &described.transport {
             Transport::Udp => (EndpointMaker::None, false),
             Transport::Masque(settings) => {
                 (EndpointMaker::Tunnel(Box::new(TunnelMaker::new(settings).map_err(refused)?)), false)
@@ -238,14 +237,23 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
                 (EndpointMaker::Tcp(maker), settings.receiver_closes)
             }
         };
-        let over_stream = described.transport.is_stream();
+        let start = Instant::ZERO.saturating_add(described.start);
         let pair = match plugins.workload_of(scenario, described) {
             Some(pair) => pair,
-            None => applications::pair(described, over_stream, closes, scenario)
+            None => described
+                .workload
+                .applications(&FlowContext {
+                    seed: scenario.seed,
+                    flow: &described.name,
+                    start,
+                    duration: scenario.duration.saturating_sub(described.start),
+                    measured_from: Instant::ZERO.saturating_add(scenario.measurement.from),
+                    over_stream: described.transport.is_stream(),
+                    receiver_closes,
+                })
                 .map_err(|rule| RunError::Workload { flow: described.name.clone(), reason: rule.to_string() })?,
         };
         applications.extend(pair);
-        let start = Instant::ZERO.saturating_add(described.start);
         let via = described.via.map(|tunnel| tunnel as u32);
         let (from, to, version) = (described.from, described.to, described.ip);
         flows.push(Flow { from, to, start, version, endpoints, via });

@@ -22,11 +22,11 @@
 //! assert!(flow.completion.expect("completed").as_secs_f64() > 0.08);
 //! ```
 
-mod applications;
 mod archive;
 mod assemble;
 mod capture;
 mod error;
+mod figures;
 mod gathered;
 mod options;
 mod outcome;
@@ -44,7 +44,7 @@ mod world;
 
 pub use archive::{write_figures, write_flows, write_links, write_series};
 pub use error::RunError;
-pub use fullpipe_workload::FIGURE_NAMES;
+pub use figures::{metric_names, metrics};
 pub use options::{Append, Capture, Options, Qlog, Sabotage};
 pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals};
 pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};

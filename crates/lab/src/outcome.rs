@@ -1,6 +1,7 @@
 //! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
 //! 100 000 flows needs no table of them.
 
+use crate::figures;
 use crate::gathered::Gathered;
 use crate::probes::{Sampler, SeriesRow};
 use crate::witness::Witness;
@@ -11,7 +12,7 @@ use fullpipe_network::link::LinkCounters;
 use fullpipe_network::{Course, Endpoint, NatCounters, Network, Way};
 use fullpipe_record::{FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Player, Transport, Workload};
+use fullpipe_scenario::description::{Player, Transport};
 use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_wire::protocol;
@@ -304,7 +305,7 @@ impl Outcome {
     fn sums(&self) -> BTreeMap<usize, [(FlowCounters, u64); 2]> {
         let mut sums = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
-            let of_trace = |flow: &usize| matches!(self.scenario.flows[*flow].workload, Workload::Tmix(_));
+            let of_trace = |flow: &usize| self.scenario.flows[*flow].workload.sums_connections();
             let Some(flow) = self.world.flow_of(conversation).filter(of_trace) else { continue };
             let sum: &mut [(FlowCounters, u64); 2] = sums.entry(flow).or_default();
             for (end, (counters, again)) in sum.iter_mut().enumerate() {
@@ -397,24 +398,9 @@ impl Outcome {
             Transport::Udp => false,
         };
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
-        let unlimited = match &described.workload {
-            Workload::Bulk { size_bytes, .. } => size_bytes.is_none(),
-            Workload::ConstantRate { count, .. } => count.is_none(),
-            Workload::Transfers { .. } => false,
-            Workload::Idle | Workload::Tunnel | Workload::Tmix(_) => true,
-            Workload::OnOff(spec) => spec.count.is_none(),
-            Workload::PoissonPackets(spec) => spec.count.is_none(),
-            Workload::PoissonTransfers(spec) => spec.count.is_none(),
-            Workload::RequestResponse(spec) => spec.count.is_none(),
-            Workload::VideoCbr(spec) => spec.frames.is_none(),
-            Workload::VideoAbr(spec) => spec.segments.is_none(),
-            Workload::Web(spec) => spec.pages.is_none(),
-            Workload::Gaming(spec) => spec.duration.is_none(),
-            Workload::Voice(spec) => spec.duration.is_none(),
-        };
         let until = match completion {
             Some(completion) => completion,
-            None if unlimited => self.ended.saturating_since(start),
+            None if described.workload.is_unlimited() => self.ended.saturating_since(start),
             None => progress.last_received.map_or(Duration::ZERO, |at| at.saturating_since(start)),
         };
         let goodput_bps = (!several && progress.received_bytes > 0 && !until.is_zero())
@@ -463,7 +449,7 @@ impl Outcome {
             let is_played = |player: Player| self.told.is_none() || player == Player::Model;
             ends.filter(move |(_, (_, player))| is_played(*player)).flat_map(move |(end, (node, _))| {
                 let mut figures = self.world.application(flow, end).figures(self.ended);
-                figures.extend(self.quic_figures(flow, end));
+                figures.extend(figures::of_endpoints(&described.transport, &self.world, (flow, end)));
                 figures.into_iter().map(move |Figure { name, value }| FigureRow {
                     flow: &described.name,
                     host: host(node),
@@ -479,46 +465,6 @@ impl Outcome {
             value: told.value,
         });
         modelled.chain(told)
-    }
-
-    /// What the endpoints at one end (0: initiator) of a QUIC flow, or of a tunnel, have counted.
-    fn quic_figures(&self, flow: usize, end: usize) -> Vec<Figure> {
-        let seconds = |time: Option<Duration>| time.map_or(f64::NAN, |time| time.as_secs_f64());
-        let named = |name, value| Figure { name, value };
-        match &self.scenario.flows[flow].transport {
-            Transport::Quic(_) => {
-                let (mut sent, mut lost, mut means) = (0, 0, Vec::new());
-                for report in self.world.last_reports_of_flow(flow, end) {
-                    sent += report.sent_packets.unwrap_or_default();
-                    lost += report.lost_packets.unwrap_or_default();
-                    // Each connection has its share, however many packets it had.
-                    means.extend(report.mean_rtt.map(Duration::as_secs_f64));
-                }
-                let mean = if means.is_empty() { f64::NAN } else { means.iter().sum::<f64>() / means.len() as f64 };
-                vec![
-                    named("quic_packets_sent", sent as f64),
-                    named("quic_packets_lost", lost as f64),
-                    named("quic_mean_rtt_s", mean),
-                ]
-            }
-            Transport::Masque(_) => {
-                let Some(report) = self.world.last_report((flow, end)) else { return Vec::new() };
-                let Some(counters) = report.tunnel else { return Vec::new() };
-                let mut figures = vec![
-                    named("tunnel_mean_rtt_s", seconds(report.mean_rtt)),
-                    named("tunnel_dropped_too_large", counters.dropped_too_large as f64),
-                    named("tunnel_dropped_queue", counters.dropped_queue as f64),
-                    named("tunnel_peak_queue_bytes", counters.peak_queued_bytes as f64),
-                ];
-                if end == 0 {
-                    figures.push(named("tunnel_requests_refused", counters.requests_refused as f64));
-                } else {
-                    figures.push(named("tunnel_requests_open", counters.requests_open as f64));
-                }
-                figures
-            }
-            Transport::Tcp(_) | Transport::Udp => Vec::new(),
-        }
     }
 
     /// Flows whose content matters.

@@ -9,30 +9,9 @@ use crate::witness::Witness;
 use crate::world::ends;
 use fullpipe_network::{Attachment, Network};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Link, Workload};
+use fullpipe_scenario::description::Link;
 use fullpipe_units::{Duration, NodeId, Stream};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The ends of a flow that send data: initiator, acceptor.
-fn senders(workload: &Workload) -> [bool; 2] {
-    match workload {
-        Workload::VideoAbr(_) => [false, true],
-        Workload::RequestResponse(_)
-        | Workload::Web(_)
-        | Workload::Gaming(_)
-        | Workload::Tmix(_)
-        | Workload::Tunnel => [true, true],
-        Workload::Voice(spec) => [true, spec.both_ways],
-        Workload::Idle => [false, false],
-        Workload::Bulk { .. }
-        | Workload::ConstantRate { .. }
-        | Workload::Transfers { .. }
-        | Workload::OnOff(_)
-        | Workload::PoissonPackets(_)
-        | Workload::PoissonTransfers(_)
-        | Workload::VideoCbr(_) => [true, false],
-    }
-}
 
 /// The time that a full packet takes on a link.
 fn packet_time(link: &Link) -> Duration {
@@ -45,7 +24,7 @@ fn packet_time(link: &Link) -> Duration {
 fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, Duration> {
     let mut ways: Vec<(NodeId, NodeId)> = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
-        let [forward, back] = senders(&flow.workload);
+        let [forward, back] = flow.workload.senders();
         let (from, to) = ends(scenario, number);
         ways.extend(forward.then_some((from, to)));
         ways.extend(back.then_some((to, from)));

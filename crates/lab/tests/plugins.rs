@@ -14,7 +14,7 @@ use fullpipe_quic::scheduler::{self, StreamScheduler};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{FlowId, Instant, LinkId};
-use fullpipe_workload::{Bulk, Sink};
+use fullpipe_workload::{Bulk, BulkSpec, Sink};
 use std::sync::{Arc, Mutex};
 
 /// A dumbbell with overflow, random loss, probes; flows with an end, without one, in a group, and over UDP.
@@ -257,11 +257,8 @@ fn a_plugged_in_bulk_is_the_built_in_one() {
     let bulks = scenario(MIXED);
     let plugins = Plugins::new().workload("short", |context| {
         assert!(context.over_stream());
-        let fullpipe_scenario::description::Workload::Bulk { size_bytes, write_bytes, .. } = context.flow.workload
-        else {
-            panic!("a bulk flow")
-        };
-        [Box::new(Bulk::new(size_bytes, write_bytes)), Box::new(Sink::new(true))]
+        let bulk: &BulkSpec = context.flow.workload.downcast_ref().expect("a bulk flow");
+        [Box::new(Bulk::new(bulk.size_bytes, bulk.write_bytes)), Box::new(Sink::new(true))]
     });
     changes_nothing(&bulks, plugins);
     // It is the plugged-in one that runs: on a scenario of a tenth of the size the receivers have the whole.

@@ -1,12 +1,41 @@
 //! The page docs/records.md is that of the declarations, and every table that a run leaves behind is on it.
 
-use fullpipe_archive::reference::page;
+use fullpipe_archive::reference::{ColumnReference, TableReference, page};
 use fullpipe_lab::{Options, run};
 use fullpipe_scenario::access::ACCESS_NETWORKS;
 use std::path::Path;
 
+/// The metrics of `figures.csv`, by what reports them.
+fn metrics() -> Vec<TableReference> {
+    let column = |metric: &&fullpipe_workload::Metric| ColumnReference {
+        name: metric.name,
+        kind: "number",
+        unit: metric.unit,
+        text: metric.text,
+        is_optional: true,
+    };
+    fullpipe_lab::metrics()
+        .map(|(file, metrics)| TableReference { file, text: "", columns: metrics.iter().map(column).collect() })
+        .collect()
+}
+
 fn expected() -> String {
-    page(&ACCESS_NETWORKS.iter().flat_map(|component| (component.tables)()).collect::<Vec<_>>())
+    let access: Vec<TableReference> = ACCESS_NETWORKS.iter().flat_map(|component| (component.tables)()).collect();
+    page(&access, &metrics())
+}
+
+#[test]
+fn every_metric_has_the_unit_that_its_name_ends_with() {
+    let tables = metrics();
+    for table in &tables {
+        assert_eq!(table.faults(), Vec::<String>::new());
+    }
+    // A name in an expression of a study means one metric.
+    let mut names: Vec<&str> = fullpipe_lab::metric_names().collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
 }
 
 #[test]

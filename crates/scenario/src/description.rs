@@ -9,16 +9,12 @@ use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{Course, NatFilter, Way};
 pub use fullpipe_quic::settings::{Settings as Quic, Stack};
 pub use fullpipe_tcp::Settings as Tcp;
-use fullpipe_tmix::{Order, Prefill, Schedule};
 pub use fullpipe_units::QueueLimit;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_wire::IpVersion;
-use fullpipe_workload::{
-    GamingSpec, Http, OnOffSpec, PoissonPacketsSpec, PoissonTransfersSpec, RequestResponseSpec, TmixOptions,
-    VideoAbrSpec, VideoCbrSpec, VoiceSpec, WebSpec,
-};
+pub use fullpipe_workload::Workload;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,13 +54,7 @@ impl Scenario {
     /// Files that it names and whose content is not in the file with every default written out: traces of connections, in
     /// the order of the flows, which are read while it runs; then traces of fading.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let flows = self.flows.iter().filter_map(|flow| match &flow.workload {
-            Workload::Tmix(tmix) => match &tmix.trace {
-                TmixTrace::File(path) => Some(path.as_path()),
-                TmixTrace::Synthetic { .. } => None,
-            },
-            _ => None,
-        });
+        let flows = self.flows.iter().filter_map(|flow| flow.workload.file());
         flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
@@ -315,139 +305,6 @@ pub enum Player {
     Kernel,
     /// A [`Program`] of the host, or whatever is beyond the host's interface.
     Program,
-}
-
-/// What an application sends. Long descriptions lie apart: a scenario may have 100 000 flows.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Workload {
-    /// As much as the transport takes, up to a size.
-    Bulk {
-        /// Total bytes; `None`: without end.
-        size_bytes: Option<u64>,
-        /// Bytes per write. A write is made only when the send buffer has room for all of it.
-        write_bytes: u64,
-        /// Whether the payload is bytes of a random stream, of which both ends tell the SHA-256.
-        random_content: bool,
-    },
-    /// Datagrams, or writes, of one size at a constant interval.
-    ConstantRate {
-        /// Payload bytes of each.
-        payload_bytes: u32,
-        /// From one to the next.
-        interval: Duration,
-        /// How many; `None`: without end.
-        count: Option<u64>,
-    },
-    /// A list of transfers one after another on one connection: each starts at its time, or when the one before has
-    /// been written if that is later.
-    Transfers {
-        /// The transfers, in order of time (from the start of the flow).
-        transfers: Vec<Transfer>,
-    },
-    /// Opens the connection and stays silent.
-    Idle,
-    /// A tunnel, which sends what other flows hand to it.
-    Tunnel,
-    /// Packets or writes at a rate during on periods.
-    OnOff(Box<OnOffSpec>),
-    /// Datagrams that come as a Poisson process.
-    PoissonPackets(Box<PoissonPacketsSpec>),
-    /// Transfers that come as a Poisson process, each on a connection of its own.
-    PoissonTransfers(Box<PoissonTransfersSpec>),
-    /// Requests and responses.
-    RequestResponse(Box<RequestResponseSpec>),
-    /// Video at a constant bit rate.
-    VideoCbr(Box<VideoCbrSpec>),
-    /// Adaptive streaming.
-    VideoAbr(Box<VideoAbrSpec>),
-    /// Web pages.
-    Web(Box<WebSpec>),
-    /// A first-person shooter's state updates.
-    Gaming(Box<GamingSpec>),
-    /// A call.
-    Voice(Box<VoiceSpec>),
-    /// Connections as a trace has them.
-    Tmix(Box<TmixWorkload>),
-}
-
-/// Which connections of which trace are played, and when.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TmixWorkload {
-    /// Where the connections come from.
-    pub trace: TmixTrace,
-    /// Run time over trace time.
-    pub scale: f64,
-    /// Length of a bin in run time.
-    pub bin: Duration,
-    /// Whether bins are shuffled.
-    pub order: Order,
-    /// Seed of the shuffle; `None`: the scenario's.
-    pub shuffle_seed: Option<u64>,
-    /// How much of a trace is used.
-    pub trace_length: Duration,
-    /// Long connections first.
-    pub prefill: Prefill,
-    /// What connections take from the trace.
-    pub options: TmixOptions,
-}
-
-impl TmixWorkload {
-    /// The schedule of a run of this seed that lasts so long after the flow's start.
-    pub fn schedule(&self, seed: u64, duration: Duration) -> Schedule {
-        Schedule {
-            scale: self.scale,
-            bin: self.bin,
-            order: self.order,
-            seed: self.shuffle_seed.unwrap_or(seed),
-            trace_length: self.trace_length,
-            duration,
-            prefill: self.prefill,
-        }
-    }
-}
-
-/// Where connection vectors come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TmixTrace {
-    /// Made up by this seed, one of the generator's nine.
-    Synthetic {
-        /// Its name, `r4s1` to `r6s3`.
-        name: String,
-        /// The generator's seed.
-        seed: u64,
-    },
-    /// A file of either format.
-    File(PathBuf),
-}
-
-impl Workload {
-    /// The port at which the acceptor listens where the file does not say: the assigned one where there is such a
-    /// service (RFC 863 discard, 80 HTTP, 5004 RTP), else one of the user ports.
-    pub fn default_port(&self) -> u16 {
-        match self {
-            Workload::Bulk { .. }
-            | Workload::ConstantRate { .. }
-            | Workload::OnOff(_)
-            | Workload::PoissonPackets(_) => 9,
-            Workload::Transfers { .. } | Workload::PoissonTransfers(_) | Workload::Tmix(_) => 5001,
-            Workload::RequestResponse(_) | Workload::VideoAbr(_) => 80,
-            Workload::VideoCbr(_) | Workload::Voice(_) => 5004,
-            Workload::Web(spec) if spec.http == Http::One => 80,
-            Workload::Web(_) => 443,
-            Workload::Gaming(_) => 27_015,
-            Workload::Idle => 7000,
-            Workload::Tunnel => 443,
-        }
-    }
-}
-
-/// One transfer of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// When, counted from the start of the flow.
-    pub at: Duration,
-    /// How much.
-    pub size_bytes: u64,
 }
 
 /// Over which transport a flow runs.

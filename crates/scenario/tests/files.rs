@@ -5,6 +5,7 @@ use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_units::{Duration, NodeId, Rate};
+use fullpipe_workload::{BulkSpec, ConstantRateSpec, IdleSpec};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,11 @@ fn tcp(flow: &Flow) -> &Tcp {
         Transport::Tcp(tcp) => tcp,
         Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => panic!("{} is not a TCP flow", flow.name),
     }
+}
+
+/// Payload of a flow of constant rate.
+fn payload(flow: &Flow) -> u32 {
+    flow.workload.downcast_ref::<ConstantRateSpec>().expect("a constant rate").payload_bytes
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn the_bench_is_that_of_the_contract() {
 
     let idle = file("bench/tcp-idle.toml");
     assert_eq!(idle.flows.len(), 100_000);
-    assert!(idle.flows.iter().all(|flow| flow.workload == Workload::Idle));
+    assert!(idle.flows.iter().all(|flow| flow.workload.downcast_ref() == Some(&IdleSpec)));
 
     for scenario in [one, file("bench/tcp-10.toml"), file("bench/tcp-10k.toml"), idle] {
         for flow in &scenario.flows {
@@ -111,7 +117,8 @@ fn the_bench_is_that_of_the_contract() {
     assert!(udp.links.iter().all(|link| link.delay == Duration::from_millis(1)));
     assert_eq!(udp.duration, Duration::from_secs(10));
     let interval = Duration::from_nanos(1_000_000_000 / 80_000);
-    assert_eq!(udp.flows[0].workload, Workload::ConstantRate { payload_bytes: 1472, interval, count: None });
+    let datagrams = ConstantRateSpec { payload_bytes: 1472, interval, count: None };
+    assert_eq!(udp.flows[0].workload.downcast_ref(), Some(&datagrams));
     assert_eq!(udp.flows[0].transport, Transport::Udp);
 }
 
@@ -318,13 +325,13 @@ fn one_value_has_one_spelling_when_written_out() {
 fn a_write_is_not_larger_than_the_send_buffer() {
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ send_buffer = '10kB' }}\n");
     assert_eq!(
-        good(&text).scenario.flows[0].workload,
-        Workload::Bulk { size_bytes: None, write_bytes: 10_000, random_content: false }
+        good(&text).scenario.flows[0].workload.downcast_ref(),
+        Some(&BulkSpec { size_bytes: None, write_bytes: 10_000, random_content: false })
     );
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n");
     assert_eq!(
-        good(&text).scenario.flows[0].workload,
-        Workload::Bulk { size_bytes: None, write_bytes: 65_536, random_content: false }
+        good(&text).scenario.flows[0].workload.downcast_ref(),
+        Some(&BulkSpec { size_bytes: None, write_bytes: 65_536, random_content: false })
     );
 }
 
@@ -336,8 +343,8 @@ fn a_rate_becomes_an_interval() {
     );
     // 8000 bits at 3 Mbit/s: 2 666 666.67 ns.
     let interval = Duration::from_nanos(2_666_667);
-    let workload = Workload::ConstantRate { payload_bytes: 1000, interval, count: Some(9) };
-    assert_eq!(good(&text).scenario.flows[0].workload, workload);
+    let workload = ConstantRateSpec { payload_bytes: 1000, interval, count: Some(9) };
+    assert_eq!(good(&text).scenario.flows[0].workload.downcast_ref(), Some(&workload));
 }
 
 #[test]
@@ -411,7 +418,7 @@ fn overrides_reach_every_kind_of_place() {
     assert_eq!(link(&scenario, "bob-edge").loss, Some(Loss::Periodic { every: 4, offset: 4 }));
     assert_eq!(tcp(&scenario.flows[1]).congestion, "linux-reno");
     assert_eq!((tcp(&scenario.flows[0]).connection.mss_bytes, tcp(&scenario.flows[0]).connection.nagle), (1000, true));
-    assert!(matches!(scenario.flows[2].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
+    assert_eq!(payload(&scenario.flows[2]), 99);
     assert_eq!(scenario.probes[0].metrics, ["drops"]);
     assert_eq!(scenario.probes[3].metrics, ["marks", "queue_delay_s"]);
     // A pattern reaches all whose names match, at any depth.
@@ -424,7 +431,7 @@ fn overrides_reach_every_kind_of_place() {
     // A key may come before the one that decides whether there is such a key.
     let scenario =
         set(&["flow.0.payload=99", "flow.0.interval=1ms", "flow.0.workload=constant-rate", "flow.0.tcp.nagle=true"]);
-    assert!(matches!(scenario.flows[0].workload, Workload::ConstantRate { payload_bytes: 99, .. }));
+    assert_eq!(payload(&scenario.flows[0]), 99);
     // Unless a later one has replaced all of it.
     let scenario = set(&[
         "link.0.loss.every=4",

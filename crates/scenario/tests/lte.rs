@@ -17,6 +17,7 @@ use fullpipe_scenario::description::*;
 use fullpipe_scenario::schema::{Choice, Default, Field, Kind, Table, Variant};
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_units::{Distribution, Duration, Rate};
+use fullpipe_workload::ConstantRateSpec;
 use std::any::Any;
 use std::path::Path;
 
@@ -55,8 +56,9 @@ fn the_benchmarks() {
         assert_eq!((distance(0), distance(count - 1)), (nearest, farthest));
         assert_eq!((scenario.flows.len(), scenario.duration), (count, Duration::from_secs(10)));
         // 1400 bytes of payload at 90 Mbit/s together: one every count x 124 444 ns.
-        let Workload::ConstantRate { payload_bytes: 1400, interval, .. } = scenario.flows[0].workload else { panic!() };
-        assert!((interval.as_secs_f64() / count as f64 - 1400.0 * 8.0 / 90e6).abs() < 1e-9);
+        let datagrams: &ConstantRateSpec = scenario.flows[0].workload.downcast_ref().unwrap();
+        assert_eq!(datagrams.payload_bytes, 1400);
+        assert!((datagrams.interval.as_secs_f64() / count as f64 - 1400.0 * 8.0 / 90e6).abs() < 1e-9);
     }
 }
 

@@ -24,7 +24,7 @@
 mod parser;
 
 use fullpipe_archive::LINKS;
-use fullpipe_lab::FIGURE_NAMES;
+use fullpipe_lab::metric_names;
 use std::fmt;
 
 pub use parser::parse;
@@ -37,7 +37,8 @@ pub fn link_column(name: &str) -> Option<&'static str> {
 /// The figure of `figures.csv` that a name means: `figure_rebuffer_s` is `rebuffer_s`. What real programs tell beyond the
 /// figures of workloads begins with `program_`.
 pub fn figure_name(name: &str) -> Option<&str> {
-    name.strip_prefix("figure_").filter(|figure| FIGURE_NAMES.contains(figure) || figure.starts_with("program_"))
+    name.strip_prefix("figure_")
+        .filter(|figure| metric_names().any(|name| name == *figure) || figure.starts_with("program_"))
 }
 
 /// Statistics that `metric` can be asked for: over runs, the ends of the mean's 95 % interval, and the published value.

@@ -100,6 +100,34 @@ pub struct Figure {
     pub value: f64,
 }
 
+/// What an application reports at the end of a run: a column of numbers, each a [`Figure`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name, which ends in the unit (`_s`, `_bps`, `_bytes`; a count has none).
+    pub name: &'static str,
+    /// Its unit; empty for a count.
+    pub unit: &'static str,
+    /// What it is, in one sentence.
+    pub text: &'static str,
+}
+
+impl Metric {
+    /// A metric.
+    pub const fn new(name: &'static str, unit: &'static str, text: &'static str) -> Self {
+        Metric { name, unit, text }
+    }
+
+    /// A value of it.
+    pub const fn figure(&self, value: f64) -> Figure {
+        Figure { name: self.name, value }
+    }
+
+    /// A value of each of several.
+    pub fn figures<const N: usize>(metrics: &[Metric; N], values: [f64; N]) -> Vec<Figure> {
+        metrics.iter().zip(values).map(|(metric, value)| metric.figure(value)).collect()
+    }
+}
+
 /// Reads at most so many bytes whose content does not matter, in as many pieces as they come in, and says how many it
 /// were.
 pub(crate) fn read_length(stream: StreamId, max_bytes: u64, io: &mut dyn Io) -> u64 {
@@ -113,15 +141,15 @@ pub(crate) fn read_length(stream: StreamId, max_bytes: u64, io: &mut dyn Io) -> 
     length
 }
 
-/// Number, mean and longest time of completions, under these names.
-pub(crate) fn summary(completions: &[Completion], names: [&'static str; 3]) -> Vec<Figure> {
+/// Number, mean and longest time of completions; of none there is only the number.
+pub(crate) fn summary(completions: &[Completion], metrics: &[Metric; 3]) -> Vec<Figure> {
     let count = completions.len() as f64;
-    let mut figures = vec![Figure { name: names[0], value: count }];
+    let mut figures = vec![metrics[0].figure(count)];
     let times = || completions.iter().map(|one| one.completed.saturating_since(one.started));
     if let Some(longest) = times().max() {
         let sum: f64 = times().map(|time| time.as_secs_f64()).sum();
-        figures.push(Figure { name: names[1], value: sum / count });
-        figures.push(Figure { name: names[2], value: longest.as_secs_f64() });
+        figures.push(metrics[1].figure(sum / count));
+        figures.push(metrics[2].figure(longest.as_secs_f64()));
     }
     figures
 }

@@ -4,9 +4,80 @@
 //! write is what remains. When all is written the stream is finished.
 
 use crate::application::{Application, Io, StreamId};
+use crate::component::{FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings};
 use crate::content::Content;
+use crate::sink::Sink;
 use bytes::Bytes;
+use fullpipe_schema::component::{Declaration, choices};
+use fullpipe_schema::{Choice, Field, Kind, Value};
 use fullpipe_transport::{Event, Payload};
+use fullpipe_units::Invalid;
+
+pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "bulk",
+        text: "as much as the transport takes, up to a size (TCP). Default port 9.",
+        fields: &[&[
+            Field::optional("size", Kind::SIZE, "without end", "Bytes in all."),
+            Field::optional(
+                "write_size",
+                Kind::Size { min: 1, max: 1 << 30 },
+                "64KiB, or the send buffer if that is smaller",
+                "Bytes that the application writes at a time. A write waits until the send buffer has room for all of it.",
+            ),
+            Field::default("content", Kind::Choice(&choices(&CONTENT)), "none", "What the payload is."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    write_key: Some("write_size"),
+    on_sockets: true,
+    read: |reader, _| {
+        Ok(Box::new(BulkSpec {
+            size_bytes: reader.tree.get("size").map(Value::size),
+            write_bytes: reader.tree.size("write_size"),
+            random_content: reader.tree.chosen("content", &CONTENT),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
+
+/// Whether the payload is bytes of a random stream.
+static CONTENT: [(Choice, bool); 2] = [
+    (Choice::new("none", "its length is all that matters."), false),
+    (Choice::new("random", "bytes of a random stream; both ends report their SHA-256, in `run.json`."), true),
+];
+
+/// A bulk transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkSpec {
+    /// Total bytes; `None`: without end.
+    pub size_bytes: Option<u64>,
+    /// Bytes per write. A write is made only when the send buffer has room for all of it.
+    pub write_bytes: u64,
+    /// Whether the payload is bytes of a random stream, of which both ends report the SHA-256.
+    pub random_content: bool,
+}
+
+impl WorkloadSettings for BulkSpec {
+    fn is_unlimited(&self) -> bool {
+        self.size_bytes.is_none()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let bulk = Bulk::new(self.size_bytes, self.write_bytes);
+        if !self.random_content {
+            return Ok(context.with_sink(bulk));
+        }
+        let sink = Sink::new(context.receiver_closes).with_digest();
+        Ok([Box::new(bulk.with_content(Content::of_flow(context.seed, context.flow))), Box::new(sink)])
+    }
+
+    fn socket_traffic(&self) -> Option<SocketTraffic> {
+        let BulkSpec { size_bytes, write_bytes, random_content } = *self;
+        Some(SocketTraffic::Bulk { size_bytes, write_bytes, has_content: random_content })
+    }
+}
 
 /// A bulk sender.
 #[derive(Debug)]

@@ -1,9 +1,102 @@
 //! Constant rate: one datagram, or one write on a stream, per interval.
 
 use crate::application::{Application, Io, StreamId};
+use crate::component::{
+    COUNT, Carrier, FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings, count,
+};
 use crate::outlet::Outlet;
+use fullpipe_schema::component::{self, Declaration, Reader};
+use fullpipe_schema::{Field, Kind};
 use fullpipe_transport::Event;
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Duration, Instant, Invalid};
+
+pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "constant-rate",
+        text: "datagrams (UDP) or writes (TCP) of one size at a constant interval. Default port 9.",
+        fields: &[&[
+            Field::required(
+                "payload",
+                Kind::Size { min: 1, max: 16 << 20 },
+                "Payload of each; at most 65507B in a UDP datagram.",
+            ),
+            Field::optional("interval", Kind::INTERVAL, "from `rate`", "From one to the next."),
+            Field::optional(
+                "rate",
+                Kind::RATE,
+                "from `interval`",
+                "Payload bits per second, instead of `interval`: the interval is the nearest nanosecond.",
+            ),
+            Field::optional("packets", COUNT, "without end", "How many datagrams or writes."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Udp, Protocol::Quic],
+    write_key: Some("payload"),
+    on_sockets: true,
+    read,
+    ..WorkloadComponent::EMPTY
+};
+
+/// A constant rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConstantRateSpec {
+    /// Payload bytes of each datagram or write.
+    pub payload_bytes: u32,
+    /// From one to the next.
+    pub interval: Duration,
+    /// How many; `None`: without end.
+    pub count: Option<u64>,
+}
+
+fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+    let (tree, payload) = (reader.tree, reader.tree.size("payload"));
+    if carrier.protocol == Protocol::Udp && payload > u64::from(crate::MAX_DATAGRAM_BYTES) {
+        let message = format!("{payload} bytes do not fit into a UDP datagram");
+        return Err(reader.error("payload", message, &format!("at most {}B", crate::MAX_DATAGRAM_BYTES)));
+    }
+    let interval = match (tree.get("interval"), tree.get("rate")) {
+        (Some(interval), None) => interval.duration(),
+        (None, Some(rate)) => {
+            let bits_per_second = u128::from(rate.rate().bits_per_second());
+            let nanoseconds = (u128::from(payload) * 8_000_000_000 + bits_per_second / 2) / bits_per_second;
+            if nanoseconds == 0 {
+                let message = format!("at {} {payload} bytes take less than a nanosecond", rate.rate());
+                return Err(reader.error("rate", message, "a lower rate"));
+            }
+            Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(fullpipe_schema::LONGEST)
+        }
+        (None, None) => {
+            let path = reader.path;
+            let message = format!("{path} says neither interval nor rate");
+            let expected = vec!["interval".into(), "rate".into()];
+            reader.check.missing(tree.place, &format!("{path}.interval"), message, expected);
+            return Err(component::Invalid);
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("{} has an interval and a rate", reader.path);
+            return Err(reader.error("rate", message, "one of the two"));
+        }
+    };
+    let payload_bytes = u32::try_from(payload).unwrap_or(u32::MAX);
+    Ok(Box::new(ConstantRateSpec { payload_bytes, interval, count: count(tree, "packets") }))
+}
+
+impl WorkloadSettings for ConstantRateSpec {
+    fn is_unlimited(&self) -> bool {
+        self.count.is_none()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let sender = ConstantRate::new(self.payload_bytes, self.interval, self.count, context.over_stream);
+        Ok(context.with_sink(sender))
+    }
+
+    fn socket_traffic(&self) -> Option<SocketTraffic> {
+        let ConstantRateSpec { payload_bytes, interval, count } = *self;
+        Some(SocketTraffic::Regular { payload_bytes, interval, count })
+    }
+}
 
 /// A sender at a constant rate.
 #[derive(Debug)]

@@ -45,6 +45,11 @@ impl Content {
         Content { stream, drawn: [0; 8], used: 8, digest: Digest::default() }
     }
 
+    /// What a flow of this name sends in a run with this seed.
+    pub fn of_flow(seed: u64, flow: &str) -> Self {
+        Content::new(Stream::new(seed, flow, "content"))
+    }
+
     /// Makes the next bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes.iter_mut() {

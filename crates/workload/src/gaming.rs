@@ -12,8 +12,34 @@
 //! The client starts with the flow, the server when it first hears of the client.
 
 use crate::application::{Application, Io, Progress};
-use crate::{Distribution, Invalid};
-use fullpipe_units::{Duration, Instant, Stream};
+use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use fullpipe_schema::component::{Declaration, choices};
+use fullpipe_schema::{Choice, Field, Kind, Value};
+use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+
+pub(crate) static GAMING: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "gaming",
+        text: "a first-person shooter's state updates (UDP): `from` is the player, `to` the server. Default port 27015.",
+        fields: &[&[
+            Field::default("model", Kind::Choice(&choices(&MODEL)), "counter-strike", "Sizes and intervals."),
+            Field::optional("time", Kind::INTERVAL, "without end", "How long each side sends."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Udp],
+    port: 27_015,
+    read: |reader, _| {
+        let duration = reader.tree.get("time").map(Value::duration);
+        Ok(Box::new(GamingSpec { duration, ..reader.tree.chosen("model", &MODEL)() }))
+    },
+    ..WorkloadComponent::EMPTY
+};
+
+static MODEL: [(Choice, fn() -> GamingSpec); 2] = [
+    (Choice::new("counter-strike", "Färber, NetGames 2002."), GamingSpec::counter_strike),
+    (Choice::new("ngmn", "the gaming user of NGMN (2008) and 3GPP R1-070674."), GamingSpec::ngmn),
+];
 
 /// The packets of one direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,12 +100,23 @@ impl GamingSpec {
         spec.server.first_s = spec.client.first_s.clone();
         spec
     }
+}
 
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for GamingSpec {
+    fn is_unlimited(&self) -> bool {
+        self.duration.is_none()
+    }
+
+    fn senders(&self) -> [bool; 2] {
+        [true, true]
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let server = Gaming::server(self, context.random("server"))?;
+        Ok([Box::new(Gaming::client(self, context.random("client"))?), Box::new(server)])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         self.client.check().map_err(|invalid| invalid.of("client"))?;
         self.server.check().map_err(|invalid| invalid.of("server"))
     }

@@ -1,6 +1,35 @@
 //! Opens a connection and stays silent.
 
 use crate::application::{Application, Io};
+use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use fullpipe_schema::component::Declaration;
+use fullpipe_units::Invalid;
+
+pub(crate) static IDLE: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "idle",
+        text: "opens the connection and stays silent (TCP). Default port 7000.",
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    port: 7000,
+    read: |_, _| Ok(Box::new(IdleSpec)),
+    ..WorkloadComponent::EMPTY
+};
+
+/// A connection without data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleSpec;
+
+impl WorkloadSettings for IdleSpec {
+    fn senders(&self) -> [bool; 2] {
+        [false, false]
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok(context.with_sink(Idle))
+    }
+}
 
 /// An application that opens a stream and does nothing with it.
 #[derive(Debug, Default)]

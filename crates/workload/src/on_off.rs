@@ -9,11 +9,42 @@
 //! and Wilson, IEEE/ACM Transactions on Networking 5(1), 1997).
 
 use crate::application::{Application, Io, StreamId};
+use crate::component::{FlowContext, PACKETS, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use crate::outlet::Outlet;
-use crate::{Distribution, Invalid};
+use fullpipe_schema::component::Declaration;
+use fullpipe_schema::distributions::TIME_OR_RANDOM;
+use fullpipe_schema::{Field, Kind};
 use fullpipe_transport::Event;
 use fullpipe_units::rate::Transmitter;
-use fullpipe_units::{Duration, Instant, Rate, Stream};
+use fullpipe_units::{Distribution, Duration, Instant, Invalid, Rate, Stream};
+
+pub(crate) static ON_OFF: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "on-off",
+        text: "packets (UDP) or writes (TCP) at a rate during on periods, nothing during off periods; the periods \
+               alternate, beginning with an on period. Default port 9.",
+        fields: &[&[
+            Field::required("rate", Kind::RATE, "Payload bits per second while on."),
+            Field::required("payload", PAYLOAD, "Payload of each packet or write."),
+            Field::required("on", TIME_OR_RANDOM, "Length of on periods."),
+            Field::required("off", TIME_OR_RANDOM, "Length of off periods."),
+            PACKETS,
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Udp, Protocol::Quic],
+    write_key: Some("payload"),
+    read: |reader, _| {
+        Ok(Box::new(OnOffSpec {
+            rate: reader.tree.rate("rate"),
+            payload_bytes: small(reader.tree, "payload"),
+            on_s: reader.distribution("on")?,
+            off_s: reader.distribution("off")?,
+            count: count(reader.tree, "packets"),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
 
 /// An on-off source.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +61,16 @@ pub struct OnOffSpec {
     pub count: Option<u64>,
 }
 
-impl OnOffSpec {
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for OnOffSpec {
+    fn is_unlimited(&self) -> bool {
+        self.count.is_none()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok(context.with_sink(OnOff::new(self, context.over_stream, context.random("workload"))?))
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.rate.bits_per_second() > 0, "rate: it is positive")?;
         Invalid::unless(self.payload_bytes > 0, "payload: it is positive")?;
         self.on_s.check().map_err(|invalid| invalid.of("on"))?;

@@ -7,7 +7,9 @@
 mod packets;
 mod transfers;
 
+pub(crate) use packets::POISSON_PACKETS;
 pub use packets::{PoissonPackets, PoissonPacketsSpec};
+pub(crate) use transfers::POISSON_TRANSFERS;
 pub use transfers::{PoissonTransfers, PoissonTransfersAcceptor, PoissonTransfersSpec};
 
 use fullpipe_units::{Duration, Stream};

@@ -15,9 +15,57 @@ mod server;
 pub use client::RequestResponseClient;
 pub use server::RequestResponseServer;
 
+use crate::application::{Application, Metric};
+use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
 use crate::plan::Plan;
-use crate::{Distribution, Invalid};
-use fullpipe_units::{Duration, Stream};
+use fullpipe_schema::component::{Declaration, choices};
+use fullpipe_schema::distributions::{SIZE_OR_RANDOM, TIME_OR_RANDOM};
+use fullpipe_schema::{Choice, Field, Kind};
+use fullpipe_units::{Distribution, Duration, Invalid, Stream};
+
+pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "request-response",
+        text: "requests from `from`, each answered by `to` (TCP); the next follows when the response is there. Default \
+               port 80.",
+        fields: &[&[
+            Field::required("request", SIZE_OR_RANDOM, "Size of requests."),
+            Field::required("response", SIZE_OR_RANDOM, "Size of responses."),
+            Field::default("think", TIME_OR_RANDOM, "0s", "From the end of a request to the begin of its response."),
+            Field::default("idle", TIME_OR_RANDOM, "0s", "From the end of a response to the next request."),
+            Field::default("connection", Kind::Choice(&choices(&CONNECTION)), "kept", "How connections are used."),
+            Field::optional("exchanges", COUNT, "without end", "How many."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    port: 80,
+    metrics: &[&COMPLETED, &[FAILED]],
+    read: |reader, _| {
+        Ok(Box::new(RequestResponseSpec {
+            request_bytes: reader.distribution("request")?,
+            response_bytes: reader.distribution("response")?,
+            think_s: reader.distribution("think")?,
+            idle_s: reader.distribution("idle")?,
+            connection: reader.tree.chosen("connection", &CONNECTION),
+            count: count(reader.tree, "exchanges"),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
+
+static CONNECTION: [(Choice, ConnectionUse); 2] = [
+    (Choice::new("kept", "one connection for all exchanges."), ConnectionUse::Kept),
+    (Choice::new("per-exchange", "a new connection for each."), ConnectionUse::PerExchange),
+];
+
+static COMPLETED: [Metric; 3] = [
+    Metric::new("exchanges", "", "Exchanges of which the client has the whole response."),
+    Metric::new("exchange_mean_s", "s", "Mean time from the begin of an exchange to the last byte of its response."),
+    Metric::new("exchange_max_s", "s", "Longest time of an exchange."),
+];
+
+const FAILED: Metric = Metric::new("exchanges_failed", "", "Exchanges whose connection was lost.");
 
 /// Which connection an exchange goes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,18 +103,30 @@ struct Exchange {
     idle: Duration,
 }
 
-impl RequestResponseSpec {
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for RequestResponseSpec {
+    fn is_unlimited(&self) -> bool {
+        self.count.is_none()
+    }
+
+    fn senders(&self) -> [bool; 2] {
+        [true, true]
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let random = || context.random("workload");
+        let server = RequestResponseServer::new(self, random())?;
+        Ok([Box::new(RequestResponseClient::new(self, random())?), Box::new(server)])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         self.request_bytes.check().map_err(|invalid| invalid.of("request"))?;
         self.response_bytes.check().map_err(|invalid| invalid.of("response"))?;
         self.think_s.check().map_err(|invalid| invalid.of("think time"))?;
         self.idle_s.check().map_err(|invalid| invalid.of("idle time"))
     }
+}
 
+impl RequestResponseSpec {
     fn exchange(&self, index: u32, plan: &mut Plan<Exchange>) -> Exchange {
         plan.get(index, |random: &mut Stream, _| Exchange {
             request_bytes: self.request_bytes.sample_bytes(random),

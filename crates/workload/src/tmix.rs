@@ -14,7 +14,12 @@
 //! What the initiator tells of an exchange is its response time: from the first byte of its request to the last of the
 //! answer, without the acceptor's own wait.
 
-use crate::application::{self, Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
+mod spec;
+
+pub(crate) use spec::TMIX;
+pub use spec::{TmixSpec, TmixTrace};
+
+use crate::application::{self, Application, Completion, Figure, Io, Metric, OpenOptions, Progress, StreamId};
 use fullpipe_tmix::{Adu, ConnectionVector, PerSide, Scheduled, Side, Trace};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
@@ -40,14 +45,39 @@ pub struct TmixOptions {
     pub measured_from: Instant,
 }
 
-/// Sizes of answers, by which response times are told: up to so many bytes, and the names of their number, mean, median and
-/// 95th percentile.
-const CLASSES: [(u64, [&str; 4]); 5] = [
-    (1_000, ["responses_1kB", "mean_response_1kB_s", "median_response_1kB_s", "p95_response_1kB_s"]),
-    (10_000, ["responses_10kB", "mean_response_10kB_s", "median_response_10kB_s", "p95_response_10kB_s"]),
-    (100_000, ["responses_100kB", "mean_response_100kB_s", "median_response_100kB_s", "p95_response_100kB_s"]),
-    (1_000_000, ["responses_1MB", "mean_response_1MB_s", "median_response_1MB_s", "p95_response_1MB_s"]),
-    (u64::MAX, ["responses_above", "mean_response_above_s", "median_response_above_s", "p95_response_above_s"]),
+static METRICS: [Metric; 5] = [
+    Metric::new("connections_begun", "", "Connections that the initiator has opened."),
+    Metric::new("connections_finished", "", "Connections that have done all that the trace says."),
+    Metric::new("connections_broken_off", "", "Connections that closed before that."),
+    Metric::new("connections_open", "", "Connections that were open when the run ended."),
+    Metric::new("trace_broken", "", "1 if the trace could not be read to its end, else 0."),
+];
+
+/// Largest answer of each class by which response times are reported.
+const CLASSES: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, u64::MAX];
+
+macro_rules! response_metrics {
+    ($class:literal, $sizes:literal) => {
+        [
+            Metric::new(concat!("responses_", $class), "", concat!("Answers ", $sizes, ".")),
+            Metric::new(
+                concat!("mean_response_", $class, "_s"),
+                "s",
+                concat!("Mean response time of answers ", $sizes, "."),
+            ),
+            Metric::new(concat!("median_response_", $class, "_s"), "s", "Median of these response times."),
+            Metric::new(concat!("p95_response_", $class, "_s"), "s", "95th percentile of these response times."),
+        ]
+    };
+}
+
+/// Of each class the number, mean, median and 95th percentile.
+static RESPONSES: [[Metric; 4]; CLASSES.len()] = [
+    response_metrics!("1kB", "of up to 1 kB"),
+    response_metrics!("10kB", "above 1 kB and up to 10 kB"),
+    response_metrics!("100kB", "above 10 kB and up to 100 kB"),
+    response_metrics!("1MB", "above 100 kB and up to 1 MB"),
+    response_metrics!("above", "above 1 MB"),
 ];
 
 /// The connections of a trace for both ends of a flow: each is made when the first of them asks for it, and kept until the
@@ -409,7 +439,7 @@ impl Table {
         let Some(player) = self.players.get_mut(id).filter(|_| bytes > 0) else { return };
         let measured_from = self.measured_from;
         if let Some(completion) = player.receive(now, bytes).filter(|completion| completion.started >= measured_from) {
-            let class = CLASSES.iter().position(|class| completion.bytes <= class.0).unwrap_or_default();
+            let class = CLASSES.iter().position(|largest| completion.bytes <= *largest).unwrap_or_default();
             self.responses[class].push(completion.completed.saturating_since(completion.started));
             if self.exchanges {
                 self.completions.push(completion);
@@ -505,29 +535,25 @@ impl Application for TmixInitiator {
     }
 
     fn figures(&self, _end: Instant) -> Vec<Figure> {
-        let count = |name, value: u64| Figure { name, value: value as f64 };
-        let mut figures = vec![
-            count("connections_begun", self.opened),
-            count("connections_finished", self.table.finished),
-            count("connections_broken_off", self.table.broken_off),
-            count("connections_open", self.table.players.count() as u64),
-            count("trace_broken", u64::from(self.source.connections.reel().broken)),
-        ];
-        for (times, (_, names)) in self.table.responses.iter().zip(CLASSES) {
-            figures.extend(response_figures(times, names));
+        let broken = u64::from(self.source.connections.reel().broken);
+        let open = self.table.players.count() as u64;
+        let counts = [self.opened, self.table.finished, self.table.broken_off, open, broken];
+        let mut figures = Metric::figures(&METRICS, counts.map(|count| count as f64));
+        for (times, metrics) in self.table.responses.iter().zip(&RESPONSES) {
+            figures.extend(response_figures(times, metrics));
         }
         figures
     }
 }
 
 /// Number, mean, median and 95th percentile (nearest rank) of response times; of none there is no mean.
-fn response_figures(times: &[Duration], names: [&'static str; 4]) -> Vec<Figure> {
+fn response_figures(times: &[Duration], metrics: &[Metric; 4]) -> Vec<Figure> {
     let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
     seconds.sort_by(f64::total_cmp);
     let rank = |share: f64| seconds.get(((share * seconds.len() as f64).ceil() as usize).saturating_sub(1)).copied();
     let mean = (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64);
     let values = [Some(seconds.len() as f64), mean, rank(0.5), rank(0.95)];
-    names.into_iter().zip(values).map(|(name, value)| Figure { name, value: value.unwrap_or(f64::NAN) }).collect()
+    Metric::figures(metrics, values.map(|value| value.unwrap_or(f64::NAN)))
 }
 
 /// The end that accepts them.

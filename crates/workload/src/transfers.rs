@@ -2,8 +2,39 @@
 //! later. The stream is finished after the last.
 
 use crate::application::{Application, Io, StreamId};
+use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use fullpipe_schema::component::{self, Declaration, Reader};
+use fullpipe_schema::{Field, Kind, Table};
 use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::{Duration, Instant, Invalid};
+
+pub(crate) static TRANSFERS: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "transfers",
+        text: "a list of transfers one after another on one connection (TCP): each starts at its time, or when the one \
+               before has been written if that is later. Default port 5001.",
+        fields: &[&[Field::required(
+            "transfers",
+            Kind::Tables(&TRANSFER),
+            "The transfers, in the order of their times, for example `[{ at = \"0s\", size = \"1MB\" }]`.",
+        )]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    port: 5001,
+    read: |reader, _| read(reader),
+    ..WorkloadComponent::EMPTY
+};
+
+static TRANSFER: Table = Table {
+    name: "transfer",
+    text: "One transfer of a list.",
+    fields: &[&[
+        Field::required("at", Kind::DURATION, "When, counted from the start of the flow."),
+        Field::required("size", Kind::SIZE, "How much."),
+    ]],
+    ..Table::EMPTY
+};
 
 /// One transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +43,41 @@ pub struct Transfer {
     pub at: Duration,
     /// How much.
     pub size_bytes: u64,
+}
+
+/// Transfers on one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransfersSpec {
+    /// The transfers, in order of time.
+    pub transfers: Vec<Transfer>,
+}
+
+fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+    let mut transfers: Vec<Transfer> = Vec::new();
+    for (index, entry) in reader.tree.tables("transfers").iter().enumerate() {
+        let at = entry.duration("at");
+        if transfers.last().is_some_and(|before| before.at > at) {
+            let path = format!("{}.transfers.{index}", reader.path);
+            let message = format!("the transfer at {at} comes after a later one");
+            let mut entry = Reader { tree: entry, path: &path, check: reader.check };
+            return Err(entry.error("at", message, "transfers in the order of their times"));
+        }
+        transfers.push(Transfer { at, size_bytes: entry.size("size") });
+    }
+    if transfers.is_empty() {
+        return Err(reader.error("transfers", "the list is empty", "at least one transfer"));
+    }
+    Ok(Box::new(TransfersSpec { transfers }))
+}
+
+impl WorkloadSettings for TransfersSpec {
+    fn is_unlimited(&self) -> bool {
+        false
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok(context.with_sink(Transfers::new(self.transfers.clone())))
+    }
 }
 
 /// A sender of transfers.

@@ -19,8 +19,90 @@ mod server;
 pub use client::VideoAbrClient;
 pub use server::VideoAbrServer;
 
-use crate::Invalid;
-use fullpipe_units::{Duration, Rate};
+use crate::application::{Application, Metric};
+use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count, small};
+use fullpipe_schema::component::{Declaration, choices};
+use fullpipe_schema::{Choice, Field, Kind, Tree, Value};
+use fullpipe_units::{Duration, Invalid, Rate};
+
+pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "video-abr",
+        text: "adaptive streaming (TCP): `from` is the player, which requests segment after segment from `to` and chooses \
+               the bit rate of each. Default port 80.",
+        fields: &[&[
+            Field::required("ladder", Kind::List(&Kind::RATE), "Bit rates to choose from, ascending."),
+            Field::default("segment", Kind::INTERVAL, "4s", "Playing time of a segment."),
+            Field::optional("segments", COUNT, "without end", "Segments of the video."),
+            Field::default("request", Kind::Size { min: 16, max: 1 << 20 }, "300B", "Size of a request."),
+            Field::default("start_level", Kind::DURATION, "4s", "Playback starts when so much is buffered."),
+            Field::default("resume_level", Kind::DURATION, "4s", "Playback goes on after a stall at this level."),
+            Field::default("max_level", Kind::DURATION, "30s", "Size of the player's buffer."),
+            Field::default("choice", Kind::Choice(&choices(&CHOICE)), "buffer", "How a bit rate is chosen."),
+            Field::default(
+                "reservoir",
+                Kind::DURATION,
+                "8s",
+                "With `buffer`: level up to which the lowest rate is taken.",
+            ),
+            Field::default("cushion", Kind::INTERVAL, "18s", "With `buffer`: from there to the highest rate."),
+            Field::default(
+                "safety",
+                Kind::Number { min: 0.01, max: 1.0 },
+                "0.9",
+                "With `throughput`: the part of it that is used.",
+            ),
+            Field::default(
+                "samples",
+                Kind::Integer { min: 1, max: 1000 },
+                "5",
+                "With `throughput`: segments in the mean.",
+            ),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    port: 80,
+    metrics: &[&METRICS, &[STARTUP, MEAN_BIT_RATE]],
+    read: |reader, _| {
+        let tree = reader.tree;
+        Ok(Box::new(VideoAbrSpec {
+            ladder: tree.list("ladder").iter().map(Value::rate).collect(),
+            segment: tree.duration("segment"),
+            segments: count(tree, "segments"),
+            request_bytes: small(tree, "request"),
+            start_level: tree.duration("start_level"),
+            resume_level: tree.duration("resume_level"),
+            max_level: tree.duration("max_level"),
+            choice: tree.chosen("choice", &CHOICE)(tree),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
+
+/// Reads the keys of one way to choose a bit rate.
+type ReadChoice = fn(&Tree) -> RateChoice;
+
+static CHOICE: [(Choice, ReadChoice); 2] = [
+    (Choice::new("buffer", "by the buffer's level: BBA-0 (Huang et al., SIGCOMM 2014)."), |tree| RateChoice::Buffer {
+        reservoir: tree.duration("reservoir"),
+        cushion: tree.duration("cushion"),
+    }),
+    (Choice::new("throughput", "by the harmonic mean of the last throughputs."), |tree| RateChoice::Throughput {
+        safety: tree.number("safety"),
+        samples: u32::try_from(tree.integer("samples")).unwrap_or(u32::MAX),
+    }),
+];
+
+static METRICS: [Metric; 4] = [
+    Metric::new("segments", "", "Segments that the player has whole."),
+    Metric::new("switches", "", "Segments whose bit rate differs from that of the segment before."),
+    Metric::new("rebuffers", "", "Stalls: how often the player's buffer ran dry during playback."),
+    Metric::new("rebuffer_s", "s", "Total time of stalls."),
+];
+
+const STARTUP: Metric = Metric::new("startup_s", "s", "Time from the start of the flow to the start of playback.");
+const MEAN_BIT_RATE: Metric = Metric::new("mean_bit_rate_bps", "bit/s", "Mean bit rate of the segments.");
 
 /// Bytes of a request that say what is wanted.
 const REQUEST_CONTENT_BYTES: u32 = 16;
@@ -68,12 +150,21 @@ pub struct VideoAbrSpec {
     pub choice: RateChoice,
 }
 
-impl VideoAbrSpec {
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for VideoAbrSpec {
+    fn is_unlimited(&self) -> bool {
+        self.segments.is_none()
+    }
+
+    /// Requests are small.
+    fn senders(&self) -> [bool; 2] {
+        [false, true]
+    }
+
+    fn applications(&self, _: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok([Box::new(VideoAbrClient::new(self)?), Box::new(VideoAbrServer::new(self)?)])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         let ascending = self.ladder.is_sorted_by(|lower, higher| lower < higher);
         Invalid::unless(ascending, "ladder: its bit rates ascend")?;
         let smallest = self.ladder.first().map_or(0, |rate| rate.bytes_in(self.segment));

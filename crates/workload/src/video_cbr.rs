@@ -6,11 +6,50 @@
 //! The n-th frame is due n frame times after the start, rounded to the nanosecond. It leaves at once: full packets and
 //! one with the rest; or as one write on a stream.
 
-use crate::Invalid;
 use crate::application::{Application, Io, StreamId};
+use crate::component::{COUNT, FlowContext, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use crate::outlet::Outlet;
+use fullpipe_schema::component::Declaration;
+use fullpipe_schema::{Field, Kind};
 use fullpipe_transport::Event;
-use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_units::{Duration, Instant, Invalid, Rate};
+
+pub(crate) static VIDEO_CBR: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "video-cbr",
+        text: "video at a constant bit rate: groups of an I frame and P frames, each frame in packets (UDP) or writes \
+               (TCP) that follow one another at once. Default port 5004.",
+        fields: &[&[
+            Field::required("rate", Kind::RATE, "Payload bits per second over a group."),
+            Field::default("frame_rate", Kind::Number { min: 0.1, max: 1000.0 }, "25.0", "Frames per second."),
+            Field::default("group", Kind::Integer { min: 1, max: 10_000 }, "12", "From one I frame to the next.")
+                .unit("frames"),
+            Field::default(
+                "i_to_p",
+                Kind::Number { min: 1.0, max: 1000.0 },
+                "3.0",
+                "Size of an I frame over a P frame.",
+            ),
+            Field::default("payload", PAYLOAD, "1200B", "Largest payload of a packet or write."),
+            Field::optional("frames", COUNT, "without end", "How many frames."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Udp, Protocol::Quic],
+    port: 5004,
+    write_key: Some("payload"),
+    read: |reader, _| {
+        Ok(Box::new(VideoCbrSpec {
+            rate: reader.tree.rate("rate"),
+            frames_per_s: reader.tree.number("frame_rate"),
+            group_frames: u32::try_from(reader.tree.integer("group")).unwrap_or(u32::MAX),
+            i_to_p_ratio: reader.tree.number("i_to_p"),
+            max_payload_bytes: small(reader.tree, "payload"),
+            frames: count(reader.tree, "frames"),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
 
 /// A video source.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,12 +68,16 @@ pub struct VideoCbrSpec {
     pub frames: Option<u64>,
 }
 
-impl VideoCbrSpec {
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for VideoCbrSpec {
+    fn is_unlimited(&self) -> bool {
+        self.frames.is_none()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok(context.with_sink(VideoCbr::new(self, context.over_stream)?))
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         let frames = self.frames_per_s > 0.0 && self.frames_per_s <= 1e6;
         Invalid::unless(frames, "frames per second: they are positive and at most a million")?;
         Invalid::unless(self.group_frames > 0, "group of pictures: it has at least one frame")?;
@@ -45,7 +88,9 @@ impl VideoCbrSpec {
         let frame = self.group_bytes() < f64::from(u32::MAX);
         Invalid::unless(frame, "rate: a group of pictures has less than 4 GiB")
     }
+}
 
+impl VideoCbrSpec {
     fn group_bytes(&self) -> f64 {
         self.rate.bits_per_second() as f64 / 8.0 * f64::from(self.group_frames) / self.frames_per_s
     }

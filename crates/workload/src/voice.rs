@@ -9,8 +9,46 @@
 //! without silence suppression with a packet at once. The two do not listen to each other: no double-talk rules.
 
 use crate::application::{Application, Io, Progress};
-use crate::{Distribution, Invalid};
-use fullpipe_units::{Duration, Instant, Stream};
+use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use fullpipe_schema::component::{Declaration, choices};
+use fullpipe_schema::{Choice, Field, Kind, Value};
+use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+
+pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "voice",
+        text: "a call (UDP): speech under an RTP header, in talk spurts or all the time. Default port 5004.",
+        fields: &[&[
+            Field::default("codec", Kind::Choice(&choices(&CODEC)), "g711", "Sizes and intervals."),
+            Field::default(
+                "silence_suppression",
+                Kind::Boolean,
+                "true",
+                "Talk spurts of 1.004 s and pauses of 1.587 s in the mean, both exponential (ITU-T P.59).",
+            ),
+            Field::default("both_ways", Kind::Boolean, "true", "Whether the callee speaks too."),
+            Field::optional("time", Kind::INTERVAL, "without end", "How long each side speaks."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Udp],
+    port: 5004,
+    read: |reader, _| {
+        Ok(Box::new(VoiceSpec {
+            talk_spurts: reader.tree.boolean("silence_suppression").then(TalkSpurts::p59),
+            both_ways: reader.tree.boolean("both_ways"),
+            duration: reader.tree.get("time").map(Value::duration),
+            ..reader.tree.chosen("codec", &CODEC)()
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
+
+static CODEC: [(Choice, fn() -> VoiceSpec); 3] = [
+    (Choice::new("g711", "64 kbit/s: 172 bytes every 20 ms with the RTP header."), VoiceSpec::g711),
+    (Choice::new("g729", "8 kbit/s: 32 bytes every 20 ms with the RTP header."), VoiceSpec::g729),
+    (Choice::new("amr", "12.2 kbit/s: 44 bytes every 20 ms with the RTP header."), VoiceSpec::amr_12_2),
+];
 
 /// Silence suppression: a speaker's talk spurts and the pauses between.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,12 +110,23 @@ impl VoiceSpec {
             duration: None,
         }
     }
+}
 
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for VoiceSpec {
+    fn is_unlimited(&self) -> bool {
+        self.duration.is_none()
+    }
+
+    fn senders(&self) -> [bool; 2] {
+        [true, self.both_ways]
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let callee = Voice::callee(self, context.random("callee"))?;
+        Ok([Box::new(Voice::caller(self, context.random("caller"))?), Box::new(callee)])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.payload_bytes <= crate::MAX_DATAGRAM_BYTES, "payload: it is at most 65507 bytes")?;
         Invalid::unless(!self.interval.is_zero(), "interval: it is positive")?;
         let Some(spurts) = &self.talk_spurts else { return Ok(()) };

@@ -18,6 +18,7 @@
 //! header and object. Header sizes are constants, whatever HPACK or QPACK would make of them.
 
 mod client;
+mod keys;
 mod load;
 mod outbox;
 mod page;
@@ -26,11 +27,11 @@ mod server;
 mod wire;
 
 pub use client::WebClient;
+pub(crate) use keys::WEB;
 pub use page::{Dependencies, Law, ObjectSpec, PageLaws, PageSource};
 pub use server::WebServer;
 
-use crate::{Distribution, Invalid};
-use fullpipe_units::Duration;
+use fullpipe_units::{Distribution, Duration};
 
 /// Largest header of a request or response: it fits into one frame of HTTP/2.
 const MAX_HEADER_BYTES: u32 = 1 << 14;
@@ -126,26 +127,6 @@ impl WebSpec {
             stream_latencies: Vec::new(),
             completions: WebCompletions::default(),
         }
-    }
-
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
-        self.source.check()?;
-        self.reading_s.check().map_err(|invalid| invalid.of("reading"))?;
-        let request = (wire::CONTENT_BYTES as u32..=MAX_HEADER_BYTES).contains(&self.request_bytes);
-        Invalid::unless(request, "request: it has from 12 bytes to 16 KiB")?;
-        let header = self.response_header_bytes <= MAX_HEADER_BYTES;
-        Invalid::unless(header, "response_header: it has at most 16 KiB")?;
-        Invalid::unless(self.connections > 0, "connections: there is at least one")?;
-        Invalid::unless(self.concurrent > 0, "concurrent: there is at least one request")?;
-        let urgencies = self.main_urgency <= 7 && self.embedded_urgency <= 7;
-        Invalid::unless(urgencies, "urgency: it is from 0 to 7")?;
-        Invalid::unless(self.low_water_bytes > 0, "low_water: it is positive")?;
-        let streams = self.completions != WebCompletions::Streams || self.http == Http::Streams;
-        Invalid::unless(streams, "completions: those of streams need http = \"streams\"")
     }
 
     /// Bytes of a request; with HTTP/2 the frame's header comes before.

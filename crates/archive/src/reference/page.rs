@@ -8,12 +8,23 @@ use crate::study::{STUDY, StudyRecord};
 use fullpipe_schema::{Kind, Table, kind_text};
 use std::fmt::Write;
 
-/// The page `docs/records.md`. `components` are the tables of a run that other crates declare.
-pub fn page(components: &[TableReference]) -> String {
+/// The page `docs/records.md`. `components` are the tables of a run that other crates declare, `metrics` those of
+/// `figures.csv`, a table for each workload or transport whose ends report them.
+pub fn page(components: &[TableReference], metrics: &[TableReference]) -> String {
     let mut out = String::from(PAGE);
     for table in study_tables().iter().chain(&run_tables()).chain(components) {
         section(&mut out, table);
     }
+    let _ = write!(
+        out,
+        "## Metrics of figures.csv\n\n{METRICS}\n\n| Of | Metric | Unit | Description |\n|---|---|---|---|\n"
+    );
+    for table in metrics {
+        for metric in &table.columns {
+            let _ = writeln!(out, "| `{}` | `{}` | {} | {} |", table.file, metric.name, metric.unit, metric.text);
+        }
+    }
+    out.push('\n');
     let _ = write!(out, "## {}\n\n{STUDY_FILE}\n\n| Key | Type | Description |\n|---|---|---|\n", StudyRecord::FILE);
     keys_of_toml(&mut out, "", &STUDY);
     out.push('\n');
@@ -76,6 +87,10 @@ fn keys_of_toml(out: &mut String, path: &str, table: &Table) {
         }
     }
 }
+/// The introduction to the metrics of `figures.csv`.
+const METRICS: &str = "Both ends of a flow report the metrics of its workload that they can measure; each end of a flow over QUIC, and of a \
+                       tunnel (`masque`), reports those of its transport too. A metric without a value has an empty cell, or no \
+                       row where nothing was measured. Real programs can report metrics of a flow, too.";
 
 /// The introduction to `run.json`.
 const RUN: &str = "One JSON object. A dot in a key denotes a member of an object, or of each object of an array. Keys marked \

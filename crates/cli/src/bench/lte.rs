@@ -134,7 +134,8 @@ pub(super) fn describe(row: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe::scenario::description::{Player, Workload};
+    use fullpipe::scenario::description::Player;
+    use fullpipe::workload::ConstantRateSpec;
 
     /// The largest transport block of 100 resource blocks has 75 376 bits (3GPP TS 36.213), and there is one in each millisecond:
     /// the cell is offered more than that, and by everybody alike.
@@ -148,9 +149,8 @@ mod tests {
             assert!(access.promise(fullpipe::network::Way::Down).rate_bps >= 75_376_000);
             for flow in &scenario.flows {
                 assert_eq!([flow.from_by, flow.to_by], [Player::Kernel; 2]);
-                let Workload::ConstantRate { payload_bytes: 1400, interval, count: None } = flow.workload else {
-                    panic!()
-                };
+                let datagrams: &ConstantRateSpec = flow.workload.downcast_ref().expect("datagrams at a constant rate");
+                let ConstantRateSpec { payload_bytes: 1400, interval, count: None } = *datagrams else { panic!() };
                 // 11 200 bits at 90 Mbit/s are 124 444.4 ns: so often a datagram of somebody's, to the nearest nanosecond.
                 let expected_nanos = f64::from(ues) * 11_200.0 / 0.09;
                 assert!((interval.as_nanos() as f64 - expected_nanos).abs() <= 0.5, "{interval}");

@@ -4,18 +4,17 @@
 //! Of a flow's TCP settings the kernel takes the congestion control, pacing, ECN and the buffers' largest sizes; the last two
 //! hold for a whole host, so flows there must agree on them. All else is as this kernel does it.
 
-use crate::applications;
 use crate::outcome::Played;
 use crate::probes::Sampler;
 use fullpipe_emulate::{Home, HostNamespace, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent, WallClock};
 use fullpipe_network::Endpoint;
 use fullpipe_network::address::Directory;
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Flow, Player, Subject, Tcp, Transport, Workload};
+use fullpipe_scenario::description::{Flow, Player, Subject, Tcp, Transport};
 use fullpipe_tcp::{Ecn, EcnFeedback};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, measured};
 use fullpipe_units::{FlowId, Instant, NodeId};
-use fullpipe_workload::{Content, Digest, Progress};
+use fullpipe_workload::{Content, Digest, Progress, SocketTraffic};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -65,9 +64,9 @@ impl Contents {
 type SharedContents = Arc<Mutex<Contents>>;
 
 fn contents(flow: &Flow, end: usize, seed: u64) -> Option<SharedContents> {
-    let Workload::Bulk { random_content: true, .. } = flow.workload else { return None };
+    let content = flow.workload.socket_traffic()?.content(seed, &flow.name)?;
     let contents = match end {
-        0 => Contents::Sent(applications::content(flow, seed)),
+        0 => Contents::Sent(content),
         _ => Contents::Received(Digest::default()),
     };
     Some(Arc::new(Mutex::new(contents)))
@@ -217,13 +216,7 @@ fn kernel_name(congestion: &str) -> &str {
 
 /// Payload of a flow in all, if it ends.
 fn total_bytes(flow: &Flow) -> Option<u64> {
-    match &flow.workload {
-        Workload::Bulk { size_bytes, .. } => *size_bytes,
-        Workload::ConstantRate { payload_bytes, count, .. } => {
-            count.map(|count| count.saturating_mul(u64::from(*payload_bytes)))
-        }
-        _ => None,
-    }
+    flow.workload.socket_traffic()?.total_bytes()
 }
 
 fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result<Role, String> {
@@ -233,15 +226,14 @@ fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result
     if end == 1 {
         return Ok(Role::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
     }
-    let sent = match &flow.workload {
-        Workload::Bulk { size_bytes, write_bytes, .. } => {
-            Sent::Bulk { size_bytes: *size_bytes, write_bytes: usize::try_from(*write_bytes).unwrap_or(usize::MAX) }
+    // The scenario language accepts no other workload there.
+    let sent = match flow.workload.socket_traffic().ok_or("the kernel does not play its workload")? {
+        SocketTraffic::Bulk { size_bytes, write_bytes, .. } => {
+            Sent::Bulk { size_bytes, write_bytes: usize::try_from(write_bytes).unwrap_or(usize::MAX) }
         }
-        Workload::ConstantRate { payload_bytes, interval, count } => {
-            Sent::Regular { payload_bytes: *payload_bytes as usize, interval: *interval, count: *count }
+        SocketTraffic::Regular { payload_bytes, interval, count } => {
+            Sent::Regular { payload_bytes: payload_bytes as usize, interval, count }
         }
-        // The scenario language lets none through.
-        _ => return Err("the kernel does not play its workload".to_owned()),
     };
     let start = Instant::ZERO.saturating_add(flow.start);
     Ok(Role::Sender { from: socket(ends.source), to: socket(ends.destination), sent, start })

@@ -40,8 +40,6 @@ mod real_time;
 mod topology;
 mod traffic;
 mod tunnels;
-mod web;
-mod workloads;
 
 pub use fullpipe_congestion::catalogue::CHOICES as CONGESTION;
 pub use probes::{
@@ -55,7 +53,6 @@ use crate::schema::{self, Check, Data, Errors, Field, Kind, Override, Table, Tre
 use fullpipe_masque::settings as masque;
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::settings as quic;
-use fullpipe_schema::distributions;
 use fullpipe_tcp::settings as tcp;
 use reach::Reach;
 use std::collections::BTreeSet;

@@ -7,6 +7,7 @@ use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use fullpipe_units::NodeId;
+use fullpipe_workload::{WORKLOADS, WorkloadCatalogue};
 use std::collections::BTreeMap;
 
 pub(super) const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
@@ -122,7 +123,6 @@ pub(super) fn player(tree: &Tree, key: &str) -> Player {
 
 /// That the kernel's sockets can play a flow's ends where they should. `tls`: whether something protects its stream.
 pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
-    const PLAYED: [&str; 2] = ["bulk", "constant-rate"];
     let by_program = |key: &str| player(flow, key) == Player::Program;
     let protocol = flow.choice("protocol");
     if ["quic", "masque"].contains(&protocol) && by_program("from_by") != by_program("to_by") {
@@ -138,11 +138,13 @@ pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
             vec![format!("{other} = \"program\"")],
         );
     }
-    let workload = flow.choice("workload");
+    let workload = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY));
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {
-        let (message, expected) = if !PLAYED.contains(&workload) {
-            let expected = PLAYED.iter().map(|name| format!("workload = \"{name}\"")).collect();
-            (format!("a socket of the kernel does not play the workload {workload} in this version"), expected)
+        let (message, expected) = if !workload.on_sockets {
+            let sent = WORKLOADS.iter().filter(|workload| workload.on_sockets);
+            let expected = sent.map(|workload| format!("workload = \"{}\"", workload.declaration.name)).collect();
+            let name = workload.declaration.name;
+            (format!("a socket of the kernel does not play the workload {name} in this version"), expected)
         } else if ["quic", "masque"].contains(&flow.choice("protocol")) {
             let message = "the kernel does not speak QUIC".to_string();
             (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])

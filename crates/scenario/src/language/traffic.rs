@@ -3,14 +3,15 @@
 use super::fields::MOST;
 use super::network::{Network, known};
 use super::reach::Reach;
-use super::{Check, masque, quic, real_time, some_of, tcp, tunnels, web, workloads};
+use super::{Check, masque, quic, real_time, some_of, tcp, tunnels};
 use crate::description::{Flow, Transport};
+use crate::schema::component::{Reader, choices};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
 use crate::schema::{SettingsTable, is_pattern, matches, natural_order};
 use fullpipe_congestion::catalogue::CHOICES;
-use fullpipe_schema::component::Reader;
 use fullpipe_units::{Duration, NodeId};
 use fullpipe_wire::IpVersion;
+use fullpipe_workload::{Carrier, Protocol, VARIANTS, WORKLOADS, WorkloadCatalogue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -38,12 +39,7 @@ pub(crate) static FLOW: Table = Table {
         .unit("flows"),
         Field::optional(
             "protocol",
-            Kind::Choice(&[
-                Choice::new("tcp", ""),
-                Choice::new("udp", ""),
-                Choice::new("quic", "played by a real stack, see `[quic]`."),
-                Choice::new("masque", "a tunnel (CONNECT-UDP) between a client and a proxy, see `[masque]`."),
-            ]),
+            Kind::Choice(&choices(&PROTOCOLS)),
             "`\"tcp\"`, or `\"udp\"` or `\"masque\"` where the workload needs it",
             "Over what.",
         ),
@@ -89,9 +85,7 @@ pub(crate) static FLOW: Table = Table {
         Field::optional(
             "port",
             real_time::PORT,
-            "by workload: 9; 5001 for transfers, 80 for requests, `video-abr` and HTTP/1.1, 443 for \
-             other pages, 5004 for `video-cbr` and `voice`, 27015 for \
-             `gaming`, 7000 for `idle`, 443 for `tunnel`",
+            "by workload, see there",
             "Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another \
              connection through a tunnel, the next free one.",
         ),
@@ -99,15 +93,28 @@ pub(crate) static FLOW: Table = Table {
         Field::default("to_by", real_time::PLAYER, "model", "Who plays the end at `to` in real time."),
     ]],
     variants: Some(&Variants {
-        key: "workload",
+        key: WorkloadCatalogue::KEY,
         default: Some("bulk"),
         text: "It says what is sent.",
-        list: workloads::LIST,
+        list: &VARIANTS,
         later: &["ftp"],
     }),
     later: &["deadline"],
     ..Table::EMPTY
 };
+
+static PROTOCOLS: [(Choice, Protocol); 4] = [
+    (Choice::new(Protocol::Tcp.name(), ""), Protocol::Tcp),
+    (Choice::new(Protocol::Udp.name(), ""), Protocol::Udp),
+    (Choice::new(Protocol::Quic.name(), "played by a real stack, see `[quic]`."), Protocol::Quic),
+    (
+        Choice::new(Protocol::Masque.name(), "a tunnel (CONNECT-UDP) between a client and a proxy, see `[masque]`."),
+        Protocol::Masque,
+    ),
+];
+
+/// Bytes that an application writes at a time if the send buffer holds so much.
+const USUAL_WRITE_BYTES: u64 = 64 << 10;
 
 // --- Defaults that depend on other keys.
 
@@ -118,15 +125,8 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
     let Some(Data::Tables(flows)) = root.get_mut("flow").map(|value| &mut value.data) else { return };
     for (index, flow) in flows.iter_mut().enumerate() {
         flow.fill("name", Data::Text(format!("flow{}", index + 1)));
-        let over = workloads::transports(flow.choice("workload"));
-        let protocol = if over.tcp {
-            "tcp"
-        } else if over.udp {
-            "udp"
-        } else {
-            "masque"
-        };
-        flow.fill("protocol", Data::Choice(protocol));
+        let protocols = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY)).protocols;
+        flow.fill("protocol", Data::Choice(protocols[0].name()));
         let protocol = flow.choice("protocol");
         for (key, owner) in [
             ("tcp", &["tcp"][..]),
@@ -236,17 +236,15 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
 
 /// Writes fit into the send buffer.
 fn fit_writes(flow: &mut Tree, protocol: &str, send_buffer: u64, index: usize, check: &mut Check) {
-    let path = format!("flow.{index}");
-    if flow.choice("workload") == "bulk" {
-        flow.fill("write_size", Data::Size(send_buffer.min(64 << 10)));
-    }
+    let Some(key) = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY)).write_key else { return };
+    flow.fill(key, Data::Size(send_buffer.min(USUAL_WRITE_BYTES)));
+    let size = flow.size(key);
     // A write waits for room for all of it: one that is larger than the buffer would wait for ever.
-    for key in ["write_size", "payload"] {
-        if let Some(size) = flow.get(key).map(Value::size).filter(|size| *size > send_buffer) {
-            let message = format!("{path}.{key} = {size}B is more than the send buffer ever holds");
-            let expected = format!("at most {protocol}.send_buffer = {send_buffer}B");
-            check.error(flow.place_of(key), &format!("{path}.{key}"), message, vec![expected]);
-        }
+    if size > send_buffer {
+        let path = format!("flow.{index}.{key}");
+        let message = format!("{path} = {size}B is more than the send buffer ever holds");
+        let expected = format!("at most {protocol}.send_buffer = {send_buffer}B");
+        check.error(flow.place_of(key), &path, message, vec![expected]);
     }
 }
 
@@ -290,7 +288,10 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             let message = format!("there already is a flow {name}");
             check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
         }
-        let workload = workloads::workload(tree, &path, check);
+        let stack = tree.get("quic").map_or(common_stack, |own| own.table().choice("stack"));
+        let protocol = tree.chosen("protocol", &PROTOCOLS);
+        let carrier = Carrier { protocol, several_streams: protocol == Protocol::Quic && stack == "model" };
+        let workload = WORKLOADS.read(&mut Reader { tree, path: &path, check }, &carrier);
         let Some(pairs) = pairs(tree, &path, network, reach, check) else { continue };
         tree.fill("count", Data::Integer(pairs.len() as i64));
         let count = usize::try_from(tree.integer("count")).unwrap_or(usize::MAX);
@@ -304,28 +305,25 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             );
             continue;
         }
-        let protocol = tree.choice("protocol");
-        if !ports_suffice(&pairs, count, protocol != "tcp", &mut of_pair) {
+        if !ports_suffice(&pairs, count, protocol != Protocol::Tcp, &mut of_pair) {
             let message = format!("{count} flows of {name} are too many for the ports of their hosts");
             let expected = vec![format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts")];
             check.error(tree.place_of("count"), &format!("{path}.count"), message, expected);
             continue;
         }
-        let Some(workload) = workload else { continue };
-        let stack = tree.get("quic").map_or(common_stack, |own| own.table().choice("stack"));
-        web::check_transport(tree, stack, &path, check);
+        let Ok(workload) = workload else { continue };
         tree.fill("port", Data::Integer(workload.default_port().into()));
         let transport = match protocol {
-            "udp" => Transport::Udp,
-            "quic" => Transport::Quic(match tree.get("quic") {
+            Protocol::Udp => Transport::Udp,
+            Protocol::Quic => Transport::Quic(match tree.get("quic") {
                 Some(own) => settings(&quic::SETTINGS, own.table(), &format!("{path}.quic"), check)?,
                 None => Arc::clone(&common_quic),
             }),
-            "masque" => Transport::Masque(match tree.get("masque") {
+            Protocol::Masque => Transport::Masque(match tree.get("masque") {
                 Some(own) => settings(&masque::SETTINGS, own.table(), &format!("{path}.masque"), check)?,
                 None => Arc::clone(&common_masque),
             }),
-            _ => Transport::Tcp(match tree.get("tcp") {
+            Protocol::Tcp => Transport::Tcp(match tree.get("tcp") {
                 Some(own) => settings(&tcp::SETTINGS, own.table(), &format!("{path}.tcp"), check)?,
                 None => Arc::clone(&common),
             }),

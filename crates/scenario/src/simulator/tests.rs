@@ -1,7 +1,8 @@
 use super::*;
-use crate::description::{QueueLimit, Scenario, Transport, Workload};
+use crate::description::{QueueLimit, Scenario, Transport};
 use fullpipe_network::{Blackhole, Droplist, Frames, PayloadCorruption, RebindingSide, Selection};
 use fullpipe_units::{Duration, Rate};
+use fullpipe_workload::ConstantRateSpec;
 use proptest::prelude::*;
 
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
@@ -139,7 +140,7 @@ fn cross_traffic_goes_from_right_to_left() {
     assert_eq!((beside(&scenario, flow.from), beside(&scenario, flow.to)), ("right".into(), "left".into()));
     let Transport::Tcp(tcp) = &flow.transport else { panic!("{flow:?}") };
     assert_eq!((tcp.connection.mss_bytes, tcp.connection.receive_buffer_bytes), (1448, 10 << 20));
-    assert!(matches!(flow.workload, Workload::Bulk { .. }), "{:?}", flow.workload);
+    assert_eq!(flow.workload.name(), "bulk");
 
     let scenario = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps"));
     let flow = &scenario.flows[0];
@@ -148,8 +149,8 @@ fn cross_traffic_goes_from_right_to_left() {
     let earlier = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps --start=500ms"));
     assert_eq!(earlier.flows[0].start, Duration::from_millis(500));
     // 512 bytes at 5 Mbit/s: 819.2 us.
-    let Workload::ConstantRate { interval, payload_bytes, .. } = flow.workload else { panic!("{:?}", flow.workload) };
-    assert_eq!((interval, payload_bytes), (Duration::from_nanos(819_200), 512));
+    let datagrams: &ConstantRateSpec = flow.workload.downcast_ref().expect("datagrams at a constant rate");
+    assert_eq!((datagrams.interval, datagrams.payload_bytes), (Duration::from_nanos(819_200), 512));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::expression::{
 use crate::lateness;
 use crate::words::{list_of, suggestion};
 use fullpipe_archive::{FLOWS, LINKS};
-use fullpipe_lab::FIGURE_NAMES;
+use fullpipe_lab::metric_names;
 use std::fmt;
 
 /// How deep an expression may nest.
@@ -374,7 +374,7 @@ impl Parser {
         if FLOWS.numeric_column(name).is_none() && link_column(name).is_none() && figure_name(name).is_none() {
             let message = match (name.strip_prefix("link_"), name.strip_prefix("figure_")) {
                 (_, Some(figure)) => {
-                    let (near, all) = (suggestion(figure, FIGURE_NAMES), list_of(FIGURE_NAMES));
+                    let (near, all) = (suggestion(figure, metric_names()), list_of(metric_names()));
                     format!("no workload tells the figure `{figure}`{near}; expected figure_ and one of {all}")
                 }
                 (Some(of_link), _) => {

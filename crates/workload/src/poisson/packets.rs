@@ -1,8 +1,42 @@
 //! Packets that arrive as a Poisson process.
 
 use crate::application::{Application, Io};
-use crate::{Distribution, Invalid};
-use fullpipe_units::{Duration, Instant, Stream};
+use crate::component::{FlowContext, PACKETS, Protocol, WorkloadComponent, WorkloadSettings, count, small};
+use fullpipe_schema::component::Declaration;
+use fullpipe_schema::distributions::SIZE_OR_RANDOM;
+use fullpipe_schema::{Field, Kind};
+use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
+
+pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "poisson-packets",
+        text: "datagrams that come as a Poisson process (UDP). Default port 9.",
+        fields: &[&[
+            Field::required("interval", Kind::INTERVAL, "Mean time from one to the next."),
+            Field::required("size", SIZE_OR_RANDOM, "Size of each."),
+            Field::default(
+                "size_includes",
+                Kind::Size { min: 0, max: 1000 },
+                "0B",
+                "Headers that `size` counts besides the payload, taken off it: with 30B (IPv4, UDP and the framing of a \
+                 link) the size on the wire has the distribution, as queueing theory assumes.",
+            ),
+            PACKETS,
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Udp],
+    read: |reader, _| {
+        Ok(Box::new(PoissonPacketsSpec {
+            mean_interval: reader.tree.duration("interval"),
+            size_bytes: reader.distribution("size")?,
+            header_bytes: small(reader.tree, "size_includes"),
+            max_payload_bytes: crate::MAX_DATAGRAM_BYTES,
+            count: count(reader.tree, "packets"),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
 
 /// Datagrams that arrive as a Poisson process.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,12 +54,16 @@ pub struct PoissonPacketsSpec {
     pub count: Option<u64>,
 }
 
-impl PoissonPacketsSpec {
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for PoissonPacketsSpec {
+    fn is_unlimited(&self) -> bool {
+        self.count.is_none()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok(context.with_sink(PoissonPackets::new(self, context.random("workload"))?))
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(!self.mean_interval.is_zero(), "mean interval: it is positive")?;
         Invalid::unless(
             self.max_payload_bytes <= crate::MAX_DATAGRAM_BYTES,

@@ -4,12 +4,47 @@
 //! the flow completion time of the literature (Dukkipati and McKeown, Computer Communication Review 36(1), 2006). Both
 //! ends know times and sizes beforehand (`plan.rs`), a transfer's number being that of its connection.
 
-use crate::application::{self, Application, Completion, Figure, Io, Progress, StreamId};
+use crate::application::{self, Application, Completion, Figure, Io, Metric, Progress, StreamId};
+use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
 use crate::plan::Plan;
-use crate::{Distribution, Invalid};
+use fullpipe_schema::component::Declaration;
+use fullpipe_schema::distributions::SIZE_OR_RANDOM;
+use fullpipe_schema::{Field, Kind};
 use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
 use std::collections::BTreeMap;
+
+pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "poisson-transfers",
+        text: "transfers that come as a Poisson process, each on a connection of its own (TCP). Default port 5001.",
+        fields: &[&[
+            Field::required("interval", Kind::INTERVAL, "Mean time from one to the next."),
+            Field::required("size", SIZE_OR_RANDOM, "Size of each."),
+            Field::optional("transfers", COUNT, "without end", "How many."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    port: 5001,
+    metrics: &[&[BEGUN], &COMPLETED],
+    read: |reader, _| {
+        Ok(Box::new(PoissonTransfersSpec {
+            mean_interval: reader.tree.duration("interval"),
+            size_bytes: reader.distribution("size")?,
+            count: count(reader.tree, "transfers"),
+        }))
+    },
+    ..WorkloadComponent::EMPTY
+};
+
+const BEGUN: Metric = Metric::new("transfers_begun", "", "Transfers that the sender has begun.");
+
+static COMPLETED: [Metric; 3] = [
+    Metric::new("transfers", "", "Transfers that the receiver has whole."),
+    Metric::new("transfer_mean_s", "s", "Mean time of a transfer, from its arrival to its last byte."),
+    Metric::new("transfer_max_s", "s", "Longest time of a transfer."),
+];
 
 /// Transfers that arrive as a Poisson process, each on a connection of its own, from initiator to acceptor.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,16 +64,24 @@ struct Planned {
     size_bytes: u64,
 }
 
-impl PoissonTransfersSpec {
-    /// Whether it makes sense.
-    ///
-    /// # Errors
-    /// The rule that is broken.
-    pub fn check(&self) -> Result<(), Invalid> {
+impl WorkloadSettings for PoissonTransfersSpec {
+    fn is_unlimited(&self) -> bool {
+        self.count.is_none()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let random = || context.random("workload");
+        let acceptor = PoissonTransfersAcceptor::new(self, random(), context.start)?;
+        Ok([Box::new(PoissonTransfers::new(self, random())?), Box::new(acceptor)])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(!self.mean_interval.is_zero(), "mean interval: it is positive")?;
         self.size_bytes.check().map_err(|invalid| invalid.of("size"))
     }
+}
 
+impl PoissonTransfersSpec {
     /// Transfer number `index` of a flow that starts at `start`.
     fn transfer(&self, start: Instant, index: u32, plan: &mut Plan<Planned>) -> Planned {
         plan.get(index, |random, last| Planned {
@@ -119,7 +162,7 @@ impl Application for PoissonTransfers {
     }
 
     fn figures(&self, _end: Instant) -> Vec<Figure> {
-        vec![Figure { name: "transfers_begun", value: f64::from(self.begun) }]
+        vec![BEGUN.figure(f64::from(self.begun))]
     }
 }
 
@@ -210,6 +253,6 @@ impl Application for PoissonTransfersAcceptor {
     }
 
     fn figures(&self, _end: Instant) -> Vec<Figure> {
-        application::summary(&self.completions, ["transfers", "transfer_mean_s", "transfer_max_s"])
+        application::summary(&self.completions, &COMPLETED)
     }
 }

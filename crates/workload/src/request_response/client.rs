@@ -1,11 +1,11 @@
 //! The client: asks, reads, waits.
 
-use super::{ConnectionUse, Exchange, RequestResponseSpec};
-use crate::Invalid;
+use super::{COMPLETED, ConnectionUse, Exchange, FAILED, RequestResponseSpec};
 use crate::application::{self, Application, Completion, Figure, Io, Progress, StreamId};
+use crate::component::WorkloadSettings;
 use crate::plan::Plan;
 use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, Invalid, Stream};
 
 /// The exchange under way.
 #[derive(Debug)]
@@ -169,8 +169,8 @@ impl Application for RequestResponseClient {
     }
 
     fn figures(&self, _end: Instant) -> Vec<Figure> {
-        let mut figures = application::summary(&self.completions, ["exchanges", "exchange_mean_s", "exchange_max_s"]);
-        figures.push(Figure { name: "exchanges_failed", value: self.failed as f64 });
+        let mut figures = application::summary(&self.completions, &COMPLETED);
+        figures.push(FAILED.figure(self.failed as f64));
         figures
     }
 }

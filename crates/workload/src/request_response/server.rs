@@ -1,11 +1,11 @@
 //! The server: reads a request whole, thinks, answers. It serves as many connections at once as come.
 
 use super::{ConnectionUse, Exchange, RequestResponseSpec};
-use crate::Invalid;
 use crate::application::{self, Application, Io, Progress, StreamId};
+use crate::component::WorkloadSettings;
 use crate::plan::Plan;
 use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Instant, Stream};
+use fullpipe_units::{Instant, Invalid, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a connection is doing.

@@ -2,12 +2,12 @@
 
 use super::choice::Chooser;
 use super::playback::Playback;
-use super::{REQUEST_CONTENT_BYTES, VideoAbrSpec};
-use crate::Invalid;
-use crate::application::{Application, Completion, Figure, Io, Progress, StreamId};
+use super::{MEAN_BIT_RATE, METRICS, REQUEST_CONTENT_BYTES, STARTUP, VideoAbrSpec};
+use crate::application::{Application, Completion, Figure, Io, Metric, Progress, StreamId};
+use crate::component::WorkloadSettings;
 use bytes::{BufMut, Bytes, BytesMut};
 use fullpipe_transport::{Event, Payload};
-use fullpipe_units::{Duration, Instant, Rate};
+use fullpipe_units::{Duration, Instant, Invalid, Rate};
 
 /// The segment that has been asked for.
 #[derive(Debug)]
@@ -177,21 +177,17 @@ impl Application for VideoAbrClient {
     }
 
     fn figures(&self, end: Instant) -> Vec<Figure> {
-        let figure = |name, value| Figure { name, value };
         let mut playback = self.playback.clone();
         playback.advance(end);
-        let mut figures = vec![
-            figure("segments", self.completions.len() as f64),
-            figure("switches", self.switches as f64),
-            figure("rebuffers", playback.stalls as f64),
-            figure("rebuffer_s", self.playback.stalled_until(end).as_secs_f64()),
-        ];
+        let stalled = self.playback.stalled_until(end).as_secs_f64();
+        let counts = [self.completions.len() as f64, self.switches as f64, playback.stalls as f64];
+        let mut figures = Metric::figures(&METRICS, [counts[0], counts[1], counts[2], stalled]);
         if let Some(started) = self.playback.started {
-            figures.push(figure("startup_s", started.saturating_since(self.start).as_secs_f64()));
+            figures.push(STARTUP.figure(started.saturating_since(self.start).as_secs_f64()));
         }
         if !self.completions.is_empty() {
             let mean = self.rate_sum as f64 / self.completions.len() as f64;
-            figures.push(figure("mean_bit_rate_bps", mean));
+            figures.push(MEAN_BIT_RATE.figure(mean));
         }
         figures
     }

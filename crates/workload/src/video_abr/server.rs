@@ -1,10 +1,10 @@
 //! The server: reads requests, answers each at once with a segment of the rate that it asks for.
 
 use super::{REQUEST_CONTENT_BYTES, VideoAbrSpec};
-use crate::Invalid;
 use crate::application::{Application, Io, Progress, StreamId};
+use crate::component::WorkloadSettings;
 use fullpipe_transport::{Event, Payload, Stream};
-use fullpipe_units::{Duration, Rate};
+use fullpipe_units::{Duration, Invalid, Rate};
 use std::collections::BTreeMap;
 
 /// One connection.

@@ -12,10 +12,10 @@ use super::load::Load;
 use super::page::Pages;
 use super::results::Results;
 use super::{Http, WebSpec};
-use crate::Invalid;
 use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId};
+use crate::component::WorkloadSettings;
 use fullpipe_transport::Event;
-use fullpipe_units::{Duration, Instant, Stream};
+use fullpipe_units::{Duration, Instant, Invalid, Stream};
 use std::fmt;
 
 /// How long to wait before asking again for a stream that the peer did not allow.

@@ -1,18 +1,49 @@
 //! What a browser has to say of its run.
 
 use super::WebCompletions;
-use crate::application::{Completion, Figure};
+use crate::application::{Completion, Figure, Metric};
 use fullpipe_units::{Duration, Instant};
 
-/// Figures of all pages: number, those given up, and load times. A quantile is the nearest rank.
-const PAGES: [&str; 2] = ["pages", "pages_failed"];
-const LOAD: [&str; 3] = ["page_load_mean_s", "page_load_median_s", "page_load_p95_s"];
-const MAIN: [&str; 2] = ["page_main_mean_s", "page_main_median_s"];
-/// Of each of the first two streams.
-const STREAMS: [[&str; 4]; 2] = [
-    ["stream_1_load_mean_s", "stream_1_load_p25_s", "stream_1_load_median_s", "stream_1_load_p75_s"],
-    ["stream_2_load_mean_s", "stream_2_load_p25_s", "stream_2_load_median_s", "stream_2_load_p75_s"],
+/// All that a browser reports. A quantile is the nearest rank.
+pub(super) const METRICS: &[&[Metric]] = &[&PAGES, &LOAD, &MAIN, &STREAMS[0], &STREAMS[1]];
+
+static PAGES: [Metric; 2] = [
+    Metric::new("pages", "", "Pages that have come."),
+    Metric::new("pages_failed", "", "Pages that were given up because a connection was lost."),
 ];
+
+static LOAD: [Metric; 3] = [
+    Metric::new("page_load_mean_s", "s", "Mean time from the request of a page's first object to its last byte."),
+    Metric::new("page_load_median_s", "s", "Median of page load times."),
+    Metric::new("page_load_p95_s", "s", "95th percentile of page load times."),
+];
+
+static MAIN: [Metric; 2] = [
+    Metric::new("page_main_mean_s", "s", "Mean time until all main objects of a page had come."),
+    Metric::new("page_main_median_s", "s", "Median of the times until all main objects of a page had come."),
+];
+
+macro_rules! stream_metrics {
+    ($number:literal) => {
+        [
+            Metric::new(
+                concat!("stream_", $number, "_load_mean_s"),
+                "s",
+                concat!(
+                    "Mean time from the request of a page to its last byte on stream ",
+                    $number,
+                    ", over pages that have any there (`http = \"streams\"`)."
+                ),
+            ),
+            Metric::new(concat!("stream_", $number, "_load_p25_s"), "s", "25th percentile of these times."),
+            Metric::new(concat!("stream_", $number, "_load_median_s"), "s", "Median of these times."),
+            Metric::new(concat!("stream_", $number, "_load_p75_s"), "s", "75th percentile of these times."),
+        ]
+    };
+}
+
+/// Of each of the first two streams.
+static STREAMS: [[Metric; 4]; 2] = [stream_metrics!(1), stream_metrics!(2)];
 
 #[derive(Debug)]
 pub(super) struct Results {
@@ -71,22 +102,18 @@ impl Results {
 
     pub(super) fn figures(&self) -> Vec<Figure> {
         let counts = [self.page_loads.len() as f64, self.failed as f64];
-        let mut figures = named(PAGES, counts);
+        let mut figures = Metric::figures(&PAGES, counts);
         let loads = Sorted::new(&self.page_loads);
-        figures.extend(named(LOAD, [loads.mean(), loads.quantile(0.5), loads.quantile(0.95)]));
+        figures.extend(Metric::figures(&LOAD, [loads.mean(), loads.quantile(0.5), loads.quantile(0.95)]));
         let mains = Sorted::new(&self.main_loads);
-        figures.extend(named(MAIN, [mains.mean(), mains.quantile(0.5)]));
-        for (loads, names) in self.stream_loads.iter().zip(STREAMS) {
+        figures.extend(Metric::figures(&MAIN, [mains.mean(), mains.quantile(0.5)]));
+        for (loads, metrics) in self.stream_loads.iter().zip(&STREAMS) {
             let loads = Sorted::new(loads);
             let quartiles = [0.25, 0.5, 0.75].map(|share| loads.quantile(share));
-            figures.extend(named(names, [loads.mean(), quartiles[0], quartiles[1], quartiles[2]]));
+            figures.extend(Metric::figures(metrics, [loads.mean(), quartiles[0], quartiles[1], quartiles[2]]));
         }
         figures
     }
-}
-
-fn named<const N: usize>(names: [&'static str; N], values: [f64; N]) -> Vec<Figure> {
-    names.into_iter().zip(values).map(|(name, value)| Figure { name, value }).collect()
 }
 
 /// Times in seconds, ascending; of none there is neither mean nor quantile.

@@ -9,10 +9,10 @@ mod streams;
 use super::page::{Object, Page, Pages};
 use super::wire::Request;
 use super::{Http, WebSpec};
-use crate::Invalid;
 use crate::application::{Application, Io, Progress, StreamId};
+use crate::component::WorkloadSettings;
 use fullpipe_transport::Event;
-use fullpipe_units::{Instant, Stream};
+use fullpipe_units::{Instant, Invalid, Stream};
 
 /// The side that has the pages.
 #[derive(Debug)]

@@ -1,36 +1,70 @@
-//! Web pages: the keys of `workload = "web"`, and over what each version of HTTP runs.
+//! The keys of web pages, and what they state.
 
-use super::Check;
-use super::distributions::{COUNT_OR_RANDOM, SIZE_OR_RANDOM, TIME_OR_RANDOM, distribution};
-use crate::description::Workload;
-use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value};
-use fullpipe_units::Duration;
-use fullpipe_workload::{
-    Dependencies, Distribution, Http, Law, ObjectSpec, PageLaws, PageSource, WebCompletions, WebSpec,
+use super::results::METRICS;
+use super::{
+    Dependencies, Http, Law, ObjectSpec, PageLaws, PageSource, WebClient, WebCompletions, WebServer, WebSpec, wire,
+};
+use crate::application::Application;
+use crate::component::{Carrier, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, small};
+use fullpipe_schema::component::{self, Declaration, Reader, choices};
+use fullpipe_schema::distributions::{COUNT_OR_RANDOM, SIZE_OR_RANDOM, TIME_OR_RANDOM};
+use fullpipe_schema::{Choice, Data, Field, Kind, Table, Tree, Value};
+use fullpipe_units::{Distribution, Invalid};
+
+pub(crate) static WEB: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "web",
+        text: "web pages: `from` is the browser, which fetches pages of many objects from `to`. See docs/web-pages.md. \
+               Default port 80 for HTTP/1.1, else 443.",
+        fields: &[FIELDS],
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Tcp, Protocol::Quic],
+    metrics: METRICS,
+    port: 443,
+    read,
+    ..WorkloadComponent::EMPTY
 };
 
 /// A header in one frame of HTTP/2.
-const LARGEST_HEADER: u64 = 1 << 14;
+const LARGEST_HEADER: u64 = super::MAX_HEADER_BYTES as u64;
 const URGENCY: Kind = Kind::Integer { min: 0, max: 7 };
 const LARGEST_OBJECT: u64 = 1 << 50;
 
-pub(super) const FIELDS: &[Field] = &[
-    Field::required(
-        "http",
-        Kind::Choice(&[
-            Choice::new("1.1", "several connections, one request at a time on each (TCP)."),
-            Choice::new(
-                "2",
-                "one connection, on which responses are interleaved in frames (TCP, with or without `tls`).",
-            ),
-            Choice::new("3", "one connection, a stream for each object (QUIC)."),
-            Choice::new(
-                "streams",
-                "one connection with a few streams; one request per page, answered on all of them (QUIC).",
-            ),
-        ]),
-        "How objects are fetched.",
+static HTTP: [(Choice, Http); 4] = [
+    (Choice::new("1.1", "several connections, one request at a time on each (TCP)."), Http::One),
+    (
+        Choice::new("2", "one connection, on which responses are interleaved in frames (TCP, with or without `tls`)."),
+        Http::Two,
     ),
+    (Choice::new("3", "one connection, a stream for each object (QUIC)."), Http::Three),
+    (
+        Choice::new(
+            "streams",
+            "one connection with a few streams; one request per page, answered on all of them (QUIC).",
+        ),
+        Http::Streams,
+    ),
+];
+
+static DEPENDENCIES: [(Choice, Dependencies); 4] = [
+    (Choice::new("none", "no object waits for another."), Dependencies::None),
+    (Choice::new("main", "embedded objects wait for their main object."), Dependencies::Main),
+    (Choice::new("main-in-turn", "and each main object for the one before."), Dependencies::MainInTurn),
+    (Choice::new("chain", "each object waits for the one before."), Dependencies::Chain),
+];
+
+static COMPLETIONS: [(Choice, WebCompletions); 3] = [
+    (Choice::new("pages", "a row for each page."), WebCompletions::Pages),
+    (Choice::new("objects", "a row for each object, from its request to its last byte."), WebCompletions::Objects),
+    (
+        Choice::new("streams", "a row for each stream of each page, stream after stream (`http = \"streams\"`)."),
+        WebCompletions::Streams,
+    ),
+];
+
+static FIELDS: &[Field] = &[
+    Field::required("http", Kind::Choice(&choices(&HTTP)), "How objects are fetched."),
     Field::default("pages", Kind::Integer { min: 1, max: 1_000_000_000 }, "1", "How many, one after another."),
     Field::optional(
         "reading",
@@ -89,12 +123,7 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     Field::default(
         "dependencies",
-        Kind::Choice(&[
-            Choice::new("none", "no object waits for another."),
-            Choice::new("main", "embedded objects wait for their main object."),
-            Choice::new("main-in-turn", "and each main object for the one before."),
-            Choice::new("chain", "each object waits for the one before."),
-        ]),
+        Kind::Choice(&choices(&DEPENDENCIES)),
         "main",
         "Which objects of a drawn page wait until others have come before they are requested.",
     ),
@@ -158,11 +187,7 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     Field::default(
         "completions",
-        Kind::Choice(&[
-            Choice::new("pages", "a row for each page."),
-            Choice::new("objects", "a row for each object, from its request to its last byte."),
-            Choice::new("streams", "a row for each stream of each page, stream after stream (`http = \"streams\"`)."),
-        ]),
+        Kind::Choice(&choices(&COMPLETIONS)),
         "pages",
         "What the rows of `completions.csv` are.",
     ),
@@ -191,37 +216,33 @@ static OBJECT: Table = Table {
     ..Table::EMPTY
 };
 
-fn small(tree: &Tree, key: &str) -> u32 {
-    u32::try_from(tree.size(key)).unwrap_or(u32::MAX)
-}
-
 fn integer<T: TryFrom<i64>>(value: i64, largest: T) -> T {
     T::try_from(value).unwrap_or(largest)
 }
 
 /// The law that a key describes, or the usual one. What is given as a constant has no other maximum.
-fn law(tree: &Tree, key: &str, usual: &Law, max: f64, path: &str, check: &mut Check) -> Option<Law> {
-    let Some(value) = tree.get(key) else { return Some(Law { max, ..usual.clone() }) };
+fn law(reader: &mut Reader<'_, '_>, key: &str, usual: Law, max: f64) -> Result<Law, component::Invalid> {
+    let Some(value) = reader.tree.get(key) else { return Ok(Law { max, ..usual }) };
     let drawn = matches!(value.data, Data::Table(_));
-    Some(match distribution(tree, key, path, check)? {
+    Ok(match reader.distribution(key)? {
         Distribution::Constant { value } if !drawn => Law::constant(value),
         law => Law { law, max },
     })
 }
 
-fn pages(tree: &Tree, path: &str, check: &mut Check) -> Option<PageSource> {
+fn pages(reader: &mut Reader<'_, '_>) -> Result<PageSource, component::Invalid> {
+    let tree = reader.tree;
     if tree.get("objects").is_some() {
-        return Some(PageSource::Listed(tree.tables("objects").iter().map(object).collect()));
+        return Ok(PageSource::Listed(tree.tables("objects").iter().map(object).collect()));
     }
     let usual = PageLaws::pries();
     let size = |key: &str| tree.size(key) as f64;
     let number = |key: &str| tree.integer(key) as f64;
-    let mut law = |key, usual, max| law(tree, key, usual, max, path, check);
-    Some(PageSource::Drawn(PageLaws {
-        main_bytes: law("main_size", &usual.main_bytes, size("main_size_max"))?,
-        main_objects: law("main_objects", &usual.main_objects, number("main_objects_max"))?,
-        embedded_bytes: law("embedded_size", &usual.embedded_bytes, size("embedded_size_max"))?,
-        embedded_objects: law("embedded_objects", &usual.embedded_objects, number("embedded_objects_max"))?,
+    Ok(PageSource::Drawn(PageLaws {
+        main_bytes: law(reader, "main_size", usual.main_bytes, size("main_size_max"))?,
+        main_objects: law(reader, "main_objects", usual.main_objects, number("main_objects_max"))?,
+        embedded_bytes: law(reader, "embedded_size", usual.embedded_bytes, size("embedded_size_max"))?,
+        embedded_objects: law(reader, "embedded_objects", usual.embedded_objects, number("embedded_objects_max"))?,
     }))
 }
 
@@ -236,29 +257,14 @@ fn object(tree: &Tree) -> ObjectSpec {
     }
 }
 
-fn http(tree: &Tree) -> Http {
-    match tree.choice("http") {
-        "1.1" => Http::One,
-        "2" => Http::Two,
-        "3" => Http::Three,
-        _ => Http::Streams,
-    }
-}
-
-/// The workload that a flow's keys describe. `None` on an error.
-pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Workload> {
-    let reading_max = tree.duration("reading_max").as_secs_f64();
-    Some(Workload::Web(Box::new(WebSpec {
-        http: http(tree),
-        source: pages(tree, path, check)?,
-        dependencies: match tree.choice("dependencies") {
-            "none" => Dependencies::None,
-            "main" => Dependencies::Main,
-            "main-in-turn" => Dependencies::MainInTurn,
-            _ => Dependencies::Chain,
-        },
+fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+    let tree = reader.tree;
+    let spec = WebSpec {
+        http: tree.chosen("http", &HTTP),
+        source: pages(reader)?,
+        dependencies: tree.chosen("dependencies", &DEPENDENCIES),
         pages: u64::try_from(tree.integer("pages")).ok(),
-        reading_s: law(tree, "reading", &Law::pries_reading(), reading_max, path, check)?,
+        reading_s: law(reader, "reading", Law::pries_reading(), tree.duration("reading_max").as_secs_f64())?,
         connections: integer(tree.integer("connections"), u32::MAX),
         concurrent: integer(tree.integer("concurrent"), u32::MAX),
         keep_connections: tree.boolean("keep_connections"),
@@ -269,36 +275,67 @@ pub(super) fn workload(tree: &Tree, path: &str, check: &mut Check) -> Option<Wor
         incremental: tree.boolean("incremental"),
         low_water_bytes: tree.size("low_water"),
         small_below_bytes: tree.size("small_below"),
-        stream_latencies: tree.list("stream_latencies").iter().map(Value::duration).collect::<Vec<Duration>>(),
-        completions: match tree.choice("completions") {
-            "pages" => WebCompletions::Pages,
-            "objects" => WebCompletions::Objects,
-            _ => WebCompletions::Streams,
-        },
-    })))
+        stream_latencies: tree.list("stream_latencies").iter().map(Value::duration).collect(),
+        completions: tree.chosen("completions", &COMPLETIONS),
+    };
+    runs_over(spec.http, reader, carrier)?;
+    Ok(Box::new(spec))
 }
 
-/// That a flow's transport is one that its version of HTTP runs over. `stack`: who plays QUIC.
-pub(super) fn check_transport(tree: &Tree, stack: &str, path: &str, check: &mut Check) {
-    if tree.choice("workload") != "web" {
-        return;
-    }
-    let (http, protocol) = (tree.choice("http"), tree.choice("protocol"));
-    let over_quic = ["3", "streams"].contains(&http);
-    let (message, expected) = match (protocol, over_quic) {
-        ("tcp", true) => {
-            (format!("http = \"{http}\" runs over QUIC, and {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
+/// Checks that a version of HTTP runs over the flow's transport.
+fn runs_over(http: Http, reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<(), component::Invalid> {
+    let (name, path) = (reader.tree.choice("http"), reader.path);
+    let over_quic = matches!(http, Http::Three | Http::Streams);
+    let (message, expected) = match (carrier.protocol, over_quic) {
+        (Protocol::Tcp, true) => {
+            (format!("http = \"{name}\" runs over QUIC, and {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
         }
-        ("quic", false) => (
-            format!("http = \"{http}\" runs over TCP, and {path} has protocol = \"quic\""),
+        (Protocol::Quic, false) => (
+            format!("http = \"{name}\" runs over TCP, and {path} has protocol = \"quic\""),
             vec!["\"3\"", "\"streams\""],
         ),
-        ("quic", true) if stack == "noq" => (
-            format!("http = \"{http}\" takes several streams, and a connection of the stack noq has one here"),
+        (Protocol::Quic, true) if !carrier.several_streams => (
+            format!("http = \"{name}\" takes several streams, and a connection of the stack noq has one here"),
             vec!["quic.stack = \"model\""],
         ),
-        _ => return,
+        _ => return Ok(()),
     };
     let expected = expected.into_iter().map(str::to_string).collect();
-    check.error(tree.place_of("http"), &format!("{path}.http"), message, expected);
+    reader.check.error(reader.tree.place_of("http"), &format!("{path}.http"), message, expected);
+    Err(component::Invalid)
+}
+
+impl WorkloadSettings for WebSpec {
+    fn port(&self) -> Option<u16> {
+        (self.http == Http::One).then_some(80)
+    }
+
+    fn is_unlimited(&self) -> bool {
+        self.pages.is_none()
+    }
+
+    fn senders(&self) -> [bool; 2] {
+        [true, true]
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let random = || context.random("workload");
+        Ok([Box::new(WebClient::new(self, random())?), Box::new(WebServer::new(self, random())?)])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
+        self.source.check()?;
+        self.reading_s.check().map_err(|invalid| invalid.of("reading"))?;
+        let request = (wire::CONTENT_BYTES as u32..=super::MAX_HEADER_BYTES).contains(&self.request_bytes);
+        Invalid::unless(request, "request: it has from 12 bytes to 16 KiB")?;
+        let header = self.response_header_bytes <= super::MAX_HEADER_BYTES;
+        Invalid::unless(header, "response_header: it has at most 16 KiB")?;
+        Invalid::unless(self.connections > 0, "connections: there is at least one")?;
+        Invalid::unless(self.concurrent > 0, "concurrent: there is at least one request")?;
+        let urgencies = self.main_urgency <= 7 && self.embedded_urgency <= 7;
+        Invalid::unless(urgencies, "urgency: it is from 0 to 7")?;
+        Invalid::unless(self.low_water_bytes > 0, "low_water: it is positive")?;
+        let streams = self.completions != WebCompletions::Streams || self.http == Http::Streams;
+        Invalid::unless(streams, "completions: those of streams need http = \"streams\"")
+    }
 }

@@ -1,0 +1,84 @@
+//! The metrics of `figures.csv`: those of workloads, and those that the ends of QUIC connections and of tunnels report.
+
+use crate::world::World;
+use fullpipe_scenario::description::Transport;
+use fullpipe_units::Duration;
+use fullpipe_workload::{Figure, Metric, WORKLOADS};
+
+/// Of each end of a QUIC flow.
+static QUIC: [Metric; 3] = [
+    Metric::new("quic_packets_sent", "packets", "Packets that the end has sent, over all connections of the flow."),
+    Metric::new("quic_packets_lost", "packets", "Packets that the end has declared lost."),
+    Metric::new(
+        "quic_mean_rtt_s",
+        "s",
+        "Mean of the round-trip samples; of several connections, the mean of their means.",
+    ),
+];
+
+/// Of each end of a tunnel.
+static TUNNEL: [Metric; 4] = [
+    Metric::new("tunnel_mean_rtt_s", "s", "Mean of the round-trip samples between client and proxy."),
+    Metric::new(
+        "tunnel_dropped_too_large",
+        "packets",
+        "Payloads dropped because no datagram of the tunnel holds them.",
+    ),
+    Metric::new("tunnel_dropped_queue", "packets", "Payloads dropped because the queue ahead of the tunnel was full."),
+    Metric::new("tunnel_peak_queue_bytes", "bytes", "Most bytes that waited in that queue."),
+];
+
+/// Of the client.
+const REQUESTS_REFUSED: Metric = Metric::new("tunnel_requests_refused", "", "Requests that the proxy rejected.");
+
+/// Of the proxy.
+const REQUESTS_OPEN: Metric =
+    Metric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
+
+/// All metrics, by the workload or transport whose ends report them.
+pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<&'static Metric>)> {
+    let workloads = WORKLOADS.iter().map(|workload| (workload.declaration.name, workload.metrics().collect()));
+    let tunnel = TUNNEL.iter().chain(&[REQUESTS_REFUSED, REQUESTS_OPEN]);
+    workloads.chain([("quic", QUIC.iter().collect()), ("masque", tunnel.collect())])
+}
+
+/// The names of all metrics.
+pub fn metric_names() -> impl Iterator<Item = &'static str> {
+    metrics().flat_map(|(_, metrics)| metrics).map(|metric| metric.name)
+}
+
+/// What the endpoints at one end (0: initiator) of a QUIC flow, or of a tunnel, have counted.
+pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (usize, usize)) -> Vec<Figure> {
+    match transport {
+        Transport::Quic(_) => {
+            let (mut sent, mut lost, mut means) = (0, 0, Vec::new());
+            for report in world.last_reports_of_flow(flow, end) {
+                sent += report.sent_packets.unwrap_or_default();
+                lost += report.lost_packets.unwrap_or_default();
+                // Each connection has its share, however many packets it had.
+                means.extend(report.mean_rtt.map(Duration::as_secs_f64));
+            }
+            let mean = if means.is_empty() { f64::NAN } else { means.iter().sum::<f64>() / means.len() as f64 };
+            Metric::figures(&QUIC, [sent as f64, lost as f64, mean])
+        }
+        Transport::Masque(_) => {
+            let Some(report) = world.last_report((flow, end)) else { return Vec::new() };
+            let Some(counters) = report.tunnel else { return Vec::new() };
+            let mut figures = Metric::figures(
+                &TUNNEL,
+                [
+                    report.mean_rtt.map_or(f64::NAN, Duration::as_secs_f64),
+                    counters.dropped_too_large as f64,
+                    counters.dropped_queue as f64,
+                    counters.peak_queued_bytes as f64,
+                ],
+            );
+            figures.push(match end {
+                0 => REQUESTS_REFUSED.figure(counters.requests_refused as f64),
+                _ => REQUESTS_OPEN.figure(counters.requests_open as f64),
+            });
+            figures
+        }
+        Transport::Tcp(_) | Transport::Udp => Vec::new(),
+    }
+}

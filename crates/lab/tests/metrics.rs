@@ -1,0 +1,65 @@
+//! Every workload in a short run over every transport that it declares: the names in `figures.csv` are those of the
+//! declarations, no more and no fewer.
+
+mod common;
+#[path = "../../workload/tests/least/mod.rs"]
+mod least;
+
+use common::outcome;
+use fullpipe_workload::{Protocol, WORKLOADS};
+use std::collections::{BTreeMap, BTreeSet};
+
+const NETWORK: &str = "
+duration = '3s'
+[topology]
+kind = 'chain'
+[[topology.link]]
+rate = '10Mbit/s'
+delay = '5ms'
+[[flow]]
+name = 'it'
+from = 'source'
+to = 'sink'
+";
+
+#[test]
+fn the_metrics_of_runs_are_those_that_are_declared() {
+    let mut reported: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for component in WORKLOADS.iter() {
+        let name = component.declaration.name;
+        for protocol in component.protocols {
+            let stacks = if *protocol == Protocol::Quic { &["quic.stack = 'model'\n", ""][..] } else { &[""] };
+            let mut ran = 0;
+            for (text, stack) in
+                least::flows(component).iter().flat_map(|text| stacks.iter().map(move |stack| (text, stack)))
+            {
+                let text = format!("{NETWORK}protocol = '{}'\n{stack}{text}", protocol.name());
+                // Of a choice that must be made, some values may need another transport.
+                if fullpipe_scenario::load(&text, "test.toml", &[]).is_err() {
+                    continue;
+                }
+                ran += 1;
+                let outcome = outcome(&text);
+                for row in outcome.figure_rows() {
+                    let metrics =
+                        || fullpipe_lab::metrics().flat_map(|(of, list)| list.into_iter().map(move |m| (of, m)));
+                    let (of, metric) = metrics().find(|(_, metric)| metric.name == row.name).unwrap_or_else(|| {
+                        panic!("{name} over {} reports {}, which is not declared", protocol.name(), row.name)
+                    });
+                    assert!(
+                        of == name || of == protocol.name(),
+                        "{name} over {} reports {}",
+                        protocol.name(),
+                        row.name
+                    );
+                    reported.entry(of).or_default().insert(metric.name);
+                }
+            }
+            assert!(ran > 0, "{name} over {}", protocol.name());
+        }
+    }
+    for (of, metrics) in fullpipe_lab::metrics() {
+        let declared: BTreeSet<&str> = metrics.iter().map(|metric| metric.name).collect();
+        assert_eq!(reported.remove(of).unwrap_or_default(), declared, "{of}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Which connections of which trace a flow plays, and when: its keys, and what they state.
+
+use super::{BoxedTrace, METRICS, RESPONSES, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
+use crate::application::Application;
+use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use fullpipe_schema::component::{self, Declaration, Reader, choices};
+use fullpipe_schema::{Choice, Field, Kind};
+use fullpipe_tmix::{Error, Indexed, Order, Prefill, Schedule, Synthetic};
+use fullpipe_units::{Duration, Instant, Invalid};
+use std::path::{Path, PathBuf};
+
+pub(crate) static TMIX: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "tmix",
+        text: "connections as a Tmix trace has them (TCP), opened by `from`: sizes, their order and waits, segment sizes and \
+               receive windows. See docs/tmix.md. Default port 5001.",
+        fields: &[FIELDS],
+        ..Declaration::EMPTY
+    },
+    // A trace says of its connections what only TCP has: a segment size.
+    protocols: &[Protocol::Tcp],
+    port: 5001,
+    metrics: &[&METRICS, &RESPONSES[0], &RESPONSES[1], &RESPONSES[2], &RESPONSES[3], &RESPONSES[4]],
+    read: |reader, _| read(reader),
+    ..WorkloadComponent::EMPTY
+};
+
+const SEED: Kind = Kind::Integer { min: 0, max: i64::MAX };
+
+/// The synthetic traces.
+const TRACES: &[Choice] = &[
+    Choice::new("r4s1", "initiator at node 1, acceptor at node 4."),
+    Choice::new("r4s2", "initiator at node 2, acceptor at node 4."),
+    Choice::new("r4s3", "initiator at node 3, acceptor at node 4."),
+    Choice::new("r5s1", "initiator at node 1, acceptor at node 5."),
+    Choice::new("r5s2", "initiator at node 2, acceptor at node 5."),
+    Choice::new("r5s3", "initiator at node 3, acceptor at node 5."),
+    Choice::new("r6s1", "initiator at node 1, acceptor at node 6."),
+    Choice::new("r6s2", "initiator at node 2, acceptor at node 6."),
+    Choice::new("r6s3", "initiator at node 3, acceptor at node 6."),
+];
+
+/// Whether the trace decides on segments.
+static SEGMENTS: [(Choice, bool); 2] = [
+    (Choice::new("trace", "as the trace says, where it does."), true),
+    (Choice::new("flow", "`mss` of `[flow.tcp]`."), false),
+];
+
+/// Whether the trace decides on windows.
+static WINDOWS: [(Choice, bool); 2] = [
+    (Choice::new("trace", "as the trace says, where it does."), true),
+    (Choice::new("flow", "`receive_buffer` of `[flow.tcp]`."), false),
+];
+
+static FIELDS: &[Field] = &[
+    Field::optional("file", Kind::Text, "none", "A trace in either format, by its path from this file's folder."),
+    Field::optional(
+        "trace",
+        Kind::Choice(TRACES),
+        "the flow's name, if it is one of these; else `\"r4s1\"`",
+        "A synthetic trace, by its name in the Common TCP Evaluation Suite.",
+    ),
+    Field::optional(
+        "folder",
+        Kind::Text,
+        "none",
+        "A folder of traces, by its path from this file's: of it the file named as `trace` says and ending with \
+         `.org`, `.orig`, `.alt` or `.cvec`, in place of the synthetic one.",
+    ),
+    Field::default("trace_seed", SEED, "1", "Seed of the synthetic traces."),
+    Field::default("trace_length", Kind::INTERVAL, "3000s", "How much of a trace is used; of a shorter one all."),
+    Field::default(
+        "scale",
+        Kind::Number { min: 1e-6, max: 1e9 },
+        "1",
+        "Time of the run over time of the trace: 2 halves the load.",
+    ),
+    Field::default("bin", Kind::INTERVAL, "5s", "The trace is cut into bins of so much of the run's time."),
+    Field::default("shuffle", Kind::Boolean, "true", "Whether the bins come in random order."),
+    Field::optional("shuffle_seed", SEED, "the scenario's `seed`", "Seed of that order."),
+    Field::default(
+        "prefill",
+        Kind::DURATION,
+        "0s",
+        "Of connections that start before this time only those that live longer than half of it are kept...",
+    ),
+    Field::optional("prefill_interval", Kind::DURATION, "`prefill`", "...and start within this time before its end."),
+    Field::default(
+        "prefill_share",
+        Kind::RATE,
+        "1Mbit/s",
+        "The rate by which lives are estimated: a connection's share of the link.",
+    ),
+    Field::default("segments", Kind::Choice(&choices(&SEGMENTS)), "trace", "Payload of full segments."),
+    Field::default("windows", Kind::Choice(&choices(&WINDOWS)), "trace", "Receive windows."),
+    Field::default(
+        "padded",
+        Kind::Boolean,
+        "false",
+        "Fill each unit up to whole segments, as ns-2's one-way TCP does.",
+    ),
+    Field::default(
+        "exchanges",
+        Kind::Boolean,
+        "false",
+        "Whether each exchange has a row in `completions.csv`; response times by size are in `figures.csv` anyway.",
+    ),
+];
+
+/// Which connections of which trace are played, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TmixSpec {
+    /// Where the connections come from.
+    pub trace: TmixTrace,
+    /// Run time over trace time.
+    pub scale: f64,
+    /// Length of a bin in run time.
+    pub bin: Duration,
+    /// Whether bins are shuffled.
+    pub order: Order,
+    /// Seed of the shuffle; `None`: the scenario's.
+    pub shuffle_seed: Option<u64>,
+    /// How much of a trace is used.
+    pub trace_length: Duration,
+    /// Long connections first.
+    pub prefill: Prefill,
+    /// What connections take from the trace.
+    pub options: TmixOptions,
+}
+
+/// Where connection vectors come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TmixTrace {
+    /// Made up by this seed, one of the generator's nine.
+    Synthetic {
+        /// Its name, `r4s1` to `r6s3`.
+        name: String,
+        /// The generator's seed.
+        seed: u64,
+    },
+    /// A file of either format.
+    File(PathBuf),
+}
+
+/// Endings of trace files.
+const ENDINGS: [&str; 4] = ["org", "orig", "alt", "cvec"];
+
+/// The file of a trace in a folder; where there is none, the name that is missed when it is to be read.
+fn trace_in(folder: &Path, name: &str) -> PathBuf {
+    let candidates = ENDINGS.map(|ending| folder.join(format!("{name}.{ending}")));
+    let found = candidates.iter().find(|file| file.is_file());
+    found.unwrap_or(&candidates[0]).clone()
+}
+
+fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
+    let tree = reader.tree;
+    let seed = |key: &str| tree.get(key).map(|seed| u64::try_from(seed.integer()).unwrap_or_default());
+    let file = tree.get("file").map(|value| value.text());
+    let name = tree.get("trace").map(|_| tree.choice("trace"));
+    let here = Path::new(reader.check.sources.file()).parent().unwrap_or(Path::new("")).to_owned();
+    let folder = tree.get("folder").map(|value| here.join(value.text()));
+    let trace = match (file, folder, name) {
+        (Some(_), folder, name) if folder.is_some() || name.is_some() => {
+            let other = if folder.is_some() { "folder" } else { "trace" };
+            let message = format!("{} has a file and a {other}", reader.path);
+            return Err(reader.error(other, message, "one of the two"));
+        }
+        (Some(file), ..) => TmixTrace::File(here.join(file)),
+        (None, folder, name) => {
+            let flow = tree.get("name").map(|name| name.text());
+            let name = name.or(flow.filter(|flow| TRACES.iter().any(|trace| trace.name == *flow)));
+            let name = name.unwrap_or("r4s1");
+            match folder {
+                Some(folder) => TmixTrace::File(trace_in(&folder, name)),
+                None => TmixTrace::Synthetic { name: name.to_owned(), seed: seed("trace_seed").unwrap_or_default() },
+            }
+        }
+    };
+    let time = tree.duration("prefill");
+    let interval = tree.get("prefill_interval").map_or(time, |_| tree.duration("prefill_interval")).min(time);
+    let share_bps = tree.rate("prefill_share").bits_per_second() as f64;
+    let prefill = if time.is_zero() {
+        Prefill::NONE
+    } else {
+        Prefill { time, interval, lifetime: time / 2, share_bps: share_bps.max(1.0) }
+    };
+    Ok(Box::new(TmixSpec {
+        trace,
+        scale: tree.number("scale"),
+        bin: tree.duration("bin"),
+        order: if tree.boolean("shuffle") { Order::Shuffled } else { Order::Recorded },
+        shuffle_seed: seed("shuffle_seed"),
+        trace_length: tree.duration("trace_length"),
+        prefill,
+        options: TmixOptions {
+            mss_of_trace: tree.chosen("segments", &SEGMENTS),
+            window_of_trace: tree.chosen("windows", &WINDOWS),
+            padded: tree.boolean("padded"),
+            exchanges: tree.boolean("exchanges"),
+            measured_from: Instant::ZERO,
+        },
+    }))
+}
+
+impl TmixSpec {
+    /// The connections for a run of this seed that lasts so long after the flow's start, made as they are needed.
+    fn connections(&self, seed: u64, duration: Duration) -> Result<SharedTrace, Error> {
+        let schedule = Schedule {
+            scale: self.scale,
+            bin: self.bin,
+            order: self.order,
+            seed: self.shuffle_seed.unwrap_or(seed),
+            trace_length: self.trace_length,
+            duration,
+            prefill: self.prefill,
+        };
+        let trace: BoxedTrace = match &self.trace {
+            TmixTrace::Synthetic { name, seed } => Box::new(Synthetic::new(*seed, name, self.trace_length)?),
+            TmixTrace::File(path) => Box::new(Indexed::open(path, false)?),
+        };
+        Ok(SharedTrace::new(schedule.stream(trace)?))
+    }
+}
+
+impl WorkloadSettings for TmixSpec {
+    fn senders(&self) -> [bool; 2] {
+        [true, true]
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match &self.trace {
+            TmixTrace::File(path) => Some(path),
+            TmixTrace::Synthetic { .. } => None,
+        }
+    }
+
+    fn sums_connections(&self) -> bool {
+        true
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let connections = self.connections(context.seed, context.duration);
+        let connections = connections.map_err(|error| Invalid(error.to_string()))?;
+        let options = TmixOptions { measured_from: context.measured_from, ..self.options };
+        let initiator = TmixInitiator::new(connections.clone(), options, context.start);
+        Ok([Box::new(initiator), Box::new(TmixAcceptor::new(connections, options, context.start))])
+    }
+}

@@ -1,0 +1,36 @@
+//! A tunnel, which carries what other flows send through it.
+//!
+//! Its client and proxy are programs of the world, not applications: the two applications here only count what they receive,
+//! which is nothing.
+
+use crate::application::Application;
+use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::sink::Sink;
+use fullpipe_schema::component::Declaration;
+use fullpipe_units::Invalid;
+
+pub(crate) static TUNNEL: WorkloadComponent = WorkloadComponent {
+    declaration: Declaration {
+        name: "tunnel",
+        text: "carries what other flows send through it, which name it in `via` (MASQUE). Default port 443.",
+        ..Declaration::EMPTY
+    },
+    protocols: &[Protocol::Masque],
+    port: 443,
+    read: |_, _| Ok(Box::new(TunnelSpec)),
+    ..WorkloadComponent::EMPTY
+};
+
+/// A tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelSpec;
+
+impl WorkloadSettings for TunnelSpec {
+    fn senders(&self) -> [bool; 2] {
+        [true, true]
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        Ok(context.with_sink(Sink::new(context.receiver_closes)))
+    }
+}

@@ -1,0 +1,143 @@
+//! What workloads declare: each name is accepted by the language, read into settings of its own, and makes its two
+//! applications over every transport that it declares.
+
+mod least;
+
+use fullpipe_schema::component::{Reader, choices};
+use fullpipe_schema::{Check, Choice, Errors, Field, Kind, Table, Variants, load};
+use fullpipe_units::{Duration, Instant};
+use fullpipe_workload::{Carrier, FlowContext, Protocol, VARIANTS, WORKLOADS, Workload, WorkloadCatalogue};
+
+static PROTOCOLS: [(Choice, Protocol); 4] = [
+    (Choice::new("tcp", ""), Protocol::Tcp),
+    (Choice::new("udp", ""), Protocol::Udp),
+    (Choice::new("quic", ""), Protocol::Quic),
+    (Choice::new("masque", ""), Protocol::Masque),
+];
+
+static FLOW: Table = Table {
+    name: "flow",
+    fields: &[&[
+        Field::required("protocol", Kind::Choice(&choices(&PROTOCOLS)), "Over what."),
+        Field::optional("name", Kind::Name, "none", "Its name."),
+    ]],
+    variants: Some(&Variants {
+        key: WorkloadCatalogue::KEY,
+        default: None,
+        text: "What is sent.",
+        list: &VARIANTS,
+        later: &[],
+    }),
+    ..Table::EMPTY
+};
+
+fn read(text: &str, several_streams: bool) -> Result<Workload, Errors> {
+    let mut loaded = load(&FLOW, text, "flow.toml", &[])?;
+    let component = WORKLOADS.named(loaded.root.choice("workload"));
+    if let Some(key) = component.write_key {
+        loaded.root.fill(key, fullpipe_schema::Data::Size(1000));
+    }
+    let mut check = Check::new(&loaded.sources);
+    let carrier = Carrier { protocol: loaded.root.chosen("protocol", &PROTOCOLS), several_streams };
+    let settings = WORKLOADS.read(&mut Reader { tree: &loaded.root, path: "flow", check: &mut check }, &carrier);
+    check.done()?;
+    Ok(settings.expect("without an error there are settings"))
+}
+
+#[test]
+fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications() {
+    for component in WORKLOADS.iter() {
+        let name = component.declaration.name;
+        let mut ports = Vec::new();
+        for protocol in component.protocols {
+            let texts =
+                least::flows(component).into_iter().map(|text| format!("protocol = '{}'\n{text}", protocol.name()));
+            let read_all = texts.map(|text| read(&text, *protocol == Protocol::Quic).map(|settings| (text, settings)));
+            // Of a choice that must be made, some values may need another transport.
+            let (read_well, errors): (Vec<_>, Vec<_>) = read_all.partition(Result::is_ok);
+            assert!(!read_well.is_empty(), "{name} over {}: {errors:?}", protocol.name());
+            for (text, settings) in read_well.into_iter().flatten() {
+                assert_eq!(settings.name(), name);
+                assert_eq!(settings.check(), Ok(()));
+                assert_eq!(settings.socket_traffic().is_some(), component.on_sockets, "{name}");
+                // Reading it again gives equal settings, and those of another workload are not equal.
+                assert_eq!(read(&text, true).unwrap(), settings);
+                let other = if name == "idle" { "bulk" } else { "idle" };
+                assert_ne!(read(&format!("protocol = 'tcp'\nworkload = '{other}'"), false).unwrap(), settings);
+                let context = FlowContext {
+                    seed: 1,
+                    flow: "flow",
+                    start: Instant::ZERO,
+                    duration: Duration::from_secs(1),
+                    measured_from: Instant::ZERO,
+                    over_stream: matches!(protocol, Protocol::Tcp | Protocol::Quic),
+                    receiver_closes: true,
+                };
+                let applications = settings.applications(&context).unwrap_or_else(|rule| panic!("{name}: {rule}"));
+                // What an application reports is declared.
+                for figure in applications.iter().flat_map(|application| application.figures(Instant::ZERO)) {
+                    let is_declared = component.metrics().any(|metric| metric.name == figure.name);
+                    assert!(is_declared, "{name}: {}", figure.name);
+                }
+                ports.push(settings.default_port());
+            }
+        }
+        // The text names every default port.
+        let text = component.declaration.text.rsplit_once("Default port ").unwrap_or_else(|| panic!("{name}")).1;
+        let numbers = text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok());
+        let numbers: Vec<u16> = numbers.collect();
+        assert!(ports.iter().all(|port| numbers.contains(port)), "{name}: {ports:?}, {text}");
+    }
+}
+
+#[test]
+fn names_differ_and_a_wrong_one_suggests_the_nearest() {
+    let names: Vec<&str> = WORKLOADS.declarations().map(|declaration| declaration.name).collect();
+    for (index, name) in names.iter().enumerate() {
+        assert!(!names[..index].contains(name), "{name} is declared twice");
+        let errors = read(&format!("protocol = 'tcp'\nworkload = '{name}x'"), false).unwrap_err();
+        assert_eq!(errors.0[0].suggestion, Some(format!("\"{name}\"")));
+        assert_eq!(errors.0[0].expected.len(), names.len());
+    }
+}
+
+#[test]
+fn a_workload_over_a_transport_that_it_does_not_declare_is_an_error() {
+    for component in WORKLOADS.iter() {
+        let text = &least::flows(component)[0];
+        for (choice, protocol) in PROTOCOLS.iter().filter(|(_, protocol)| !component.protocols.contains(protocol)) {
+            let errors = read(&format!("protocol = '{}'\n{text}", choice.name), true).unwrap_err();
+            let error = &errors.0[0];
+            assert_eq!((error.path.as_str(), error.line), ("flow.workload", 2));
+            // What is expected runs over it.
+            let others = WORKLOADS.iter().filter(|other| other.protocols.contains(protocol));
+            let expected: Vec<String> = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
+            assert_eq!(error.expected, expected);
+        }
+    }
+}
+
+#[test]
+fn contradicting_keys_are_errors_at_their_place() {
+    let error = |text: &str| read(text, false).unwrap_err().0.remove(0);
+    let rate =
+        error("protocol = 'udp'\nworkload = 'constant-rate'\npayload = 1000\ninterval = '1ms'\nrate = '1Mbit/s'");
+    assert_eq!((rate.path.as_str(), rate.line), ("flow.rate", 5));
+    let payload = error("protocol = 'udp'\nworkload = 'constant-rate'\npayload = 65508\ninterval = '1ms'");
+    assert_eq!((payload.path.as_str(), payload.line), ("flow.payload", 3));
+    let order = error(
+        "protocol = 'tcp'\nworkload = 'transfers'\n\
+         transfers = [{ at = '2s', size = 1 }, { at = '1s', size = 1 }]",
+    );
+    assert_eq!((order.path.as_str(), order.line), ("flow.transfers.1.at", 3));
+    let trace = error("protocol = 'tcp'\nworkload = 'tmix'\nfile = 'a.cvec'\ntrace = 'r4s1'");
+    assert_eq!((trace.path.as_str(), trace.line), ("flow.trace", 4));
+    // One stream for each connection is too few for a page on several.
+    let streams = error("protocol = 'quic'\nworkload = 'web'\nhttp = 'streams'");
+    assert_eq!(
+        (streams.path.as_str(), streams.expected.as_slice()),
+        ("flow.http", &["quic.stack = \"model\"".to_owned()][..])
+    );
+    let ladder = error("protocol = 'tcp'\nworkload = 'video-abr'\nladder = ['2Mbit/s', '1Mbit/s']");
+    assert_eq!(ladder.expected, ["ladder: its bit rates ascend"]);
+}
