@@ -1,8 +1,8 @@
 //! Antennas of cells: how a scenario names them, and their keys.
 
-use super::DECIBELS;
+use super::{DECIBELS, choice};
 use crate::radio::antenna::Antenna;
-use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::component::{Catalogue, Component, variants};
 use fullpipe_schema::{Field, Kind, Table, Variants};
 
 const SECTOR: &[Field] = &[
@@ -19,20 +19,14 @@ const SECTOR: &[Field] = &[
 ];
 
 const LIST: &[&Component<Antenna, ()>] = &[
-    &Component {
-        declaration: Declaration { name: "isotropic", text: "the same in all directions.", ..Declaration::EMPTY },
-        read: |_, _| Ok(Antenna::Isotropic),
-    },
-    &Component {
-        declaration: Declaration { name: "cosine", text: "a sector.", fields: &[SECTOR], ..Declaration::EMPTY },
-        read: |reader, _| {
-            Ok(Antenna::Cosine {
-                orientation_degrees: reader.tree.number("orientation"),
-                beam_width_degrees: reader.tree.number("beam_width"),
-                largest_gain_db: reader.tree.number("gain"),
-            })
-        },
-    },
+    &choice("isotropic", "the same in all directions.", &[], |_, _| Ok(Antenna::Isotropic)),
+    &choice("cosine", "a sector.", &[SECTOR], |reader, _| {
+        Ok(Antenna::Cosine {
+            orientation_degrees: reader.tree.number("orientation"),
+            beam_width_degrees: reader.tree.number("beam_width"),
+            largest_gain_db: reader.tree.number("gain"),
+        })
+    }),
 ];
 
 /// Every antenna.

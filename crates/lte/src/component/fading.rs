@@ -1,10 +1,11 @@
 //! Fading: how a scenario names its kinds, their keys, and what it is built from.
 
+use super::choice;
 use crate::config::Carrier;
 use crate::radio::Invalid as Refused;
 use crate::radio::fading::{Fading, Generator, Places, Profile, Recipe, Trace};
 use crate::radio::frequency;
-use fullpipe_schema::component::{Catalogue, Component, Declaration, Invalid, Reader, variants};
+use fullpipe_schema::component::{Catalogue, Component, Invalid, Reader, variants};
 use fullpipe_schema::{Check, Field, Kind, Table, Variants};
 use fullpipe_units::Duration;
 use std::fs::File;
@@ -93,61 +94,37 @@ const SPEED: &[Field] = &[
 ];
 
 const LIST: &[&Component<FadingSource, Faded>] = &[
-    &Component {
-        declaration: Declaration { name: "none", text: "no fading.", ..Declaration::EMPTY },
-        read: |_, _| Ok(FadingSource::None),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "epa",
-            text: "generated: Extended Pedestrian A (3GPP TS 36.104).",
-            fields: &[SPEED],
-            ..Declaration::EMPTY
-        },
-        read: |reader, band| generated(reader, band, Profile::ExtendedPedestrianA),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "eva",
-            text: "generated: Extended Vehicular A.",
-            fields: &[SPEED],
-            ..Declaration::EMPTY
-        },
-        read: |reader, band| generated(reader, band, Profile::ExtendedVehicularA),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "etu",
-            text: "generated: Extended Typical Urban.",
-            fields: &[SPEED],
-            ..Declaration::EMPTY
-        },
-        read: |reader, band| generated(reader, band, Profile::ExtendedTypicalUrban),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "trace",
-            text: "read from a file as ns-3 has them (`.fad`): a line for each resource block, with a gain in dB for each \
+    &choice("none", "no fading.", &[], |_, _| Ok(FadingSource::None)),
+    &choice("epa", "generated: Extended Pedestrian A (3GPP TS 36.104).", &[SPEED], |reader, band| {
+        generated(reader, band, Profile::ExtendedPedestrianA)
+    }),
+    &choice("eva", "generated: Extended Vehicular A.", &[SPEED], |reader, band| {
+        generated(reader, band, Profile::ExtendedVehicularA)
+    }),
+    &choice("etu", "generated: Extended Typical Urban.", &[SPEED], |reader, band| {
+        generated(reader, band, Profile::ExtendedTypicalUrban)
+    }),
+    &choice(
+        "trace",
+        "read from a file as ns-3 has them (`.fad`): a line for each resource block, with a gain in dB for each \
                        millisecond.",
-            fields: &[&[
-                Field::required("file", Kind::Text, "The file, by its path from this file's folder."),
-                Field::default(
-                    "window",
-                    Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(3600) },
-                    "500ms",
-                    "Whole milliseconds after which all pairs go on at another random place of the trace.",
-                ),
-                Field::default(
-                    "continuous",
-                    Kind::Boolean,
-                    "false",
-                    "Whether each pair reads on from its first random place instead.",
-                ),
-            ]],
-            ..Declaration::EMPTY
-        },
-        read: traced,
-    },
+        &[&[
+            Field::required("file", Kind::Text, "The file, by its path from this file's folder."),
+            Field::default(
+                "window",
+                Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(3600) },
+                "500ms",
+                "Whole milliseconds after which all pairs go on at another random place of the trace.",
+            ),
+            Field::default(
+                "continuous",
+                Kind::Boolean,
+                "false",
+                "Whether each pair reads on from its first random place instead.",
+            ),
+        ]],
+        traced,
+    ),
 ];
 
 /// Every kind.

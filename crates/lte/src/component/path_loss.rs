@@ -1,8 +1,8 @@
 //! Models of path loss: how a scenario names them, and their keys.
 
-use super::{DECIBELS, DISTANCE};
+use super::{DECIBELS, DISTANCE, choice};
 use crate::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
-use fullpipe_schema::component::{Catalogue, Component, Declaration, choices, variants};
+use fullpipe_schema::component::{Catalogue, Component, choices, variants};
 use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Variants};
 
 const ENVIRONMENTS: [(Choice, Environment); 3] = [
@@ -46,101 +46,80 @@ fn street(tree: &Tree) -> Street {
 
 /// The models, in the order of lists and of the reference page.
 const LIST: &[&Component<PathLoss, ()>] = &[
-    &Component {
-        declaration: Declaration {
-            name: "friis",
-            text: "free space, at the carrier's frequency.",
-            fields: &[&[Field::default("smallest", DECIBELS, "0.0", "No smaller loss.").unit("dB")]],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| Ok(PathLoss::Friis { smallest_db: reader.tree.number("smallest") }),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "friis-per-block",
-            text: "free space, at the frequency of each resource block, as ns-3's tests have it.",
-            ..Declaration::EMPTY
-        },
-        read: |_, _| Ok(PathLoss::FriisPerBlock),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "constant",
-            text: "the same everywhere.",
-            fields: &[&[Field::required("loss", DECIBELS, "The loss.").unit("dB")]],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| Ok(PathLoss::Constant { db: reader.tree.number("loss") }),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "log-distance",
-            text: "`reference_loss` + 10 `exponent` log10(distance / `reference_distance`).",
-            fields: &[&[
-                Field::default("exponent", Kind::Number { min: 0.0, max: 20.0 }, "3.0", "The exponent."),
-                Field::default(
-                    "reference_distance",
-                    Kind::Number { min: 1e-3, max: 1e6 },
-                    "1.0",
-                    "No farther than this, the reference's loss.",
-                )
-                .unit("m"),
-                Field::default("reference_loss", DECIBELS, "46.68", "Loss there: that of free space at 5.15 GHz.")
-                    .unit("dB"),
-            ]],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| {
+    &choice(
+        "friis",
+        "free space, at the carrier's frequency.",
+        &[&[Field::default("smallest", DECIBELS, "0.0", "No smaller loss.").unit("dB")]],
+        |reader, _| Ok(PathLoss::Friis { smallest_db: reader.tree.number("smallest") }),
+    ),
+    &choice(
+        "friis-per-block",
+        "free space, at the frequency of each resource block, as ns-3's tests have it.",
+        &[],
+        |_, _| Ok(PathLoss::FriisPerBlock),
+    ),
+    &choice(
+        "constant",
+        "the same everywhere.",
+        &[&[Field::required("loss", DECIBELS, "The loss.").unit("dB")]],
+        |reader, _| Ok(PathLoss::Constant { db: reader.tree.number("loss") }),
+    ),
+    &choice(
+        "log-distance",
+        "`reference_loss` + 10 `exponent` log10(distance / `reference_distance`).",
+        &[&[
+            Field::default("exponent", Kind::Number { min: 0.0, max: 20.0 }, "3.0", "The exponent."),
+            Field::default(
+                "reference_distance",
+                Kind::Number { min: 1e-3, max: 1e6 },
+                "1.0",
+                "No farther than this, the reference's loss.",
+            )
+            .unit("m"),
+            Field::default("reference_loss", DECIBELS, "46.68", "Loss there: that of free space at 5.15 GHz.")
+                .unit("dB"),
+        ]],
+        |reader, _| {
             Ok(PathLoss::LogDistance {
                 exponent: reader.tree.number("exponent"),
                 reference_m: reader.tree.number("reference_distance"),
                 reference_db: reader.tree.number("reference_loss"),
             })
         },
-    },
-    &Component {
-        declaration: Declaration {
-            name: "three-log-distance",
-            text: "the same in three pieces: exponent 1.9 from 1 m, 3.8 from 200 m, 3.8 from 500 m; 46.68 dB at 1 m.",
-            ..Declaration::EMPTY
-        },
-        read: |_, _| Ok(PathLoss::three_log_distance()),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "two-ray-ground",
-            text: "free space near by, beyond the interference with the reflection from flat ground.",
-            ..Declaration::EMPTY
-        },
-        read: |_, _| Ok(PathLoss::TwoRayGround),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "okumura-hata",
-            text: "Okumura (1968) and Hata (1980), above 1.5 GHz COST 231. Needs heights: cells of 30 m and more.",
-            fields: &[&[ENVIRONMENT, CITY]],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| {
+    ),
+    &choice(
+        "three-log-distance",
+        "the same in three pieces: exponent 1.9 from 1 m, 3.8 from 200 m, 3.8 from 500 m; 46.68 dB at 1 m.",
+        &[],
+        |_, _| Ok(PathLoss::three_log_distance()),
+    ),
+    &choice(
+        "two-ray-ground",
+        "free space near by, beyond the interference with the reflection from flat ground.",
+        &[],
+        |_, _| Ok(PathLoss::TwoRayGround),
+    ),
+    &choice(
+        "okumura-hata",
+        "Okumura (1968) and Hata (1980), above 1.5 GHz COST 231. Needs heights: cells of 30 m and more.",
+        &[&[ENVIRONMENT, CITY]],
+        |reader, _| {
             Ok(PathLoss::OkumuraHata {
                 environment: reader.tree.chosen("environment", &ENVIRONMENTS),
                 city: reader.tree.chosen("city", &CITIES),
             })
         },
-    },
-    &Component {
-        declaration: Declaration {
-            name: "cost231",
-            text: "COST 231 with heights of its own.",
-            fields: &[&[
-                Field::default("base_height", DISTANCE, "50.0", "Height of cells.").unit("m"),
-                Field::default("mobile_height", DISTANCE, "3.0", "Height of UEs.").unit("m"),
-                Field::default("constant", DECIBELS, "10.0", "What is added.").unit("dB"),
-                Field::default("smallest_distance", DISTANCE, "0.5", "No loss nearer.").unit("m"),
-            ]],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| {
+    ),
+    &choice(
+        "cost231",
+        "COST 231 with heights of its own.",
+        &[&[
+            Field::default("base_height", DISTANCE, "50.0", "Height of cells.").unit("m"),
+            Field::default("mobile_height", DISTANCE, "3.0", "Height of UEs.").unit("m"),
+            Field::default("constant", DECIBELS, "10.0", "What is added.").unit("dB"),
+            Field::default("smallest_distance", DISTANCE, "0.5", "No loss nearer.").unit("m"),
+        ]],
+        |reader, _| {
             Ok(PathLoss::Cost231 {
                 base_m: reader.tree.number("base_height"),
                 mobile_m: reader.tree.number("mobile_height"),
@@ -148,59 +127,36 @@ const LIST: &[&Component<PathLoss, ()>] = &[
                 smallest_m: reader.tree.number("smallest_distance"),
             })
         },
-    },
-    &Component {
-        declaration: Declaration {
-            name: "itu-r-1411-los",
-            text: "ITU-R P.1411, line of sight in a street canyon.",
-            ..Declaration::EMPTY
-        },
-        read: |_, _| Ok(PathLoss::LineOfSight),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "itu-r-1411-nlos",
-            text: "ITU-R P.1411, over rooftops.",
-            fields: &[STREET],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| Ok(PathLoss::OverRooftops(street(reader.tree))),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "kun-2600",
-            text: "measurements at 2.6 GHz: 36 + 26 log10(distance).",
-            ..Declaration::EMPTY
-        },
-        read: |_, _| Ok(PathLoss::Kun2600),
-    },
-    &Component {
-        declaration: Declaration {
-            name: "buildings",
-            text: "ns-3's choice among these for macro cells: beyond 1 km Okumura and Hata, or Kun above 2.3 GHz; nearer \
+    ),
+    &choice("itu-r-1411-los", "ITU-R P.1411, line of sight in a street canyon.", &[], |_, _| Ok(PathLoss::LineOfSight)),
+    &choice("itu-r-1411-nlos", "ITU-R P.1411, over rooftops.", &[STREET], |reader, _| {
+        Ok(PathLoss::OverRooftops(street(reader.tree)))
+    }),
+    &choice("kun-2600", "measurements at 2.6 GHz: 36 + 26 log10(distance).", &[], |_, _| Ok(PathLoss::Kun2600)),
+    &choice(
+        "buildings",
+        "ns-3's choice among these for macro cells: beyond 1 km Okumura and Hata, or Kun above 2.3 GHz; nearer \
                        ITU-R P.1411.",
-            fields: &[
-                &[
-                    ENVIRONMENT,
-                    Field::default("line_of_sight", DISTANCE, "200.0", "Line of sight up to this distance.").unit("m"),
-                    Field::default(
-                        "wall",
-                        Kind::Choice(&choices(&WALLS)),
-                        "none",
-                        "The wall of the building in which UEs are.",
-                    ),
-                    Field::default(
-                        "floor",
-                        Kind::Integer { min: 0, max: 200 },
-                        "0",
-                        "The floor on which UEs are; 2 dB less for each.",
-                    ),
-                ],
-                STREET,
+        &[
+            &[
+                ENVIRONMENT,
+                Field::default("line_of_sight", DISTANCE, "200.0", "Line of sight up to this distance.").unit("m"),
+                Field::default(
+                    "wall",
+                    Kind::Choice(&choices(&WALLS)),
+                    "none",
+                    "The wall of the building in which UEs are.",
+                ),
+                Field::default(
+                    "floor",
+                    Kind::Integer { min: 0, max: 200 },
+                    "0",
+                    "The floor on which UEs are; 2 dB less for each.",
+                ),
             ],
-            ..Declaration::EMPTY
-        },
-        read: |reader, _| {
+            STREET,
+        ],
+        |reader, _| {
             Ok(PathLoss::Buildings {
                 environment: reader.tree.chosen("environment", &ENVIRONMENTS),
                 street: street(reader.tree),
@@ -209,7 +165,7 @@ const LIST: &[&Component<PathLoss, ()>] = &[
                 floor: reader.tree.integer("floor") as u32,
             })
         },
-    },
+    ),
 ];
 
 /// Every model.

@@ -26,128 +26,90 @@ const SURVEY: &str = "Capozzi et al., IEEE Communications Surveys and Tutorials 
 const TOKEN_KEYS: &[&str] = &["token_pool", "token_credit", "token_debt"];
 const TOKEN_BANK: &str = "Wong, Tang and Leung, IJCS 17 (2004); Bokhari et al., EURASIP JWCN (2009)";
 
+const fn entry_of(
+    name: &'static str,
+    text: &'static str,
+    source: &'static str,
+    make: fn(&Parameters) -> Box<dyn Scheduler>,
+) -> Entry {
+    let declaration = Declaration { name, text, source, ..Declaration::EMPTY };
+    Entry { declaration, parameters: &[], supports_guaranteed_bit_rate: false, make }
+}
+
 /// Every scheduler that [`make`] knows, in the order of lists.
 pub const ENTRIES: &[Entry] = &[
+    entry_of("rr", "Round robin: the same number of resource block groups for each in turn.", SURVEY, |_| {
+        Box::new(RoundRobin::new())
+    }),
+    entry_of(
+        "pf",
+        "Proportional fair: each group to the highest rate there over the average throughput.",
+        "Sesia, Toufik and Baker, LTE: the UMTS Long Term Evolution (2009)",
+        |_| Box::new(ProportionalFair::new()),
+    ),
+    entry_of("fd-mt", "Maximum throughput: each group to the highest rate there; others starve.", SURVEY, |_| {
+        Box::new(FdMaximumThroughput::new())
+    }),
+    entry_of("td-mt", "Maximum throughput: the whole band to the highest rate; others starve.", SURVEY, |_| {
+        Box::new(TdMaximumThroughput::new())
+    }),
+    entry_of(
+        "tta",
+        "Throughput to average: each group to the UE for which it is best compared with its own band.",
+        SURVEY,
+        |_| Box::new(ThroughputToAverage::new()),
+    ),
+    entry_of(
+        "fd-bet",
+        "Blind equal throughput: group by group to the smallest expected average.",
+        "Kela et al., ISWPC (2008)",
+        |_| Box::new(FdBlindEqualThroughput::new()),
+    ),
+    entry_of(
+        "td-bet",
+        "Blind equal throughput: the whole band to the smallest average.",
+        "Kela et al., ISWPC (2008)",
+        |_| Box::new(TdBlindEqualThroughput::new()),
+    ),
     Entry {
-        declaration: Declaration {
-            name: "rr",
-            text: "Round robin: the same number of resource block groups for each in turn.",
-            source: SURVEY,
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(RoundRobin::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "pf",
-            text: "Proportional fair: each group to the highest rate there over the average throughput.",
-            source: "Sesia, Toufik and Baker, LTE: the UMTS Long Term Evolution (2009)",
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(ProportionalFair::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "fd-mt",
-            text: "Maximum throughput: each group to the highest rate there; others starve.",
-            source: SURVEY,
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(FdMaximumThroughput::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "td-mt",
-            text: "Maximum throughput: the whole band to the highest rate; others starve.",
-            source: SURVEY,
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(TdMaximumThroughput::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "tta",
-            text: "Throughput to average: each group to the UE for which it is best compared with its own band.",
-            source: SURVEY,
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(ThroughputToAverage::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "fd-bet",
-            text: "Blind equal throughput: group by group to the smallest expected average.",
-            source: "Kela et al., ISWPC (2008)",
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(FdBlindEqualThroughput::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "td-bet",
-            text: "Blind equal throughput: the whole band to the smallest average.",
-            source: "Kela et al., ISWPC (2008)",
-            ..Declaration::EMPTY
-        },
-        parameters: &[],
-        supports_guaranteed_bit_rate: false,
-        make: |_| Box::new(TdBlindEqualThroughput::new()),
-    },
-    Entry {
-        declaration: Declaration {
-            name: "fd-tbfq",
-            text: "Token bank fair queueing: best groups within a budget of tokens, earned at the maximum bit rate.",
-            source: TOKEN_BANK,
-            ..Declaration::EMPTY
-        },
         parameters: TOKEN_KEYS,
         supports_guaranteed_bit_rate: false,
-        make: |parameters| Box::new(FdTokenBank::new(parameters.token_bank)),
+        ..entry_of(
+            "fd-tbfq",
+            "Token bank fair queueing: best groups within a budget of tokens, earned at the maximum bit rate.",
+            TOKEN_BANK,
+            |parameters| Box::new(FdTokenBank::new(parameters.token_bank)),
+        )
     },
     Entry {
-        declaration: Declaration {
-            name: "td-tbfq",
-            text: "Token bank fair queueing: the whole band to who has lent most tokens for its maximum bit rate.",
-            source: TOKEN_BANK,
-            ..Declaration::EMPTY
-        },
         parameters: TOKEN_KEYS,
         supports_guaranteed_bit_rate: false,
-        make: |parameters| Box::new(TdTokenBank::new(parameters.token_bank)),
+        ..entry_of(
+            "td-tbfq",
+            "Token bank fair queueing: the whole band to who has lent most tokens for its maximum bit rate.",
+            TOKEN_BANK,
+            |parameters| Box::new(TdTokenBank::new(parameters.token_bank)),
+        )
     },
     Entry {
-        declaration: Declaration {
-            name: "pss",
-            text: "Priority sets: who is below its guaranteed bit rate first, the rest proportionally fair.",
-            source: "Mongha et al., VTC (2008)",
-            ..Declaration::EMPTY
-        },
         parameters: &["frequency_metric", "multiplexed_ues"],
         supports_guaranteed_bit_rate: true,
-        make: |parameters| Box::new(PrioritySet::new(parameters.frequency_metric, parameters.multiplexed_ues)),
+        ..entry_of(
+            "pss",
+            "Priority sets: who is below its guaranteed bit rate first, the rest proportionally fair.",
+            "Mongha et al., VTC (2008)",
+            |parameters| Box::new(PrioritySet::new(parameters.frequency_metric, parameters.multiplexed_ues)),
+        )
     },
     Entry {
-        declaration: Declaration {
-            name: "cqa",
-            text: "Channel and QoS aware: guaranteed bit rates and long waits first, then by delay, rate and channel.",
-            source: "Bojovic and Baldo, SSD (2014)",
-            ..Declaration::EMPTY
-        },
         parameters: &["channel_awareness", "waiting_unit"],
         supports_guaranteed_bit_rate: true,
-        make: |parameters| Box::new(ChannelAndQosAware::new(parameters.channel_awareness, parameters.waiting_unit_ms)),
+        ..entry_of(
+            "cqa",
+            "Channel and QoS aware: guaranteed bit rates and long waits first, then by delay, rate and channel.",
+            "Bojovic and Baldo, SSD (2014)",
+            |parameters| Box::new(ChannelAndQosAware::new(parameters.channel_awareness, parameters.waiting_unit_ms)),
+        )
     },
 ];
 
