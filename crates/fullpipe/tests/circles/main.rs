@@ -59,7 +59,6 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
             "language::measurement",
             "language::nat",
             "language::network",
-            "language::probes",
             "language::programs",
             "language::reach",
             "language::real_time",
