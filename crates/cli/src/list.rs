@@ -43,6 +43,12 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
     let rows: Vec<Row> = match what {
         "congestion" => congestion::catalogue::ENTRIES.iter().map(|component| declared(component, version)).collect(),
         "queues" => DISCIPLINES.declarations().map(|component| declared(component, version)).collect(),
+        "metrics" => {
+            let metrics = scenario::probe_metrics().into_iter().map(|metric| (metric.name, metric.text));
+            let stations = ACCESS_NETWORKS.iter().flat_map(|component| component.metrics);
+            let metrics = metrics.chain(stations.map(|metric| (metric.name, metric.text)));
+            metrics.map(|(name, text)| row(name, version, "", text.trim_end_matches('.'))).collect()
+        }
         "workloads" => WORKLOADS.declarations().map(|component| declared(component, version)).collect(),
         "scenarios" => embedded::scenario_names()
             .map(|name| {
@@ -62,7 +68,7 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
         }
         _ => {
             return Err(Failure::usage(format!(
-                "cannot list {what:?}; expected one of congestion, queues, schedulers, workloads, channels, access-networks, scenarios"
+                "cannot list {what:?}; expected one of congestion, queues, schedulers, workloads, channels, metrics, access-networks, scenarios"
             )));
         }
     };

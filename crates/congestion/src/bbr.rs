@@ -5,22 +5,26 @@
 //! the maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is more than so many rounds old. Linux
 //! keeps the three best samples, which is nearly the maximum; here it is the maximum.
 
-use crate::component::ControlValue;
 use crate::control::Control;
 use crate::window::segment;
+use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::Duration;
 
 /// What both versions show to probes.
-pub(crate) static VALUES: &[ControlValue] = &[
-    ControlValue {
+pub(crate) static VALUES: &[MetricDeclaration] = &[
+    MetricDeclaration {
         name: "control_state",
         unit: "",
         text: "the congestion control's state, numbered as its documentation says (BBR).",
     },
-    ControlValue { name: "control_bw_bps", unit: "bit/s", text: "its estimate of the bottleneck's rate (BBR)." },
-    ControlValue { name: "control_min_rtt_s", unit: "s", text: "its estimate of the path's round-trip time (BBR)." },
-    ControlValue { name: "control_pacing_gain", unit: "", text: "its pacing gain (BBR)." },
-    ControlValue { name: "control_cwnd_gain", unit: "", text: "its window gain (BBR)." },
+    MetricDeclaration { name: "control_bw_bps", unit: "bit/s", text: "its estimate of the bottleneck's rate (BBR)." },
+    MetricDeclaration {
+        name: "control_min_rtt_s",
+        unit: "s",
+        text: "its estimate of the path's round-trip time (BBR).",
+    },
+    MetricDeclaration { name: "control_pacing_gain", unit: "", text: "its pacing gain (BBR)." },
+    MetricDeclaration { name: "control_cwnd_gain", unit: "", text: "its window gain (BBR)." },
 ];
 
 /// No bound, of bytes or of bits per second.

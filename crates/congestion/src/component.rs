@@ -3,6 +3,7 @@
 use crate::control::Controller;
 use crate::hystart::HyStart;
 use fullpipe_schema::component::Declaration;
+use fullpipe_schema::metric::MetricDeclaration;
 use std::fmt;
 
 /// A congestion control as a component.
@@ -13,8 +14,8 @@ pub struct ControlComponent {
     pub create: fn(&Options) -> Box<dyn Controller>,
     /// Whether its first slow start can use HyStart++ ([`Options::hystart`]); the others leave it aside.
     pub hystart: bool,
-    /// Which of the values that [`Controller::inspect`] gives a probe can sample.
-    pub values: &'static [ControlValue],
+    /// Which of the values that [`Controller::inspect`] gives a probe can sample, each under its name after `control_`.
+    pub values: &'static [MetricDeclaration],
 }
 
 impl ControlComponent {
@@ -28,17 +29,6 @@ impl fmt::Debug for ControlComponent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.declaration.fmt(formatter)
     }
-}
-
-/// A value of a control's own as a metric of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControlValue {
-    /// Name of the metric: `control_`, and the name that [`Controller::inspect`] gives.
-    pub name: &'static str,
-    /// Its unit; empty: it has none.
-    pub unit: &'static str,
-    /// What it is, in one sentence.
-    pub text: &'static str,
 }
 
 /// How to create a control.

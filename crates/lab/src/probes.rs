@@ -4,16 +4,18 @@
 
 use crate::witness::Witness;
 use crate::world::World;
+use fullpipe_network::metrics::{self, LinkReport};
 use fullpipe_network::{Course, Network, Way};
+use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Subject, station_name};
+use fullpipe_scenario::schema::metric::{ProbeMetric, Reading};
 use fullpipe_transport::endpoint::EndpointReport;
+use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 
 /// What the names of metrics begin with that a congestion control gives itself.
 const CONTROL: &str = "control_";
-/// What the names of metrics begin with that are a tunnel's proxy's.
-const PROXY: &str = "proxy_";
 
 /// One row of `series.csv`.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,63 +30,43 @@ pub struct SeriesRow<'a> {
     pub value: f64,
 }
 
-/// A metric of a flow, a link or a station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Metric {
-    Cwnd,
-    SlowStartThreshold,
-    InFlight,
-    SmoothedRtt,
-    Pacing,
-    Delivery,
-    Queue,
-    QueueDelay,
-    Throughput,
-    Drops,
-    Marks,
-    ProxyQueue,
-    /// A value that the congestion control itself names.
-    Control,
-    /// A value that an access network itself names.
-    Station,
-}
-
-impl Metric {
-    fn named(name: &str) -> Option<Metric> {
-        Some(match name {
-            "cwnd_bytes" => Metric::Cwnd,
-            "ssthresh_bytes" => Metric::SlowStartThreshold,
-            "inflight_bytes" => Metric::InFlight,
-            "srtt_s" => Metric::SmoothedRtt,
-            "pacing_bps" => Metric::Pacing,
-            "delivery_bps" => Metric::Delivery,
-            "queue_bytes" => Metric::Queue,
-            "queue_delay_s" => Metric::QueueDelay,
-            "throughput_bps" => Metric::Throughput,
-            "drops" => Metric::Drops,
-            "proxy_queue_bytes" => Metric::ProxyQueue,
-            "marks" => Metric::Marks,
-            control if control.starts_with(CONTROL) => Metric::Control,
-            name => return Metric::named(name.strip_prefix(PROXY)?),
-        })
-    }
-}
-
-/// What is sampled.
-#[derive(Clone, Debug)]
+/// What is sampled, and how.
+#[derive(Debug)]
 enum Target {
-    Flow(usize),
-    Link { link: LinkId, rate: Rate, course: Course },
-    Station { medium: u16, station: u32, way: Way, is_rate: bool },
+    /// Packets of a flow.
+    Flow(usize, &'static ProbeMetric<FlowCounters>),
+    /// An end of a flow.
+    Endpoint((usize, usize), &'static ProbeMetric<EndpointReport>),
+    /// A value that the congestion control of a flow itself names.
+    Control(usize, String),
+    Link {
+        link: LinkId,
+        rate: Rate,
+        course: Course,
+        metric: &'static ProbeMetric<LinkReport>,
+    },
+    Station {
+        medium: u16,
+        station: u32,
+        way: Way,
+        is_rate: bool,
+    },
+}
+
+impl Target {
+    /// A metric of a flow; of a tunnel that of its client or its proxy.
+    fn of_flow(flow: usize, name: &str) -> Option<Target> {
+        let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(flow, metric));
+        let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint((flow, end), metric));
+        let control = || Some(Target::Control(flow, name.strip_prefix(CONTROL)?.to_string()));
+        packets.or_else(|| at(0, &ENDPOINT)).or_else(|| at(1, &PROXY)).or_else(control)
+    }
 }
 
 #[derive(Debug)]
 struct Channel {
     subject: String,
     name: String,
-    metric: Metric,
-    /// It is that of a tunnel's proxy.
-    of_proxy: bool,
     target: Target,
     interval: Duration,
     next: Instant,
@@ -110,18 +92,21 @@ impl Sampler {
         let mut channels = Vec::new();
         for probe in &scenario.probes {
             for name in &probe.metrics {
+                let on_link = |link, rate, course| {
+                    let metric = ProbeMetric::find(&metrics::LINK, name)?;
+                    Some(Target::Link { link, rate, course, metric })
+                };
                 let (subject, target) = match probe.subject {
-                    Subject::Flow(flow) => (scenario.flows[flow].name.clone(), Target::Flow(flow)),
+                    Subject::Flow(flow) => (scenario.flows[flow].name.clone(), Target::of_flow(flow, name)),
                     Subject::Link(link) => {
                         let described = &scenario.links[link];
-                        let link = LinkId(link as u32);
-                        let course = described.course.clone();
-                        (described.name.clone(), Target::Link { link, rate: described.rate, course })
+                        let target = on_link(LinkId(link as u32), described.rate, described.course.clone());
+                        (described.name.clone(), target)
                     }
                     Subject::Ethernet(segment) => {
                         let described = &scenario.ethernets[segment];
-                        let link = ethernet_link(segment);
-                        (described.name.clone(), Target::Link { link, rate: described.rate, course: Course::Constant })
+                        let target = on_link(ethernet_link(segment), described.rate, Course::Constant);
+                        (described.name.clone(), target)
                     }
                     Subject::Station { access: medium, station, way } => {
                         let access = &scenario.access[medium];
@@ -129,20 +114,14 @@ impl Sampler {
                         let mut metrics = access.component().metrics.iter();
                         let is_rate = metrics.any(|metric| metric.name == name && metric.is_rate);
                         let (medium, station) = (medium as u16, station as u32);
-                        (station_name(host, way), Target::Station { medium, station, way, is_rate })
+                        (station_name(host, way), Some(Target::Station { medium, station, way, is_rate }))
                     }
                 };
-                let metric = match target {
-                    Target::Station { .. } => Some(Metric::Station),
-                    Target::Flow(_) | Target::Link { .. } => Metric::named(name),
-                };
                 // The scenario's schema lets only these names through.
-                let Some(metric) = metric else { continue };
+                let Some(target) = target else { continue };
                 channels.push(Channel {
                     subject,
                     name: name.clone(),
-                    metric,
-                    of_proxy: name.starts_with(PROXY),
                     target,
                     interval: probe.interval.max(Duration::from_nanos(1)),
                     next: Instant::ZERO.saturating_add(probe.interval),
@@ -161,13 +140,15 @@ impl Sampler {
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.channels.iter().filter_map(|channel| match channel.target {
             Target::Link { link, .. } => Some(link),
-            Target::Flow(_) | Target::Station { .. } => None,
+            _ => None,
         })
     }
 
     /// Whether some probe reads counters of losses on a flow's way, which must then not be computed ahead.
     pub(crate) fn watches_losses(&self) -> bool {
-        self.channels.iter().any(|c| matches!(c.target, Target::Flow(_)) && c.metric == Metric::Drops)
+        self.channels
+            .iter()
+            .any(|c| matches!(c.target, Target::Flow(_, metric) if metric.declaration == metrics::DROPS))
     }
 
     /// When the next sample is due.
@@ -201,9 +182,11 @@ impl Sampler {
     /// Adds what a real end of a flow has reported at an instant.
     pub(crate) fn add(&mut self, flow: usize, at: Instant, report: &EndpointReport) {
         for (index, channel) in self.channels.iter().enumerate() {
-            if matches!(channel.target, Target::Flow(other) if other == flow)
-                && let Some(value) = channel.of_endpoint(report)
-            {
+            let of_flow = match channel.target {
+                Target::Endpoint((other, _), _) | Target::Control(other, _) => other == flow,
+                _ => false,
+            };
+            if of_flow && let Some(value) = channel.target.of_endpoint(report) {
                 self.samples.push((at, index as u32, value));
             }
         }
@@ -222,60 +205,81 @@ impl Sampler {
     }
 }
 
+impl Target {
+    /// The value that an end of a flow reports.
+    fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
+        match self {
+            Target::Endpoint(_, ProbeMetric { reading: Reading::Value(value), .. }) => value(report),
+            Target::Control(_, name) => report.control_value(name),
+            _ => None,
+        }
+    }
+}
+
 impl Channel {
     fn value(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) -> Option<f64> {
         match &self.target {
-            &Target::Flow(flow) => {
-                let counters = network.observer.monitor.flow(FlowId(2 * flow as u32));
-                if self.metric == Metric::Throughput {
-                    return Some(self.throughput(counters.rx_bytes));
-                }
-                if self.metric == Metric::Drops {
-                    return Some(counters.lost_packets as f64);
-                }
-                if self.metric == Metric::Marks {
-                    return Some(counters.marked_packets as f64);
-                }
-                let report = world.report((flow, usize::from(self.of_proxy)))?;
-                self.of_endpoint(&report)
-            }
+            &Target::Flow(flow, metric) => self.read(metric, &network.observer.monitor.flow(FlowId(2 * flow as u32))),
+            &Target::Endpoint(end, _) => self.target.of_endpoint(&world.report(end)?),
+            &Target::Control(flow, _) => self.target.of_endpoint(&world.report((flow, 0))?),
             &Target::Station { medium, station, way, is_rate } => {
                 let value = network.medium(medium).sample(&self.name, station, way)?;
                 Some(if is_rate { self.throughput(value as u64) } else { value })
             }
-            Target::Link { link, rate, course } => {
-                let (link, rate) = (*link, course.rate_at(now, *rate));
-                let counters = network.link_counters(link);
-                Some(match self.metric {
-                    Metric::Queue => network.link_queue(link).1 as f64,
-                    // A frame that comes during an outage waits nobody knows how long.
-                    Metric::QueueDelay => network.link_queue(link).1 as f64 * 8.0 / rate?.bits_per_second() as f64,
-                    Metric::Throughput => self.throughput(counters.bytes),
-                    Metric::Drops => (counters.queue_drops + counters.losses) as f64,
-                    Metric::Marks => counters.marks as f64,
-                    _ => return None,
-                })
+            Target::Link { link, rate, course, metric } => {
+                let (link, metric, rate) = (*link, *metric, course.rate_at(now, *rate));
+                let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
+                self.read(metric, &LinkReport { counters, queue_bytes, rate })
             }
         }
     }
 
-    /// The end of a flow that sends; of a tunnel its client or its proxy.
-    fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
-        match self.metric {
-            Metric::Cwnd => report.cwnd_bytes.map(|bytes| bytes as f64),
-            Metric::SlowStartThreshold => report.ssthresh_bytes.map(|bytes| bytes as f64),
-            Metric::InFlight => report.in_flight_bytes.map(|bytes| bytes as f64),
-            Metric::SmoothedRtt => report.smoothed_rtt.map(Duration::as_secs_f64),
-            Metric::Pacing => report.pacing_bps.map(|rate| rate as f64),
-            Metric::Delivery => report.delivery_rate_bps.map(|rate| rate as f64),
-            Metric::ProxyQueue => report.tunnel.map(|counters| counters.queued_bytes as f64),
-            Metric::Control => report.control_value(self.name.strip_prefix(CONTROL)?),
-            _ => None,
+    fn read<R>(&mut self, metric: &ProbeMetric<R>, report: &R) -> Option<f64> {
+        match metric.reading {
+            Reading::Value(value) => value(report),
+            Reading::Rate(bytes) => Some(self.throughput(bytes(report))),
         }
     }
 
     fn throughput(&mut self, bytes: u64) -> f64 {
         let new = bytes - std::mem::replace(&mut self.last_bytes, bytes);
         new as f64 * 8.0 / self.interval.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_transport::endpoint::EndpointKind;
+
+    #[test]
+    fn every_metric_that_a_file_can_name_has_a_target() {
+        for metric in fullpipe_scenario::probe_metrics() {
+            let on_link = ProbeMetric::find(&metrics::LINK, metric.name).is_some();
+            let known = on_link || Target::of_flow(0, metric.name).is_some();
+            assert!(known, "{}", metric.name);
+        }
+        assert!(Target::of_flow(0, "cwnd").is_none());
+    }
+
+    #[test]
+    fn a_metric_of_an_endpoint_reads_its_own_field_and_nothing_without_a_value() {
+        let mut report = EndpointReport::new(EndpointKind::QuicModel);
+        let read = |name: &str, report: &EndpointReport| Target::of_flow(0, name).unwrap().of_endpoint(report);
+        for metric in ENDPOINT.iter().chain(&PROXY) {
+            assert_eq!(read(metric.declaration.name, &report), None, "{}", metric.declaration.name);
+        }
+        report.cwnd_bytes = Some(1);
+        report.ssthresh_bytes = Some(2);
+        report.in_flight_bytes = Some(3);
+        report.smoothed_rtt = Some(Duration::from_millis(4));
+        report.pacing_bps = Some(5);
+        report.delivery_rate_bps = Some(6);
+        report.control_values = vec![("alpha", 7.0)];
+        let names = ["cwnd_bytes", "ssthresh_bytes", "inflight_bytes", "srtt_s", "pacing_bps", "delivery_bps"];
+        let values = names.map(|name| read(name, &report).unwrap());
+        assert_eq!(values, [1.0, 2.0, 3.0, 0.004, 5.0, 6.0]);
+        assert_eq!((read("proxy_cwnd_bytes", &report), read("control_alpha", &report)), (Some(1.0), Some(7.0)));
+        assert_eq!(read("control_state", &report), None);
     }
 }

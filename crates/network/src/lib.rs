@@ -19,6 +19,7 @@ pub mod link;
 pub mod loss;
 pub mod mahimahi;
 pub mod medium;
+pub mod metrics;
 pub mod nat;
 pub mod network;
 pub mod notice;

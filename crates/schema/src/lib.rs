@@ -28,6 +28,7 @@ pub mod component;
 pub mod distributions;
 pub mod error;
 mod load;
+pub mod metric;
 pub mod node;
 mod overrides;
 mod pattern;

@@ -6,6 +6,7 @@
 
 pub mod buffers;
 pub mod endpoint;
+pub mod metrics;
 pub mod quic;
 pub mod ranges;
 pub mod tls;

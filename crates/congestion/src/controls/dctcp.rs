@@ -15,9 +15,10 @@
 //! 9331. A window is a round of the transport; RFC 8257 counts from one highest sequence number sent to the next.
 
 use super::linux_reno::LinuxReno;
-use crate::component::{ControlComponent, ControlValue};
+use crate::component::ControlComponent;
 use crate::control::{Ack, Codepoint, Congestion, Control, Controller, RecoveryExit, Signals, Timeout};
 use fullpipe_schema::component::Declaration;
+use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::{Duration, Instant};
 
 pub(super) static DCTCP: ControlComponent = ControlComponent {
@@ -30,7 +31,7 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
     },
     create: |options| Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
     hystart: false,
-    values: &[ControlValue { name: "control_alpha", unit: "", text: "its estimate of the marked part (DCTCP)." }],
+    values: &[MetricDeclaration { name: "control_alpha", unit: "", text: "its estimate of the marked part (DCTCP)." }],
 };
 
 /// Weight of the newest window (RFC 8257 section 4.2).

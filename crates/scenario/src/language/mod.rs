@@ -42,9 +42,7 @@ mod traffic;
 mod tunnels;
 
 pub use fullpipe_congestion::catalogue::CHOICES as CONGESTION;
-pub use probes::{
-    METRICS_OF_ETHERNETS, METRICS_OF_LINKS, METRICS_OF_TCP_FLOWS, METRICS_OF_TUNNELS, METRICS_OF_UDP_FLOWS,
-};
+pub use probes::probe_metrics;
 
 use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;

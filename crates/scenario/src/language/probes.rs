@@ -7,87 +7,33 @@ use super::{COMPARED, Check, some_of};
 use crate::description::{Probe, Subject, Transport, station_name};
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value, nearest};
 use crate::schema::{is_pattern, matches};
-use fullpipe_network::Way;
+use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
+use fullpipe_network::{Way, metrics};
+use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric};
+use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
 
 /// Most values that all probes of a run may write.
 const MOST_SAMPLES: u128 = 100_000_000;
 
-/// Metrics that a TCP or QUIC flow has.
-pub const METRICS_OF_TCP_FLOWS: &[&str] = &[
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "inflight_bytes",
-    "srtt_s",
-    "pacing_bps",
-    "delivery_bps",
-    "throughput_bps",
-    "drops",
-    "marks",
-    "control_state",
-    "control_bw_bps",
-    "control_min_rtt_s",
-    "control_pacing_gain",
-    "control_cwnd_gain",
-    "control_alpha",
-];
-/// Metrics that a UDP flow has.
-pub const METRICS_OF_UDP_FLOWS: &[&str] = &["throughput_bps", "drops", "marks"];
-/// Metrics that a tunnel has.
-pub const METRICS_OF_TUNNELS: &[&str] = &[
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "inflight_bytes",
-    "srtt_s",
-    "pacing_bps",
-    "delivery_bps",
-    "proxy_cwnd_bytes",
-    "proxy_ssthresh_bytes",
-    "proxy_inflight_bytes",
-    "proxy_pacing_bps",
-    "proxy_delivery_bps",
-    "proxy_queue_bytes",
-    "throughput_bps",
-    "drops",
-    "marks",
-];
-/// Metrics that a direction of a link has.
-pub const METRICS_OF_LINKS: &[&str] = &["queue_bytes", "queue_delay_s", "throughput_bps", "drops", "marks"];
-/// Metrics that a shared segment has.
-pub const METRICS_OF_ETHERNETS: &[&str] = &["throughput_bps", "drops"];
+/// Metrics of the congestion controls' own, each once.
+fn of_controls() -> Vec<&'static MetricDeclaration> {
+    unique(CONTROLS.iter().flat_map(|control| control.values))
+}
 
-/// Metrics that are not those of an access network alone.
-const METRICS: &[Choice] = &[
-    Choice::new("cwnd_bytes", "congestion window (TCP and QUIC flows; tunnels: the client's)."),
-    Choice::new("ssthresh_bytes", "slow-start threshold (TCP and QUIC flows; tunnels: the client's)."),
-    Choice::new("inflight_bytes", "bytes in flight (TCP and QUIC flows; tunnels: from the client)."),
-    Choice::new("srtt_s", "smoothed round-trip time (TCP and QUIC flows; tunnels: the client's, to the proxy)."),
-    Choice::new("proxy_cwnd_bytes", "the proxy's congestion window (tunnels)."),
-    Choice::new("proxy_ssthresh_bytes", "the proxy's slow-start threshold (tunnels)."),
-    Choice::new("proxy_inflight_bytes", "bytes in flight from the proxy (tunnels)."),
-    Choice::new("proxy_pacing_bps", "the proxy's pacing rate (tunnels)."),
-    Choice::new("proxy_delivery_bps", "the proxy's newest delivery-rate sample (tunnels)."),
-    Choice::new("proxy_queue_bytes", "payload that waits at the proxy ahead of its QUIC stack (tunnels)."),
-    Choice::new("pacing_bps", "pacing rate (TCP and QUIC flows; tunnels: the client's)."),
-    Choice::new("delivery_bps", "newest delivery-rate sample (TCP and QUIC flows; tunnels: the client's)."),
-    Choice::new("queue_bytes", "bytes in the queue (links), in the RLC buffers (UEs)."),
-    Choice::new(
-        "queue_delay_s",
-        "how long a packet that comes now would wait if the rate stayed as it is (links); at a trace's mean rate; nothing during an outage.",
-    ),
-    Choice::new("throughput_bps", "bits per second since the last sample (flows, links, segments, UEs)."),
-    Choice::new("drops", "packets lost, frames dropped since the start (flows, links, segments, UEs)."),
-    Choice::new("marks", "packets marked by ECN since the start: received (flows), sent (links)."),
-    Choice::new("control_state", "the congestion control's state, numbered as its documentation says (BBR)."),
-    Choice::new("control_bw_bps", "its estimate of the bottleneck's rate (BBR)."),
-    Choice::new("control_min_rtt_s", "its estimate of the path's round-trip time (BBR, Vegas)."),
-    Choice::new("control_pacing_gain", "its pacing gain (BBR)."),
-    Choice::new("control_cwnd_gain", "its window gain (BBR)."),
-    Choice::new("control_alpha", "its estimate of the marked part (DCTCP)."),
-    Choice::later("rsrp_dbm"),
-];
+fn unique(metrics: impl Iterator<Item = &'static MetricDeclaration>) -> Vec<&'static MetricDeclaration> {
+    let mut known = BTreeSet::new();
+    metrics.filter(|metric| known.insert(metric.name)).collect()
+}
+
+/// The metrics that probes can sample, those of access networks apart, in the order of lists and of the reference page.
+pub fn probe_metrics() -> Vec<&'static MetricDeclaration> {
+    let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY));
+    let links = ProbeMetric::declarations(&metrics::LINK).chain(ProbeMetric::declarations(&metrics::FLOW));
+    unique(endpoints.chain(links).chain(of_controls()))
+}
 
 /// What holds where a key that says what a probe watches is not given.
 const ONE_SUBJECT: &str = "another of these keys is given";
@@ -128,7 +74,8 @@ static PROBE: Table = Table {
 
 /// The table of a probe, with the keys and metrics of access networks. It stays in memory until the program ends.
 pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
-    let (mut keys, mut metrics) = (Vec::new(), METRICS.to_vec());
+    let metrics = probe_metrics().into_iter().map(|metric| Choice::new(metric.name, metric.text));
+    let (mut keys, mut metrics) = (Vec::new(), metrics.chain([Choice::later("rsrp_dbm")]).collect::<Vec<_>>());
     for component in components {
         let StationDeclaration { key, name } = component.station;
         if keys.iter().all(|field: &Field| field.key != key) {
@@ -279,22 +226,31 @@ fn indices<'a>(
 
 /// The metrics that a subject has, what it is, and a number for it.
 fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'static str>, &'static str, (u8, usize)) {
-    let (metrics, what, number) = match subject {
-        Subject::Flow(flow) => match flows.list[*flow].transport {
-            Transport::Tcp(_) => (METRICS_OF_TCP_FLOWS, "a TCP flow", (0, *flow)),
-            Transport::Quic(_) => (METRICS_OF_TCP_FLOWS, "a QUIC flow", (0, *flow)),
-            Transport::Masque(_) => (METRICS_OF_TUNNELS, "a tunnel", (0, *flow)),
-            Transport::Udp => (METRICS_OF_UDP_FLOWS, "a UDP flow", (0, *flow)),
-        },
-        Subject::Link(link) => (METRICS_OF_LINKS, "a link", (1, *link)),
-        Subject::Ethernet(segment) => (METRICS_OF_ETHERNETS, "an Ethernet segment", (2, *segment)),
+    let endpoint = || ProbeMetric::declarations(&ENDPOINT);
+    let (flow, controls) = (ProbeMetric::declarations(&metrics::FLOW), of_controls);
+    let (metrics, what, number): (Vec<_>, _, _) = match subject {
+        Subject::Flow(index) => {
+            let (metrics, what) = match flows.list[*index].transport {
+                Transport::Tcp(_) => (endpoint().chain(flow).chain(controls()).collect(), "a TCP flow"),
+                Transport::Quic(_) => (endpoint().chain(flow).chain(controls()).collect(), "a QUIC flow"),
+                Transport::Masque(_) => {
+                    (endpoint().chain(ProbeMetric::declarations(&PROXY)).chain(flow).collect(), "a tunnel")
+                }
+                Transport::Udp => (flow.collect(), "a UDP flow"),
+            };
+            (metrics, what, (0, *index))
+        }
+        Subject::Link(link) => (ProbeMetric::declarations(&metrics::LINK).collect(), "a link", (1, *link)),
+        Subject::Ethernet(segment) => {
+            (ProbeMetric::declarations(&metrics::SEGMENT).collect(), "an Ethernet segment", (2, *segment))
+        }
         Subject::Station { access, station, way } => {
             let component = network.access[*access].component();
             let metrics = component.metrics.iter().map(|metric| metric.name).collect();
             return (metrics, component.station.name, (3 + *way as u8, access << 32 | station));
         }
     };
-    (metrics.to_vec(), what, number)
+    (metrics.into_iter().map(|metric| metric.name).collect(), what, number)
 }
 
 /// Whether each metric exists for the subject and is sampled only once.

@@ -1,0 +1,72 @@
+//! Metrics that probes sample: what each declares, and how it is read from a report.
+//!
+//! A crate that has a report of something (an endpoint, a link) has one table of metrics over it. Nothing else names them.
+//!
+//! ```
+//! use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading};
+//!
+//! struct Tank {
+//!     liters: Option<f64>,
+//! }
+//!
+//! static TANK: [ProbeMetric<Tank>; 1] = [ProbeMetric {
+//!     declaration: MetricDeclaration { name: "level_l", unit: "l", text: "how full it is." },
+//!     reading: Reading::Value(|tank| tank.liters),
+//! }];
+//!
+//! let metric = ProbeMetric::find(&TANK, "level_l").unwrap();
+//! let Reading::Value(value) = metric.reading else { panic!("it is a value") };
+//! assert_eq!(value(&Tank { liters: Some(3.0) }), Some(3.0));
+//! ```
+
+use std::fmt;
+
+/// What a metric declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricDeclaration {
+    /// The name by which a file chooses it.
+    pub name: &'static str,
+    /// Its unit; empty: it has none.
+    pub unit: &'static str,
+    /// What it is, in one sentence.
+    pub text: &'static str,
+}
+
+/// A metric of whatever has a report of type `R`.
+pub struct ProbeMetric<R: 'static> {
+    /// What it declares.
+    pub declaration: MetricDeclaration,
+    /// How it is read from the report.
+    pub reading: Reading<R>,
+}
+
+/// How a metric is read from a report of type `R`.
+pub enum Reading<R: 'static> {
+    /// The value; `None`: there is none yet, and no sample is written.
+    Value(fn(&R) -> Option<f64>),
+    /// Bytes since the start; the sample is the rate since the last one, in bit/s.
+    Rate(fn(&R) -> u64),
+}
+
+impl<R> ProbeMetric<R> {
+    /// A metric that has a value at each instant.
+    pub const fn value(declaration: MetricDeclaration, value: fn(&R) -> Option<f64>) -> Self {
+        ProbeMetric { declaration, reading: Reading::Value(value) }
+    }
+
+    /// What each of them declares.
+    pub fn declarations(metrics: &'static [Self]) -> impl Iterator<Item = &'static MetricDeclaration> {
+        metrics.iter().map(|metric| &metric.declaration)
+    }
+
+    /// The metric of this name.
+    pub fn find<'a>(metrics: &'a [Self], name: &str) -> Option<&'a Self> {
+        metrics.iter().find(|metric| metric.declaration.name == name)
+    }
+}
+
+impl<R> fmt::Debug for ProbeMetric<R> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.declaration.fmt(formatter)
+    }
+}
