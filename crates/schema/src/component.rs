@@ -47,10 +47,8 @@
 //! ```
 
 use crate::check::Check;
-use crate::distributions;
 use crate::tree::{Tree, Value};
 use crate::{Choice, Field, Kind, Variant};
-use fullpipe_units::Distribution;
 use std::any::Any;
 use std::fmt;
 
@@ -134,14 +132,6 @@ impl<'c> Reader<'_, 'c> {
     pub fn error(&mut self, key: &str, message: impl Into<String>, expected: &str) -> Invalid {
         self.check.error(self.tree.place_of(key), &self.path_of(key), message, vec![expected.to_string()]);
         Invalid
-    }
-
-    /// What a key with a random size, time or number states.
-    ///
-    /// # Errors
-    /// If it is no distribution.
-    pub fn distribution(&mut self, key: &str) -> Result<Distribution, Invalid> {
-        distributions::distribution(self.tree, key, self.path, self.check).ok_or(Invalid)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Random sizes, times and numbers in a file: a plain quantity, or a table that names a distribution.
 
+use crate::component::{Invalid, Reader};
 use crate::settings::Setting;
 use crate::{Check, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use fullpipe_units::{Distribution, Duration, math};
@@ -193,5 +194,15 @@ pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Op
             check.error(value.place, &path, format!("{path} is no distribution"), vec![rule.to_string()]);
             None
         }
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Reads a random size, time or number.
+    ///
+    /// # Errors
+    /// If the value of the key is not a distribution.
+    pub fn distribution(&mut self, key: &str) -> Result<Distribution, Invalid> {
+        distribution(self.tree, key, self.path, self.check).ok_or(Invalid)
     }
 }
