@@ -84,14 +84,19 @@ pub mod scenario {
 
 /// Access networks: what one declares of itself, reads from a scenario, and reports.
 pub mod access {
-    pub use fullpipe_archive::reference::TableReference;
-    pub use fullpipe_archive::{Table as RecordTable, Tables, table};
+    pub use fullpipe_archive::reference::{ColumnReference, TableReference};
+    pub use fullpipe_archive::{
+        Cell, Column, Kind as CellKind, Reader as TableReader, RecordError, Table as RecordTable, Tables, table,
+    };
     pub use fullpipe_network::access::{
         AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, Nodes,
         StationDeclaration, StationMetric, WayPromise,
     };
-    pub use fullpipe_scenario::schema::component::{Declaration, Invalid, Reader};
-    pub use fullpipe_scenario::schema::{Check, Choice, Field, Kind, Table, Tree};
+    pub use fullpipe_scenario::schema::component::{Comparable, Declaration, Invalid, Reader};
+    pub use fullpipe_scenario::schema::{
+        Check, Choice, Content, Data, Default, Entry, Field, Kind, Named, Node, Place, Sources, Table, Tree, Value,
+        Variant, Variants,
+    };
 }
 
 /// The interface between workloads and transports.
@@ -105,7 +110,9 @@ pub mod transport {
 
 /// Instants, durations, rates, identities and random streams.
 pub mod units {
-    pub use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+    pub use fullpipe_units::{
+        Codepoint, Distribution, Duration, FlowId, Instant, Invalid, LinkId, NodeId, Rate, Stream,
+    };
 
     #[doc(hidden)]
     pub use fullpipe_units::*;
