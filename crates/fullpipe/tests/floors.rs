@@ -1,5 +1,5 @@
 //! Tests the layers of the workspace: a crate depends only on crates of lower layers. ARCHITECTURE.md lists the layers in
-//! the column "floor". Development dependencies are exempt.
+//! the column "layer". Development dependencies are exempt.
 
 use std::collections::BTreeMap;
 use std::process::Command;
