@@ -45,7 +45,7 @@ pub use load::{Loaded, load};
 pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use pattern::{is_pattern, matches, natural_order};
 pub use reference::{kind_text, reference};
-pub use resolve::resolved;
+pub use resolve::{one_line, resolved};
 pub use settings::SettingsTable;
 pub use tree::{Data, Named, Tree, Value};
 pub use walk::{default_data, is_name};

@@ -124,7 +124,8 @@ fn under_header_as_table(schema: &'static Table, tree: &Tree) -> bool {
     fields.len() > 3 || fields.iter().any(|(_, field, value)| under_header(field.map(|f| &f.kind), value))
 }
 
-pub(crate) fn one_line(kind: Option<&'static Kind>, value: &Value) -> String {
+/// A value as TOML on one line. `None` is the kind of a key that selects a table's variant.
+pub fn one_line(kind: Option<&'static Kind>, value: &Value) -> String {
     let kind = kind.map(|kind| actual(kind, &value.data));
     match &value.data {
         Data::Text(text) => quote(text),

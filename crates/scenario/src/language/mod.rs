@@ -25,6 +25,8 @@
 //! ```
 
 mod access;
+#[cfg(test)]
+mod declared_names;
 mod fields;
 mod identity;
 mod links;

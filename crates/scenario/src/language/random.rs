@@ -24,6 +24,11 @@ struct Writer {
 }
 
 impl Writer {
+    fn new(case: u64) -> Self {
+        let random = Stream::new(case, "scenario", "file");
+        Writer { random, sparsity: 2 + case % 14, topology: "", steps: 0, programs: 0, cells: None }
+    }
+
     fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.random.below(list.len() as u64) as usize]
     }
@@ -352,6 +357,18 @@ impl Writer {
     }
 }
 
+/// A file: each case gives another one.
+pub(super) fn file(case: u64) -> String {
+    Writer::new(case).pairs(LANGUAGE.schema).join("\n")
+}
+
+/// A key of a table with a value, as TOML on one line: each case gives another one.
+pub(super) fn pair(case: u64, table: &Table, field: &Field) -> String {
+    let mut writer = Writer::new(case);
+    let consistent = writer.consistent(table.name, field.key);
+    consistent.unwrap_or_else(|| format!("{} = {}", field.key, writer.value(field.key, &field.kind)))
+}
+
 /// The paths that a tree's file gives.
 fn given(tree: &Tree, prefix: &str, paths: &mut BTreeSet<String>) {
     for (key, value) in tree.iter() {
@@ -385,15 +402,7 @@ fn what_is_written_out_says_the_same() {
     let mut seen = BTreeSet::new();
     let mut accepted = 0;
     for case in 0..12_000 {
-        let mut writer = Writer {
-            random: Stream::new(case, "scenario", "file"),
-            sparsity: 2 + case % 14,
-            topology: "",
-            steps: 0,
-            programs: 0,
-            cells: None,
-        };
-        let text = writer.pairs(LANGUAGE.schema).join("\n");
+        let text = file(case);
         // The schema alone.
         let tree = match schema::load(LANGUAGE.schema, &text, "random.toml", &[]) {
             Ok(loaded) => loaded.root,
