@@ -17,9 +17,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) const ICMP_HEADER_BYTES: usize = 8;
 const MAX_EXTENSIONS: u32 = 8;
 /// The fragment offset, in units of eight bytes, in the IPv4 word of flags and offset.
-const OFFSET: u16 = 0x1fff;
+pub(crate) const OFFSET: u16 = 0x1fff;
 /// The fragment offset in bytes in the IPv6 fragment header.
-const OFFSET_V6: u16 = 0xfff8;
+pub(crate) const OFFSET_V6: u16 = 0xfff8;
 /// Option types of loose and strict source route (RFC 791 section 3.1).
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 

@@ -12,6 +12,8 @@ pub const UDP: u8 = 17;
 pub const IPV6_ROUTING: u8 = 43;
 /// Fragment header of IPv6.
 pub const IPV6_FRAGMENT: u8 = 44;
+/// Authentication header (RFC 4302).
+pub(crate) const AUTHENTICATION: u8 = 51;
 /// ICMP for IPv6.
 pub const ICMPV6: u8 = 58;
 /// Destination options of IPv6.

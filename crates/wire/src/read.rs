@@ -1,12 +1,13 @@
-//! From bytes to what they say: IP headers by the `etherparse` library, transport headers checked against their
-//! checksums.
+//! Parses whole packets: IPv4 (RFC 791), IPv6 with extension headers (RFC 8200), authentication headers (RFC 4302), TCP
+//! (RFC 9293) and UDP (RFC 768), with every checksum.
+//!
+//! Packets come from programs and networks, so each length is checked before the bytes are read. The tests compare the
+//! results with those of the `etherparse` library.
 
-use crate::ip::IpVersion;
-use crate::layout::Layout;
-use crate::tcp::{SegmentOptions, TcpHeader, flags};
-use crate::udp::UDP_HEADER_BYTES;
-use crate::{Checksum, protocol, tcp_options};
-use etherparse::{IpSlice, Ipv6ExtensionSlice, TcpSlice, UdpSlice};
+use crate::ip::{IPV4_HEADER_BYTES, IpVersion};
+use crate::layout::{Layout, OFFSET, OFFSET_V6, word};
+use crate::tcp::{SegmentOptions, TCP_HEADER_BYTES, TcpHeader, flags};
+use crate::{Checksum, MORE_FRAGMENTS, protocol, tcp_options};
 use fullpipe_units::Codepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -84,56 +85,138 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);
     }
-    let ip = IpSlice::from_slice(bytes).map_err(|_| Malformed::Ip)?;
-    let mut fragment = None;
-    let (ecn, hop_limit, identification) = match &ip {
-        IpSlice::Ipv4(v4) => {
-            let header = v4.header();
-            if Checksum::default().add(header.slice()).finish() != 0 {
-                return Err(Malformed::Checksum);
-            }
-            if header.is_fragmenting_payload() {
-                fragment = Some((header.fragments_offset(), header.more_fragments()));
-            }
-            (header.ecn(), header.ttl(), u32::from(header.identification()))
-        }
-        IpSlice::Ipv6(v6) => {
-            let mut identification = 0;
-            for extension in v6.extensions().clone() {
-                if let Ipv6ExtensionSlice::Fragment(header) = extension {
-                    identification = header.identification();
-                    // A header without a second fragment ("atomic", RFC 6946) makes no fragment.
-                    fragment =
-                        header.is_fragmenting_payload().then(|| (header.fragment_offset(), header.more_fragments()));
-                }
-            }
-            (v6.header().ecn(), v6.header().hop_limit(), identification)
-        }
+    let ip = match bytes.first().map(|first| first >> 4) {
+        Some(4) => ipv4(bytes)?,
+        Some(6) => ipv6(bytes).ok_or(Malformed::Ip)?,
+        _ => return Err(Malformed::Ip),
     };
-    let number = ip.payload_ip_number().0;
-    let payload = match &ip {
-        IpSlice::Ipv4(v4) => v4.payload().payload,
-        IpSlice::Ipv6(v6) => v6.payload().payload,
-    };
-    let addresses = (ip.source_addr(), ip.destination_addr());
-    let (ports, content, payload) = match (fragment, number) {
-        (Some((offset, more)), _) => {
-            let offset_bytes = u32::from(offset.value()) * 8;
-            ((0, 0), ParsedContent::Fragment { offset_bytes, last: !more, protocol: number }, payload)
+    let (ports, content, payload) = match (ip.fragment, ip.protocol) {
+        (Some(FragmentPosition { offset_bytes, last }), protocol) => {
+            ((0, 0), ParsedContent::Fragment { offset_bytes, last, protocol }, ip.payload)
         }
-        (None, protocol::TCP) => tcp(addresses, payload)?,
-        (None, protocol::UDP) => udp(addresses, payload)?,
-        (None, other) => ((0, 0), ParsedContent::Other(other), payload),
+        (None, protocol::TCP) => tcp(ip.addresses, ip.payload)?,
+        (None, protocol::UDP) => udp(ip.addresses, ip.payload)?,
+        (None, other) => ((0, 0), ParsedContent::Other(other), ip.payload),
     };
     Ok(Parsed {
-        source: SocketAddr::new(addresses.0, ports.0),
-        destination: SocketAddr::new(addresses.1, ports.1),
-        codepoint: Codepoint::from_bits(ecn.value()),
-        hop_limit,
-        identification,
+        source: SocketAddr::new(ip.addresses.0, ports.0),
+        destination: SocketAddr::new(ip.addresses.1, ports.1),
+        codepoint: ip.codepoint,
+        hop_limit: ip.hop_limit,
+        identification: ip.identification,
         content,
         payload,
     })
+}
+
+/// The fields of a packet's IP headers, extension headers included.
+struct Ip<'a> {
+    addresses: (IpAddr, IpAddr),
+    codepoint: Codepoint,
+    hop_limit: u8,
+    identification: u32,
+    fragment: Option<FragmentPosition>,
+    /// The protocol of the payload.
+    protocol: u8,
+    payload: &'a [u8],
+}
+
+/// A fragment's place in the whole packet.
+struct FragmentPosition {
+    offset_bytes: u32,
+    last: bool,
+}
+
+impl FragmentPosition {
+    /// `None` for a whole packet, also if it has a fragment header ("atomic", RFC 6946).
+    fn new(offset_bytes: u32, last: bool) -> Option<FragmentPosition> {
+        (offset_bytes > 0 || !last).then_some(FragmentPosition { offset_bytes, last })
+    }
+}
+
+fn ipv4(bytes: &[u8]) -> Result<Ip<'_>, Malformed> {
+    let header: &[u8; IPV4_HEADER_BYTES as usize] = bytes.first_chunk().ok_or(Malformed::Ip)?;
+    let header_bytes = usize::from(header[0] & 0xf) * 4;
+    if header_bytes < header.len() {
+        return Err(Malformed::Ip);
+    }
+    let packet = bytes.get(..usize::from(word(header, 2))).ok_or(Malformed::Ip)?;
+    let (with_options, mut payload) = packet.split_at_checked(header_bytes).ok_or(Malformed::Ip)?;
+    let mut protocol = header[9];
+    if protocol == protocol::AUTHENTICATION {
+        (protocol, payload) = authentication_header(payload).ok_or(Malformed::Ip)?;
+    }
+    if Checksum::default().add(with_options).finish() != 0 {
+        return Err(Malformed::Checksum);
+    }
+    let fragment = word(header, 6);
+    let &[.., a, b, c, d, e, f, g, h] = header;
+    Ok(Ip {
+        addresses: ([a, b, c, d].into(), [e, f, g, h].into()),
+        codepoint: Codepoint::from_bits(header[1]),
+        hop_limit: header[8],
+        identification: u32::from(word(header, 4)),
+        fragment: FragmentPosition::new(u32::from(fragment & OFFSET) * 8, fragment & MORE_FRAGMENTS == 0),
+        protocol,
+        payload,
+    })
+}
+
+/// `None` if the packet or an extension header is shorter than a length requires, or hop-by-hop options are not first.
+fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
+    let (header, rest) = bytes.split_first_chunk::<8>()?;
+    let (source, rest) = rest.split_first_chunk::<16>()?;
+    let (destination, rest) = rest.split_first_chunk::<16>()?;
+    // Jumbograms have a length of zero (RFC 2675). Their length is in an option, which is not read: all bytes count.
+    let mut payload = match word(header, 4) {
+        0 => rest,
+        stated => rest.get(..usize::from(stated))?,
+    };
+    let mut protocol = header[6];
+    if protocol == protocol::IPV6_HOP_BY_HOP {
+        (protocol, payload) = options_header(payload)?;
+    }
+    let (mut identification, mut fragment) = (0, None);
+    loop {
+        (protocol, payload) = match protocol {
+            protocol::IPV6_HOP_BY_HOP => return None,
+            protocol::IPV6_DESTINATION_OPTIONS | protocol::IPV6_ROUTING => options_header(payload)?,
+            protocol::AUTHENTICATION => authentication_header(payload)?,
+            protocol::IPV6_FRAGMENT => {
+                let (&[next, _, a, b, c, d, e, f], rest) = payload.split_first_chunk()?;
+                let offset = u16::from_be_bytes([a, b]);
+                identification = u32::from_be_bytes([c, d, e, f]);
+                fragment = FragmentPosition::new(u32::from(offset & OFFSET_V6), offset & 1 == 0);
+                (next, rest)
+            }
+            _ => break,
+        };
+    }
+    Some(Ip {
+        addresses: ((*source).into(), (*destination).into()),
+        codepoint: Codepoint::from_bits(header[1] >> 4),
+        hop_limit: header[7],
+        identification,
+        fragment,
+        protocol,
+        payload,
+    })
+}
+
+/// The protocol and the bytes after an extension header whose length field counts units of eight bytes beyond the first.
+fn options_header(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let &[next, length, ..] = bytes else { return None };
+    Some((next, bytes.get(8 + usize::from(length) * 8..)?))
+}
+
+/// The protocol and the bytes after an authentication header, whose length field counts units of four bytes beyond two. It has
+/// twelve bytes at least (RFC 4302 section 2).
+fn authentication_header(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let &[next, length, ..] = bytes else { return None };
+    if length == 0 {
+        return None;
+    }
+    Some((next, bytes.get(8 + usize::from(length) * 4..)?))
 }
 
 /// An IPv6 fragment other than the first. What its fragment header announces stands in the first one only, extension headers
@@ -176,29 +259,35 @@ fn verify(addresses: (IpAddr, IpAddr), number: u8, bytes: &[u8]) -> Result<(), M
 }
 
 fn tcp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malformed> {
-    let segment = TcpSlice::from_slice(bytes).map_err(|_| Malformed::Transport)?;
+    let fixed: &[u8; TCP_HEADER_BYTES as usize] = bytes.first_chunk().ok_or(Malformed::Transport)?;
+    let header_bytes = usize::from(fixed[12] >> 4) * 4;
+    let options = bytes.get(fixed.len()..header_bytes).ok_or(Malformed::Transport)?;
     verify(addresses, protocol::TCP, bytes)?;
-    let raw = segment.header_slice();
+    let payload = &bytes[header_bytes..];
     let mut header = TcpHeader {
-        sequence: segment.sequence_number(),
-        acknowledgement: segment.acknowledgment_number(),
-        flags: u16::from_be_bytes([raw[12], raw[13]]) & (flags::AE | 0xff),
-        window: segment.window_size(),
-        payload_bytes: u16::try_from(segment.payload().len()).map_err(|_| Malformed::Transport)?,
+        sequence: u32::from(word(fixed, 4)) << 16 | u32::from(word(fixed, 6)),
+        acknowledgement: u32::from(word(fixed, 8)) << 16 | u32::from(word(fixed, 10)),
+        flags: word(fixed, 12) & (flags::AE | 0xff),
+        window: word(fixed, 14),
+        payload_bytes: u16::try_from(payload.len()).map_err(|_| Malformed::Transport)?,
         ..TcpHeader::default()
     };
     let mut side = Box::<SegmentOptions>::default();
-    tcp_options::read(segment.options(), &mut header, &mut side).ok_or(Malformed::Options)?;
-    let payload = &bytes[raw.len()..];
-    Ok(((segment.source_port(), segment.destination_port()), ParsedContent::Tcp(header, side), payload))
+    tcp_options::read(options, &mut header, &mut side).ok_or(Malformed::Options)?;
+    Ok(((word(fixed, 0), word(fixed, 2)), ParsedContent::Tcp(header, side), payload))
 }
 
 fn udp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malformed> {
-    let datagram = UdpSlice::from_slice(bytes).map_err(|_| Malformed::Transport)?;
+    // Jumbograms have a length of zero here, too (RFC 2675 section 4).
+    let datagram = match word(bytes, 4) {
+        0 => bytes,
+        stated => bytes.get(..usize::from(stated)).ok_or(Malformed::Transport)?,
+    };
+    let (&[a, b, c, d, _, _, e, f], payload) = datagram.split_first_chunk().ok_or(Malformed::Transport)?;
     // Without a checksum only IPv4 carries UDP (RFC 768, RFC 8200 section 8.1).
-    if datagram.checksum() != 0 || addresses.0.is_ipv6() {
-        verify(addresses, protocol::UDP, datagram.slice())?;
+    if [e, f] != [0, 0] || addresses.0.is_ipv6() {
+        verify(addresses, protocol::UDP, datagram)?;
     }
-    let payload = &bytes[UDP_HEADER_BYTES as usize..datagram.slice().len()];
-    Ok(((datagram.source_port(), datagram.destination_port()), ParsedContent::Udp, payload))
+    let ports = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    Ok((ports, ParsedContent::Udp, payload))
 }

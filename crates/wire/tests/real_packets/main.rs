@@ -7,5 +7,6 @@ mod build;
 mod fragments;
 mod icmp;
 mod neighbour;
+mod parse;
 mod rewrite;
 mod summary;
