@@ -2,49 +2,19 @@
 //! pings, and what routers cut arrives.
 
 use crate::bench::{Bench, User};
+use crate::world::World;
 
 /// client 10.0.0.1, server 10.0.0.2, routers 10.0.0.3 and 10.0.0.4, between which a packet has 1300 bytes at most.
-const SCENARIO: &str = r#"
-duration = "30s"
-[[host]]
-name = "client"
-[[host]]
-name = "server"
-[[router]]
-name = "near"
-[[router]]
-name = "far"
-[[link]]
-name = "first"
-from = "client"
-to = "near"
-rate = "50Mbit/s"
-delay = "1ms"
-[[link]]
-name = "middle"
-from = "near"
-to = "far"
-rate = "50Mbit/s"
-delay = "1ms"
-mtu = "1300B"
-[[link]]
-name = "last"
-from = "far"
-to = "server"
-rate = "50Mbit/s"
-delay = "1ms"
-[[program]]
-name = "server"
-host = "server"
-command = ["python3", "server.py"]
-background = true
-ready = { kind = "output", text = "ready" }
-[[program]]
-name = "client"
-host = "client"
-command = ["python3", "client.py"]
-after = ["server"]
-"#;
+fn scenario() -> World {
+    World::new("30s")
+        .hosts(&["client", "server"])
+        .routers(&["near", "far"])
+        .link("client", "near", "rate = '50Mbit/s', delay = '1ms'")
+        .link("near", "far", "rate = '50Mbit/s', delay = '1ms', mtu = '1300B'")
+        .link("far", "server", "rate = '50Mbit/s', delay = '1ms'")
+        .server("server.py")
+        .program("client", &["python3", "client.py"], "after = ['server']")
+}
 
 /// Says how long a datagram was; sends 300 000 bytes to whoever has sent as many.
 const SERVER: &str = r#"
@@ -125,7 +95,7 @@ fn linux_hears_the_routers() {
     let bench = Bench::new("icmp", User::Caller);
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
-    bench.run(SCENARIO).ended_with(0);
+    bench.run(&scenario().to_string()).ended_with(0);
     let said = bench.said("client");
     let expected = [
         "datagram 3000",

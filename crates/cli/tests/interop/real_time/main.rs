@@ -15,3 +15,4 @@ mod ordinary;
 mod programs;
 mod replay;
 mod shell;
+mod world;

@@ -2,46 +2,19 @@
 //! unasked. IPv4, which is what is translated.
 
 use crate::bench::{Bench, User};
+use crate::world::World;
 
 /// 10.0.0.1 is inside, the router is 10.0.0.3, the server 10.0.0.2: by number. The pool's ports are no port that Linux gives.
-const SCENARIO: &str = r#"
-duration = "20s"
-[[host]]
-name = "client"
-[[host]]
-name = "server"
-[[router]]
-name = "home"
-[[link]]
-name = "inside"
-from = "client"
-to = "home"
-rate = "20Mbit/s"
-delay = "5ms"
-[[link]]
-name = "outside"
-from = "home"
-to = "server"
-rate = "20Mbit/s"
-delay = "5ms"
-[[nat]]
-router = "home"
-inside = ["client"]
-first_port = 20000
-last_port = 20010
-allocation = "sequential"
-[[program]]
-name = "server"
-host = "server"
-command = ["python3", "server.py"]
-background = true
-ready = { kind = "output", text = "ready" }
-[[program]]
-name = "client"
-host = "client"
-command = ["python3", "client.py"]
-after = ["server"]
-"#;
+fn scenario() -> World {
+    World::new("20s")
+        .hosts(&["client", "server"])
+        .routers(&["home"])
+        .link("client", "home", "rate = '20Mbit/s', delay = '5ms'")
+        .link("home", "server", "rate = '20Mbit/s', delay = '5ms'")
+        .nat("home", &["client"])
+        .server("server.py")
+        .program("client", &["python3", "client.py"], "after = ['server']")
+}
 
 /// Says back, over UDP and TCP, who is talking; then sends to a port of the translator that nobody inside has.
 const SERVER: &str = r#"
@@ -94,7 +67,7 @@ fn programs_talk_through_a_translator() {
     let bench = Bench::new("nat", User::Caller);
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
-    bench.run(SCENARIO).ended_with(0);
+    bench.run(&scenario().to_string()).ended_with(0);
     let said = bench.said("client");
     // The pool from its begin, UDP and TCP each for themselves; 300 000 bytes arrived; the server's kernel said by ICMP that
     // nobody listens, and what it quoted was translated back to the socket that had asked.
@@ -106,38 +79,17 @@ fn programs_talk_through_a_translator() {
 }
 
 /// a and b inside, 10.0.0.1 and 10.0.0.2; the server 10.0.0.3, the translator 10.0.0.4.
-const STREET: &str = r#"
-duration = "20s"
-host = [{ name = "a" }, { name = "b" }, { name = "server" }]
-router = [{ name = "home" }]
-link = [
-    { name = "a", from = "a", to = "home", rate = "20Mbit/s", delay = "2ms" },
-    { name = "b", from = "b", to = "home", rate = "20Mbit/s", delay = "2ms" },
-    { name = "server", from = "server", to = "home", rate = "20Mbit/s", delay = "2ms" },
-]
-[[nat]]
-router = "home"
-inside = ["a", "b"]
-first_port = 20000
-last_port = 20010
-allocation = "sequential"
-[[program]]
-name = "server"
-host = "server"
-command = ["python3", "rendezvous.py"]
-background = true
-ready = { kind = "output", text = "ready" }
-[[program]]
-name = "a"
-host = "a"
-command = ["python3", "peer.py", "a"]
-after = ["server"]
-[[program]]
-name = "b"
-host = "b"
-command = ["python3", "peer.py", "b"]
-after = ["server"]
-"#;
+fn street() -> World {
+    ["a", "b", "server"]
+        .iter()
+        .fold(World::new("20s"), |world, host| world.link(host, "home", "rate = '20Mbit/s', delay = '2ms'"))
+        .hosts(&["a", "b", "server"])
+        .routers(&["home"])
+        .nat("home", &["a", "b"])
+        .server("rendezvous.py")
+        .program("a", &["python3", "peer.py", "a"], "after = ['server']")
+        .program("b", &["python3", "peer.py", "b"], "after = ['server']")
+}
 
 /// Tells each of two the outside address of the other.
 const RENDEZVOUS: &str = r#"
@@ -180,7 +132,7 @@ fn programs_inside_meet_by_their_outside_addresses() {
     let bench = Bench::new("street", User::Caller);
     bench.write("rendezvous.py", RENDEZVOUS);
     bench.write("peer.py", PEER);
-    bench.run(STREET).ended_with(0);
+    bench.run(&street().to_string()).ended_with(0);
     assert_eq!((bench.said("a").as_str(), bench.said("b").as_str()), ("b True 10.0.0.4\n", "a True 10.0.0.4\n"));
     assert_eq!(bench.run_json()["nat"][0]["mappings"], 2);
 }

@@ -1,0 +1,64 @@
+//! Builds the scenarios of these tests entry by entry.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Nodes get the addresses 10.0.0.1, 10.0.0.2, ...: first hosts, then routers, each in the order of their entries.
+pub(crate) struct World {
+    duration: &'static str,
+    /// Entries of each array of tables.
+    tables: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl World {
+    pub(crate) fn new(duration: &'static str) -> World {
+        World { duration, tables: BTreeMap::new() }
+    }
+
+    /// An entry of an array of tables; its keys are separated by commas.
+    pub(crate) fn entry(mut self, table: &'static str, keys: impl Into<String>) -> World {
+        self.tables.entry(table).or_default().push(keys.into());
+        self
+    }
+
+    pub(crate) fn hosts(self, names: &[&str]) -> World {
+        names.iter().fold(self, |world, name| world.entry("host", format!("name = '{name}'")))
+    }
+
+    pub(crate) fn routers(self, names: &[&str]) -> World {
+        names.iter().fold(self, |world, name| world.entry("router", format!("name = '{name}'")))
+    }
+
+    pub(crate) fn link(self, from: &str, to: &str, keys: &str) -> World {
+        self.entry("link", format!("name = '{from}-{to}', from = '{from}', to = '{to}', {keys}"))
+    }
+
+    /// A NAT with the ports 20000 to 20010, which Linux assigns to no socket.
+    pub(crate) fn nat(self, router: &str, inside: &[&str]) -> World {
+        let ports = "first_port = 20000, last_port = 20010, allocation = 'sequential'";
+        self.entry("nat", format!("router = '{router}', inside = {inside:?}, {ports}"))
+    }
+
+    /// A program at the host of the same name.
+    pub(crate) fn program(self, host: &str, command: &[&str], keys: &str) -> World {
+        self.entry("program", format!("name = '{host}', host = '{host}', command = {command:?}, {keys}"))
+    }
+
+    /// The program `server.py` or the like, which prints "ready" as soon as it listens.
+    pub(crate) fn server(self, script: &str) -> World {
+        self.program("server", &["python3", script], "background = true, ready = { kind = 'output', text = 'ready' }")
+    }
+}
+
+impl fmt::Display for World {
+    /// The scenario's text.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "duration = '{}'", self.duration)?;
+        for (table, entries) in &self.tables {
+            writeln!(formatter, "{table} = [")?;
+            entries.iter().try_for_each(|keys| writeln!(formatter, "    {{ {keys} }},"))?;
+            writeln!(formatter, "]")?;
+        }
+        Ok(())
+    }
+}
