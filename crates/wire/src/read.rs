@@ -142,21 +142,23 @@ fn ipv4(bytes: &[u8]) -> Result<Ip<'_>, Malformed> {
     }
     let packet = bytes.get(..usize::from(word(header, 2))).ok_or(Malformed::Ip)?;
     let (with_options, mut payload) = packet.split_at_checked(header_bytes).ok_or(Malformed::Ip)?;
+    let fragment = word(header, 6);
+    let offset_bytes = u32::from(fragment & OFFSET) * 8;
     let mut protocol = header[9];
-    if protocol == protocol::AUTHENTICATION {
+    // Only the first fragment has the authentication header (RFC 791 section 3.2).
+    if protocol == protocol::AUTHENTICATION && offset_bytes == 0 {
         (protocol, payload) = authentication_header(payload).ok_or(Malformed::Ip)?;
     }
     if Checksum::default().add(with_options).finish() != 0 {
         return Err(Malformed::Checksum);
     }
-    let fragment = word(header, 6);
     let &[.., a, b, c, d, e, f, g, h] = header;
     Ok(Ip {
         addresses: ([a, b, c, d].into(), [e, f, g, h].into()),
         codepoint: Codepoint::from_bits(header[1]),
         hop_limit: header[8],
         identification: u32::from(word(header, 4)),
-        fragment: FragmentPosition::new(u32::from(fragment & OFFSET) * 8, fragment & MORE_FRAGMENTS == 0),
+        fragment: FragmentPosition::new(offset_bytes, fragment & MORE_FRAGMENTS == 0),
         protocol,
         payload,
     })

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-use fullpipe_wire::{Malformed, parse};
+use fullpipe_wire::{Malformed, ParsedContent, parse};
 
 /// RFC 1071.
 fn checksum(bytes: &[u8]) -> [u8; 2] {
@@ -14,13 +14,20 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
     (!(sum as u16)).to_be_bytes()
 }
 
+/// Writes the checksum of an IPv4 header.
+fn seal(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let sum = checksum(header);
+    header[10..12].copy_from_slice(&sum);
+}
+
 /// An IPv4 packet with a correct header checksum. `words` and `total` are the header's length fields.
 fn ipv4_with(words: u8, total: usize, options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let total = (total as u16).to_be_bytes();
     let fixed = [0x40 | words, 0, total[0], total[1], 0, 1, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     let mut bytes = [&fixed[..], options, payload].concat();
-    let sum = checksum(&bytes[..(usize::from(words) * 4).min(bytes.len())]);
-    bytes[10..12].copy_from_slice(&sum);
+    let header_bytes = (usize::from(words) * 4).clamp(20, bytes.len());
+    seal(&mut bytes[..header_bytes]);
     bytes
 }
 
@@ -166,4 +173,21 @@ fn transport_headers_that_exceed_the_packet_are_malformed() {
     ]) {
         assert_eq!(parsed(17, &udp(length, b"abc")), expected, "length {length}");
     }
+}
+
+/// RFC 791 section 3.2: the payload of a later fragment continues that of the first, so it has no header of its protocol. Its first
+/// bytes would be an authentication header of 1028 bytes.
+#[test]
+fn later_ipv4_fragments_of_protocol_51_have_no_authentication_header() {
+    let mut bytes = ipv4(&[], 51, &[6, 255, 0, 0, 0, 0, 0, 0]);
+    // More fragments, and an offset of two units of eight bytes.
+    bytes[6..8].copy_from_slice(&[0x20, 2]);
+    seal(&mut bytes[..20]);
+    let parsed = parse(&bytes).expect("a valid fragment");
+    assert_eq!(parsed.content, ParsedContent::Fragment { offset_bytes: 16, last: false, protocol: 51 });
+    assert_eq!(parsed.payload, [6, 255, 0, 0, 0, 0, 0, 0]);
+    // The same bytes in the first fragment.
+    bytes[7] = 0;
+    seal(&mut bytes[..20]);
+    assert_eq!(parse(&bytes), Err(Malformed::Ip));
 }

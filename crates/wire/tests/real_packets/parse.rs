@@ -3,8 +3,8 @@
 
 use crate::build::{self, Upper, internet_checksum};
 use etherparse::{
-    IpSlice, Ipv6ExtensionSlice, Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice, TcpOptionElement, TcpOptionsIterator,
-    TcpSlice, UdpSlice,
+    IpSlice, Ipv4HeaderSlice, Ipv6ExtensionSlice, Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice, TcpOptionElement,
+    TcpOptionsIterator, TcpSlice, UdpSlice,
 };
 use fullpipe_units::Codepoint;
 use fullpipe_wire::tcp::options;
@@ -19,6 +19,9 @@ use std::net::{IpAddr, SocketAddr};
 fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);
+    }
+    if let Some(fragment) = later_fragment_v4(bytes) {
+        return fragment;
     }
     let ip = IpSlice::from_slice(bytes).map_err(|_| Malformed::Ip)?;
     let mut fragment = None;
@@ -77,6 +80,28 @@ fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
         content,
         payload,
     })
+}
+
+/// An IPv4 fragment that is not the first: etherparse would read the payload of protocol 51 as an authentication header.
+fn later_fragment_v4(bytes: &[u8]) -> Option<Result<Parsed<'_>, Malformed>> {
+    let header = Ipv4HeaderSlice::from_slice(bytes).ok().filter(|header| header.fragments_offset().value() > 0)?;
+    let payload = bytes.get(header.slice().len()..usize::from(header.total_len()))?;
+    if internet_checksum(&[header.slice()]) != 0 {
+        return Some(Err(Malformed::Checksum));
+    }
+    Some(Ok(Parsed {
+        source: SocketAddr::new(header.source_addr().into(), 0),
+        destination: SocketAddr::new(header.destination_addr().into(), 0),
+        codepoint: Codepoint::from_bits(header.ecn().value()),
+        hop_limit: header.ttl(),
+        identification: header.identification().into(),
+        content: ParsedContent::Fragment {
+            offset_bytes: u32::from(header.fragments_offset().value()) * 8,
+            last: !header.more_fragments(),
+            protocol: header.protocol().0,
+        },
+        payload,
+    }))
 }
 
 /// A valid IPv6 fragment that is not the first: etherparse would read its payload as extension headers.
