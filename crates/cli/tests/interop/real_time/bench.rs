@@ -1,5 +1,6 @@
 //! A workbench of a test: a folder, a user, the command, and a look at what is left of it on the machine.
 
+use crate::world::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -112,9 +113,14 @@ impl Bench {
         Called::new(self, self.start(arguments).wait_with_output().expect("its output"))
     }
 
-    /// Runs `scenario.toml`, which is written first, in real time.
-    pub(crate) fn run(&self, scenario: &str) -> Called {
-        self.write("scenario.toml", scenario);
+    /// Writes `scenario.toml`.
+    pub(crate) fn write_scenario(&self, world: &World) {
+        self.write("scenario.toml", world.to_string());
+    }
+
+    /// Writes `scenario.toml` and runs it in real time.
+    pub(crate) fn run(&self, world: &World) -> Called {
+        self.write_scenario(world);
         self.call(&["run", "scenario.toml", "--real-time", "--out", "out"])
     }
 

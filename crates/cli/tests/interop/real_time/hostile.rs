@@ -2,63 +2,25 @@
 //! packets go on.
 
 use crate::bench::{Bench, Called, Namespaces, User};
+use crate::world::World;
 use std::fs;
 
 /// A download between two hosts, and a third that shares the server's router.
-const SCENARIO: &str = r#"
-duration = "60s"
-
-[[host]]
-name = "client"
-[[host]]
-name = "server"
-[[host]]
-name = "villain"
-[[router]]
-name = "router"
-
-[[link]]
-name = "client-router"
-from = "client"
-to = "router"
-rate = "50Mbit/s"
-delay = "2ms"
-queue = "200packets"
-[[link]]
-name = "server-router"
-from = "server"
-to = "router"
-rate = "50Mbit/s"
-delay = "2ms"
-queue = "200packets"
-[[link]]
-name = "villain-router"
-from = "villain"
-to = "router"
-rate = "10Mbit/s"
-delay = "2ms"
-queue = "100packets"
-
-[[program]]
-name = "server"
-host = "server"
-command = ["python3", "-m", "http.server", "8000", "--directory", "served"]
-background = true
-ready = { kind = "tcp-port", port = 8000 }
-
-[[program]]
-name = "villain"
-host = "villain"
-command = ["python3", "villain.py"]
-after = ["server"]
-ready = { kind = "output", text = "warming up" }
-
-[[program]]
-name = "client"
-host = "client"
-command = ["curl", "--silent", "--show-error", "--fail", "--limit-rate", "500k", "--output", "fetched", "http://server:8000/file"]
-after = ["villain"]
-"#;
+fn scenario() -> World {
+    World::new("60s")
+        .hosts(&["client", "server", "villain"])
+        .routers(&["router"])
+        .link("client", "router", "rate = '50Mbit/s', delay = '2ms', queue = '200packets'")
+        .link("server", "router", "rate = '50Mbit/s', delay = '2ms', queue = '200packets'")
+        .link("villain", "router", "rate = '10Mbit/s', delay = '2ms', queue = '100packets'")
+        .web_server()
+        .program(
+            "villain",
+            &["python3", "villain.py"],
+            ", after = ['server'], ready = { kind = 'output', text = 'warming up' }",
+        )
+        .download("client", "villain", &["--limit-rate", "500k"])
+}
 
 /// Says what it has sent of each kind. Addresses: client 10.0.0.1, server 10.0.0.2, villain 10.0.0.3, router 10.0.0.4.
 const VILLAIN: &str = r#"
@@ -148,7 +110,7 @@ fn hostile_packets_are_counted_and_harm_nobody() {
     fs::create_dir_all(bench.path("served")).expect("a folder");
     bench.write("served/file", &file);
     bench.write("villain.py", VILLAIN);
-    bench.write("scenario.toml", SCENARIO);
+    bench.write_scenario(&scenario());
     let mut run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
     let mut peak = 0;
     while run.try_wait().expect("its state").is_none() {

@@ -13,7 +13,7 @@ fn scenario() -> World {
         .link("near", "far", "rate = '50Mbit/s', delay = '1ms', mtu = '1300B'")
         .link("far", "server", "rate = '50Mbit/s', delay = '1ms'")
         .server("server.py")
-        .program("client", &["python3", "client.py"], "after = ['server']")
+        .program("client", &["python3", "client.py"], ", after = ['server']")
 }
 
 /// Says how long a datagram was; sends 300 000 bytes to whoever has sent as many.
@@ -95,7 +95,7 @@ fn linux_hears_the_routers() {
     let bench = Bench::new("icmp", User::Caller);
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
-    bench.run(&scenario().to_string()).ended_with(0);
+    bench.run(&scenario()).ended_with(0);
     let said = bench.said("client");
     let expected = [
         "datagram 3000",

@@ -2,37 +2,19 @@
 //! through the scenario, and the machine's network stays as it was.
 
 use crate::bench::{Bench, User};
+use crate::world::World;
 use std::process::Command;
 
-/// outside, 192.0.2.1, is what is beyond `wire`; server is 10.0.0.2.
-const SCENARIO: &str = r#"
-duration = "60s"
-[[host]]
-name = "outside"
-ipv4 = "192.0.2.1"
-interface = "wire"
-[[host]]
-name = "server"
-[[router]]
-name = "router"
-ipv4 = "192.0.2.254"
-[[link]]
-name = "first"
-from = "outside"
-to = "router"
-rate = "50Mbit/s"
-delay = "10ms"
-[[link]]
-name = "second"
-from = "router"
-to = "server"
-rate = "50Mbit/s"
-delay = "10ms"
-[[program]]
-name = "server"
-host = "server"
-command = ["python3", "server.py"]
-"#;
+/// outside, 192.0.2.1, is what is beyond an interface of this machine; server is 10.0.0.2.
+fn scenario(interface: &str) -> World {
+    World::new("60s")
+        .entry("host", format!("name = 'outside', ipv4 = '192.0.2.1', interface = '{interface}'"))
+        .hosts(&["server"])
+        .entry("router", "name = 'router', ipv4 = '192.0.2.254'")
+        .link("outside", "router", "rate = '50Mbit/s', delay = '10ms'")
+        .link("router", "server", "rate = '50Mbit/s', delay = '10ms'")
+        .program("server", &["python3", "server.py"], "")
+}
 
 /// Answers datagrams, until it is told to end; the run is to last until that answer has come.
 const SERVER: &str = r#"
@@ -99,9 +81,8 @@ echo "ended with $status, forwarding $during, then $(cat /proc/sys/net/ipv4/conf
 #[test]
 fn what_is_beyond_an_interface_talks_with_a_program() {
     let bench = Bench::new("interfaces", User::Caller);
-    for (name, text) in
-        [("scenario.toml", SCENARIO), ("server.py", SERVER), ("client.py", CLIENT), ("machine.sh", MACHINE)]
-    {
+    bench.write_scenario(&scenario("wire"));
+    for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("machine.sh", MACHINE)] {
         bench.write(name, text);
     }
     let output = Command::new("unshare")
@@ -125,10 +106,9 @@ fn what_is_beyond_an_interface_talks_with_a_program() {
 #[test]
 fn an_ordinary_user_hears_why_not() {
     let bench = Bench::new("interfaces", User::Nobody);
-    let scenario = SCENARIO.replace("interface = \"wire\"", "interface = \"lo\"");
     bench.write("server.py", SERVER);
     bench
-        .run(&scenario)
+        .run(&scenario("lo"))
         .ended_with(1)
         .said("host outside: the interface lo of this machine can stand for it only if the superuser runs this");
 }
@@ -137,7 +117,7 @@ fn an_ordinary_user_hears_why_not() {
 fn an_interface_that_is_not_there_is_named() {
     let bench = Bench::new("interfaces-missing", User::Caller);
     bench.write("server.py", SERVER);
-    let called = bench.run(&SCENARIO.replace("\"wire\"", "\"no-such-wire\"")).ended_with(1).said("host outside: ");
+    let called = bench.run(&scenario("no-such-wire")).ended_with(1).said("host outside: ");
     // Whoever is not the superuser does not come so far as to look.
     assert!(called.errors.contains("interface no-such-wire"), "{}", called.errors);
 }

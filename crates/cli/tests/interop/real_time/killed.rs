@@ -1,7 +1,7 @@
 //! The emulator is killed, or stopped for a while, in the middle of a run.
 
 use crate::bench::{Bench, Called, Namespaces, User};
-use crate::ordinary::{DOWNLOAD, serve};
+use crate::ordinary::{download, serve};
 use std::fs;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn signal(run: &Child, name: &str) {
 fn killed_at_random_moments(user: User, seed: u64) {
     let bench = Bench::new("killed", user);
     let file = serve(&bench);
-    bench.write("scenario.toml", DOWNLOAD);
+    bench.write_scenario(&download("client"));
     let call = ["run", "scenario.toml", "--real-time", "--out", "out"];
     let mut random = Random(seed);
     let mut at_work = 0;
@@ -64,7 +64,7 @@ fn killed_at_random_moments_it_leaves_nothing_of_the_callers() {
 /// A run in which the emulator stands still for 50 ms while packets flow.
 fn stopped(bench: &Bench, more: &str) -> Called {
     let whole = serve(bench).len() as u64;
-    bench.write("scenario.toml", DOWNLOAD.replace("duration = \"20s\"", &format!("duration = \"20s\"\n{more}")));
+    bench.write("scenario.toml", format!("{}{more}", download("client")));
     for _ in 0..20 {
         let _ = fs::remove_file(bench.path("fetched"));
         let run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);

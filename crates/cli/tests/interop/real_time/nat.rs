@@ -13,7 +13,7 @@ fn scenario() -> World {
         .link("home", "server", "rate = '20Mbit/s', delay = '5ms'")
         .nat("home", &["client"])
         .server("server.py")
-        .program("client", &["python3", "client.py"], "after = ['server']")
+        .program("client", &["python3", "client.py"], ", after = ['server']")
 }
 
 /// Says back, over UDP and TCP, who is talking; then sends to a port of the translator that nobody inside has.
@@ -67,7 +67,7 @@ fn programs_talk_through_a_translator() {
     let bench = Bench::new("nat", User::Caller);
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
-    bench.run(&scenario().to_string()).ended_with(0);
+    bench.run(&scenario()).ended_with(0);
     let said = bench.said("client");
     // The pool from its begin, UDP and TCP each for themselves; 300 000 bytes arrived; the server's kernel said by ICMP that
     // nobody listens, and what it quoted was translated back to the socket that had asked.
@@ -87,8 +87,8 @@ fn street() -> World {
         .routers(&["home"])
         .nat("home", &["a", "b"])
         .server("rendezvous.py")
-        .program("a", &["python3", "peer.py", "a"], "after = ['server']")
-        .program("b", &["python3", "peer.py", "b"], "after = ['server']")
+        .program("a", &["python3", "peer.py", "a"], ", after = ['server']")
+        .program("b", &["python3", "peer.py", "b"], ", after = ['server']")
 }
 
 /// Tells each of two the outside address of the other.
@@ -132,7 +132,7 @@ fn programs_inside_meet_by_their_outside_addresses() {
     let bench = Bench::new("street", User::Caller);
     bench.write("rendezvous.py", RENDEZVOUS);
     bench.write("peer.py", PEER);
-    bench.run(&street().to_string()).ended_with(0);
+    bench.run(&street()).ended_with(0);
     assert_eq!((bench.said("a").as_str(), bench.said("b").as_str()), ("b True 10.0.0.4\n", "a True 10.0.0.4\n"));
     assert_eq!(bench.run_json()["nat"][0]["mappings"], 2);
 }

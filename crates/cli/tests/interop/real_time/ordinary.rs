@@ -1,40 +1,21 @@
 //! A run with a real server and a real client.
 
 use crate::bench::{Bench, Called, Namespaces, User};
+use crate::world::World;
 use std::fs;
 use std::time::Duration;
 
-/// A file from Python's server to curl, over 20 Mbit/s and 2 times 5 ms.
-pub(crate) const DOWNLOAD: &str = r#"
-title = "A download"
-duration = "20s"
+/// A file from Python's server to curl at a host of this name, over 20 Mbit/s and 2 times 5 ms.
+pub(crate) fn download(client: &str) -> World {
+    World::new("20s").hosts(&[client, "server"]).link(client, "server", PATH).web_server().download(
+        client,
+        "server",
+        &[],
+    )
+}
 
-[[host]]
-name = "client"
-[[host]]
-name = "server"
-
-[[link]]
-name = "path"
-from = "client"
-to = "server"
-rate = "20Mbit/s"
-delay = "5ms"
-queue = "100packets"
-
-[[program]]
-name = "server"
-host = "server"
-command = ["python3", "-m", "http.server", "8000", "--directory", "served"]
-background = true
-ready = { kind = "tcp-port", port = 8000 }
-
-[[program]]
-name = "client"
-host = "client"
-command = ["curl", "--silent", "--show-error", "--fail", "--output", "fetched", "http://server:8000/file"]
-after = ["server"]
-"#;
+/// The path of the download.
+pub(crate) const PATH: &str = "rate = '20Mbit/s', delay = '5ms', queue = '100packets'";
 
 /// Bytes of the file.
 pub(crate) const FILE_BYTES: usize = 1_000_000;
@@ -50,7 +31,7 @@ pub(crate) fn serve(bench: &Bench) -> Vec<u8> {
 fn downloads(user: User) {
     let bench = Bench::new("download", user);
     let file = serve(&bench);
-    bench.write("scenario.toml", DOWNLOAD);
+    bench.write_scenario(&download("client"));
     let run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
     // What it makes of namespaces is seen while it runs.
     let mut namespaces = Namespaces::default();

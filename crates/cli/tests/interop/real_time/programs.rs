@@ -1,38 +1,29 @@
 //! Programs that do not do what they should: what is said, with which exit status, and that nothing is left.
 
 use crate::bench::{Bench, Called, Namespaces, User};
+use crate::world::World;
 
 /// Two hosts and a fast link. The programs follow.
-const HOSTS: &str = r#"
-duration = "3s"
-[[host]]
-name = "left"
-[[host]]
-name = "right"
-[[link]]
-name = "path"
-from = "left"
-to = "right"
-rate = "100Mbit/s"
-delay = "1ms"
-"#;
-
-/// Runs programs that are told in TOML, sees that nothing is left of them, and hands on what the command said.
-fn run(bench: &Bench, programs: &str) -> Called {
-    let called = bench.run(&format!("{HOSTS}{programs}"));
-    bench.assert_nothing_left(&Namespaces::default());
-    called
+fn hosts() -> World {
+    World::new("3s").hosts(&["left", "right"]).link("left", "right", "rate = '100Mbit/s', delay = '1ms'")
 }
 
-/// A program of this shell command at the left host, with further keys.
-fn shell(command: &str, more: &str) -> String {
-    format!("[[program]]\nname = \"probe\"\nhost = \"left\"\ncommand = '''{command}'''\n{more}\n")
+/// The hosts with the program `probe`, this shell command at the left host. Further keys begin with a comma.
+fn probe(command: &str, keys: &str) -> World {
+    hosts().shell("probe", "left", command, keys)
+}
+
+/// Runs a scenario, asserts that nothing is left of its programs, and returns the result.
+fn run(bench: &Bench, world: &World) -> Called {
+    let called = bench.run(world);
+    bench.assert_nothing_left(&Namespaces::default());
+    called
 }
 
 #[test]
 fn a_program_that_fails_fails_the_run_and_its_last_words_are_told() {
     let bench = Bench::new("fails", User::Nobody);
-    run(&bench, &shell("echo this is wrong >&2; exit 7", ""))
+    run(&bench, &probe("echo this is wrong >&2; exit 7", ""))
         .ended_with(1)
         .said("program \"probe\" ended with exit status 7, expected exit status 0")
         .said("this is wrong");
@@ -41,20 +32,20 @@ fn a_program_that_fails_fails_the_run_and_its_last_words_are_told() {
 #[test]
 fn another_status_than_0_can_be_what_is_expected() {
     let bench = Bench::new("expected", User::Nobody);
-    run(&bench, &shell("exit 7", "exit_status = 7")).ended_with(0);
-    run(&bench, &shell("exit 0", "exit_status = 7")).ended_with(1).said("expected exit status 7");
+    run(&bench, &probe("exit 7", ", exit_status = 7")).ended_with(0);
+    run(&bench, &probe("exit 0", ", exit_status = 7")).ended_with(1).said("expected exit status 7");
 }
 
 #[test]
 fn a_program_that_dies_by_a_signal_fails_the_run() {
     let bench = Bench::new("signal", User::Nobody);
-    run(&bench, &shell("kill -SEGV $$", "")).ended_with(1).said("ended with signal 11");
+    run(&bench, &probe("kill -SEGV $$", "")).ended_with(1).said("ended with signal 11");
 }
 
 #[test]
 fn a_program_that_does_not_exist_is_named() {
     let bench = Bench::new("missing", User::Nobody);
-    run(&bench, "[[program]]\nname = \"probe\"\nhost = \"left\"\ncommand = [\"no-such-program\"]\n")
+    run(&bench, &hosts().entry("program", "name = 'probe', host = 'left', command = ['no-such-program']"))
         .ended_with(1)
         .said("program \"probe\": \"no-such-program\" cannot be started: No such file or directory");
 }
@@ -62,18 +53,18 @@ fn a_program_that_does_not_exist_is_named() {
 #[test]
 fn a_folder_that_does_not_exist_is_named() {
     let bench = Bench::new("folder", User::Nobody);
-    run(&bench, &shell("true", "directory = \"no-such-folder\"")).ended_with(1).said("no-such-folder");
+    run(&bench, &probe("true", ", directory = 'no-such-folder'")).ended_with(1).said("no-such-folder");
 }
 
 #[test]
 fn a_program_that_is_not_ready_in_time_fails_the_run_before_its_end() {
     let bench = Bench::new("not-ready", User::Nobody);
     for ready in [
-        "{ kind = \"tcp-port\", port = 80, timeout = \"300ms\" }",
-        "{ kind = \"udp-port\", port = 80, timeout = \"300ms\" }",
-        "{ kind = \"output\", text = \"here I am\", timeout = \"300ms\" }",
+        "{ kind = 'tcp-port', port = 80, timeout = '300ms' }",
+        "{ kind = 'udp-port', port = 80, timeout = '300ms' }",
+        "{ kind = 'output', text = 'here I am', timeout = '300ms' }",
     ] {
-        run(&bench, &shell("sleep 60", &format!("ready = {ready}\nbackground = true")))
+        run(&bench, &probe("sleep 60", &format!(", ready = {ready}, background = true")))
             .ended_with(1)
             .said("program \"probe\" was not ready within 300ms");
     }
@@ -82,7 +73,7 @@ fn a_program_that_is_not_ready_in_time_fails_the_run_before_its_end() {
 #[test]
 fn a_server_that_ends_before_it_is_ready_fails_the_run() {
     let bench = Bench::new("early", User::Nobody);
-    run(&bench, &shell("exit 0", "ready = { kind = \"tcp-port\", port = 80 }\nbackground = true"))
+    run(&bench, &probe("exit 0", ", ready = { kind = 'tcp-port', port = 80 }, background = true"))
         .ended_with(1)
         .said("ended before it was ready");
 }
@@ -90,9 +81,9 @@ fn a_server_that_ends_before_it_is_ready_fails_the_run() {
 #[test]
 fn whoever_waits_for_a_program_that_is_never_ready_has_failed_with_the_run() {
     let bench = Bench::new("waits", User::Nobody);
-    let server = shell("sleep 60", "background = true\nready = { kind = \"tcp-port\", port = 80, timeout = \"60s\" }");
-    let client = "[[program]]\nname = \"client\"\nhost = \"right\"\ncommand = [\"true\"]\nafter = [\"probe\"]\n";
-    run(&bench, &(server + client))
+    let server = probe("sleep 60", ", background = true, ready = { kind = 'tcp-port', port = 80, timeout = '60s' }");
+    let client = "name = 'client', host = 'right', command = ['true'], after = ['probe']";
+    run(&bench, &server.entry("program", client))
         .ended_with(1)
         .said("program \"client\" never started: the run ended, and \"probe\" was not ready");
 }
@@ -100,9 +91,9 @@ fn whoever_waits_for_a_program_that_is_never_ready_has_failed_with_the_run() {
 #[test]
 fn a_program_that_does_not_end_is_ended() {
     let bench = Bench::new("endless", User::Nobody);
-    run(&bench, &shell("sleep 60", "timeout = \"500ms\"")).ended_with(1).said("did not end within 500ms");
+    run(&bench, &probe("sleep 60", ", timeout = '500ms'")).ended_with(1).said("did not end within 500ms");
     // It does not even listen, and the run's end is not waited for.
-    run(&bench, &shell("trap '' TERM; while true; do sleep 1; done", "timeout = \"60s\""))
+    run(&bench, &probe("trap '' TERM; while true; do sleep 1; done", ", timeout = '60s'"))
         .ended_with(1)
         .said("program \"probe\" still ran when the run ended");
 }
@@ -111,7 +102,7 @@ fn a_program_that_does_not_end_is_ended() {
 fn of_megabytes_the_beginning_and_the_end_are_kept() {
     let bench = Bench::new("talkative", User::Nobody);
     // 20 million bytes.
-    run(&bench, &shell("echo first; seq 1000000 3500000 | head -c 20000000; echo; echo last", "")).ended_with(0);
+    run(&bench, &probe("echo first; seq 1000000 3500000 | head -c 20000000; echo; echo last", "")).ended_with(0);
     let text = bench.said("probe");
     assert!(text.starts_with("first\n1000000\n") && text.ends_with("\nlast\n"), "{} bytes", text.len());
     assert!(text.len() < 3 << 20, "{} bytes", text.len());
@@ -122,20 +113,19 @@ fn of_megabytes_the_beginning_and_the_end_are_kept() {
 #[test]
 fn a_program_that_prints_for_ever_ends_with_the_run() {
     let bench = Bench::new("chatter", User::Nobody);
-    run(&bench, &shell("yes", "background = true")).ended_with(0);
+    run(&bench, &probe("yes", ", background = true")).ended_with(0);
 }
 
 /// Of two lines with figures the last counts, text is left out; and `fullpipe` is the very program that runs the scenario.
 #[test]
 fn a_program_tells_figures_of_a_flow() {
     let bench = Bench::new("figures", User::Nobody);
-    let flow =
-        "[[flow]]\nname = \"data\"\nfrom = \"left\"\nto = \"right\"\nfrom_by = \"program\"\nto_by = \"program\"\n";
     let lines =
         r#"echo '{"goodput_bps": 1}'; fullpipe --version; echo '{"quic_mean_rtt_s": 0.25, "text": "x"}'; echo bye"#;
-    let told = shell(lines, "figures_of = \"data\"");
-    let silent = "[[program]]\nname = \"silent\"\nhost = \"right\"\ncommand = \"echo '{\\\"a\\\": 1}'\"\n";
-    run(&bench, &format!("{flow}{told}{silent}")).ended_with(0);
+    let world = probe(lines, ", figures_of = 'data'")
+        .shell("silent", "right", "echo '{\"a\": 1}'", "")
+        .entry("flow", "name = 'data', from = 'left', to = 'right', from_by = 'program', to_by = 'program'");
+    run(&bench, &world).ended_with(0);
     assert!(
         bench.said("probe").contains(&format!("\nfullpipe {}", env!("CARGO_PKG_VERSION"))),
         "{}",
@@ -150,11 +140,12 @@ fn a_program_tells_figures_of_a_flow() {
 #[test]
 fn what_the_model_plays_beside_programs_is_told_as_ever() {
     let bench = Bench::new("beside", User::Nobody);
-    let model = "[[host]]\nname = \"near\"\n[[host]]\nname = \"far\"\n[[link]]\nname = \"model\"\nfrom = \"near\"\nto = \"far\"\n\
-                 rate = \"100Mbit/s\"\ndelay = \"1ms\"\n[[flow]]\nname = \"question\"\nfrom = \"near\"\nto = \"far\"\n\
-                 workload = \"request-response\"\nrequest = \"100B\"\nresponse = \"100B\"\nexchanges = 1\n";
-    let program = shell("sleep 0.2; echo '{\"quic_packets_sent\": 3}'", "figures_of = \"question\"");
-    bench.write("scenario.toml", format!("{HOSTS}{model}{program}"));
+    let question = "name = 'question', from = 'near', to = 'far', workload = 'request-response'";
+    let world = probe("sleep 0.2; echo '{\"quic_packets_sent\": 3}'", ", figures_of = 'question'")
+        .hosts(&["near", "far"])
+        .link("near", "far", "rate = '100Mbit/s', delay = '1ms'")
+        .entry("flow", format!("{question}, request = '100B', response = '100B', exchanges = 1"));
+    bench.write_scenario(&world);
     bench.call(&["run", "scenario.toml", "--real-time", "--record", "--out", "out"]).ended_with(0);
     let folder = bench.run_folder();
     let figures = || std::fs::read_to_string(bench.run_folder().join("figures.csv")).expect("there are figures");
@@ -174,9 +165,9 @@ fn a_daemon_that_outlives_its_program_does_not_outlive_the_run() {
     for user in [User::Nobody, User::Caller] {
         let bench = Bench::new("daemon", user);
         let daemon = "trap '' TERM HUP INT; exec <&- >&- 2>&-; touch daemon-runs; while true; do sleep 0.1; done";
-        let program = shell(
+        let program = probe(
             &format!("setsid sh -c \"{daemon}\" & while ! test -e daemon-runs; do sleep 0.01; done"),
-            "timeout = \"3s\"",
+            ", timeout = '3s'",
         );
         run(&bench, &program).ended_with(0);
         assert!(bench.path("daemon-runs").exists());
@@ -187,7 +178,7 @@ fn a_daemon_that_outlives_its_program_does_not_outlive_the_run() {
 #[test]
 fn a_child_that_keeps_the_output_open_holds_nobody_up() {
     let bench = Bench::new("open", User::Nobody);
-    run(&bench, &shell("sleep 60 & echo done", "")).ended_with(0);
+    run(&bench, &probe("sleep 60 & echo done", "")).ended_with(0);
     let run = bench.run_json();
     let ended = run["programs"][0]["ended_s"].as_f64().expect("when it ended");
     assert!(ended < 2.5, "with its own end, not with the run's or its child's: {ended} s");
@@ -198,12 +189,12 @@ fn programs_know_their_host_by_name_and_others_by_theirs() {
     let bench = Bench::new("names", User::Nobody);
     let command =
         "test \"$(hostname)\" = left && getent hosts right && getent hosts left && ! getent hosts example.org";
-    run(&bench, &shell(command, "")).ended_with(0);
+    run(&bench, &probe(command, "")).ended_with(0);
 }
 
 #[test]
 fn programs_see_no_processes_but_those_of_the_run() {
     let bench = Bench::new("processes", User::Nobody);
     // Numbers begin anew with process 1, which is Fullpipe's.
-    run(&bench, &shell("test $$ -gt 1 && test $$ -lt 20", "")).ended_with(0);
+    run(&bench, &probe("test $$ -gt 1 && test $$ -lt 20", "")).ended_with(0);
 }

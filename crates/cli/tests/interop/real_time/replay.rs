@@ -1,55 +1,28 @@
 //! What real programs sent, once more in virtual time.
 
 use crate::bench::{Bench, User};
-use crate::ordinary::{DOWNLOAD, serve};
+use crate::ordinary::{PATH, download, serve};
+use crate::world::World;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A transfer between model hosts that shares the download's link, which loses packets by chance, with samples.
-const BESIDE: &str = r#"
-[[host]]
-name = "left"
-[[host]]
-name = "right"
-[[router]]
-name = "near"
-[[router]]
-name = "far"
-[[link]]
-name = "left-near"
-from = "left"
-to = "near"
-rate = "100Mbit/s"
-delay = "1ms"
-[[link]]
-name = "client-near"
-from = "client"
-to = "near"
-rate = "100Mbit/s"
-delay = "1ms"
-[[link]]
-name = "far-right"
-from = "far"
-to = "right"
-rate = "100Mbit/s"
-delay = "1ms"
-[[link]]
-name = "far-server"
-from = "far"
-to = "server"
-rate = "100Mbit/s"
-delay = "1ms"
-[[flow]]
-name = "beside"
-from = "left"
-to = "right"
-workload = "bulk"
-[[probe]]
-flow = "beside"
-metrics = ["cwnd_bytes", "srtt_s"]
-interval = "10ms"
-"#;
+/// The download, and a transfer between model hosts that shares its path, which loses packets by chance, with samples.
+fn scenario() -> World {
+    let fast = "rate = '100Mbit/s', delay = '1ms'";
+    World::new("20s")
+        .hosts(&["client", "server", "left", "right"])
+        .routers(&["near", "far"])
+        .link("near", "far", &format!("{PATH}, loss = {{ kind = 'bernoulli', probability = 0.01 }}"))
+        .link("left", "near", fast)
+        .link("client", "near", fast)
+        .link("far", "right", fast)
+        .link("far", "server", fast)
+        .entry("flow", "name = 'beside', from = 'left', to = 'right', workload = 'bulk'")
+        .entry("probe", "flow = 'beside', metrics = ['cwnd_bytes', 'srtt_s'], interval = '10ms'")
+        .web_server()
+        .download("client", "server", &[])
+}
 
 /// The only run in a folder of records.
 fn run_folder(bench: &Bench, out: &str) -> PathBuf {
@@ -63,10 +36,7 @@ fn run_folder(bench: &Bench, out: &str) -> PathBuf {
 fn a_recorded_run_replayed_gives_the_same_records() {
     let bench = Bench::new("replay", User::Caller);
     serve(&bench);
-    let lossy = "loss = { kind = \"bernoulli\", probability = 0.01 }\nqueue = \"100packets\"";
-    let shared = DOWNLOAD.replacen("queue = \"100packets\"", lossy, 1);
-    let shared = shared.replacen("from = \"client\"\nto = \"server\"", "from = \"near\"\nto = \"far\"", 1);
-    bench.write("scenario.toml", shared + BESIDE);
+    bench.write_scenario(&scenario());
     bench.call(&["run", "scenario.toml", "--real-time", "--record", "--out", "out"]).ended_with(0);
     let arrivals = run_folder(&bench, "out").join("arrivals.pcapng");
     fs::copy(&arrivals, bench.path("arrivals.pcapng")).expect("a copy");
@@ -107,7 +77,7 @@ fn a_recorded_run_replayed_gives_the_same_records() {
         bench.write(&damaged, bytes);
         bench.call(&["run", "scenario.toml", "--replay", &damaged, "--out", name]).ended_with(1).said(said);
     }
-    bench.write("renamed.toml", DOWNLOAD.replace("client", "customer"));
+    bench.write("renamed.toml", download("customer").to_string());
     let other = bench.call(&["run", "renamed.toml", "--replay", "arrivals.pcapng", "--out", "renamed"]);
     other.ended_with(1).said("it has arrivals of client, server; the scenario's real hosts are customer, server");
 }

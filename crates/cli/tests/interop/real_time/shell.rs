@@ -1,14 +1,14 @@
 //! `fullpipe shell` and `fullpipe doctor`.
 
 use crate::bench::{Bench, Called, Namespaces, User};
-use crate::ordinary::{DOWNLOAD, serve};
+use crate::ordinary::{download, serve};
 use std::fs;
 
 #[test]
 fn a_command_at_a_host_has_the_scenarios_servers() {
     let bench = Bench::new("shell", User::Nobody);
     let file = serve(&bench);
-    bench.write("scenario.toml", DOWNLOAD);
+    bench.write_scenario(&download("client"));
     let fetch = ["--", "curl", "-sS", "-o", "by-hand", "http://server:8000/file"];
     let call = [&["shell", "scenario.toml", "client"][..], &fetch].concat();
     bench.call(&call).ended_with(0);
@@ -21,7 +21,7 @@ fn a_command_at_a_host_has_the_scenarios_servers() {
 fn what_a_shell_prints_is_its_own_and_its_status_is_nobody_elses() {
     let bench = Bench::new("shell-words", User::Nobody);
     serve(&bench);
-    bench.write("scenario.toml", DOWNLOAD);
+    bench.write_scenario(&download("client"));
     let run = bench.start(&["shell", "scenario.toml", "client", "--", "sh", "-c", "hostname; exit 3"]);
     let output = run.wait_with_output().expect("its end");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "client\n");

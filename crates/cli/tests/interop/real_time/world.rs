@@ -39,14 +39,32 @@ impl World {
         self.entry("nat", format!("router = '{router}', inside = {inside:?}, {ports}"))
     }
 
-    /// A program at the host of the same name.
+    /// A program at the host of the same name. Further keys begin with a comma.
     pub(crate) fn program(self, host: &str, command: &[&str], keys: &str) -> World {
-        self.entry("program", format!("name = '{host}', host = '{host}', command = {command:?}, {keys}"))
+        self.entry("program", format!("name = '{host}', host = '{host}', command = {command:?}{keys}"))
+    }
+
+    /// A shell command at a host. Further keys begin with a comma.
+    pub(crate) fn shell(self, name: &str, host: &str, command: &str, keys: &str) -> World {
+        self.entry("program", format!("name = '{name}', host = '{host}', command = {command:?}{keys}"))
     }
 
     /// The program `server.py` or the like, which prints "ready" as soon as it listens.
     pub(crate) fn server(self, script: &str) -> World {
-        self.program("server", &["python3", script], "background = true, ready = { kind = 'output', text = 'ready' }")
+        self.program("server", &["python3", script], ", background = true, ready = { kind = 'output', text = 'ready' }")
+    }
+
+    /// Python's web server, with the files in the folder `served`.
+    pub(crate) fn web_server(self) -> World {
+        let command = ["python3", "-m", "http.server", "8000", "--directory", "served"];
+        self.program("server", &command, ", background = true, ready = { kind = 'tcp-port', port = 8000 }")
+    }
+
+    /// A host that stores the web server's file as `fetched`, after a program is ready.
+    pub(crate) fn download(self, host: &str, after: &str, options: &[&str]) -> World {
+        let begin = ["curl", "--silent", "--show-error", "--fail"];
+        let command = [&begin[..], options, &["--output", "fetched", "http://server:8000/file"]].concat();
+        self.program(host, &command, &format!(", after = ['{after}']"))
     }
 }
 
