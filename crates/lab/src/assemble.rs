@@ -11,10 +11,12 @@ use crate::settings;
 use crate::witness::Witness;
 use crate::world::{EndpointMaker, Flow, TcpMaker, TunnelMaker, World, ends};
 use fullpipe_network::discipline::settings::DisciplineContext;
-use fullpipe_network::{Attachment, Endpoint, Limit, LinkSpecification, MediumSpecification, Network, Tap, Way};
+use fullpipe_network::{
+    Attachment, Endpoint, EthernetContext, Limit, LinkSpecification, MediumSpecification, Network, Tap, Way,
+};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{self, Discipline, Transport};
-use fullpipe_units::{FlowId, Instant, LinkId, NodeId};
+use fullpipe_scenario::description::{self, Transport};
+use fullpipe_units::{FlowId, Instant, LinkId, NodeId, Stream};
 use fullpipe_workload::{Application, FlowContext};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -46,9 +48,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     let mut network = Network::new(Witness::new(scenario, options, plugins.queued_links(scenario)));
     network.set_fusion(options.fusion);
     let bands = flow_bands(scenario);
-    let build = |discipline: &Discipline, interface: &str| {
-        discipline.build(&DisciplineContext { seed: scenario.seed, interface, bands: &bands })
-    };
+    let name_of = |node: NodeId| scenario.nodes[node.index()].name.as_str();
     for node in &scenario.nodes {
         let number = network.add_node(node.router);
         let own = node.ipv4().map(IpAddr::V4).into_iter().chain(node.ipv6().map(IpAddr::V6));
@@ -59,7 +59,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         let plugged = plugins.queue_of(scenario, link, limit);
         // A discipline in the place of a drop-tail queue has nothing below it.
         let alone = plugged.is_some() && link.discipline.is_none();
-        let described = || link.discipline.as_ref().map(|described| build(described, &link.name));
+        let context = DisciplineContext { seed: scenario.seed, interface: &link.name, bands: &bands };
+        let described = || link.discipline.as_ref().map(|settings| settings.build(&context));
         network.add_link(LinkSpecification {
             from: link.from,
             to: link.to,
@@ -75,10 +76,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         });
     }
     for ethernet in &scenario.ethernets {
-        network.add_ethernet(settings::ethernet(ethernet, scenario, |host| {
-            let name = format!("{} {}", ethernet.name, scenario.nodes[host.index()].name);
-            ethernet.discipline.as_ref().map(|described| build(described, &name))
-        }));
+        let hosts: Vec<&str> = ethernet.hosts.iter().map(|host| name_of(*host)).collect();
+        network.add_ethernet(ethernet, EthernetContext { seed: scenario.seed, hosts: &hosts, bands: &bands });
     }
     for access in &scenario.access {
         let refused = |reason| RunError::AccessNetwork { network: access.name().to_owned(), reason };
@@ -103,7 +102,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         (captures, recorder) => captures.or(recorder),
     };
     for nat in &scenario.nats {
-        network.add_nat(settings::nat(nat, scenario));
+        network.add_nat(nat.clone(), Stream::new(scenario.seed, name_of(nat.router), "port allocation"));
     }
     // Only who reads addresses needs them.
     let classified = media.clone().any(|medium| network.medium(medium).reads_headers());
@@ -133,7 +132,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     network.finish();
     if let Some((router, from, to)) = network.bypassed_nat() {
-        let name = |node: NodeId| scenario.nodes[node.index()].name.clone();
+        let name = |node| name_of(node).to_owned();
         return Err(RunError::BypassedNat { router: name(router), from: name(from), to: name(to) });
     }
     crate::processing::set(scenario, &mut network, |host| real_time && scenario.is_real(host));

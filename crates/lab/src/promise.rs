@@ -6,8 +6,7 @@ use fullpipe_network::discipline::settings::Capacity;
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{self as network, Limit, Way, mahimahi};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Discipline, Link, QueueLimit};
-use fullpipe_units::Rate;
+use fullpipe_scenario::description::{Discipline, Link};
 
 /// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
 /// duplex) in theirs, then the ways through access networks: the order in which the network numbers them.
@@ -32,7 +31,7 @@ pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
             declared.extend(ethernet.hosts.iter().map(|host| DeclaredLink {
                 name: format!("{} {}", ethernet.name, scenario.nodes[host.index()].name),
                 medium: Medium::PointToPoint,
-                queue: queue_promise(ethernet.device_queue, &ethernet.discipline, ethernet.rate),
+                queue: queue_promise(ethernet.device_queue, &ethernet.discipline),
                 ..shared.clone()
             }));
         }
@@ -80,7 +79,7 @@ fn declared_link(link: &Link) -> DeclaredLink {
         framing_bytes: link.framing_bytes,
         min_frame_bytes: 0,
         mtu_bytes: link.mtu_bytes,
-        queue: queue_promise(link.queue, &link.discipline, link.rate),
+        queue: queue_promise(Limit::at(link.queue, link.rate), &link.discipline),
     }
 }
 
@@ -105,8 +104,8 @@ fn course(link: &Link) -> (Course, u64) {
 }
 
 /// What may wait at a link: in its device queue, and in a discipline's if there is one.
-fn queue_promise(device: QueueLimit, above: &Option<Discipline>, rate: Rate) -> Option<QueuePromise> {
+fn queue_promise(device: Limit, above: &Option<Discipline>) -> Option<QueuePromise> {
     let above = above.as_ref().map_or(Capacity::NOTHING, |discipline| discipline.capacity());
-    let Capacity { packets, bytes } = Capacity::of(Limit::at(device, rate)).plus(above);
+    let Capacity { packets, bytes } = Capacity::of(device).plus(above);
     Some(QueuePromise { packets, bytes })
 }

@@ -20,10 +20,11 @@
 //! every rule of a point-to-point link. They follow those of the links: see [`Network::ethernet_link`].
 
 use crate::arp::{ArpSpecification, Due, Lookup, Resolver};
+use crate::discipline::settings::{Discipline, DisciplineContext};
 use crate::link::LinkCounters;
 use crate::network::{Hosts, Network};
 use crate::packet::{Content, Handle, Packet, Side};
-use crate::queue::{Interface, Limit, QueueDiscipline, Queued};
+use crate::queue::{Interface, Limit, Queued};
 use crate::routing::{Attachment, Edge};
 use fullpipe_engine::{EventClass, EventId, Lane, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
@@ -31,6 +32,7 @@ use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Codepoint, Duration, FlowId, LinkId, NodeId, Rate, Stream};
 use fullpipe_wire::IpVersion;
 use fullpipe_wire::frame::ARP_BYTES;
+use std::collections::BTreeMap;
 
 /// The flow that frames of address resolution belong to.
 pub const ARP_FLOW: FlowId = FlowId(u32::MAX);
@@ -43,12 +45,12 @@ const MAX_BACKOFF_SLOTS: u64 = 1000;
 pub(crate) const STATION_EVENTS: u32 = 1 << 27;
 
 /// What a segment is built from.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EthernetSpecification {
-    /// Attached nodes and the names of their random streams.
-    pub hosts: Vec<(NodeId, String)>,
-    /// Seed of the random streams.
-    pub seed: u64,
+    /// Its name, unique among links and segments.
+    pub name: String,
+    /// Attached nodes.
+    pub hosts: Vec<NodeId>,
     /// Rate.
     pub rate: Rate,
     /// Propagation delay between any two stations.
@@ -71,10 +73,21 @@ pub struct EthernetSpecification {
     pub max_retries: u32,
     /// Device queue of each station.
     pub device_queue: Limit,
-    /// Disciplines above the device queues: one per station, in order; stations beyond the list have none.
-    pub disciplines: Vec<Box<dyn QueueDiscipline>>,
+    /// Discipline above each station's device queue.
+    pub discipline: Option<Discipline>,
     /// Address resolution.
     pub arp: ArpSpecification,
+}
+
+/// The run that a segment is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct EthernetContext<'a> {
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// Names of the attached nodes, in order, which name the random streams.
+    pub hosts: &'a [&'a str],
+    /// Bands of the flows that have a `priority`, both ways.
+    pub bands: &'a BTreeMap<FlowId, usize>,
 }
 
 /// Counters of a station.
@@ -148,24 +161,36 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    fn new(specification: EthernetSpecification, first_channel: u32, first_station: u32) -> Self {
-        let EthernetSpecification { hosts, seed, rate, delay, half_duplex, .. } = specification;
-        let EthernetSpecification { mtu_bytes, framing_bytes, min_frame_bytes, device_queue, arp, .. } = specification;
+    fn new(
+        specification: &EthernetSpecification,
+        EthernetContext { seed, hosts: names, bands }: EthernetContext<'_>,
+        first_channel: u32,
+        first_station: u32,
+    ) -> Self {
+        let EthernetSpecification { ref name, ref hosts, rate, delay, half_duplex, .. } = *specification;
+        let EthernetSpecification { mtu_bytes, framing_bytes, min_frame_bytes, ref arp, .. } = *specification;
         let largest_bytes = mtu_bytes.saturating_add(framing_bytes).max(min_frame_bytes);
-        let mut disciplines = specification.disciplines.into_iter();
+        let discipline = |host: &str| {
+            let interface = &format!("{name} {host}");
+            specification
+                .discipline
+                .as_ref()
+                .map(|settings| settings.build(&DisciplineContext { seed, interface, bands }))
+        };
         let stations: Vec<Station> = hosts
             .iter()
+            .zip(names)
             .enumerate()
-            .map(|(number, (node, name))| Station {
+            .map(|(number, (node, host))| Station {
                 node: *node,
-                interface: Interface::new(disciplines.next(), device_queue, largest_bytes),
+                interface: Interface::new(discipline(host), specification.device_queue, largest_bytes),
                 phase: Phase::Rest,
                 current: None,
                 retries: 0,
-                back_off: Stream::new(seed, name, "back-off"),
+                back_off: Stream::new(seed, host, "back-off"),
                 resolver: Resolver::new(
                     arp.fixed_delays.get(number).copied(),
-                    Stream::new(seed, name, "address-resolution"),
+                    Stream::new(seed, host, "address-resolution"),
                 ),
                 resolver_slot: Slot::default(),
                 counters: StationCounters::default(),
@@ -195,7 +220,7 @@ impl Segment {
             slot: specification.slot,
             backoff_ceiling: specification.backoff_ceiling,
             max_retries: specification.max_retries,
-            arp,
+            arp: arp.clone(),
         }
     }
 
@@ -252,13 +277,15 @@ impl<O: Observer> Network<O> {
     /// Adds a segment and says its number. A node may be on several segments, once on each.
     ///
     /// # Panics
-    /// If there is no host or the rate is zero: a description with such a segment is refused before a world is built.
-    pub fn add_ethernet(&mut self, specification: EthernetSpecification) -> u32 {
+    /// If there is no host, the rate is zero or the context does not name each host: a description with such a segment is
+    /// refused before a world is built.
+    pub fn add_ethernet(&mut self, specification: &EthernetSpecification, context: EthernetContext<'_>) -> u32 {
         assert!(!specification.hosts.is_empty(), "a segment has stations");
+        assert_eq!(specification.hosts.len(), context.hosts.len(), "each host has a name");
         let segment = self.segments.len() as u32;
         let first_channel = self.channels.len() as u32;
         let first_station = self.stations.len() as u32;
-        let added = Segment::new(specification, first_channel, first_station);
+        let added = Segment::new(specification, context, first_channel, first_station);
         self.channels.extend((0..added.channels.len() as u32).map(|channel| (segment, channel)));
         self.stations.extend((0..added.stations.len() as u32).map(|station| (segment, station)));
         for from in &added.stations {

@@ -41,7 +41,7 @@ pub use discipline::{
     FairQueueSpecification, Pie, PieDelay, PieSpecification, Red, RedSpecification, RedUnit, Scheduler, StepMarker,
     StepMarkerSpecification, StepThreshold,
 };
-pub use ethernet::{EthernetSpecification, StationCounters};
+pub use ethernet::{EthernetContext, EthernetSpecification, StationCounters};
 pub use fault::Fault;
 pub use impairment::{
     Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,

@@ -4,11 +4,13 @@
 
 mod common;
 
-use common::segment::{resolved, study};
+use common::segment::{add, resolved, study};
 use common::{Record, Recorder, Send, World, constant_rate};
+use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_network::{EthernetSpecification, Fault, Limit, LinkSpecification, Network};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
+use std::sync::Arc;
 
 const NEVER: Instant = Instant::NEVER;
 
@@ -46,7 +48,7 @@ fn the_first_packets_of_the_published_run_come_at_their_nanosecond() {
     //   B's answer waits for B's own request, which it learned nothing for: 2 ms later, 9 009 616, by the same steps
     //   + 512 + 2000 + 1000 + 512 + 2000 + 1000 + 592 + 2000 = 9616: 9 019 232.
     let (mut network, nodes) = hosts(2);
-    network.add_ethernet(study(&nodes, 1, &[7, 2]));
+    add(&mut network, &study(&nodes, &[7, 2]), 1);
     let mut world = World::new(vec![send(0, 0, nodes[0], nodes[1], 56)]);
     world.echo_bytes = Some(56);
     run(&mut network, &mut world);
@@ -61,7 +63,7 @@ fn a_lone_sender_needs_14_74_us_per_packet() {
     // 14.74, standard deviation 0.5. Known from 7.006024 ms on (see above): packets 0, 1, 2 waited, packets from number
     // 3504 (7.008 ms) come through, 3 to 3503 are dropped.
     let (mut network, nodes) = hosts(2);
-    network.add_ethernet(study(&nodes, 5321, &[7]));
+    add(&mut network, &study(&nodes, &[7]), 5321);
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 1500, Duration::from_micros(2), 10_000));
     run(&mut network, &mut world);
     assert_eq!(world.received.len(), 3 + 6496);
@@ -85,10 +87,9 @@ fn when_the_queues_overflow_the_medium_decides() {
     // and 10 340 wait then, which gives 16 649 (standard deviation of the first: 0.5 us x sqrt(6309) / 14.74 us = 2.7;
     // four of them, and one for each end).
     let (mut network, nodes) = hosts(2);
-    let mut specification = study(&nodes, 3, &[7]);
-    specification.disciplines =
-        nodes.iter().map(|_| Box::new(fullpipe_network::Fifo::new(Limit::Packets(10_240))) as Box<_>).collect();
-    network.add_ethernet(specification);
+    let mut specification = study(&nodes, &[7]);
+    specification.discipline = Some(Arc::new(FifoSpecification { limit: Limit::Packets(10_240) }));
+    add(&mut network, &specification, 3);
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 1500, Duration::from_micros(2), 50_000));
     run(&mut network, &mut world);
     let received = world.received.len();
@@ -101,7 +102,7 @@ fn sensing_at_the_very_instant_at_which_the_medium_falls_idle_finds_it_idle() {
     // sends upon reception at 2512 (its answer to A) comes before that and finds the medium occupied: one slot, 3512;
     // then occupied by B until 2512 + 2512 = 5024, so C backs off again and begins no earlier.
     let (mut network, nodes) = hosts(3);
-    network.add_ethernet(resolved(&nodes, 1));
+    add(&mut network, &resolved(&nodes), 1);
     let (a, b, c) = (nodes[0], nodes[1], nodes[2]);
     let mut world = World::new(vec![send(0, 0, a, c, 28), send(1512, 3, b, a, 28)]);
     world.echo_bytes = Some(28);
@@ -118,7 +119,7 @@ fn stations_that_sense_together_go_in_the_order_of_their_numbers() {
     // on. Whoever was put into the calendar first, it comes out the same, and of two that sense together the lower wins.
     let outcome = |order: [usize; 3]| {
         let (mut network, nodes) = hosts(3);
-        network.add_ethernet(resolved(&nodes, 9));
+        add(&mut network, &resolved(&nodes), 9);
         let mut script: Vec<Send> =
             order.iter().map(|&n| send(500, 2 * n as u32, nodes[n], nodes[(n + 1) % 3], 28)).collect();
         script.push(send(0, 8, nodes[0], nodes[1], 28));
@@ -133,7 +134,7 @@ fn stations_that_sense_together_go_in_the_order_of_their_numbers() {
     }
     // Without any draw: two stations with a slot of 3 us both sense at 3500.
     let (mut network, nodes) = hosts(3);
-    network.add_ethernet(EthernetSpecification { slot: Duration::from_micros(3), ..resolved(&nodes, 9) });
+    add(&mut network, &EthernetSpecification { slot: Duration::from_micros(3), ..resolved(&nodes) }, 9);
     let mut world = World::new(vec![
         send(0, 0, nodes[0], nodes[1], 28),
         send(500, 4, nodes[2], nodes[0], 28),
@@ -147,8 +148,8 @@ fn stations_that_sense_together_go_in_the_order_of_their_numbers() {
 fn a_frame_is_given_up_after_the_last_retry_and_the_next_one_tried() {
     // A's 1518 bytes occupy the medium from 0 to 14 144. B tries at 1000, waits one slot, tries its last time at 2000.
     let (mut network, nodes) = hosts(2);
-    let specification = EthernetSpecification { max_retries: 1, ..resolved(&nodes, 1) };
-    let segment = network.add_ethernet(specification);
+    let specification = EthernetSpecification { max_retries: 1, ..resolved(&nodes) };
+    let segment = add(&mut network, &specification, 1);
     let (a, b) = (nodes[0], nodes[1]);
     let mut world = World::new(vec![
         send(0, 0, a, b, 1500),
@@ -174,7 +175,7 @@ fn a_frame_is_given_up_after_the_last_retry_and_the_next_one_tried() {
 fn full_duplex_stations_do_not_wait_for_each_other() {
     // 1518 bytes: 12 144 ns and a gap of 96: one frame every 12 240 ns, both ways at once, heard 2 us after its end.
     let (mut network, nodes) = hosts(2);
-    let segment = network.add_ethernet(EthernetSpecification { half_duplex: false, ..resolved(&nodes, 1) });
+    let segment = add(&mut network, &EthernetSpecification { half_duplex: false, ..resolved(&nodes) }, 1);
     let (a, b) = (nodes[0], nodes[1]);
     let mut script = Vec::new();
     for _ in 0..5 {
@@ -198,12 +199,16 @@ fn the_gap_is_left_to_the_bit() {
     // 100 bits at 3 Mbit/s: 33 333.3 ns, rounded up. 64 bytes: 512 bits = 170 666.67 ns. Fractions are carried: begins
     // at 0, then 170 666 + 33 334, then + 170 667 + 33 334.
     let (mut network, nodes) = hosts(2);
-    network.add_ethernet(EthernetSpecification {
-        half_duplex: false,
-        interframe_gap_bits: 100,
-        rate: Rate::from_megabits_per_second(3),
-        ..resolved(&nodes, 1)
-    });
+    add(
+        &mut network,
+        &EthernetSpecification {
+            half_duplex: false,
+            interframe_gap_bits: 100,
+            rate: Rate::from_megabits_per_second(3),
+            ..resolved(&nodes)
+        },
+        1,
+    );
     let mut world = World::new(vec![send(0, 0, nodes[0], nodes[1], 28); 3]);
     run(&mut network, &mut world);
     assert_eq!(starts(&network), [(0, 0), (0, 204_000), (0, 408_001)]);
@@ -213,9 +218,9 @@ fn the_gap_is_left_to_the_bit() {
 fn requests_are_delayed_by_the_stations_own_named_stream() {
     for step_ms in [0, 1, 4] {
         let (mut network, nodes) = hosts(3);
-        let mut specification = study(&nodes, 77, &[3]);
+        let mut specification = study(&nodes, &[3]);
         specification.arp.request_jitter_step = Duration::from_millis(step_ms);
-        network.add_ethernet(specification);
+        add(&mut network, &specification, 77);
         let mut world = World::new(vec![send(0, 2, nodes[1], nodes[2], 100), send(0, 4, nodes[0], nodes[1], 100)]);
         run(&mut network, &mut world);
         // Station 0 has a fixed delay; station 1 draws below 10 ms and rounds down to the step.
@@ -236,7 +241,7 @@ fn requests_are_delayed_by_the_stations_own_named_stream() {
 #[test]
 fn what_waited_for_an_address_leaves_in_its_order() {
     let (mut network, nodes) = hosts(3);
-    network.add_ethernet(study(&nodes, 1, &[4]));
+    add(&mut network, &study(&nodes, &[4]), 1);
     let flows = [6, 2, 4];
     let mut world = World::new(flows.map(|flow| send(u64::from(flow), flow, nodes[0], nodes[2], 100)).to_vec());
     world.script.sort_by_key(|send| send.at);
@@ -249,10 +254,10 @@ fn without_an_answer_the_station_asks_again_and_gives_up() {
     // A queue that takes nothing: requests at 5 ms, 1.005 s and 2.005 s, the end at 3.005 s. Three packets waited, the
     // fourth was refused at once; a fifth, later, begins anew.
     let (mut network, nodes) = hosts(2);
-    let mut specification = study(&nodes, 1, &[5]);
+    let mut specification = study(&nodes, &[5]);
     specification.device_queue = Limit::Packets(0);
-    specification.disciplines = Vec::new();
-    let segment = network.add_ethernet(specification);
+    specification.discipline = None;
+    let segment = add(&mut network, &specification, 1);
     let (a, b) = (nodes[0], nodes[1]);
     let mut script = vec![send(0, 0, a, b, 100); 4];
     script.push(send(10_000_000_000, 0, a, b, 100));
@@ -280,7 +285,7 @@ fn a_router_on_a_segment_is_resolved_like_any_station() {
     // the link adds 30 bytes at 1 Mbit/s = 240 us and 1 ms.
     let mut network = Network::new(Recorder::default());
     let nodes = [network.add_node(false), network.add_node(true), network.add_node(false)];
-    let segment = network.add_ethernet(study(&nodes[..2], 1, &[0, 0]));
+    let segment = add(&mut network, &study(&nodes[..2], &[0, 0]), 1);
     for (from, to) in [(1, 2), (2, 1)] {
         network.add_link(LinkSpecification {
             from: nodes[from],
@@ -310,7 +315,7 @@ fn a_router_on_a_segment_is_resolved_like_any_station() {
 #[test]
 fn faults_can_be_put_on_a_medium() {
     let (mut network, nodes) = hosts(2);
-    let segment = network.add_ethernet(resolved(&nodes, 1));
+    let segment = add(&mut network, &resolved(&nodes), 1);
     network.inject(Fault::FastLink(network.ethernet_link(segment)));
     let mut world = World::new(vec![send(0, 0, nodes[0], nodes[1], 1500)]);
     run(&mut network, &mut world);
@@ -318,7 +323,7 @@ fn faults_can_be_put_on_a_medium() {
     assert_eq!(world.received_of(0), [12_023 + 2_000]);
 
     let (mut network, nodes) = hosts(2);
-    let segment = network.add_ethernet(resolved(&nodes, 1));
+    let segment = add(&mut network, &resolved(&nodes), 1);
     network.inject(Fault::SilentDrop { link: network.ethernet_link(segment), every: 3 });
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 3000, Duration::from_millis(1), 10));
     world.declare(&mut network);

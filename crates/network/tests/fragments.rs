@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::segment::{resolved, study};
+use common::segment::{add, resolved, study};
 use common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{Content, Fifo, Limit, LinkSpecification, LossModel, Network, Packet, QueueDiscipline};
 use fullpipe_record::DropReason;
@@ -231,7 +231,7 @@ fn fragments_wait_for_an_address_one_by_one() {
     // Three may wait: both of the first packet, the first of the second. The second packet ends with its second part.
     let mut network = Network::new(Recorder::default());
     let nodes = [network.add_node(false), network.add_node(false)];
-    network.add_ethernet(study(&nodes, 1, &[7]));
+    add(&mut network, &study(&nodes, &[7]), 1);
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 1508, Duration::from_micros(2), 3));
     run(&mut network, &mut world);
     assert_eq!(world.received.len(), 1);
@@ -278,9 +278,9 @@ proptest! {
         }
         if shared {
             nodes.push(network.add_node(false));
-            let mut specification = resolved(&nodes[hops..], seed);
+            let mut specification = resolved(&nodes[hops..]);
             specification.mtu_bytes = 577;
-            network.add_ethernet(specification);
+            add(&mut network, &specification, seed);
         }
         let (from, to) = (nodes[0], nodes[nodes.len() - 1]);
         let script = sizes.iter().enumerate().map(|(n, ip_bytes)| Send {

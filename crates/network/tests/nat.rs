@@ -10,7 +10,7 @@ use fullpipe_network::{
     PortAllocation, Tap, address,
 };
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Duration, FlowId, Instant, NodeId, Rate};
+use fullpipe_units::{Duration, FlowId, Instant, NodeId, Rate, Stream};
 use fullpipe_wire::{ParsedContent, parse};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -49,6 +49,10 @@ struct Home {
     server: NodeId,
 }
 
+fn random() -> Stream {
+    Stream::new(1, "nat", "ports")
+}
+
 fn home(change: impl FnOnce(&mut NatSpecification)) -> Home {
     let mut network = Network::new(Recorder::default());
     let hosts = [network.add_node(false), network.add_node(false)];
@@ -60,7 +64,7 @@ fn home(change: impl FnOnce(&mut NatSpecification)) -> Home {
     }
     let mut specification = NatSpecification::new(router, hosts.to_vec());
     change(&mut specification);
-    network.add_nat(specification);
+    network.add_nat(specification, random());
     for (number, host) in hosts.into_iter().enumerate() {
         network.declare_conversation(host, server);
         network.directory.introduce(FlowId(2 * number as u32), host, Endpoint { node: server, port: 53 });
@@ -194,8 +198,8 @@ fn translators_behind_each_other() {
     };
     // The outer one first: order must not matter.
     let limited = pool(carrier, vec![hosts[0], hosts[1], neighbour], 3000);
-    network.add_nat(NatSpecification { ports_per_host: Some(2), ..limited });
-    network.add_nat(pool(home, hosts.to_vec(), 2000));
+    network.add_nat(NatSpecification { ports_per_host: Some(2), ..limited }, random());
+    network.add_nat(pool(home, hosts.to_vec(), 2000), random());
     let script: Vec<Send> =
         [(0, hosts[0], server), (2, hosts[1], server), (4, hosts[0], server), (6, neighbour, server)]
             .into_iter()
@@ -235,7 +239,7 @@ fn a_way_round_the_translator_is_found() {
     for (a, b) in [(host, other), (other, server), (host, nat), (nat, server)] {
         link(&mut network, a, b);
     }
-    network.add_nat(NatSpecification::new(nat, vec![host]));
+    network.add_nat(NatSpecification::new(nat, vec![host]), random());
     network.declare_conversation(host, server);
     network.finish();
     assert_eq!(network.bypassed_nat(), Some((nat, host, server)));
@@ -258,11 +262,8 @@ fn chains_end_at_a_translator() {
         {
             link(&mut network, a, b);
         }
-        network.add_nat(NatSpecification {
-            first_port: 1024,
-            last_port: 1024,
-            ..NatSpecification::new(router, hosts.to_vec())
-        });
+        let one_port = NatSpecification { last_port: 1024, ..NatSpecification::new(router, hosts.to_vec()) };
+        network.add_nat(one_port, random());
         let script = vec![
             Send { at: Instant::ZERO, ..send(0, 0, hosts[0], servers[0], 1000) },
             Send { at: Instant::from_nanos(1_000_000), ..send(0, 2, hosts[1], servers[1], 100) },

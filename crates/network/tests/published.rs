@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::segment::study;
+use common::segment::{add, study};
 use common::{World, constant_rate};
 use fullpipe_network::Network;
 use fullpipe_record::{FlowCounters, FlowMonitor};
@@ -38,7 +38,7 @@ fn simulate(payload_bytes: u32, count: u64) -> FlowCounters {
     monitor.grow(1);
     let mut network = Network::new(monitor);
     let nodes = [network.add_node(false), network.add_node(false)];
-    network.add_ethernet(study(&nodes, 5321, &[7]));
+    add(&mut network, &study(&nodes, &[7]), 5321);
     let mut world = World::new(constant_rate(nodes[0], nodes[1], payload_bytes + 28, Duration::from_micros(2), count));
     world.declare(&mut network);
     network.finish();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::segment::resolved;
+use common::segment::{add, resolved};
 use common::{Recorder, World, constant_rate};
 use fullpipe_network::{Attachment, Limit, LinkSpecification, Network};
 use fullpipe_record::DropReason;
@@ -58,7 +58,7 @@ proptest! {
         }
         let stations: Vec<NodeId> = shared.into_iter().filter(|n| *n < count).map(|n| NodeId(n as u32)).collect();
         if !stations.is_empty() {
-            network.add_ethernet(resolved(&stations, 1));
+            add(&mut network, &resolved(&stations), 1);
             for a in &stations {
                 for b in &stations {
                     if a != b {

@@ -5,12 +5,14 @@
 
 mod common;
 
-use common::segment::study;
+use common::segment::{add, study};
 use common::{Recorder, Send, World};
-use fullpipe_network::{Fifo, Limit, Network, QueueDiscipline};
+use fullpipe_network::discipline::fifo::FifoSpecification;
+use fullpipe_network::{Limit, Network};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct Plan {
@@ -43,16 +45,16 @@ fn script(plan: &Plan, apart: bool) -> Vec<Send> {
 fn simulate(plan: &Plan, script: Vec<Send>) -> (Network<Recorder>, World) {
     let mut network = Network::new(Recorder::default());
     let hosts: Vec<NodeId> = (0..plan.stations).map(|_| network.add_node(false)).collect();
-    let mut specification = study(&hosts, plan.seed, &[]);
+    let mut specification = study(&hosts, &[]);
     specification.half_duplex = plan.half_duplex;
     specification.arp.enabled = plan.resolution;
     specification.arp.request_jitter_step = Duration::from_micros(1);
     specification.max_retries = plan.max_retries;
     specification.device_queue = Limit::Packets(plan.device);
     if !plan.fair {
-        specification.disciplines = vec![Box::new(Fifo::new(Limit::Packets(5))) as Box<dyn QueueDiscipline>];
+        specification.discipline = Some(Arc::new(FifoSpecification { limit: Limit::Packets(5) }));
     }
-    network.add_ethernet(specification);
+    add(&mut network, &specification, plan.seed);
     let mut world = World::new(script);
     world.echo_bytes = plan.echo_bytes;
     world.declare(&mut network);

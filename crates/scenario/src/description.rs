@@ -6,7 +6,7 @@ pub use fullpipe_masque::settings::Settings as Masque;
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{Course, NatFilter, Way};
+use fullpipe_network::{Course, EthernetSpecification, NatSpecification, Way};
 pub use fullpipe_quic::settings::{Settings as Quic, Stack};
 pub use fullpipe_tcp::Settings as Tcp;
 pub use fullpipe_units::QueueLimit;
@@ -30,11 +30,11 @@ pub struct Scenario {
     /// Point-to-point links, one entry per direction; the two directions of a link are neighbours (2k, 2k + 1).
     pub links: Vec<Link>,
     /// Shared Ethernet segments.
-    pub ethernets: Vec<Ethernet>,
+    pub ethernets: Vec<EthernetSpecification>,
     /// Access networks; the network numbers their media in this order.
     pub access: Vec<AccessNetwork>,
     /// Routers that translate addresses.
-    pub nats: Vec<Nat>,
+    pub nats: Vec<NatSpecification>,
     /// Traffic, in the order of the file.
     pub flows: Vec<Flow>,
     /// Longest random processing time of each host that sends data; `None`: as long as one packet takes at the slowest
@@ -171,100 +171,6 @@ pub enum Loss {
         /// Number of the first lost frame.
         offset: u64,
     },
-}
-
-/// A shared Ethernet segment: carrier sense, half or full duplex, with address resolution.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ethernet {
-    /// Its name, unique among links and segments.
-    pub name: String,
-    /// Attached hosts, at least two.
-    pub hosts: Vec<NodeId>,
-    /// Rate.
-    pub rate: Rate,
-    /// Propagation delay between any two stations.
-    pub delay: Duration,
-    /// Whether stations share the medium (half duplex) or each has its own to every other (full duplex).
-    pub half_duplex: bool,
-    /// Largest IP packet.
-    pub mtu_bytes: u32,
-    /// Bytes of header and trailer around an IP packet (18: header 14, frame check sequence 4).
-    pub framing_bytes: u32,
-    /// Smallest frame; shorter ones are padded.
-    pub min_frame_bytes: u32,
-    /// Idle bit times that a station leaves after its own frame.
-    pub interframe_gap_bits: u32,
-    /// Slot of the back-off.
-    pub slot: Duration,
-    /// Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.
-    pub backoff_ceiling: u32,
-    /// Retries after which a frame is given up.
-    pub max_retries: u32,
-    /// Device queue of each station.
-    pub device_queue: QueueLimit,
-    /// Discipline above each station's device queue.
-    pub discipline: Option<Discipline>,
-    /// Address resolution.
-    pub arp: Arp,
-}
-
-/// Address resolution on a shared segment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Arp {
-    /// Whether addresses must be resolved; otherwise all are known from the start.
-    pub enabled: bool,
-    /// Packets that may wait for one address; the rest is dropped.
-    pub pending_packets: u32,
-    /// A request is delayed by this long, drawn uniformly from 0 up to but not including it...
-    pub request_jitter: Duration,
-    /// ...in steps of this (1 ms: the simulator of the study draws whole milliseconds); 0: any nanosecond.
-    pub request_jitter_step: Duration,
-    /// Delays to use instead of draws: one per station, in order; stations beyond the list draw.
-    pub fixed_delays: Vec<Duration>,
-    /// How long to wait for a reply before asking again.
-    pub reply_timeout: Duration,
-    /// Requests before the waiting packets are dropped.
-    pub max_requests: u32,
-}
-
-/// A router that translates addresses (see [`fullpipe_network::NatSpecification`]).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nat {
-    /// The router.
-    pub router: NodeId,
-    /// The hosts inside.
-    pub inside: Vec<NodeId>,
-    /// First port of the pool.
-    pub first_port: u16,
-    /// Last port of the pool.
-    pub last_port: u16,
-    /// Which port a mapping gets.
-    pub allocation: PortAllocation,
-    /// What a mapping lets in.
-    pub filter: NatFilter,
-    /// Most ports of one protocol that one inside host may hold.
-    pub ports_per_host: Option<u32>,
-    /// How long a port rests after its mapping has ended.
-    pub port_rest: Duration,
-    /// Idle time after which a UDP mapping ends.
-    pub udp_timeout: Duration,
-    /// Whether packets from outside keep a UDP mapping alive too.
-    pub udp_inbound_refresh: bool,
-    /// Idle time after which an established TCP connection is forgotten.
-    pub tcp_established_timeout: Duration,
-    /// The same while it is being opened or closed.
-    pub tcp_transitory_timeout: Duration,
-}
-
-/// Which outside port a mapping gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortAllocation {
-    /// The inside port where it is free.
-    Preserve,
-    /// The port after the last that was given out.
-    Sequential,
-    /// A random one.
-    Random,
 }
 
 /// One declared conversation, or a group of like ones.

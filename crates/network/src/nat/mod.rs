@@ -24,21 +24,21 @@ mod session;
 mod table;
 mod translate;
 
-use fullpipe_units::{Duration, NodeId, Stream};
+use fullpipe_units::{Duration, NodeId};
 
 pub use translate::NatCounters;
 pub(crate) use translate::Translators;
 
 /// Which outside port a new mapping gets (RFC 4787 section 4.2). A port that is taken is skipped upward, around the
 /// pool; ports are never shared by two mappings of one protocol ("port overloading", which REQ-3 forbids).
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortAllocation {
     /// The inside port, where the pool has it ("port preservation"); else the pool's first free port.
     Preserve,
     /// The port after the last that was given out.
     Sequential,
-    /// A random one, drawn from this stream.
-    Random(Stream),
+    /// A random one.
+    Random,
 }
 
 /// Which packets from outside a mapping lets in (RFC 4787 section 5).
@@ -55,7 +55,7 @@ pub enum NatFilter {
 
 /// A router that translates addresses. Mappings are endpoint-independent (RFC 4787 REQ-1): an inside address and port
 /// has one outside port, whomever it sends to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NatSpecification {
     /// The router; the outside address is its own.
     pub router: NodeId,

@@ -6,7 +6,7 @@
 use super::session::{Session, Side};
 use super::{NatFilter, NatSpecification, PortAllocation};
 use crate::address::Endpoint;
-use fullpipe_units::{Instant, NodeId};
+use fullpipe_units::{Instant, NodeId, Stream};
 use fullpipe_wire::tcp::flags;
 use std::collections::BTreeMap;
 
@@ -132,7 +132,8 @@ impl Table {
         inside: Endpoint,
         remote: Endpoint,
         flags: Option<u16>,
-        rules: &mut NatSpecification,
+        rules: &NatSpecification,
+        random: &mut Stream,
     ) -> Result<u16, Refusal> {
         self.end_if_over(now, inside, rules);
         let opens = flags.is_none_or(|flags| flags & flags::SYN != 0);
@@ -140,7 +141,7 @@ impl Table {
             if !opens {
                 return Err(Refusal::Unopened);
             }
-            self.map(now, inside, rules)?;
+            self.map(now, inside, rules, random)?;
         }
         let mapping = self.mappings.get_mut(&inside).ok_or(Refusal::Exhausted)?;
         mapping.pass(now, Side::Inside, remote, flags, rules);
@@ -182,7 +183,13 @@ impl Table {
         Ok(())
     }
 
-    fn map(&mut self, now: Instant, inside: Endpoint, rules: &mut NatSpecification) -> Result<(), Refusal> {
+    fn map(
+        &mut self,
+        now: Instant,
+        inside: Endpoint,
+        rules: &NatSpecification,
+        random: &mut Stream,
+    ) -> Result<(), Refusal> {
         if let Some(limit) = rules.ports_per_host
             && self.held_by(inside.node) >= limit
         {
@@ -191,7 +198,7 @@ impl Table {
                 return Err(Refusal::Exhausted);
             }
         }
-        let port = self.free_port(now, inside.port, rules).ok_or(Refusal::Exhausted)?;
+        let port = self.free_port(now, inside.port, rules, random).ok_or(Refusal::Exhausted)?;
         self.last = Some(port);
         self.ports.insert(port, Port::Mapped(inside));
         self.mappings.insert(inside, Mapping { port, expires: now, sessions: BTreeMap::new() });
@@ -205,7 +212,13 @@ impl Table {
     }
 
     /// A free port by the rule of allocation.
-    fn free_port(&mut self, now: Instant, inside_port: u16, rules: &mut NatSpecification) -> Option<u16> {
+    fn free_port(
+        &mut self,
+        now: Instant,
+        inside_port: u16,
+        rules: &NatSpecification,
+        random: &mut Stream,
+    ) -> Option<u16> {
         let (first, last) = (rules.first_port, rules.last_port);
         let size = u64::from(last.checked_sub(first)?) + 1;
         let full = self.ports.len() as u64 >= size;
@@ -216,11 +229,11 @@ impl Table {
             self.sweep(now, rules);
         }
         let pool = first..=last;
-        let begin = match &mut rules.allocation {
+        let begin = match rules.allocation {
             PortAllocation::Preserve if pool.contains(&inside_port) => inside_port,
             PortAllocation::Preserve => first,
             PortAllocation::Sequential => self.last.map_or(first, |port| if port >= last { first } else { port + 1 }),
-            PortAllocation::Random(stream) => first + stream.below(size) as u16,
+            PortAllocation::Random => first + random.below(size) as u16,
         };
         let rest = rules.port_rest;
         let over = |port: &Port| match port {
@@ -313,21 +326,27 @@ mod tests {
         NatSpecification { first_port, last_port, allocation, ..NatSpecification::new(NodeId(0), Vec::new()) }
     }
 
+    fn random() -> Stream {
+        Stream::new(1, "nat", "ports")
+    }
+
     const SERVER: Endpoint = Endpoint { node: NodeId(99), port: 443 };
 
     /// Datagrams from these endpoints, one per second; the ports they get.
-    fn ports(rules: &mut NatSpecification, inside: &[Endpoint]) -> Vec<Result<u16, Refusal>> {
+    fn ports(rules: &NatSpecification, inside: &[Endpoint]) -> Vec<Result<u16, Refusal>> {
         let mut table = Table::default();
+        let mut random = random();
         let each = inside.iter().enumerate();
-        each.map(|(second, inside)| table.outbound(at(second as u64), *inside, SERVER, None, rules)).collect()
+        each.map(|(second, inside)| table.outbound(at(second as u64), *inside, SERVER, None, rules, &mut random))
+            .collect()
     }
 
     #[test]
     fn ports_are_preserved_where_they_are_free() {
-        let mut rules = rules(2000, 2003, PortAllocation::Preserve);
+        let rules = rules(2000, 2003, PortAllocation::Preserve);
         let inside = [host(1, 2002), host(2, 2002), host(1, 80), host(3, 2002), host(4, 2002), host(1, 2002)];
         let exhausted = Err(Refusal::Exhausted);
-        assert_eq!(ports(&mut rules, &inside), [Ok(2002), Ok(2003), Ok(2000), Ok(2001), exhausted, Ok(2002)]);
+        assert_eq!(ports(&rules, &inside), [Ok(2002), Ok(2003), Ok(2000), Ok(2001), exhausted, Ok(2002)]);
     }
 
     #[test]
@@ -336,60 +355,60 @@ mod tests {
         rules.udp_timeout = Duration::from_secs(2);
         // At second 3 the first two have ended, at 4 three; the one taken at 3 holds 65 533.
         let inside: Vec<Endpoint> = (0..5).map(|n| host(n, 7)).collect();
-        assert_eq!(ports(&mut rules, &inside), [Ok(65_533), Ok(65_534), Ok(65_535), Ok(65_533), Ok(65_534)]);
+        assert_eq!(ports(&rules, &inside), [Ok(65_533), Ok(65_534), Ok(65_535), Ok(65_533), Ok(65_534)]);
     }
 
     #[test]
     fn random_ports_fill_the_pool_and_differ() {
-        let mut rules = rules(1000, 1099, PortAllocation::Random(Stream::new(1, "nat", "ports")));
+        let rules = rules(1000, 1099, PortAllocation::Random);
         let inside: Vec<Endpoint> = (0..100).map(|n| host(n, 7)).collect();
-        let given: Vec<u16> = ports(&mut rules, &inside).into_iter().map(Result::unwrap).collect();
+        let given: Vec<u16> = ports(&rules, &inside).into_iter().map(Result::unwrap).collect();
         assert_eq!(given.iter().copied().collect::<BTreeSet<_>>(), (1000..=1099).collect());
         assert!(!given.is_sorted());
     }
 
     #[test]
     fn an_empty_pool_gives_nothing() {
-        let mut rules = rules(2, 1, PortAllocation::Sequential);
-        assert_eq!(ports(&mut rules, &[host(1, 1)]), [Err(Refusal::Exhausted)]);
+        let rules = rules(2, 1, PortAllocation::Sequential);
+        assert_eq!(ports(&rules, &[host(1, 1)]), [Err(Refusal::Exhausted)]);
     }
 
     #[test]
     fn one_endpoint_has_one_port_whomever_it_sends_to_and_udp_and_tcp_their_own() {
-        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let (mut udp, mut tcp) = (Table::default(), Table::default());
-        let first = udp.outbound(at(0), host(1, 5), SERVER, None, &mut rules);
-        assert_eq!(udp.outbound(at(0), host(1, 5), host(98, 53), None, &mut rules), first);
-        assert_eq!(tcp.outbound(at(0), host(1, 5), SERVER, Some(SYN), &mut rules), first);
+        let first = udp.outbound(at(0), host(1, 5), SERVER, None, &rules, &mut random());
+        assert_eq!(udp.outbound(at(0), host(1, 5), host(98, 53), None, &rules, &mut random()), first);
+        assert_eq!(tcp.outbound(at(0), host(1, 5), SERVER, Some(SYN), &rules, &mut random()), first);
         assert_eq!(udp.made, 1);
     }
 
     #[test]
     fn a_mapping_lives_two_minutes_from_its_last_packet() {
-        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let mut table = Table::default();
         let inside = host(1, 5);
-        table.outbound(at(0), inside, SERVER, None, &mut rules).unwrap();
-        table.outbound(at(100), inside, SERVER, None, &mut rules).unwrap();
+        table.outbound(at(0), inside, SERVER, None, &rules, &mut random()).unwrap();
+        table.outbound(at(100), inside, SERVER, None, &rules, &mut random()).unwrap();
         let just_before = Instant::from_nanos(at(220).as_nanos() - 1);
         assert_eq!(table.inbound(just_before, inside, SERVER, None, &rules), Ok(()));
         assert_eq!((table.alive(just_before), table.alive(at(220))), (1, 0));
         assert_eq!(table.inbound(at(220), inside, SERVER, None, &rules), Err(Refusal::Unsolicited));
         // The next from inside makes a new one, with another port.
-        assert_eq!(table.outbound(at(221), inside, SERVER, None, &mut rules), Ok(1025));
+        assert_eq!(table.outbound(at(221), inside, SERVER, None, &rules, &mut random()), Ok(1025));
         assert_eq!(table.made, 2);
     }
 
     /// The mapping outlives a session as long as another lives, and lasts no longer than the last of them.
     #[test]
     fn a_mapping_lasts_as_long_as_its_longest_session() {
-        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let mut table = Table::default();
         let (inside, other) = (host(1, 5), host(98, 80));
         let syn_ack = SYN | flags::ACK;
-        table.outbound(at(0), inside, SERVER, Some(SYN), &mut rules).unwrap();
+        table.outbound(at(0), inside, SERVER, Some(SYN), &rules, &mut random()).unwrap();
         table.inbound(at(1), inside, SERVER, Some(syn_ack), &rules).unwrap();
-        table.outbound(at(10), inside, other, Some(SYN), &mut rules).unwrap();
+        table.outbound(at(10), inside, other, Some(SYN), &rules, &mut random()).unwrap();
         // A reset leaves the first 240 s from 20 s on; the second has its SYN's 240 s, from 10 s on.
         table.inbound(at(20), inside, SERVER, Some(flags::RST), &rules).unwrap();
         assert_eq!((table.alive(at(259)), table.alive(at(260))), (1, 0));
@@ -400,10 +419,10 @@ mod tests {
 
     #[test]
     fn tcp_needs_a_syn_from_inside() {
-        let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
+        let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let mut table = Table::default();
         let ack = Some(flags::ACK);
-        assert_eq!(table.outbound(at(0), host(1, 5), SERVER, ack, &mut rules), Err(Refusal::Unopened));
+        assert_eq!(table.outbound(at(0), host(1, 5), SERVER, ack, &rules, &mut random()), Err(Refusal::Unopened));
         assert_eq!(table.inbound(at(0), host(1, 5), SERVER, Some(SYN), &rules), Err(Refusal::Unsolicited));
         assert_eq!(table.made, 0);
     }
@@ -419,7 +438,7 @@ mod tests {
             let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
             rules.filter = filter;
             let mut table = Table::default();
-            table.outbound(at(0), inside, host(98, 53), None, &mut rules).unwrap();
+            table.outbound(at(0), inside, host(98, 53), None, &rules, &mut random()).unwrap();
             let from = [host(98, 53), host(98, 54), host(97, 53)];
             let got = from.map(|remote| table.inbound(at(1), inside, remote, None, &rules).is_ok());
             assert_eq!(got, let_in, "{filter:?}");
@@ -438,7 +457,7 @@ mod tests {
         let unsolicited = Err(Refusal::Unsolicited);
         let error = |table: &Table, second, side, remote| table.error(at(second), side, inside, remote, rules.filter);
         assert_eq!(error(&table, 0, Side::Inside, SERVER), unsolicited);
-        table.outbound(at(0), inside, SERVER, None, &mut rules.clone()).unwrap();
+        table.outbound(at(0), inside, SERVER, None, &rules, &mut random()).unwrap();
         assert_eq!(error(&table, 100, Side::Outside, SERVER), Ok(()));
         assert_eq!(error(&table, 100, Side::Outside, host(98, 53)), unsolicited);
         assert_eq!(error(&table, 100, Side::Inside, SERVER), Ok(()));
@@ -454,7 +473,8 @@ mod tests {
         let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
         rules.ports_per_host = Some(2);
         let mut table = Table::default();
-        let mut send = |second, node, port| table.outbound(at(second), host(node, port), SERVER, None, &mut rules);
+        let mut send =
+            |second, node, port| table.outbound(at(second), host(node, port), SERVER, None, &rules, &mut random());
         assert_eq!(send(0, 1, 1), Ok(1024));
         assert_eq!(send(50, 1, 2), Ok(1025));
         assert_eq!(send(119, 1, 3), Err(Refusal::Exhausted));
@@ -469,7 +489,7 @@ mod tests {
         let mut rules = rules(7, 7, PortAllocation::Preserve);
         rules.port_rest = Duration::from_secs(120);
         let mut table = Table::default();
-        let mut send = |second, node| table.outbound(at(second), host(node, 9), SERVER, None, &mut rules);
+        let mut send = |second, node| table.outbound(at(second), host(node, 9), SERVER, None, &rules, &mut random());
         assert_eq!(send(0, 1), Ok(7));
         // Over at 120, rested at 240; also for its old owner, whose packet shows that it is over.
         assert_eq!(send(130, 2), Err(Refusal::Exhausted));
@@ -481,9 +501,9 @@ mod tests {
     /// A table of few ports under many packets, beside a list of what should hold, looked through from end to end.
     #[test]
     fn a_full_table_agrees_with_a_list() {
-        let mut rules = rules(100, 109, PortAllocation::Random(Stream::new(3, "nat", "ports")));
+        let mut rules = rules(100, 109, PortAllocation::Random);
         rules.port_rest = Duration::from_secs(15);
-        let mut draw = Stream::new(5, "test", "packets");
+        let (mut draw, mut random) = (Stream::new(5, "test", "packets"), random());
         let mut table = Table::default();
         // Who, port, when over.
         let mut list: Vec<(Endpoint, u16, Instant)> = Vec::new();
@@ -493,7 +513,7 @@ mod tests {
             let inside = host(draw.below(30) as u32, 1);
             let rested = |over: Instant| over.saturating_add(Duration::from_secs(15)) <= now;
             let alive = list.iter().position(|(who, _, over)| *who == inside && *over > now);
-            let got = table.outbound(now, inside, SERVER, None, &mut rules);
+            let got = table.outbound(now, inside, SERVER, None, &rules, &mut random);
             let over = now.saturating_add(Duration::from_secs(120));
             match (alive, got) {
                 (Some(place), Ok(port)) => {

@@ -8,7 +8,7 @@ use crate::network::Network;
 use crate::packet::{Content, Handle, Packet, Purpose};
 use crate::routing::Attachment;
 use fullpipe_record::{DropReason, Observer};
-use fullpipe_units::{Instant, NodeId};
+use fullpipe_units::{Instant, NodeId, Stream};
 use fullpipe_wire::{IpVersion, Summary, Transport, protocol};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,8 @@ pub struct NatCounters {
 #[derive(Debug)]
 pub(super) struct Translator {
     rules: NatSpecification,
+    /// Draws random ports.
+    random: Stream,
     inside: BTreeSet<NodeId>,
     udp: Table,
     tcp: Table,
@@ -101,7 +103,7 @@ impl Translator {
         };
         let passes = match side {
             _ if kind == Kind::Error => table.error(now, side, inside, remote, self.rules.filter),
-            Side::Inside => table.outbound(now, inside, remote, flags, &mut self.rules).map(|_| ()),
+            Side::Inside => table.outbound(now, inside, remote, flags, &self.rules, &mut self.random).map(|_| ()),
             Side::Outside => table.inbound(now, inside, remote, flags, &self.rules),
         };
         match passes {
@@ -125,11 +127,12 @@ pub(crate) struct Translators {
 }
 
 impl Translators {
-    pub(crate) fn add(&mut self, rules: NatSpecification) {
+    pub(crate) fn add(&mut self, rules: NatSpecification, random: Stream) {
         let inside: BTreeSet<NodeId> = rules.inside.iter().copied().collect();
         let place = self.translators.partition_point(|other| other.inside.len() <= inside.len());
         let translator = Translator {
             rules,
+            random,
             inside,
             udp: Table::default(),
             tcp: Table::default(),
@@ -197,9 +200,10 @@ impl Translators {
 }
 
 impl<O: Observer> Network<O> {
-    /// Makes a router translate addresses. Conversations across it must be introduced to [`Network::directory`].
-    pub fn add_nat(&mut self, specification: NatSpecification) {
-        self.translators.add(specification);
+    /// Makes a router translate addresses; `random` draws the ports of [`PortAllocation::Random`](super::PortAllocation).
+    /// Conversations across it must be introduced to [`Network::directory`].
+    pub fn add_nat(&mut self, specification: NatSpecification, random: Stream) {
+        self.translators.add(specification, random);
     }
 
     /// What the translator at this router has done so far; `None` if there is none.

@@ -1,20 +1,18 @@
 //! The segment of the TCP-UDP study: 1 Gbit/s, 2 us, half duplex, MTU 1500, device queue of 100 packets.
 
 use fullpipe_network::{
-    ArpSpecification, EthernetSpecification, FairQueue, FairQueueSpecification, Limit, QueueDiscipline,
+    ArpSpecification, EthernetContext, EthernetSpecification, FairQueueSpecification, Limit, Network,
 };
+use fullpipe_record::Observer;
 use fullpipe_units::{Duration, NodeId, Rate};
-
-/// FQ-CoDel with the values of RFC 8290.
-pub fn fair_queue() -> FairQueue {
-    FairQueue::new(FairQueueSpecification::default())
-}
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The study's segment; `fixed_ms`: delays of requests instead of draws.
-pub fn study(hosts: &[NodeId], seed: u64, fixed_ms: &[u64]) -> EthernetSpecification {
+pub fn study(hosts: &[NodeId], fixed_ms: &[u64]) -> EthernetSpecification {
     EthernetSpecification {
-        hosts: hosts.iter().map(|node| (*node, format!("host-{node}"))).collect(),
-        seed,
+        name: "segment".into(),
+        hosts: hosts.to_vec(),
         rate: Rate::from_megabits_per_second(1000),
         delay: Duration::from_micros(2),
         half_duplex: true,
@@ -26,7 +24,7 @@ pub fn study(hosts: &[NodeId], seed: u64, fixed_ms: &[u64]) -> EthernetSpecifica
         backoff_ceiling: 10,
         max_retries: 1000,
         device_queue: Limit::Packets(100),
-        disciplines: hosts.iter().map(|_| Box::new(fair_queue()) as Box<dyn QueueDiscipline>).collect(),
+        discipline: Some(Arc::new(FairQueueSpecification::default())),
         arp: ArpSpecification {
             enabled: true,
             pending_packets: 3,
@@ -40,8 +38,15 @@ pub fn study(hosts: &[NodeId], seed: u64, fixed_ms: &[u64]) -> EthernetSpecifica
 }
 
 /// The same without address resolution.
-pub fn resolved(hosts: &[NodeId], seed: u64) -> EthernetSpecification {
-    let mut specification = study(hosts, seed, &[]);
+pub fn resolved(hosts: &[NodeId]) -> EthernetSpecification {
+    let mut specification = study(hosts, &[]);
     specification.arp.enabled = false;
     specification
+}
+
+/// Adds a segment with random streams of this seed, named `host-N`.
+pub fn add<O: Observer>(network: &mut Network<O>, specification: &EthernetSpecification, seed: u64) -> u32 {
+    let names: Vec<String> = specification.hosts.iter().map(|node| format!("host-{node}")).collect();
+    let hosts: Vec<&str> = names.iter().map(String::as_str).collect();
+    network.add_ethernet(specification, EthernetContext { seed, hosts: &hosts, bands: &BTreeMap::new() })
 }

@@ -2,11 +2,10 @@
 
 use super::network::{Network, known};
 use super::{Check, some_of};
-use crate::description::{Nat, PortAllocation};
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use crate::schema::{is_pattern, matches};
-use fullpipe_network::NatFilter;
+use fullpipe_network::{NatFilter, NatSpecification, PortAllocation};
 use fullpipe_units::NodeId;
 use std::collections::BTreeSet;
 
@@ -87,7 +86,7 @@ pub(super) static NAT: Table = Table {
 };
 
 /// The translators of a file.
-pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat> {
+pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<NatSpecification> {
     let mut nats = Vec::new();
     let mut routers = BTreeSet::new();
     for (index, tree) in root.get("nat").map(Value::tables).unwrap_or_default().iter().enumerate() {
@@ -109,7 +108,7 @@ pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat
             let at = tree.place_of("last_port");
             check.error(at, &format!("{path}.last_port"), message, vec!["first_port at most last_port".into()]);
         }
-        nats.push(Nat {
+        nats.push(NatSpecification {
             router,
             inside,
             first_port: port("first_port"),

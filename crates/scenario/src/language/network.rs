@@ -2,13 +2,14 @@
 
 use super::fields::{DUPLEX, MOST};
 use super::{Check, access, identity, links, topology};
-use crate::description::{Arp, Discipline, Ethernet, Link, Node, QueueLimit};
+use crate::description::{Discipline, Link, Node, QueueLimit};
 use crate::schema::component::Reader;
 use crate::schema::{Data, Place, Tree, Value};
 pub(crate) use fullpipe_network::access::known;
 use fullpipe_network::access::{AccessNetwork, AccessNetworkComponent};
 use fullpipe_network::discipline::settings::Device;
 use fullpipe_network::discipline::table::DISCIPLINES;
+use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit};
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
-    pub(crate) ethernets: Vec<Ethernet>,
+    pub(crate) ethernets: Vec<EthernetSpecification>,
     pub(crate) access: Vec<AccessNetwork>,
     /// The kinds of access networks that the file can have.
     pub(crate) components: &'static [&'static AccessNetworkComponent],
@@ -248,6 +249,11 @@ fn small_integer(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
 }
 
+/// What a discipline of a link or segment may depend on.
+fn device(tree: &Tree) -> Device {
+    Device { rate: tree.rate("rate"), mtu_bytes: small_size(tree, "mtu"), framing_bytes: small_size(tree, "framing") }
+}
+
 /// The discipline of a link or segment; `None` for the device's queue alone, or after an error.
 fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
     let mut reader = Reader { tree: tree.table("discipline"), path: &format!("{path}.discipline"), check };
@@ -255,11 +261,7 @@ fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Opt
 }
 
 fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) -> Link {
-    let device = Device {
-        rate: tree.rate("rate"),
-        mtu_bytes: small_size(tree, "mtu"),
-        framing_bytes: small_size(tree, "framing"),
-    };
+    let device = device(tree);
     let discipline = discipline(tree, device, path, check);
     let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
     let (course, impairments) = links::describe(tree, path, check);
@@ -301,25 +303,24 @@ pub(super) fn segment(
         let expected = vec!["at most one delay for each host".into()];
         check.error(arp.place_of("fixed_delays"), &format!("{path}.arp.fixed_delays"), message, expected);
     }
-    let (framing, min_frame) = (small_size(tree, "framing"), small_size(tree, "min_frame"));
-    let device = Device { rate: tree.rate("rate"), mtu_bytes: small_size(tree, "mtu"), framing_bytes: framing };
+    let device = device(tree);
     let discipline = discipline(tree, device, path, check);
-    network.ethernets.push(Ethernet {
+    network.ethernets.push(EthernetSpecification {
         name: name.to_string(),
         hosts,
-        rate: tree.rate("rate"),
+        rate: device.rate,
         delay: tree.duration("delay"),
         half_duplex: tree.chosen("duplex", &DUPLEX),
-        mtu_bytes: small_size(tree, "mtu"),
-        framing_bytes: framing,
-        min_frame_bytes: min_frame,
+        mtu_bytes: device.mtu_bytes,
+        framing_bytes: device.framing_bytes,
+        min_frame_bytes: small_size(tree, "min_frame"),
         interframe_gap_bits: small_integer(tree, "interframe_gap"),
         slot: tree.duration("slot"),
         backoff_ceiling: small_integer(tree, "backoff_ceiling"),
         max_retries: small_integer(tree, "max_retries"),
-        device_queue: tree.queue_limit("queue"),
+        device_queue: Limit::at(tree.queue_limit("queue"), device.rate),
         discipline,
-        arp: Arp {
+        arp: ArpSpecification {
             enabled: arp.boolean("enabled"),
             pending_packets: small_integer(arp, "pending"),
             request_jitter: arp.duration("request_jitter"),
