@@ -7,7 +7,6 @@ use crate::plugins::Plugins;
 use crate::prepared::Prepared;
 use crate::probes::Sampler;
 use crate::qlog::Recorder;
-use crate::settings;
 use crate::witness::Witness;
 use crate::world::{EndpointMaker, Flow, TcpMaker, TunnelMaker, World, ends};
 use fullpipe_network::discipline::settings::DisciplineContext;
@@ -61,6 +60,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         let alone = plugged.is_some() && link.discipline.is_none();
         let context = DisciplineContext { seed: scenario.seed, interface: &link.name, bands: &bands };
         let described = || link.discipline.as_ref().map(|settings| settings.build(&context));
+        let (loss, impairments) = link.impairments.build(scenario.seed, &link.name);
         network.add_link(LinkSpecification {
             from: link.from,
             to: link.to,
@@ -70,9 +70,9 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
             framing_bytes: link.framing_bytes,
             queue: if alone { Limit::Packets(0) } else { limit },
             discipline: plugged.or_else(described),
-            loss: link.loss.map(|loss| settings::loss(loss, scenario.seed, &link.name)),
+            loss,
             course: link.course.clone(),
-            impairments: settings::impairments(&link.impairments, scenario.seed, &link.name),
+            impairments,
         });
     }
     for ethernet in &scenario.ethernets {

@@ -38,7 +38,6 @@ mod promise;
 mod qlog;
 pub mod real_time;
 mod run;
-mod settings;
 mod witness;
 mod world;
 

@@ -3,7 +3,6 @@
 use fullpipe_audit::{Course, DeclaredLink, Medium, QueuePromise, Variation};
 use fullpipe_network::access::{AccessNetworkSettings, WayPromise};
 use fullpipe_network::discipline::settings::Capacity;
-use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{self as network, Limit, Way, mahimahi};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Discipline, Link};
@@ -64,18 +63,14 @@ fn declared_link(link: &Link) -> DeclaredLink {
     };
     let delays = steps.iter().filter_map(|step| step.delay);
     let least = delays.clone().fold(link.delay, std::cmp::Ord::min);
-    let Impairments { jitter, reordering, duplication, .. } = &link.impairments;
+    let effects = link.impairments.effects();
     DeclaredLink {
         name: link.name.clone(),
         medium: Medium::PointToPoint,
         rate_bps,
         delay_ns: least.as_nanos(),
-        delay_varies: delays.count() > 0 || jitter.is_some() || reordering.is_some(),
-        varies: Variation {
-            course,
-            reorders: reordering.is_some() || jitter.is_some_and(|jitter| !jitter.in_order),
-            duplicates: *duplication > 0.0,
-        },
+        delay_varies: delays.count() > 0 || effects.delays,
+        varies: Variation { course, reorders: effects.reorders, duplicates: effects.duplicates },
         framing_bytes: link.framing_bytes,
         min_frame_bytes: 0,
         mtu_bytes: link.mtu_bytes,

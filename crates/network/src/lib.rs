@@ -44,7 +44,8 @@ pub use discipline::{
 pub use ethernet::{EthernetContext, EthernetSpecification, StationCounters};
 pub use fault::Fault;
 pub use impairment::{
-    Blackhole, Corruption, Droplist, Errors, GilbertElliott, Impairments, Jitter, JitterDistribution, Reordering,
+    BernoulliLoss, Blackhole, Corruption, Droplist, Duplication, Errors, GilbertElliott, Impairments, Jitter,
+    JitterDistribution, PayloadCorruption, PeriodicLoss, Reordering,
 };
 pub use link::{LinkCounters, LinkSpecification};
 pub use loss::LossModel;
@@ -58,6 +59,6 @@ pub use queue::{Fifo, Limit, QueueDiscipline, Queued};
 pub use rebinding::{Rebinding, RebindingSide};
 pub use routing::Attachment;
 pub use schedule::{Schedule, Step};
-pub use selection::{Frames, PayloadCorruption, Selection};
+pub use selection::{Frames, Selection};
 pub use special::Course;
 pub use tap::{Captured, Direction, Envelope, Tap};

@@ -10,15 +10,19 @@
 //! The packet in transmission does not count against the queue's limit. A packet whose transmission begins at the very
 //! instant at which another comes has left the queue.
 
-use crate::impairment::Impairments;
+use crate::impairment::FrameModels;
 use crate::loss::LossModel;
 use crate::packet::InFlight;
 use crate::queue::{Interface, Limit, QueueDiscipline};
 use crate::special::{Course, Special};
 use fullpipe_engine::Lane;
+use fullpipe_schema::Kind;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
 use std::collections::VecDeque;
+
+/// A delay of a link in a file: a million of them in a row stay within 2^64 ns.
+pub const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
 
 /// What a link is built from.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ pub struct LinkSpecification {
     /// Rate and delay over time; `rate` and `delay` hold before the first step.
     pub course: Course,
     /// What else goes wrong after transmission.
-    pub impairments: Option<Box<Impairments>>,
+    pub impairments: Option<Box<FrameModels>>,
 }
 
 /// Packets and bytes that wait, computed from when each will begin.

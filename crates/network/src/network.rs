@@ -152,12 +152,11 @@ impl<O: Observer> Network<O> {
         let id = LinkId(self.links.len() as u32);
         self.link_sources.push(specification.from);
         self.edges[specification.from.index()].push(Edge { to: specification.to, by: Attachment::Link(id) });
-        if let Some(impairments) = &specification.impairments
-            && let Some(rebinding) = impairments.rebinding
+        if let Some((rebinding, stream)) =
+            specification.impairments.as_ref().and_then(|models| models.rebinding.as_ref())
         {
             // The first of its directions names its random stream.
-            let rebinder = || Rebinder::new(rebinding, impairments.seed, &impairments.link);
-            self.rebinders.entry(rebinding.number).or_insert_with(rebinder);
+            self.rebinders.entry(rebinding.number).or_insert_with(|| Rebinder::new(*rebinding, stream.clone()));
         }
         self.links.push(Link::new(specification));
         id

@@ -19,6 +19,8 @@ use crate::network::Network;
 use crate::packet::{Content, Handle};
 use bytes::Bytes;
 use fullpipe_record::Observer;
+use fullpipe_schema::component::choices;
+use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Value};
 use fullpipe_units::{Duration, FlowId, Instant, NodeId, Stream};
 use fullpipe_wire::{Summary, Translation, protocol};
 use std::collections::BTreeMap;
@@ -27,6 +29,35 @@ use std::net::{IpAddr, SocketAddr};
 /// Most endpoints that one translator maps; datagrams of further ones are dropped. Half of the ports, so that a free one is
 /// found soon.
 const MAX_ENDPOINTS: usize = 32_768;
+
+/// The key of a link that asks for one.
+pub const KEY: Field =
+    Field::optional("rebinding", Kind::Table(&TABLE), "none", "A translator at the link that changes its mappings.");
+
+static TABLE: Table = Table {
+    name: "rebinding",
+    text: "A translator that changes its mappings while conversations go on (a NAT rebinding, for UDP over IPv4 and IPv6). \
+           It translates what arrives at either end of the link. At first every endpoint inside is mapped to itself; at a \
+           rebinding each gets another port, and what is for an old one is dropped.",
+    fields: &[&[
+        Field::required("first", Kind::DURATION, "When mappings change first."),
+        Field::optional("every", Kind::INTERVAL, "never", "After this time they change again, and again."),
+        Field::default(
+            "address",
+            Kind::Boolean,
+            "false",
+            "Whether the outside address changes too: in its last byte, from 1 to 254.",
+        ),
+        Field::default("inside", Kind::Choice(&choices(&INSIDE)), "from", "Which side of the link is inside."),
+    ]],
+    ..Table::EMPTY
+};
+
+/// The sides of the two directions.
+static INSIDE: [(Choice, [RebindingSide; 2]); 2] = [
+    (Choice::new("from", "the side where the link begins."), [RebindingSide::Outward, RebindingSide::Inward]),
+    (Choice::new("to", "the side where it ends."), [RebindingSide::Inward, RebindingSide::Outward]),
+];
 
 /// Which way datagrams go over a direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +84,17 @@ pub struct Rebinding {
 }
 
 impl Rebinding {
+    /// Reads the table of translator `number`, for the two directions of its link.
+    pub fn read(tree: &Tree, number: u32) -> [Self; 2] {
+        tree.chosen("inside", &INSIDE).map(|side| Rebinding {
+            number,
+            side,
+            first: tree.duration("first"),
+            every: tree.get("every").map_or(Duration::ZERO, Value::duration),
+            address: tree.boolean("address"),
+        })
+    }
+
     /// How often mappings have changed by an instant.
     fn round(&self, at: Instant) -> u64 {
         let at = at.saturating_since(Instant::ZERO);
@@ -107,10 +149,10 @@ pub(crate) struct Rebinder {
 }
 
 impl Rebinder {
-    pub(crate) fn new(rebinding: Rebinding, seed: u64, link: &str) -> Self {
+    pub(crate) fn new(rebinding: Rebinding, stream: Stream) -> Self {
         Rebinder {
             rebinding,
-            stream: Stream::new(seed, link, "rebinding"),
+            stream,
             rounds: BTreeMap::from([(0, Mappings::default())]),
             hosts: BTreeMap::new(),
             model: BTreeMap::new(),
@@ -316,7 +358,7 @@ mod tests {
             every: Duration::from_millis(every_ms),
             address,
         };
-        Rebinder::new(rebinding, 1, "link")
+        Rebinder::new(rebinding, Stream::new(1, "link", "rebinding"))
     }
 
     fn socket(text: &str) -> SocketAddr {

@@ -1,11 +1,32 @@
-//! Frames chosen at random, with a limit to how many in succession, and only those of one protocol; and damage to one byte
-//! of a chosen UDP datagram's payload.
+//! Frames chosen at random, with a limit to how many in succession, and only those of one protocol.
 //!
 //! The selection is that of quic-network-simulator's `drop-rate` and `corrupt-rate` (its README, and the behaviour of its
 //! models): if as many frames in succession as the limit were chosen, the next is not; otherwise it is with the
 //! probability. A frame that is not chosen ends the succession. Frames of other protocols are not looked at and end none.
 
+use fullpipe_schema::component::choices;
+use fullpipe_schema::{Choice, Field, Kind, Tree, Value};
 use fullpipe_units::Stream;
+
+pub(crate) const LARGEST_BURST: Field = Field::optional(
+    "largest_burst",
+    Kind::Integer { min: 0, max: 1_000_000_000_000_000 },
+    "no limit",
+    "Most frames taken in succession: the one after them is spared.",
+)
+.unit("frames");
+
+const PROTOCOLS: [(Choice, Frames); 2] = [
+    (Choice::new("any", "all frames."), Frames::All),
+    (Choice::new("udp", "UDP datagrams and their fragments."), Frames::Udp),
+];
+
+pub(crate) const PROTOCOL: Field = Field::default(
+    "protocol",
+    Kind::Choice(&choices(&PROTOCOLS)),
+    "any",
+    "Which frames are looked at and counted; others are never lost.",
+);
 
 /// Which frames a model looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,35 +49,33 @@ pub struct Selection {
     pub frames: Frames,
 }
 
-/// Damage to one byte of a UDP datagram's payload, behind the checksum's back: the checksum is made right again, so that
-/// the receiver gets the datagram and only what protects its content (QUIC's packet protection) can tell.
-///
-/// A real program's datagram gets one byte at a uniformly chosen place among the first `window_bytes` of its payload
-/// replaced by a uniformly chosen other value. Payload of the model has no bytes: such a datagram, and a fragment, arrives
-/// as one in which bits were flipped, and its receiver refuses it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PayloadCorruption {
-    /// Which datagrams; whatever its `frames`, only UDP.
-    pub selection: Selection,
-    /// How far into the payload the byte may lie.
-    pub window_bytes: u32,
-    /// Whether QUIC's version negotiation packets (RFC 8999 section 6) are never chosen, and end a succession.
-    pub spare_version_negotiation: bool,
-    /// Whether the damaged datagram travels on; otherwise the far end of the link drops it.
-    pub delivered: bool,
-}
-
 /// What a model may know of a frame.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Frame {
-    pub(crate) wire_bytes: u32,
-    pub(crate) has_payload: bool,
-    pub(crate) is_udp: bool,
-    /// A QUIC version negotiation packet, as far as its bytes are there to tell.
-    pub(crate) is_version_negotiation: bool,
+pub struct Frame {
+    /// Bytes on the wire.
+    pub wire_bytes: u32,
+    /// Whether it carries transport payload.
+    pub has_payload: bool,
+    /// Whether it is a UDP datagram or a fragment of one.
+    pub is_udp: bool,
+    /// Whether it is a QUIC version negotiation packet, as far as its bytes are there to tell.
+    pub is_version_negotiation: bool,
+}
+
+impl Selection {
+    /// Reads the keys `probability` and [`LARGEST_BURST`].
+    pub(crate) fn read(tree: &Tree, frames: Frames) -> Self {
+        let largest_burst = tree.get("largest_burst").map(|most: &Value| most.integer() as u64);
+        Selection { probability: tree.number("probability"), largest_burst, frames }
+    }
 }
 
 impl Frames {
+    /// Reads the key [`PROTOCOL`].
+    pub(crate) fn read(tree: &Tree) -> Self {
+        tree.chosen("protocol", &PROTOCOLS)
+    }
+
     pub(crate) fn include(self, frame: &Frame) -> bool {
         match self {
             Frames::All => true,
@@ -87,35 +106,6 @@ impl Selector {
         let chosen = may && self.stream.chance(self.selection.probability);
         self.in_succession = if chosen { self.in_succession + 1 } else { 0 };
         chosen
-    }
-}
-
-/// A payload corruption at work.
-#[derive(Clone, Debug)]
-pub(crate) struct PayloadCorruptor {
-    pub(crate) corruption: PayloadCorruption,
-    selector: Selector,
-    bytes: Stream,
-}
-
-impl PayloadCorruptor {
-    pub(crate) fn new(corruption: PayloadCorruption, choice: Stream, bytes: Stream) -> Self {
-        let selection = Selection { frames: Frames::Udp, ..corruption.selection };
-        PayloadCorruptor { corruption, selector: Selector::new(selection, choice), bytes }
-    }
-
-    pub(crate) fn chooses(&mut self, frame: &Frame) -> bool {
-        self.selector.chooses(frame, self.corruption.spare_version_negotiation && frame.is_version_negotiation)
-    }
-
-    /// A place in a payload of this length, and what is added there to the byte modulo 256: never nothing. `None` if there
-    /// is no byte.
-    pub(crate) fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
-        let window = payload_bytes.min(self.corruption.window_bytes as usize);
-        if window == 0 {
-            return None;
-        }
-        Some((self.bytes.below(window as u64) as usize, 1 + self.bytes.below(255) as u8))
     }
 }
 
@@ -182,36 +172,6 @@ mod tests {
         let share = chosen as f64 / 1e5;
         assert!((share - 3.0 / 7.0).abs() < 0.0057, "{share}");
         assert_eq!(longest, 2);
-    }
-
-    #[test]
-    fn damage_reaches_every_place_of_the_window_and_always_changes_the_byte() {
-        let corruption = PayloadCorruption {
-            selection: Selection { probability: 1.0, largest_burst: None, frames: Frames::All },
-            window_bytes: 51,
-            spare_version_negotiation: true,
-            delivered: true,
-        };
-        let stream = |purpose| Stream::new(1, "link", purpose);
-        let mut corruptor = PayloadCorruptor::new(corruption, stream("a"), stream("b"));
-        let mut places = [0u32; 51];
-        let mut changes = [0u32; 256];
-        for _ in 0..51_000 {
-            let (place, change) = corruptor.damage(1200).unwrap();
-            places[place] += 1;
-            changes[usize::from(change)] += 1;
-        }
-        // Binomial: mean 1000, deviation 31.3; of the changes mean 200, deviation 14.1. Six of them.
-        assert!(places.iter().all(|count| (812..1188).contains(count)), "{places:?}");
-        assert_eq!(changes[0], 0);
-        assert!(changes[1..].iter().all(|count| (115..285).contains(count)), "{changes:?}");
-        // A short payload is never left.
-        assert!((0..1000).all(|_| corruptor.damage(3).unwrap().0 < 3));
-        assert_eq!(corruptor.damage(0), None);
-        // Whoever asks for all frames gets datagrams all the same.
-        assert!(!corruptor.chooses(&Frame { is_udp: false, ..UDP }));
-        assert!(corruptor.chooses(&UDP));
-        assert!(!corruptor.chooses(&Frame { is_version_negotiation: true, ..UDP }));
     }
 
     #[test]

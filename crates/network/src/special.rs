@@ -5,7 +5,8 @@
 //! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see
 //! `Link::may_take_no_time`).
 
-use crate::impairment::{Fate, Impaired, Impairments};
+use crate::impairment::FrameModels;
+use crate::impairment::settings::{Detection, Frame, FrameOutcome};
 use crate::link::Link;
 use crate::mahimahi::{Opportunities, Trace};
 use crate::network::Network;
@@ -13,7 +14,6 @@ use crate::packet::{Content, Handle, InFlight};
 use crate::queue::Queued;
 use crate::rebinding::Rebinding;
 use crate::schedule::{Schedule, Timetable};
-use crate::selection::Frame;
 use bytes::Bytes;
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
@@ -59,7 +59,7 @@ enum Pace {
 #[derive(Debug)]
 pub(crate) struct Special {
     pace: Pace,
-    impaired: Option<Impaired>,
+    impairments: Option<Box<FrameModels>>,
     /// Latest arrival of frames that keep order.
     last_arrival: Instant,
     /// Frames on their way over a link on which they may overtake: by arrival, then in the order of transmission.
@@ -75,7 +75,7 @@ impl Special {
     /// Nothing if the link has nothing special.
     pub(crate) fn new(
         course: Course,
-        impairments: Option<Box<Impairments>>,
+        impairments: Option<Box<FrameModels>>,
         rate: Rate,
         delay: Duration,
     ) -> Option<Box<Self>> {
@@ -84,13 +84,12 @@ impl Special {
             Course::Steps(schedule) => Pace::Steps(Timetable::new(schedule, rate, delay)),
             Course::Trace(trace) => Pace::Trace(Opportunities::new(trace)),
         };
-        let impaired = impairments.and_then(|impairments| Impaired::new(*impairments));
-        if matches!(pace, Pace::Constant) && impaired.is_none() {
+        if matches!(pace, Pace::Constant) && impairments.is_none() {
             return None;
         }
         Some(Box::new(Special {
             pace,
-            impaired,
+            impairments,
             last_arrival: Instant::ZERO,
             disordered: BTreeMap::new(),
             transmitted: 0,
@@ -102,7 +101,7 @@ impl Special {
 
     /// Whether the next link may be booked when this one is.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
-        self.impaired.as_ref().is_none_or(Impaired::keeps_order_and_number)
+        self.impairments.as_ref().is_none_or(|models| models.keeps_order_and_number())
     }
 
     /// Whether frames leave at a trace's opportunities.
@@ -145,7 +144,8 @@ impl Link {
 
     /// The rebinding translator at its end, if there is one.
     fn rebinding(&self) -> Option<Rebinding> {
-        self.extras.as_ref()?.special.as_ref()?.impaired.as_ref()?.rebinding()
+        let (rebinding, _) = self.extras.as_ref()?.special.as_ref()?.impairments.as_ref()?.rebinding.as_ref()?;
+        Some(*rebinding)
     }
 
     /// Exceeds what was promised by one per cent; false if its rate is constant.
@@ -180,25 +180,16 @@ impl Link {
     }
 
     /// What becomes of a frame after its transmission. Call once per frame, in order.
-    fn fate(&mut self, (finish, mut arrival): Passage, frame: &Frame) -> Fate {
-        let plain = |arrival, lost| Fate { arrival, lost, corrupted: false, damaged: false, copied: false };
-        let Some(extras) = &mut self.extras else { return plain(arrival, false) };
-        let lost = extras.loss.as_mut().is_some_and(|loss| loss.loses(frame.has_payload));
-        let Some(Special { impaired, last_arrival, .. }) = extras.special.as_deref_mut() else {
-            return plain(arrival, lost);
-        };
-        match impaired {
-            Some(impaired) => {
-                let mut fate = impaired.next(finish, arrival, last_arrival, frame);
-                fate.lost |= lost;
-                fate
-            }
-            None => {
-                arrival = arrival.max(*last_arrival);
-                *last_arrival = arrival;
-                plain(arrival, lost)
-            }
+    fn outcome(&mut self, (finish, arrival): Passage, frame: &Frame) -> FrameOutcome {
+        let mut outcome = FrameOutcome::new(finish, arrival);
+        let Some(extras) = &mut self.extras else { return outcome };
+        outcome.lost = extras.loss.as_mut().is_some_and(|loss| loss.loses(frame.has_payload));
+        let Some(Special { impairments, last_arrival, .. }) = extras.special.as_deref_mut() else { return outcome };
+        match impairments {
+            Some(models) => models.process(frame, last_arrival, &mut outcome),
+            None => outcome.keep_order(last_arrival),
         }
+        outcome
     }
 }
 
@@ -262,8 +253,8 @@ impl<O: Observer> Network<O> {
         l.queue_delay_sum += start - offered;
         let frame = self.arena.frame(handle, wire_bytes);
         let packet = self.arena.get(handle);
-        let fate = l.fate((finish, arrival), &frame);
-        let Fate { arrival, .. } = fate;
+        let outcome = l.outcome((finish, arrival), &frame);
+        let arrival = outcome.arrival;
         self.observer.transmitted(&Transmission {
             link,
             flow: packet.flow,
@@ -273,15 +264,19 @@ impl<O: Observer> Network<O> {
             finish,
             arrival,
         });
-        if fate.lost {
+        if outcome.lost {
             l.counted().losses += 1;
             self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             return None;
         }
-        if fate.corrupted && self.corrupt(link, handle, arrival) {
+        if let Some(detection) = outcome.corrupted
+            && self.corrupt(link, handle, arrival, detection)
+        {
             return None;
         }
-        if fate.damaged && self.damage(link, handle, arrival) {
+        if let Some(detection) = outcome.damaged
+            && self.damage(link, handle, arrival, detection)
+        {
             return None;
         }
         if let Some(rebinding) = self.links[link.index()].rebinding()
@@ -290,7 +285,7 @@ impl<O: Observer> Network<O> {
             self.drop_packet(arrival, handle, Some(link), DropReason::Nat);
             return None;
         }
-        let copy = if fate.copied { self.copy(link, handle, arrival) } else { None };
+        let copy = if outcome.copied { self.copy(link, handle, arrival) } else { None };
         let next = self.travel(link, handle, arrival);
         if let Some(copy) = copy {
             // A link that makes copies leads to none that is booked ahead.
@@ -300,27 +295,24 @@ impl<O: Observer> Network<O> {
     }
 
     /// Flips bits; true if that ends the frame here.
-    fn corrupt(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> bool {
-        let mut delivered = false;
+    fn corrupt(&mut self, link: LinkId, handle: Handle, arrival: Instant, detection: Detection) -> bool {
         if let Some(special) = self.links[link.index()].special_mut() {
             special.corrupted += 1;
-            delivered = special.impaired.as_ref().is_some_and(Impaired::delivers_corrupted);
         }
-        if delivered {
-            self.arena.get_mut(handle).corrupted = true;
-        } else {
-            self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted);
+        match detection {
+            Detection::Destination => self.arena.get_mut(handle).corrupted = true,
+            Detection::Link => self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted),
         }
-        !delivered
+        detection == Detection::Link
     }
 
     /// Changes a byte of a datagram's payload; true if that ends the frame here.
     #[cold]
-    fn damage(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> bool {
+    fn damage(&mut self, link: LinkId, handle: Handle, arrival: Instant, detection: Detection) -> bool {
         let Some(special) = self.links[link.index()].special_mut() else { return false };
         special.corrupted += 1;
-        let Some(corruptor) = special.impaired.as_mut().and_then(Impaired::payload_corruptor) else { return false };
-        if !corruptor.corruption.delivered {
+        let Some(models) = &mut special.impairments else { return false };
+        if detection == Detection::Link {
             self.drop_packet(arrival, handle, Some(link), DropReason::Corrupted);
             return true;
         }
@@ -330,7 +322,7 @@ impl<O: Observer> Network<O> {
             _ => None,
         };
         let payload = bytes.and_then(|bytes| rewrite::udp_payload(bytes));
-        match (bytes, payload.and_then(|payload| corruptor.damage(payload.len()))) {
+        match (bytes, payload.and_then(|payload| models.damage(payload.len()))) {
             (Some(bytes), Some((place, addend))) => {
                 let mut changed = bytes.to_vec();
                 rewrite::add_to_udp_payload(&mut changed, place, addend);
@@ -362,7 +354,7 @@ impl<O: Observer> Network<O> {
         }
         let l = &mut self.links[link.index()];
         if let Some(special) = l.special_mut()
-            && special.impaired.as_ref().is_some_and(Impaired::disorders)
+            && special.impairments.as_ref().is_some_and(|models| models.reorders())
         {
             // Each has an event of its own.
             special.disordered.insert((arrival, special.transmitted), packet);

@@ -11,7 +11,7 @@ use fullpipe_audit::{
 };
 use fullpipe_network::network::Remaining;
 use fullpipe_network::{
-    Corruption, Course, Errors, Fault, GilbertElliott, Impairments, Jitter, JitterDistribution, Limit,
+    Corruption, Course, Duplication, Errors, Fault, GilbertElliott, Impairments, Jitter, JitterDistribution, Limit,
     LinkSpecification, Network, Reordering, Schedule, Step, Trace,
 };
 use fullpipe_record::FlowMonitor;
@@ -44,8 +44,8 @@ fn audit(
 ) -> Verdict {
     let varies = Variation {
         course: promise,
-        reorders: impairments.reordering.is_some() || impairments.jitter.is_some_and(|jitter| !jitter.in_order),
-        duplicates: impairments.duplication > 0.0,
+        reorders: impairments.effects().reorders,
+        duplicates: impairments.effects().duplicates,
     };
     let declare = |rate_bps, varies: Variation, special| DeclaredLink {
         name: "link".into(),
@@ -78,8 +78,7 @@ fn audit(
     for router in [false, true, false] {
         network.add_node(router);
     }
-    let impairments = Impairments { seed, link: "link".into(), ..impairments };
-    for (from, course, impairments) in [(0, course, Some(Box::new(impairments))), (1, Course::Constant, None)] {
+    for (from, course, impairments) in [(0, course, impairments), (1, Course::Constant, Impairments::default())] {
         network.add_link(LinkSpecification {
             from: NodeId(from),
             to: NodeId(from + 1),
@@ -91,7 +90,7 @@ fn audit(
             discipline: None,
             loss: None,
             course,
-            impairments,
+            impairments: impairments.build(seed, "link").1,
         });
     }
     let mut stream = Stream::new(seed, "script", "test");
@@ -117,17 +116,15 @@ fn audit(
 
 fn everything() -> Impairments {
     let nanoseconds = Duration::from_nanos;
-    Impairments {
-        gilbert_elliott: Some(GilbertElliott { good_to_bad: 0.05, bad_to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 }),
-        corruption: Some(Corruption { errors: Errors::PerBit(1e-5), delivered: true }),
-        duplication: 0.1,
-        jitter: Some(Jitter {
+    Impairments::default()
+        .with(GilbertElliott { good_to_bad: 0.05, bad_to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 })
+        .with(Corruption { errors: Errors::PerBit(1e-5), delivered: true })
+        .with(Duplication { probability: 0.1 })
+        .with(Jitter {
             distribution: JitterDistribution::Exponential { mean: nanoseconds(2_000_000) },
             in_order: false,
-        }),
-        reordering: Some(Reordering::Late { probability: 0.1, extra: nanoseconds(7_000_000) }),
-        ..Impairments::default()
-    }
+        })
+        .with(Reordering::Late { probability: 0.1, extra: nanoseconds(7_000_000) })
 }
 
 /// 8 Mbit/s until 5 ms, then each 50 ms: 16 Mbit/s for 20 ms, an outage of 10 ms, 4 Mbit/s for 20 ms.

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Recorder, Send, World};
 use fullpipe_network::{
-    Blackhole, Corruption, Course, Droplist, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
+    Blackhole, Corruption, Course, Droplist, Duplication, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
     JitterDistribution, Limit, LinkSpecification, LossModel, Network, QueueDiscipline, Reordering, Schedule, Step,
     Trace,
 };
@@ -71,11 +71,7 @@ fn simulate(plan: &Plan, fuse: bool) -> (Network<Recorder>, World) {
                 loss: (properties.loss > 0.0)
                     .then(|| LossModel::Bernoulli { probability: properties.loss, stream: stream.clone() }),
                 course: properties.course.clone(),
-                impairments: Some(Box::new(Impairments {
-                    seed: plan.seed,
-                    link: format!("{from}-{to}"),
-                    ..properties.impairments.clone()
-                })),
+                impairments: properties.impairments.build(plan.seed, &format!("{from}-{to}")).1,
             });
             if properties.observed {
                 network.observe_link(link);
@@ -153,27 +149,19 @@ fn impairments() -> impl Strategy<Value = Impairments> {
     let corruption = prop::option::weighted(0.2, any::<bool>())
         .prop_map(|delivered| Some(Corruption { errors: Errors::PerBit(2e-5), delivered: delivered? }));
     (some(0.2), some(0.2), some(0.2), corruption, some(0.2), jitter, reordering).prop_map(
-        move |(bursts, listed, hole, corruption, copies, jitter, reordering)| Impairments {
-            gilbert_elliott: bursts.then_some(GilbertElliott {
-                good_to_bad: 0.1,
-                bad_to_good: 0.4,
-                loss_good: 0.01,
-                loss_bad: 0.7,
-            }),
-            droplist: listed.then(|| Droplist { data_only: hole, frames: Frames::All, numbers: vec![5, 2, 9] }),
-            blackholes: hole
-                .then_some(Blackhole {
-                    from: nanoseconds(1_000_000),
-                    until: nanoseconds(3_000_000),
-                    ..Blackhole::default()
-                })
-                .into_iter()
-                .collect(),
-            corruption,
-            duplication: if copies { 0.3 } else { 0.0 },
-            jitter,
-            reordering,
-            ..Impairments::default()
+        move |(bursts, listed, hole, corruption, copies, jitter, reordering)| {
+            let model = GilbertElliott { good_to_bad: 0.1, bad_to_good: 0.4, loss_good: 0.01, loss_bad: 0.7 };
+            let droplist = Droplist { data_only: hole, frames: Frames::All, numbers: vec![5, 2, 9] };
+            let hole_until_3_ms =
+                Blackhole { from: nanoseconds(1_000_000), until: nanoseconds(3_000_000), ..Blackhole::default() };
+            let none = Impairments::default();
+            let impairments = if bursts { none.with(model) } else { none };
+            let impairments = if listed { impairments.with(droplist) } else { impairments };
+            let impairments = if hole { impairments.with(hole_until_3_ms) } else { impairments };
+            let impairments = if copies { impairments.with(Duplication { probability: 0.3 }) } else { impairments };
+            let impairments = corruption.into_iter().fold(impairments, Impairments::with);
+            let impairments = jitter.into_iter().fold(impairments, Impairments::with);
+            reordering.into_iter().fold(impairments, Impairments::with)
         },
     )
 }

@@ -8,7 +8,7 @@ mod common;
 
 use common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{
-    Blackhole, Corruption, Course, Droplist, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
+    Blackhole, Corruption, Course, Droplist, Duplication, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
     JitterDistribution, Limit, LinkSpecification, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,
 };
 use fullpipe_record::DropReason;
@@ -28,7 +28,7 @@ fn link(course: Course, impairments: Impairments, discipline: bool) -> LinkSpeci
         discipline: discipline.then(|| Box::new(Fifo::new(Limit::Packets(97))) as Box<dyn QueueDiscipline>),
         loss: None,
         course,
-        impairments: Some(Box::new(Impairments { seed: 7, link: "link".into(), ..impairments })),
+        impairments: impairments.build(7, "link").1,
     }
 }
 
@@ -64,7 +64,7 @@ fn lost(network: &Network<Recorder>, count: u64) -> Vec<bool> {
 
 fn loss_and_burst(model: GilbertElliott) -> (f64, f64) {
     let count = 200_000;
-    let impairments = Impairments { gilbert_elliott: Some(model), ..Impairments::default() };
+    let impairments = Impairments::default().with(model);
     let (network, _) = steady(impairments, count);
     let lost = lost(&network, count);
     let total = lost.iter().filter(|lost| **lost).count() as f64;
@@ -100,11 +100,11 @@ fn gilbert_elliott_loses_and_bursts_as_its_chain_says() {
 
 #[test]
 fn listed_frames_and_black_holes_take_what_they_name() {
-    let droplist = Some(Droplist { data_only: false, frames: Frames::All, numbers: vec![7, 2, 2] });
+    let droplist = Droplist { data_only: false, frames: Frames::All, numbers: vec![7, 2, 2] };
     // Transmissions end at 1 ... 20 ms; those at 10 and 11 are in the hole, the one at 12 is not.
     let hole =
         Blackhole { from: Duration::from_nanos(10 * MS), until: Duration::from_nanos(12 * MS), ..Blackhole::default() };
-    let impairments = Impairments { droplist, blackholes: vec![hole], ..Impairments::default() };
+    let impairments = Impairments::default().with(droplist).with(hole);
     let (network, _) = steady(impairments, 20);
     let lost = lost(&network, 20);
     let found: Vec<usize> = (1..=20).filter(|number| lost[number - 1]).collect();
@@ -123,8 +123,8 @@ fn only_data_packets_count_where_the_list_says_so() {
         ip_bytes: if n % 3 == 0 { 40 } else { 140 },
         tcp: true,
     });
-    let droplist = Some(Droplist { data_only: true, frames: Frames::All, numbers: vec![3] });
-    let impairments = Impairments { droplist, ..Impairments::default() };
+    let droplist = Droplist { data_only: true, frames: Frames::All, numbers: vec![3] };
+    let impairments = Impairments::default().with(droplist);
     let (network, _) = run(link(Course::Constant, impairments, false), script.collect());
     // With data are 1, 2, 4, 5, 7, 8; the third is number 4: 142 bytes after 4 ms: 4.142 ms.
     let drops: Vec<u64> = network
@@ -143,8 +143,8 @@ fn only_data_packets_count_where_the_list_says_so() {
 fn bit_errors_are_a_binomial_and_are_noticed_here_or_there() {
     let count = 100_000;
     let simulate = |delivered| {
-        let corruption = Some(Corruption { errors: Errors::PerBit(1e-5), delivered });
-        steady(Impairments { corruption, ..Impairments::default() }, count).0
+        let corruption = Corruption { errors: Errors::PerBit(1e-5), delivered };
+        steady(Impairments::default().with(corruption), count).0
     };
     let (here, there) = (simulate(false), simulate(true));
     let drops = |network: &Network<Recorder>, at: Option<LinkId>| {
@@ -164,7 +164,7 @@ fn bit_errors_are_a_binomial_and_are_noticed_here_or_there() {
 #[test]
 fn copies_are_a_binomial_and_come_behind_their_originals() {
     let count = 100_000;
-    let (network, world) = steady(Impairments { duplication: 0.1, ..Impairments::default() }, count);
+    let (network, world) = steady(Impairments::default().with(Duplication { probability: 0.1 }), count);
     let copies = network.link_counters(LinkId(0)).duplicates;
     // Binomial(100 000, 0.1): deviation 94.9.
     near(copies as f64, 10_000.0, 474.0);
@@ -177,8 +177,8 @@ fn copies_are_a_binomial_and_come_behind_their_originals() {
 /// Mean and mean square of the jitter, in milliseconds.
 fn moments(distribution: JitterDistribution, in_order: bool) -> (f64, f64) {
     let count = 100_000;
-    let jitter = Some(Jitter { distribution, in_order });
-    let (network, world) = steady(Impairments { jitter, ..Impairments::default() }, count);
+    let jitter = Jitter { distribution, in_order };
+    let (network, world) = steady(Impairments::default().with(jitter), count);
     assert_eq!(world.received.len() as u64, count);
     let extra = network.observer.transmissions().map(|t| (t.6 - t.5).as_nanos() as f64 / MS as f64);
     extra.fold((0.0, 0.0), |(sum, squares), x| (sum + x / count as f64, squares + x * x / count as f64))
@@ -208,8 +208,8 @@ fn jitter_has_the_moments_of_its_distribution() {
 fn jitter_in_order_overtakes_nobody_and_jitter_out_of_order_does() {
     for in_order in [true, false] {
         let distribution = JitterDistribution::Exponential { mean: Duration::from_nanos(3 * MS) };
-        let jitter = Some(Jitter { distribution, in_order });
-        let (network, world) = steady(Impairments { jitter, ..Impairments::default() }, 1000);
+        let jitter = Jitter { distribution, in_order };
+        let (network, world) = steady(Impairments::default().with(jitter), 1000);
         let arrivals: Vec<Instant> = network.observer.transmissions().map(|t| t.6).collect();
         assert_eq!(arrivals.is_sorted(), in_order);
         // Hosts are told in order of time in any case, of every packet.
@@ -222,7 +222,7 @@ fn jitter_in_order_overtakes_nobody_and_jitter_out_of_order_does() {
 fn reordered_frames_by_hand_and_as_a_binomial() {
     let extra = Duration::from_nanos(10 * MS);
     let arrivals = |reordering, count| {
-        let (network, _) = steady(Impairments { reordering: Some(reordering), ..Impairments::default() }, count);
+        let (network, _) = steady(Impairments::default().with(reordering), count);
         network.observer.transmissions().map(|t| (t.6 - t.5).as_nanos() / MS).collect::<Vec<_>>()
     };
     // netem's `reorder 100% gap 3`: two are late, the third goes at once.
@@ -238,9 +238,9 @@ fn reordered_frames_by_hand_and_as_a_binomial() {
 #[test]
 fn what_one_kind_does_does_not_depend_on_others() {
     let model = GilbertElliott { good_to_bad: 0.1, bad_to_good: 0.5, loss_good: 0.0, loss_bad: 0.5 };
-    let alone = Impairments { duplication: 0.2, ..Impairments::default() };
+    let alone = Impairments::default().with(Duplication { probability: 0.2 });
     let jitter = Jitter { distribution: JitterDistribution::Uniform { max: Duration::from_nanos(MS) }, in_order: true };
-    let together = Impairments { gilbert_elliott: Some(model), jitter: Some(jitter), ..alone.clone() };
+    let together = alone.clone().with(model).with(jitter);
     let copied = |impairments| {
         let (network, _) = steady(impairments, 2000);
         let finish: Vec<u64> = network.observer.transmissions().map(|t| t.5.as_nanos()).collect();
@@ -260,15 +260,11 @@ fn what_one_kind_does_does_not_depend_on_others() {
 
 #[test]
 fn the_same_seed_gives_the_same_records_and_another_name_others() {
-    let impairments = |link: &str| Impairments {
-        link: link.into(),
-        duplication: 0.3,
-        reordering: Some(Reordering::Late { probability: 0.3, extra: Duration::from_nanos(5 * MS) }),
-        ..Impairments::default()
-    };
+    let late = Reordering::Late { probability: 0.3, extra: Duration::from_nanos(5 * MS) };
+    let impairments = Impairments::default().with(Duplication { probability: 0.3 }).with(late);
     let records = |name: &str| {
         let mut specification = link(Course::Constant, Impairments::default(), false);
-        specification.impairments = Some(Box::new(impairments(name)));
+        specification.impairments = impairments.build(7, name).1;
         let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 200);
         run(specification, script).0.observer.records
     };

@@ -35,7 +35,7 @@ fn link(from: u32, to: u32, impairments: Impairments) -> LinkSpecification {
         discipline: None,
         loss: None,
         course: Course::Constant,
-        impairments: Some(Box::new(Impairments { seed: 3, link: "path".into(), ..impairments })),
+        impairments: impairments.build(3, "path").1,
     }
 }
 
@@ -185,8 +185,8 @@ fn sockets(bytes: &[u8]) -> (std::net::SocketAddr, std::net::SocketAddr) {
 
 #[test]
 fn a_droplist_of_udp_counts_datagrams_of_either_version_only() {
-    let droplist = Some(Droplist { data_only: false, frames: Frames::Udp, numbers: vec![2, 4] });
-    let mut bench = Bench::new(Impairments { droplist, ..Impairments::default() }, Impairments::default());
+    let droplist = Droplist { data_only: false, frames: Frames::Udp, numbers: vec![2, 4] };
+    let mut bench = Bench::new(Impairments::default().with(droplist), Impairments::default());
     let script = [tcp(), udp(IpVersion::V4, (1, 2), b"1"), tcp(), udp(IpVersion::V6, (1, 2), b"2"), tcp()];
     for (n, bytes) in script.into_iter().enumerate() {
         bench.send(at(n as u64 * 10), CLIENT, bytes);
@@ -212,7 +212,7 @@ fn black_holes_come_again_and_take_what_arrives_or_what_leaves() {
         let mut network = Network::new(Recorder::default());
         network.add_node(false);
         network.add_node(false);
-        network.add_link(link(0, 1, Impairments { blackholes: vec![hole], ..Impairments::default() }));
+        network.add_link(link(0, 1, Impairments::default().with(hole)));
         let script: Vec<Send> = (0..20)
             .map(|n| Send { at: at(10 * n), flow: FlowId(0), from: CLIENT, to: SERVER, ip_bytes: 998, tcp: n % 2 == 0 })
             .collect();
@@ -229,7 +229,7 @@ fn black_holes_come_again_and_take_what_arrives_or_what_leaves() {
 fn corruption(delivered: bool) -> Impairments {
     let selection = Selection { probability: 1.0, largest_burst: None, frames: Frames::Udp };
     let corruption = PayloadCorruption { selection, window_bytes: 51, spare_version_negotiation: true, delivered };
-    Impairments { payload_corruption: Some(corruption), ..Impairments::default() }
+    Impairments::default().with(corruption)
 }
 
 #[test]

@@ -147,30 +147,10 @@ pub struct Link {
     /// A discipline above the device queue, which then holds packets back instead of dropping them (back-pressure).
     /// `None`: the device queue alone.
     pub discipline: Option<Discipline>,
-    /// Loss after transmission.
-    pub loss: Option<Loss>,
     /// Rate and delay over time.
     pub course: Course,
-    /// What else happens to frames; its seed and name are given when the world is built.
+    /// What happens to frames after their transmission.
     pub impairments: Impairments,
-}
-
-/// Loss of frames on a link.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Loss {
-    /// Each frame independently.
-    Bernoulli {
-        /// Probability of loss, 0 to 1.
-        probability: f64,
-    },
-    /// Frame number `offset`, then every `every`-th after it (the first frame is number 1). Frames without transport
-    /// payload are not counted and never lost.
-    Periodic {
-        /// Distance of losses.
-        every: u64,
-        /// Number of the first lost frame.
-        offset: u64,
-    },
 }
 
 /// One declared conversation, or a group of like ones.

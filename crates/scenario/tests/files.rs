@@ -1,7 +1,7 @@
 //! The scenario files of the repository, and what a few small files mean.
 
-use fullpipe_network::Limit;
 use fullpipe_network::discipline::fifo::FifoSpecification;
+use fullpipe_network::{BernoulliLoss, Frames, Impairments, Limit, PeriodicLoss, Selection};
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, Override, load};
 use fullpipe_units::{Duration, NodeId, Rate};
@@ -219,6 +219,15 @@ fn a_parking_lot_has_cross_traffic_at_every_bottleneck() {
     assert_eq!(ends, [("source", "sink"), ("cross-source1", "cross-sink1"), ("cross-source2", "cross-sink2")]);
 }
 
+fn bernoulli(probability: f64) -> Impairments {
+    let selection = Selection { probability, largest_burst: None, frames: Frames::All };
+    Impairments::default().with(BernoulliLoss { selection })
+}
+
+fn periodic(every: u64, offset: u64) -> Impairments {
+    Impairments::default().with(PeriodicLoss { every, offset })
+}
+
 #[test]
 fn loss_is_in_one_direction_unless_the_other_says_so() {
     let scenario = good(
@@ -230,17 +239,17 @@ fn loss_is_in_one_direction_unless_the_other_says_so() {
          [[flow]]\nfrom = 'source'\nto = 'sink'",
     )
     .scenario;
-    let loss: Vec<Option<Loss>> = scenario.links.iter().map(|link| link.loss).collect();
+    let impairments: Vec<Impairments> = scenario.links.iter().map(|link| link.impairments.clone()).collect();
     let expected = [
-        Some(Loss::Bernoulli { probability: 0.5 }),
-        None,
-        None,
+        bernoulli(0.5),
+        Impairments::default(),
+        Impairments::default(),
         // Without an offset the tenth frame is the first to be lost.
-        Some(Loss::Periodic { every: 10, offset: 10 }),
-        Some(Loss::Periodic { every: 10, offset: 3 }),
-        None,
+        periodic(10, 10),
+        periodic(10, 3),
+        Impairments::default(),
     ];
-    assert_eq!(loss, expected);
+    assert_eq!(impairments, expected);
     // The discipline is the same in both directions.
     let fifo = Some(Arc::new(FifoSpecification { limit: Limit::Packets(7) }) as Discipline);
     assert_eq!((&scenario.links[0].discipline, &scenario.links[1].discipline), (&fifo, &fifo));
@@ -414,8 +423,8 @@ fn overrides_reach_every_kind_of_place() {
     // The other direction follows the first unless it says otherwise.
     assert_eq!(link(&scenario, "uplink.reverse").rate, Rate::from_megabits_per_second(10));
     assert_eq!(link(&scenario, "uplink.reverse").delay, Duration::from_millis(1));
-    assert_eq!(link(&scenario, "alice-edge").loss, Some(Loss::Bernoulli { probability: 0.25 }));
-    assert_eq!(link(&scenario, "bob-edge").loss, Some(Loss::Periodic { every: 4, offset: 4 }));
+    assert_eq!(link(&scenario, "alice-edge").impairments, bernoulli(0.25));
+    assert_eq!(link(&scenario, "bob-edge").impairments, periodic(4, 4));
     assert_eq!(tcp(&scenario.flows[1]).congestion, "linux-reno");
     assert_eq!((tcp(&scenario.flows[0]).connection.mss_bytes, tcp(&scenario.flows[0]).connection.nagle), (1000, true));
     assert_eq!(payload(&scenario.flows[2]), 99);
@@ -439,11 +448,8 @@ fn overrides_reach_every_kind_of_place() {
         "link.1.loss={ kind = 'periodic', every = 7 }",
         "link.1.loss.every=5",
     ]);
-    let every = |link: usize| match scenario.links[2 * link].loss {
-        Some(Loss::Periodic { every, .. }) => every,
-        ref other => panic!("{other:?}"),
-    };
-    assert_eq!((every(0), every(1)), (7, 5));
+    let impairments = |link: usize| scenario.links[2 * link].impairments.clone();
+    assert_eq!((impairments(0), impairments(1)), (periodic(7, 7), periodic(5, 5)));
     // The later of two wins.
     assert_eq!(set(&["duration=5s", "duration=6s"]).duration, Duration::from_secs(6));
 }

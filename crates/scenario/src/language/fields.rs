@@ -1,11 +1,13 @@
 //! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
-use super::links::{self, DELAY};
+use super::links;
 use super::{identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table};
 use fullpipe_network::discipline::table::DISCIPLINE;
+use fullpipe_network::link::DELAY;
+use fullpipe_network::{impairment, rebinding};
 use fullpipe_units::Duration;
 
 /// Most hosts and routers, most links, most flows of a scenario.
@@ -168,7 +170,7 @@ const LINK_FIELDS: &[Field] = &[
 pub(super) static LINE: Table = Table {
     name: "topology link",
     text: "A point-to-point link of a topology; where it begins and ends, the topology says.",
-    fields: &[LINK_FIELDS, links::OWN],
+    fields: &[LINK_FIELDS, &impairment::KEYS, links::OWN],
     ..Table::EMPTY
 };
 
@@ -181,14 +183,10 @@ static LINK: Table = Table {
             Field::required("name", Kind::Name, "Its name."),
             Field::required("from", Kind::Name, "Where its first direction begins."),
             Field::required("to", Kind::Name, "Where its first direction ends."),
-            Field::optional(
-                "rebinding",
-                Kind::Table(&links::REBINDING),
-                "none",
-                "A translator at the link that changes its mappings.",
-            ),
+            rebinding::KEY,
         ],
         LINK_FIELDS,
+        &impairment::KEYS,
         links::OWN,
     ],
     ..Table::EMPTY
@@ -208,6 +206,7 @@ static REVERSE: Table = Table {
             Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
             Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
         ],
+        &impairment::KEYS,
         links::OWN,
     ],
     ..Table::EMPTY

@@ -9,7 +9,7 @@ pub(crate) use fullpipe_network::access::known;
 use fullpipe_network::access::{AccessNetwork, AccessNetworkComponent};
 use fullpipe_network::discipline::settings::Device;
 use fullpipe_network::discipline::table::DISCIPLINES;
-use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit};
+use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, Rebinding, impairment};
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,6 +51,7 @@ pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Check) {
 const SHARED: [&str; 6] = ["rate", "delay", "mtu", "framing", "queue", "discipline"];
 
 pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
+    impairment::fill(link);
     links::fill(link, path, check);
     let shared: Vec<(&'static str, Data)> =
         SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
@@ -60,10 +61,7 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
         for (key, data) in shared {
             reverse.fill(key, data);
         }
-        let mut none = Tree::at(place);
-        none.fill("kind", Data::Choice("none"));
-        reverse.fill("loss", Data::Table(none));
-        reverse.fill("duplication", Data::Number(0.0));
+        impairment::fill(reverse);
         links::fill(reverse, &format!("{path}.reverse"), check);
     }
 }
@@ -232,7 +230,7 @@ impl Network {
         self.links.push(direction(format!("{name}.reverse"), to, from, reverse, &path, check));
         if let Some(rebinding) = tree.get("rebinding").map(Value::table) {
             let number = self.links.len() - 2;
-            let sides = links::rebinding(rebinding, number as u32 / 2);
+            let sides = Rebinding::read(rebinding, number as u32 / 2);
             for (link, side) in self.links[number..].iter_mut().zip(sides) {
                 link.impairments.rebinding = Some(side);
             }
@@ -275,7 +273,6 @@ fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, ch
         framing_bytes: device.framing_bytes,
         queue: tree.get("queue").map_or(alone, Value::queue_limit),
         discipline,
-        loss: links::plain_loss(tree.table("loss")),
         course,
         impairments,
     }

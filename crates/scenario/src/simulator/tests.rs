@@ -1,6 +1,8 @@
 use super::*;
-use crate::description::{QueueLimit, Scenario, Transport};
-use fullpipe_network::{Blackhole, Droplist, Frames, PayloadCorruption, RebindingSide, Selection};
+use crate::description::{Link, QueueLimit, Scenario, Transport};
+use fullpipe_network::{
+    BernoulliLoss, Blackhole, Droplist, Frames, Impairments, PayloadCorruption, RebindingSide, Selection,
+};
 use fullpipe_units::{Duration, Rate};
 use fullpipe_workload::ConstantRateSpec;
 use proptest::prelude::*;
@@ -17,7 +19,7 @@ fn loaded(scenario: &str) -> Scenario {
 }
 
 /// The directions of the simulated link: to the server, to the client.
-fn path(scenario: &Scenario) -> [&crate::description::Link; 2] {
+fn path(scenario: &Scenario) -> [&Link; 2] {
     let place = scenario.links.iter().position(|link| link.name == "path").unwrap();
     [&scenario.links[place], &scenario.links[place + 1]]
 }
@@ -50,7 +52,7 @@ fn the_plain_link_has_the_simulators_addresses_rate_delay_and_queue() {
         assert_eq!((link.rate, link.delay), (Rate::from_bits_per_second(10_000_000), Duration::from_millis(15)));
         // 25 in the queue and one on the device; the one in transmission does not count.
         assert_eq!((link.queue, link.framing_bytes), (QueueLimit::Packets(26), 2));
-        assert!(link.loss.is_none() && link.impairments == Default::default());
+        assert_eq!(link.impairments, Impairments::default());
     }
 }
 
@@ -58,14 +60,15 @@ fn the_plain_link_has_the_simulators_addresses_rate_delay_and_queue() {
 fn drop_rate_is_per_direction_with_bursts_and_for_udp_only() {
     let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=10 --rate_to_server=100 --burst_to_server=3"));
     let [to_server, to_client] = path(&scenario);
-    let selection = |probability, largest_burst| Some(Selection { probability, largest_burst, frames: Frames::Udp });
-    assert_eq!(to_client.impairments.selective_loss, selection(0.1, None));
-    assert_eq!(to_server.impairments.selective_loss, selection(1.0, Some(3)));
+    let selection = |probability, largest_burst| Selection { probability, largest_burst, frames: Frames::Udp };
+    let lost = |link: &Link| link.impairments.of::<BernoulliLoss>().map(|loss| loss.selection).collect::<Vec<_>>();
+    assert_eq!(lost(to_client), [selection(0.1, None)]);
+    assert_eq!(lost(to_server), [selection(1.0, Some(3))]);
     // A rate of zero takes nothing.
     let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=0 --rate-to-server=5"));
     let [to_server, to_client] = path(&scenario);
-    assert_eq!(to_server.impairments.selective_loss, selection(0.05, None));
-    assert_eq!(to_client.impairments.selective_loss, selection(0.0, None));
+    assert_eq!(lost(to_server), [selection(0.05, None)]);
+    assert_eq!(lost(to_client), [selection(0.0, None)]);
 }
 
 #[test]
@@ -75,20 +78,20 @@ fn corrupt_rate_delivers_unless_it_should_do_as_the_simulator_does() {
         let scenario = loaded(&format!("{asked}{more}"));
         let selection = Selection { probability: 0.2, largest_burst: Some(2), frames: Frames::Udp };
         let expected = PayloadCorruption { selection, window_bytes: 51, spare_version_negotiation: true, delivered };
-        assert_eq!(path(&scenario)[1].impairments.payload_corruption, Some(expected));
+        assert_eq!(path(&scenario)[1].impairments, Impairments::default().with(expected));
     }
 }
 
 #[test]
 fn droplists_count_udp() {
     let scenario = loaded(&format!("droplist {PATH} --drops_to_client=1,3,4 --drops_to_server=5"));
-    let list = |numbers| Some(Droplist { data_only: false, frames: Frames::Udp, numbers });
+    let list = |numbers| Impairments::default().with(Droplist { data_only: false, frames: Frames::Udp, numbers });
     let [to_server, to_client] = path(&scenario);
-    assert_eq!(to_client.impairments.droplist, list(vec![1, 3, 4]));
-    assert_eq!(to_server.impairments.droplist, list(vec![5]));
+    assert_eq!(to_client.impairments, list(vec![1, 3, 4]));
+    assert_eq!(to_server.impairments, list(vec![5]));
     // Both are optional.
     let scenario = loaded(&format!("droplist {PATH}"));
-    assert!(path(&scenario).iter().all(|link| link.impairments.droplist.is_none()));
+    assert!(path(&scenario).iter().all(|link| link.impairments == Impairments::default()));
 }
 
 #[test]
@@ -108,7 +111,8 @@ fn black_holes_come_after_on_for_off_and_again() {
     ] {
         let scenario = loaded(&format!("blackhole {PATH} --on=5s --off=2s{more}"));
         let [there, back] = path(&scenario);
-        assert_eq!((&back.impairments.blackholes, &there.impairments.blackholes), (&to_client, &to_server), "{more}");
+        let holes = |link: &Link| link.impairments.of::<Blackhole>().copied().collect::<Vec<_>>();
+        assert_eq!((holes(back), holes(there)), (to_client, to_server), "{more}");
     }
 }
 
@@ -270,7 +274,7 @@ proptest! {
         }
         let probability = per_cent as f64 / 100.0;
         let selection = Selection { probability, largest_burst: Some(burst), frames: Frames::Udp };
-        prop_assert_eq!(to_client.impairments.selective_loss, Some(selection));
+        prop_assert_eq!(&to_client.impairments, &Impairments::default().with(BernoulliLoss { selection }));
         // As resolved, it is the same scenario.
         let resolved = crate::load(&text_of(&text), "simulator", &[]).unwrap().resolved;
         prop_assert_eq!(crate::load(&resolved, "resolved", &[]).unwrap().scenario, scenario);

@@ -1,0 +1,102 @@
+//! Black holes: times in which every frame is lost.
+
+use super::FRAME_NUMBER;
+use super::settings::{
+    Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use fullpipe_schema::component::{Reader, choices};
+use fullpipe_schema::{Choice, Field, Kind, Table, Value};
+use fullpipe_units::{Duration, Instant};
+use std::sync::Arc;
+
+pub(super) static BLACKHOLES: ImpairmentComponent = ImpairmentComponent {
+    field: Field::optional("blackholes", Kind::Tables(&BLACKHOLE), "none", "Times in which every frame is lost."),
+    fill: |_| (),
+    read: |reader, value| {
+        let mut read = |(index, tree)| {
+            let path = reader.path_of(&format!("blackholes.{index}"));
+            Arc::new(Blackhole::read(&mut reader.within(tree, &path))) as Impairment
+        };
+        Ok(value.tables().iter().enumerate().map(&mut read).collect())
+    },
+};
+
+/// Whether arrivals are lost, instead of departures.
+static LOST: [(Choice, bool); 2] = [
+    (Choice::new("departures", "frames whose transmission ends in it are lost."), false),
+    (Choice::new("arrivals", "frames that would arrive in it are lost: the far end hears nothing then."), true),
+];
+
+static BLACKHOLE: Table = Table {
+    name: "black hole",
+    text: "A time in which every frame is lost.",
+    fields: &[&[
+        Field::required("from", Kind::DURATION, "Its begin."),
+        Field::required("until", Kind::DURATION, "Its end, exclusive."),
+        Field::optional("period", Kind::INTERVAL, "never", "It comes again after this time, from begin to begin."),
+        Field::optional("times", FRAME_NUMBER, "without end", "How often it comes, with `period`.").unit("times"),
+        Field::default("of", Kind::Choice(&choices(&LOST)), "departures", "Which frames it takes."),
+    ]],
+    ..Table::EMPTY
+};
+
+/// A time in which every frame whose transmission ends, or which arrives, is lost; it may come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blackhole {
+    /// From this instant on, since the start of the run.
+    pub from: Duration,
+    /// Up to this one, exclusive.
+    pub until: Duration,
+    /// It begins again after this time, counted from begin to begin; 0: it does not.
+    pub period: Duration,
+    /// How often it comes, if it comes again; 0: for ever.
+    pub times: u64,
+    /// Whether it takes the frames that arrive in it, instead of those whose transmission ends in it.
+    pub of_arrivals: bool,
+}
+
+impl Blackhole {
+    fn read(reader: &mut Reader<'_, '_>) -> Self {
+        let (tree, path) = (reader.tree, reader.path);
+        if tree.duration("from") >= tree.duration("until") {
+            reader.error("until", format!("{path} ends before it begins"), "a later time");
+        }
+        if tree.get("times").is_some() && tree.get("period").is_none() {
+            reader.error("times", format!("{path} has times and no period"), "a period");
+        }
+        Blackhole {
+            from: tree.duration("from"),
+            until: tree.duration("until"),
+            period: tree.get("period").map_or(Duration::ZERO, Value::duration),
+            times: tree.get("times").map_or(0, |times| times.integer() as u64),
+            of_arrivals: tree.chosen("of", &LOST),
+        }
+    }
+
+    /// Whether it takes a frame whose transmission ended at `finish` and which arrives at `arrival`.
+    fn takes(&self, finish: Instant, arrival: Instant) -> bool {
+        let at = if self.of_arrivals { arrival } else { finish }.saturating_since(Instant::ZERO);
+        if at < self.from {
+            return false;
+        }
+        let since_first = (at - self.from).as_nanos();
+        let round = since_first.checked_div(self.period.as_nanos()).unwrap_or(0);
+        if self.times > 0 && round >= self.times {
+            return false;
+        }
+        since_first - round * self.period.as_nanos() < (self.until.saturating_sub(self.from)).as_nanos()
+    }
+}
+
+impl ImpairmentSettings for Blackhole {
+    fn build(&self, _: &ImpairmentContext<'_>) -> ImpairmentModel {
+        ImpairmentModel::Arrival(Box::new(*self))
+    }
+}
+
+impl FrameModel for Blackhole {
+    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
+        outcome.lost |= self.takes(outcome.finish, outcome.arrival);
+    }
+}

@@ -1,0 +1,93 @@
+//! Bit errors, per frame or per bit.
+
+use super::settings::{
+    Detection, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use fullpipe_schema::component::Invalid;
+use fullpipe_schema::{Field, Kind, Table};
+use fullpipe_units::{Stream, math};
+use std::sync::Arc;
+
+pub(super) static CORRUPTION: ImpairmentComponent = ImpairmentComponent {
+    field: Field::optional("corruption", Kind::Table(&TABLE), "none", "Bit errors."),
+    fill: |_| (),
+    read: |reader, value| {
+        let tree = value.table();
+        let errors = match (tree.get("probability"), tree.get("bit_error_rate")) {
+            (Some(probability), None) => Errors::PerFrame(probability.number()),
+            (None, Some(rate)) => Errors::PerBit(rate.number()),
+            (one, _) => {
+                let path = reader.path_of("corruption");
+                let what = if one.is_some() { "two things" } else { "nothing of how often" };
+                let expected = vec!["one of probability and bit_error_rate".into()];
+                reader.check.error(tree.place, &path, format!("{path} says {what}"), expected);
+                return Err(Invalid);
+            }
+        };
+        Ok(vec![Arc::new(Corruption { errors, delivered: tree.boolean("delivered") })])
+    },
+};
+
+static TABLE: Table = Table {
+    name: "corruption",
+    text: "Bit errors: one of `probability` and `bit_error_rate` is given.",
+    fields: &[&[
+        Field::optional("probability", Kind::PROBABILITY, "from `bit_error_rate`", "Probability per frame."),
+        Field::optional("bit_error_rate", Kind::PROBABILITY, "from `probability`", "Probability per bit on the wire."),
+        Field::default(
+            "delivered",
+            Kind::Boolean,
+            "false",
+            "Whether a corrupted frame travels on, to be dropped by its destination's checksum; otherwise the far end of the \
+             link drops it.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+/// Bit errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Corruption {
+    /// How often.
+    pub errors: Errors,
+    /// Whether a corrupted frame travels on, to be dropped at its destination host by the transport's checksum; otherwise
+    /// the far end of the link drops it (a frame check sequence).
+    pub delivered: bool,
+}
+
+/// How often frames are corrupted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Errors {
+    /// Each frame with this probability.
+    PerFrame(f64),
+    /// Each bit on the wire, independently, with this probability.
+    PerBit(f64),
+}
+
+impl Errors {
+    /// Probability that a frame is corrupted: 1 - (1 - b)^bits for bit errors.
+    pub fn of_frame(self, wire_bytes: u32) -> f64 {
+        match self {
+            Errors::PerFrame(probability) => probability,
+            // Without losing small probabilities: -expm1(bits x log1p(-b)).
+            Errors::PerBit(bit) if bit < 1.0 => -math::exp_m1(8.0 * f64::from(wire_bytes) * math::ln_1p(-bit)),
+            Errors::PerBit(_) => 1.0,
+        }
+    }
+}
+
+impl ImpairmentSettings for Corruption {
+    fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
+        ImpairmentModel::Transmission(Box::new((*self, context.random("corruption"))))
+    }
+}
+
+impl FrameModel for (Corruption, Stream) {
+    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
+        let (corruption, stream) = self;
+        if stream.chance(corruption.errors.of_frame(frame.wire_bytes)) {
+            outcome.corrupted = Some(Detection::delivered(corruption.delivered));
+        }
+    }
+}

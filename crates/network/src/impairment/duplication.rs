@@ -1,0 +1,47 @@
+//! Copies: frames that arrive twice.
+
+use super::settings::{
+    Effects, Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use fullpipe_schema::{Data, Field, Kind};
+use fullpipe_units::Stream;
+use std::sync::Arc;
+
+pub(super) static DUPLICATION: ImpairmentComponent = ImpairmentComponent {
+    field: Field::default(
+        "duplication",
+        Kind::PROBABILITY,
+        "0.0",
+        "Probability that a frame arrives twice. Fragments are not copied.",
+    ),
+    fill: |direction| direction.fill("duplication", Data::Number(0.0)),
+    read: |_, value| {
+        let probability = value.number();
+        let copies = (probability > 0.0).then(|| Arc::new(Duplication { probability }) as Impairment);
+        Ok(copies.into_iter().collect())
+    },
+};
+
+/// Copies: each frame that arrives does so twice with this probability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Duplication {
+    /// Probability per frame.
+    pub probability: f64,
+}
+
+impl ImpairmentSettings for Duplication {
+    fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
+        ImpairmentModel::Transmission(Box::new((*self, context.random("duplication"))))
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { duplicates: true, ..Effects::default() }
+    }
+}
+
+impl FrameModel for (Duplication, Stream) {
+    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
+        outcome.copied |= self.1.chance(self.0.probability);
+    }
+}

@@ -1,0 +1,141 @@
+//! Jitter: a random time on top of a link's delay.
+
+use super::settings::{
+    Effects, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use crate::link::DELAY;
+use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::{Field, Kind, Table, Variants};
+use fullpipe_units::{Duration, Stream, math};
+use std::sync::Arc;
+
+pub(super) static JITTER: ImpairmentComponent = ImpairmentComponent {
+    field: Field::optional("jitter", Kind::Table(&TABLE), "none", "A random time on top of the delay."),
+    fill: |_| (),
+    read: |reader, value| {
+        let path = reader.path_of("jitter");
+        let distribution = DISTRIBUTIONS.read(&mut reader.within(value.table(), &path), &())?;
+        Ok(vec![Arc::new(Jitter { distribution, in_order: value.table().boolean("in_order") })])
+    },
+};
+
+static TABLE: Table = Table {
+    name: "jitter",
+    text: "A random time on top of a link's delay, drawn for each frame; never negative.",
+    variants: Some(&Variants {
+        key: DISTRIBUTIONS.key,
+        default: None,
+        text: "It names the distribution.",
+        list: &variants::<_, _, { ALL.len() }>(DISTRIBUTIONS.components),
+        later: &[],
+    }),
+    ..Table::EMPTY
+};
+
+const ALL: &[&Component<JitterDistribution, ()>] = &[&UNIFORM, &NORMAL, &EXPONENTIAL];
+
+/// Every distribution of jitter.
+pub static DISTRIBUTIONS: Catalogue<JitterDistribution, ()> = Catalogue { key: "kind", components: &[ALL] };
+
+const IN_ORDER: Field =
+    Field::default("in_order", Kind::Boolean, "true", "Whether frames keep their order; otherwise they overtake.");
+
+const MEAN: Field = Field::required("mean", DELAY, "The mean.");
+
+static UNIFORM: Component<JitterDistribution, ()> = Component {
+    declaration: Declaration {
+        name: "uniform",
+        text: "from 0 to a largest time.",
+        fields: &[&[Field::required("max", DELAY, "The largest, exclusive."), IN_ORDER]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| Ok(JitterDistribution::Uniform { max: reader.tree.duration("max") }),
+};
+
+static NORMAL: Component<JitterDistribution, ()> = Component {
+    declaration: Declaration {
+        name: "normal",
+        text: "normal; what would be negative is 0.",
+        fields: &[&[MEAN, Field::required("deviation", DELAY, "The standard deviation."), IN_ORDER]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| {
+        let [mean, deviation] = ["mean", "deviation"].map(|key| reader.tree.duration(key));
+        Ok(JitterDistribution::Normal { mean, deviation })
+    },
+};
+
+static EXPONENTIAL: Component<JitterDistribution, ()> = Component {
+    declaration: Declaration {
+        name: "exponential",
+        text: "exponential.",
+        fields: &[&[MEAN, IN_ORDER]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| Ok(JitterDistribution::Exponential { mean: reader.tree.duration("mean") }),
+};
+
+/// A random time on top of the link's delay, drawn for each frame; never negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter {
+    /// How it is distributed.
+    pub distribution: JitterDistribution,
+    /// Whether frames keep their order; otherwise those with less jitter overtake.
+    pub in_order: bool,
+}
+
+/// Distribution of a [`Jitter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitterDistribution {
+    /// Uniform in [0, max).
+    Uniform {
+        /// Largest.
+        max: Duration,
+    },
+    /// Normal (Box and Muller 1958); what would be negative is 0.
+    Normal {
+        /// Mean.
+        mean: Duration,
+        /// Standard deviation.
+        deviation: Duration,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean.
+        mean: Duration,
+    },
+}
+
+impl JitterDistribution {
+    fn draw(self, stream: &mut Stream) -> Duration {
+        match self {
+            JitterDistribution::Uniform { max } => stream.duration_below(max),
+            JitterDistribution::Exponential { mean } => Duration::from_secs_f64(stream.exponential(mean.as_secs_f64())),
+            JitterDistribution::Normal { mean, deviation } => {
+                // Two uniform numbers for one normal: the second half would have to be kept.
+                let radius = (-2.0 * math::ln(1.0 - stream.uniform())).sqrt();
+                let angle = std::f64::consts::TAU * stream.uniform();
+                Duration::from_secs_f64(mean.as_secs_f64() + deviation.as_secs_f64() * radius * math::cos(angle))
+            }
+        }
+    }
+}
+
+impl ImpairmentSettings for Jitter {
+    fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
+        ImpairmentModel::Transmission(Box::new((*self, context.random("jitter"))))
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { delays: true, reorders: !self.in_order, duplicates: false }
+    }
+}
+
+impl FrameModel for (Jitter, Stream) {
+    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
+        let (jitter, stream) = self;
+        outcome.arrival = outcome.arrival.saturating_add(jitter.distribution.draw(stream));
+        outcome.overtakes |= !jitter.in_order;
+    }
+}

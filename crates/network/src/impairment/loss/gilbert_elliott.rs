@@ -1,0 +1,100 @@
+//! Loss in bursts by a chain of two states (Gilbert 1960, Elliott 1963).
+
+use super::super::settings::{Frame, FrameModel, FrameOutcome, ImpairmentContext, ImpairmentModel, ImpairmentSettings};
+use super::LossComponent;
+use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::{Field, Kind};
+use fullpipe_units::Stream;
+use std::sync::Arc;
+
+pub(super) static GILBERT_ELLIOTT: LossComponent = Component {
+    declaration: Declaration {
+        name: "gilbert-elliott",
+        text: "a chain of two states; each frame is lost with the probability of the state, then the state may change \
+               (Gilbert 1960, Elliott 1963).",
+        fields: &[&[
+            Field::required("good_to_bad", Kind::PROBABILITY, "Probability per frame of turning bad."),
+            Field::required("bad_to_good", Kind::PROBABILITY, "Probability per frame of turning good."),
+            Field::default("loss_good", Kind::PROBABILITY, "0.0", "Probability of loss in the good state."),
+            Field::default("loss_bad", Kind::PROBABILITY, "1.0", "Probability of loss in the bad state."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| {
+        let number = |key| reader.tree.number(key);
+        Ok(Some(Arc::new(GilbertElliott {
+            good_to_bad: number("good_to_bad"),
+            bad_to_good: number("bad_to_good"),
+            loss_good: number("loss_good"),
+            loss_bad: number("loss_bad"),
+        })))
+    },
+};
+
+/// Loss by a chain of two states (Gilbert 1960, Elliott 1963). Each frame is lost with the probability of the state; then
+/// the state may change. The first state is drawn from the stationary distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability, per frame, of going from the good state to the bad.
+    pub good_to_bad: f64,
+    /// Probability, per frame, of going from the bad state to the good.
+    pub bad_to_good: f64,
+    /// Probability of loss in the good state.
+    pub loss_good: f64,
+    /// Probability of loss in the bad state.
+    pub loss_bad: f64,
+}
+
+impl GilbertElliott {
+    /// Share of frames that meet the bad state: p / (p + r).
+    pub fn bad_share(&self) -> f64 {
+        let sum = self.good_to_bad + self.bad_to_good;
+        if sum > 0.0 { self.good_to_bad / sum } else { 0.0 }
+    }
+
+    /// Mean share of lost frames: the states' probabilities, weighted.
+    pub fn mean_loss(&self) -> f64 {
+        let bad = self.bad_share();
+        (1.0 - bad) * self.loss_good + bad * self.loss_bad
+    }
+
+    /// Mean number of frames lost in succession; 0 if none ever is, infinite if all are.
+    ///
+    /// Each burst has one first frame: the mean is P(lost) / P(lost, the one before not). With no loss in the good state
+    /// and nothing but loss in the bad one it is 1 / r.
+    pub fn mean_burst(&self) -> f64 {
+        let loss = self.mean_loss();
+        if loss <= 0.0 {
+            return 0.0;
+        }
+        let bad = self.bad_share();
+        let after_good = (1.0 - self.good_to_bad) * self.loss_good + self.good_to_bad * self.loss_bad;
+        let after_bad = (1.0 - self.bad_to_good) * self.loss_bad + self.bad_to_good * self.loss_good;
+        let first = (1.0 - bad) * (1.0 - self.loss_good) * after_good + bad * (1.0 - self.loss_bad) * after_bad;
+        loss / first
+    }
+}
+
+impl ImpairmentSettings for GilbertElliott {
+    fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
+        let mut stream = context.random("burst loss");
+        let is_bad = stream.chance(self.bad_share());
+        ImpairmentModel::Transmission(Box::new(Chain { model: *self, is_bad, stream }))
+    }
+}
+
+#[derive(Debug)]
+struct Chain {
+    model: GilbertElliott,
+    is_bad: bool,
+    stream: Stream,
+}
+
+impl FrameModel for Chain {
+    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
+        let GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } = self.model;
+        let (loss, change) = if self.is_bad { (loss_bad, bad_to_good) } else { (loss_good, good_to_bad) };
+        outcome.lost |= self.stream.chance(loss);
+        self.is_bad ^= self.stream.chance(change);
+    }
+}

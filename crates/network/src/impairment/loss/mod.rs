@@ -1,0 +1,55 @@
+//! Loss of frames by a model that a scenario chooses by name. Each model is declared in a file of its own; a new one is a
+//! file, and two lines here.
+
+pub mod bernoulli;
+pub mod droplist;
+pub mod gilbert_elliott;
+pub mod periodic;
+
+use super::settings::{Impairment, ImpairmentComponent};
+use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::{Data, Field, Kind, Table, Tree, Variants};
+
+/// A loss model as a component; `None`: nothing is lost.
+pub type LossComponent = Component<Option<Impairment>, ()>;
+
+const ALL: &[&LossComponent] =
+    &[&NONE, &bernoulli::BERNOULLI, &periodic::PERIODIC, &gilbert_elliott::GILBERT_ELLIOTT, &droplist::DROPLIST];
+
+/// Every loss model, in the order of lists and of the reference page.
+pub static LOSSES: Catalogue<Option<Impairment>, ()> = Catalogue { key: "kind", components: &[ALL] };
+
+/// The table that names one.
+pub static TABLE: Table = Table {
+    name: "loss",
+    text: "Loss of frames on their way, after they were transmitted.",
+    variants: Some(&Variants {
+        key: LOSSES.key,
+        default: Some("none"),
+        text: "It names the model.",
+        list: &variants::<_, _, { ALL.len() }>(LOSSES.components),
+        later: &["trace"],
+    }),
+    ..Table::EMPTY
+};
+
+static NONE: LossComponent = Component {
+    declaration: Declaration { name: "none", text: "nothing is lost.", ..Declaration::EMPTY },
+    read: |_, _| Ok(None),
+};
+
+pub(super) static LOSS: ImpairmentComponent = ImpairmentComponent {
+    field: Field::empty("loss", Kind::Table(&TABLE), "Loss after transmission."),
+    fill: |direction| {
+        let mut none = Tree::at(direction.place);
+        none.fill(LOSSES.key, Data::Choice(NONE.declaration.name));
+        direction.fill("loss", Data::Table(none));
+        if let Some(loss) = direction.table_mut("loss") {
+            periodic::fill(loss);
+        }
+    },
+    read: |reader, value| {
+        let path = reader.path_of("loss");
+        Ok(LOSSES.read(&mut reader.within(value.table(), &path), &())?.into_iter().collect())
+    },
+};

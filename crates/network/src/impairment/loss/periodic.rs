@@ -1,0 +1,48 @@
+//! Loss of one frame in so many.
+
+use super::super::FRAME_NUMBER;
+use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings};
+use super::LossComponent;
+use crate::loss::LossModel;
+use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::{Field, Tree, Value};
+use std::sync::Arc;
+
+pub(super) static PERIODIC: LossComponent = Component {
+    declaration: Declaration {
+        name: "periodic",
+        text: "one in so many. Frames without transport payload are not counted and never lost.",
+        fields: &[&[
+            Field::required("every", FRAME_NUMBER, "From one loss to the next.").unit("frames"),
+            Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| {
+        let [every, offset] = ["every", "offset"].map(|key| reader.tree.integer(key) as u64);
+        Ok(Some(Arc::new(PeriodicLoss { every, offset })))
+    },
+};
+
+/// Fills in the default of `offset`.
+pub(super) fn fill(loss: &mut Tree) {
+    if let Some(every) = loss.get("every").map(|value: &Value| value.data.clone()) {
+        loss.fill("offset", every);
+    }
+}
+
+/// Loss of frame number `offset`, then of every `every`-th after it (the first frame is number 1). Frames without transport
+/// payload are not counted and never lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeriodicLoss {
+    /// Distance of losses; 0 is taken as 1.
+    pub every: u64,
+    /// Number of the first lost frame; 0 is taken as 1.
+    pub offset: u64,
+}
+
+impl ImpairmentSettings for PeriodicLoss {
+    fn build(&self, _: &ImpairmentContext<'_>) -> ImpairmentModel {
+        ImpairmentModel::Loss(LossModel::Periodic { every: self.every.max(1), next: self.offset.max(1) })
+    }
+}

@@ -1,0 +1,175 @@
+//! What happens to frames of a link after their transmission: loss, black holes, corruption, duplication, jitter, reordering.
+//! Each kind has random streams of its own, named after the link.
+//!
+//! Each is declared in a file of its own; a new one is a file, and two lines here (a loss model: in `loss/mod.rs`).
+//!
+//! Every frame that was transmitted passes every kind, also if one before has taken it: so what one kind does to the n-th
+//! frame does not depend on what others do. A frame is lost if any kind says so. What is not lost may be corrupted; what
+//! arrives may arrive twice.
+//!
+//! **Order.** Frames keep their order unless [`Reordering`] or a [`Jitter`] that is not `in_order` is asked for: a frame
+//! that would overtake arrives with the one before it. Reordering comes on top: its extra delay is added after that.
+//!
+//! **Copies** have their original's time of arrival and stand behind it. Fragments of a larger packet are not copied.
+
+pub mod blackhole;
+pub mod corruption;
+pub mod duplication;
+pub mod jitter;
+pub mod loss;
+pub mod payload_corruption;
+pub mod reordering;
+pub mod settings;
+
+pub use blackhole::Blackhole;
+pub use corruption::{Corruption, Errors};
+pub use duplication::Duplication;
+pub use jitter::{Jitter, JitterDistribution};
+pub use loss::bernoulli::BernoulliLoss;
+pub use loss::droplist::Droplist;
+pub use loss::gilbert_elliott::GilbertElliott;
+pub use loss::periodic::PeriodicLoss;
+pub use payload_corruption::PayloadCorruption;
+pub use reordering::Reordering;
+
+use crate::loss::LossModel;
+use crate::rebinding::Rebinding;
+use fullpipe_schema::component::Reader;
+use fullpipe_schema::{Field, Kind, Tree};
+use fullpipe_units::{Instant, Stream};
+use settings::{
+    Effects, Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Every impairment, in the order of the reference page.
+pub const IMPAIRMENTS: &[&ImpairmentComponent] = &[
+    &loss::LOSS,
+    &blackhole::BLACKHOLES,
+    &corruption::CORRUPTION,
+    &payload_corruption::PAYLOAD_CORRUPTION,
+    &duplication::DUPLICATION,
+    &jitter::JITTER,
+    &reordering::REORDERING,
+];
+
+/// Their keys in the table of a direction of a link.
+pub static KEYS: [Field; IMPAIRMENTS.len()] = {
+    let mut keys = [IMPAIRMENTS[0].field; IMPAIRMENTS.len()];
+    let mut n = 0;
+    while n < keys.len() {
+        keys[n] = IMPAIRMENTS[n].field;
+        n += 1;
+    }
+    keys
+};
+
+/// Numbers of frames, which stay far from 2^64.
+const FRAME_NUMBER: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
+
+/// Fills in defaults in the table of a direction of a link.
+pub fn fill(direction: &mut Tree) {
+    IMPAIRMENTS.iter().for_each(|component| (component.fill)(direction));
+}
+
+/// What a direction of a link does to frames. The default does nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Impairments {
+    /// The settings of its impairments.
+    pub list: Vec<Impairment>,
+    /// What a translator that changes its mappings does to the datagrams of this direction.
+    pub rebinding: Option<Rebinding>,
+}
+
+impl Impairments {
+    /// Converts the checked keys of a direction. Keys that contradict each other are errors of the reader, and have no
+    /// settings.
+    pub fn read(reader: &mut Reader<'_, '_>) -> Self {
+        let tree = reader.tree;
+        let given = IMPAIRMENTS.iter().filter_map(|component| Some((component, tree.get(component.field.key)?)));
+        let list = given.flat_map(|(component, value)| (component.read)(reader, value).unwrap_or_default()).collect();
+        Impairments { list, rebinding: None }
+    }
+
+    /// Adds an impairment.
+    #[must_use]
+    pub fn with(mut self, settings: impl ImpairmentSettings) -> Self {
+        self.list.push(Arc::new(settings));
+        self
+    }
+
+    /// The settings of one type.
+    pub fn of<T: ImpairmentSettings>(&self) -> impl Iterator<Item = &T> {
+        self.list.iter().filter_map(|settings| (&**settings as &dyn Any).downcast_ref())
+    }
+
+    /// What may happen to frames that arrive.
+    pub fn effects(&self) -> Effects {
+        self.list.iter().fold(Effects::default(), |effects, settings| effects.plus(settings.effects()))
+    }
+
+    /// The models of a direction with this name: the loss that a link without other models computes, and the others if
+    /// there are any.
+    pub fn build(&self, seed: u64, link: &str) -> (Option<LossModel>, Option<Box<FrameModels>>) {
+        let context = ImpairmentContext { seed, link };
+        let mut loss = None;
+        let (mut at_transmission, mut reordering, mut at_arrival) = (Vec::new(), Vec::new(), Vec::new());
+        for settings in &self.list {
+            match settings.build(&context) {
+                ImpairmentModel::Loss(model) if loss.is_none() => loss = Some(model),
+                ImpairmentModel::Loss(model) => at_transmission.push(Box::new(model) as Box<dyn FrameModel>),
+                ImpairmentModel::Transmission(model) => at_transmission.push(model),
+                ImpairmentModel::Reordering(model) => reordering.push(model),
+                ImpairmentModel::Arrival(model) => at_arrival.push(model),
+            }
+        }
+        reordering.append(&mut at_arrival);
+        let rebinding = self.rebinding.map(|rebinding| (rebinding, context.random("rebinding")));
+        let models = FrameModels { at_transmission, at_arrival: reordering, effects: self.effects(), rebinding };
+        let nothing = models.at_transmission.is_empty() && models.at_arrival.is_empty() && models.rebinding.is_none();
+        (loss, (!nothing).then(|| Box::new(models)))
+    }
+}
+
+/// The models of a direction of a link.
+#[derive(Debug)]
+pub struct FrameModels {
+    /// Those before the link restores the order of frames.
+    at_transmission: Vec<Box<dyn FrameModel>>,
+    /// Those after it.
+    at_arrival: Vec<Box<dyn FrameModel>>,
+    effects: Effects,
+    /// The translator at the end of this direction, and its random stream.
+    pub(crate) rebinding: Option<(Rebinding, Stream)>,
+}
+
+impl FrameModels {
+    /// Whether frames may overtake each other.
+    pub(crate) fn reorders(&self) -> bool {
+        self.effects.reorders
+    }
+
+    /// Whether what arrives is each transmitted frame at most once, in order.
+    pub(crate) fn keeps_order_and_number(&self) -> bool {
+        !self.effects.reorders && !self.effects.duplicates
+    }
+
+    /// Processes the next frame; `last` is the latest arrival of those that keep order.
+    pub(crate) fn process(&mut self, frame: &Frame, last: &mut Instant, outcome: &mut FrameOutcome) {
+        // One after the other, and no short cut: each kind sees every frame.
+        for model in &mut self.at_transmission {
+            model.process(frame, outcome);
+        }
+        outcome.keep_order(last);
+        for model in &mut self.at_arrival {
+            model.process(frame, outcome);
+        }
+    }
+
+    /// Which byte of a payload of this length changes, and by what.
+    pub(crate) fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
+        self.at_transmission.iter_mut().find_map(|model| model.damage(payload_bytes))
+    }
+}

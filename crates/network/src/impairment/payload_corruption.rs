@@ -1,0 +1,156 @@
+//! Damage to one byte of the payload of chosen UDP datagrams.
+
+use super::settings::{
+    Detection, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use crate::selection::{Frames, LARGEST_BURST, Selection, Selector};
+use fullpipe_schema::{Field, Kind, Table};
+use fullpipe_units::Stream;
+use std::sync::Arc;
+
+pub(super) static PAYLOAD_CORRUPTION: ImpairmentComponent = ImpairmentComponent {
+    field: Field::optional(
+        "payload_corruption",
+        Kind::Table(&TABLE),
+        "none",
+        "Damage to the content of UDP datagrams that no checksum tells.",
+    ),
+    fill: |_| (),
+    read: |_, value| {
+        let tree = value.table();
+        Ok(vec![Arc::new(PayloadCorruption {
+            selection: Selection::read(tree, Frames::Udp),
+            window_bytes: tree.size("window") as u32,
+            spare_version_negotiation: tree.boolean("spare_version_negotiation"),
+            delivered: tree.boolean("delivered"),
+        })])
+    },
+};
+
+static TABLE: Table = Table {
+    name: "payload corruption",
+    text: "Damage to one byte of the payload of chosen UDP datagrams, with the checksum made right again: what protects the \
+           content (QUIC, DTLS) has to tell. In real time bytes of real datagrams change; a datagram of the model's, which \
+           has no bytes, is refused by its receiver.",
+    fields: &[&[
+        Field::required("probability", Kind::PROBABILITY, "Probability per datagram."),
+        LARGEST_BURST,
+        Field::default(
+            "window",
+            Kind::Size { min: 1, max: 65_535 },
+            "65535B",
+            "How far into the payload the byte may lie; the place is uniform.",
+        ),
+        Field::default(
+            "spare_version_negotiation",
+            Kind::Boolean,
+            "false",
+            "Whether QUIC's version negotiation packets (version 0, RFC 8999), which nothing protects, are spared.",
+        ),
+        Field::default(
+            "delivered",
+            Kind::Boolean,
+            "true",
+            "Whether the damaged datagram travels on; otherwise the far end of the link drops it.",
+        ),
+    ]],
+    ..Table::EMPTY
+};
+
+/// Damage to one byte of a UDP datagram's payload, behind the checksum's back: the checksum is made right again, so that
+/// the receiver gets the datagram and only what protects its content (QUIC's packet protection) can tell.
+///
+/// A real program's datagram gets one byte at a uniformly chosen place among the first `window_bytes` of its payload
+/// replaced by a uniformly chosen other value. Payload of the model has no bytes: such a datagram, and a fragment, arrives
+/// as one in which bits were flipped, and its receiver refuses it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PayloadCorruption {
+    /// Which datagrams; whatever its `frames`, only UDP.
+    pub selection: Selection,
+    /// How far into the payload the byte may lie.
+    pub window_bytes: u32,
+    /// Whether QUIC's version negotiation packets (RFC 8999 section 6) are never chosen, and end a succession.
+    pub spare_version_negotiation: bool,
+    /// Whether the damaged datagram travels on; otherwise the far end of the link drops it.
+    pub delivered: bool,
+}
+
+impl ImpairmentSettings for PayloadCorruption {
+    fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
+        let streams = ["payload corruption", "corrupted bytes"].map(|purpose| context.random(purpose));
+        ImpairmentModel::Transmission(Box::new(PayloadCorruptor::new(*self, streams)))
+    }
+}
+
+#[derive(Debug)]
+struct PayloadCorruptor {
+    corruption: PayloadCorruption,
+    selector: Selector,
+    bytes: Stream,
+}
+
+impl PayloadCorruptor {
+    fn new(corruption: PayloadCorruption, [choice, bytes]: [Stream; 2]) -> Self {
+        let selection = Selection { frames: Frames::Udp, ..corruption.selection };
+        PayloadCorruptor { corruption, selector: Selector::new(selection, choice), bytes }
+    }
+
+    fn chooses(&mut self, frame: &Frame) -> bool {
+        self.selector.chooses(frame, self.corruption.spare_version_negotiation && frame.is_version_negotiation)
+    }
+}
+
+impl FrameModel for PayloadCorruptor {
+    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
+        if self.chooses(frame) {
+            outcome.damaged = Some(Detection::delivered(self.corruption.delivered));
+        }
+    }
+
+    /// A place in the window, and an addend that is never nothing.
+    fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
+        let window = payload_bytes.min(self.corruption.window_bytes as usize);
+        if window == 0 {
+            return None;
+        }
+        Some((self.bytes.below(window as u64) as usize, 1 + self.bytes.below(255) as u8))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UDP: Frame = Frame { wire_bytes: 100, has_payload: true, is_udp: true, is_version_negotiation: false };
+
+    #[test]
+    fn damage_reaches_every_place_of_the_window_and_always_changes_the_byte() {
+        let corruption = PayloadCorruption {
+            selection: Selection { probability: 1.0, largest_burst: None, frames: Frames::All },
+            window_bytes: 51,
+            spare_version_negotiation: true,
+            delivered: true,
+        };
+        let stream = |purpose| Stream::new(1, "link", purpose);
+        let mut corruptor = PayloadCorruptor::new(corruption, [stream("a"), stream("b")]);
+        let mut places = [0u32; 51];
+        let mut changes = [0u32; 256];
+        for _ in 0..51_000 {
+            let (place, change) = corruptor.damage(1200).unwrap();
+            places[place] += 1;
+            changes[usize::from(change)] += 1;
+        }
+        // Binomial: mean 1000, deviation 31.3; of the changes mean 200, deviation 14.1. Six of them.
+        assert!(places.iter().all(|count| (812..1188).contains(count)), "{places:?}");
+        assert_eq!(changes[0], 0);
+        assert!(changes[1..].iter().all(|count| (115..285).contains(count)), "{changes:?}");
+        // A short payload is never left.
+        assert!((0..1000).all(|_| corruptor.damage(3).unwrap().0 < 3));
+        assert_eq!(corruptor.damage(0), None);
+        // Whoever asks for all frames gets datagrams all the same.
+        assert!(!corruptor.chooses(&Frame { is_udp: false, ..UDP }));
+        assert!(corruptor.chooses(&UDP));
+        assert!(!corruptor.chooses(&Frame { is_version_negotiation: true, ..UDP }));
+    }
+}

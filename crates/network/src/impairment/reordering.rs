@@ -1,0 +1,135 @@
+//! Reordering: frames that arrive later than others that left after them.
+
+use super::settings::{
+    Effects, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
+    ImpairmentSettings,
+};
+use crate::link::DELAY;
+use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::{Field, Kind, Table, Variants};
+use fullpipe_units::{Duration, Stream};
+use std::sync::Arc;
+
+pub(super) static REORDERING: ImpairmentComponent = ImpairmentComponent {
+    field: Field::optional("reordering", Kind::Table(&TABLE), "none", "Frames that arrive out of order."),
+    fill: |_| (),
+    read: |reader, value| {
+        let path = reader.path_of("reordering");
+        Ok(vec![Arc::new(KINDS.read(&mut reader.within(value.table(), &path), &())?)])
+    },
+};
+
+static TABLE: Table = Table {
+    name: "reordering",
+    text: "Frames that arrive out of order.",
+    variants: Some(&Variants {
+        key: KINDS.key,
+        default: None,
+        text: "It says who is late.",
+        list: &variants::<_, _, { ALL.len() }>(KINDS.components),
+        later: &[],
+    }),
+    ..Table::EMPTY
+};
+
+const ALL: &[&Component<Reordering, ()>] = &[&LATE, &EARLY];
+
+/// Every kind of reordering.
+pub static KINDS: Catalogue<Reordering, ()> = Catalogue { key: "kind", components: &[ALL] };
+
+static LATE: Component<Reordering, ()> = Component {
+    declaration: Declaration {
+        name: "late",
+        text: "each frame is late with a probability, and others overtake it.",
+        fields: &[&[
+            Field::required("probability", Kind::PROBABILITY, "Probability per frame."),
+            Field::required("extra", DELAY, "By how much it is late."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| {
+        Ok(Reordering::Late { probability: reader.tree.number("probability"), extra: reader.tree.duration("extra") })
+    },
+};
+
+static EARLY: Component<Reordering, ()> = Component {
+    declaration: Declaration {
+        name: "early",
+        text: "as netem's `reorder`: all are late, save that after `gap` - 1 such ones each goes at once with a probability.",
+        fields: &[&[
+            Field::required("probability", Kind::PROBABILITY, "Probability per frame that is due."),
+            Field::default("gap", Kind::Integer { min: 1, max: 1_000_000_000 }, "1", "Distance of such frames.")
+                .unit("frames"),
+            Field::required("extra", DELAY, "By how much the others are late."),
+        ]],
+        ..Declaration::EMPTY
+    },
+    read: |reader, _| {
+        Ok(Reordering::Early {
+            probability: reader.tree.number("probability"),
+            gap: reader.tree.integer("gap") as u64,
+            extra: reader.tree.duration("extra"),
+        })
+    },
+};
+
+/// Frames that arrive out of order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reordering {
+    /// Each frame arrives `extra` later with this probability; others overtake it.
+    Late {
+        /// Probability per frame.
+        probability: f64,
+        /// By how much it is late.
+        extra: Duration,
+    },
+    /// As netem's `reorder`: all frames arrive `extra` later, save that after `gap` - 1 such ones each has this
+    /// probability of going at once, and so of overtaking; then the count begins again. (`gap` 0 is taken as 1.)
+    Early {
+        /// Probability per frame that is due.
+        probability: f64,
+        /// Distance of frames that may overtake.
+        gap: u64,
+        /// By how much the others are late.
+        extra: Duration,
+    },
+}
+
+impl ImpairmentSettings for Reordering {
+    fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
+        ImpairmentModel::Reordering(Box::new(Reorderer {
+            reordering: *self,
+            held: 0,
+            stream: context.random("reordering"),
+        }))
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { delays: true, reorders: true, duplicates: false }
+    }
+}
+
+#[derive(Debug)]
+struct Reorderer {
+    reordering: Reordering,
+    /// Frames that were late since the last that went at once.
+    held: u64,
+    stream: Stream,
+}
+
+impl FrameModel for Reorderer {
+    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
+        let (is_late, extra) = match self.reordering {
+            Reordering::Late { probability, extra } => (self.stream.chance(probability), extra),
+            Reordering::Early { probability, gap, extra } => {
+                let chosen = self.stream.chance(probability);
+                let is_late = self.held + 1 < gap || !chosen;
+                self.held = if is_late { self.held + 1 } else { 0 };
+                (is_late, extra)
+            }
+        };
+        if is_late {
+            outcome.arrival = outcome.arrival.saturating_add(extra);
+        }
+    }
+}
