@@ -96,6 +96,16 @@ pub struct Component<S: 'static, C: 'static> {
     pub read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
 }
 
+/// A component without a version and a source of its own.
+pub const fn choice<S, C>(
+    name: &'static str,
+    text: &'static str,
+    fields: &'static [&'static [Field]],
+    read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
+) -> Component<S, C> {
+    Component { declaration: Declaration { name, text, fields, ..Declaration::EMPTY }, read }
+}
+
 impl<S, C> fmt::Debug for Component<S, C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.declaration.fmt(formatter)

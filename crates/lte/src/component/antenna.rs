@@ -1,8 +1,8 @@
 //! Antennas of cells: how a scenario names them, and their keys.
 
-use super::{DECIBELS, choice};
+use super::DECIBELS;
 use crate::radio::antenna::Antenna;
-use fullpipe_schema::component::{Catalogue, Component, variants};
+use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Field, Kind, Table, Variants};
 
 const SECTOR: &[Field] = &[

@@ -1,11 +1,10 @@
 //! Fading: how a scenario names its kinds, their keys, and what it is built from.
 
-use super::choice;
 use crate::config::Carrier;
 use crate::radio::Invalid as Refused;
 use crate::radio::fading::{Fading, Generator, Places, Profile, Recipe, Trace};
 use crate::radio::frequency;
-use fullpipe_schema::component::{Catalogue, Component, Invalid, Reader, variants};
+use fullpipe_schema::component::{Catalogue, Component, Invalid, Reader, choice, variants};
 use fullpipe_schema::{Check, Field, Kind, Table, Variants};
 use fullpipe_units::Duration;
 use std::fs::File;

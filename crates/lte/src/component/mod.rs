@@ -15,21 +15,11 @@ pub use settings::LteSettings;
 use crate::records::{BEARERS, UES};
 use crate::scheduler::catalogue;
 use fullpipe_network::access::{AccessNetworkComponent, ChoiceList};
-use fullpipe_schema::component::{Component, Declaration, Invalid, Reader};
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::Kind;
+use fullpipe_schema::component::Declaration;
 
 const DISTANCE: Kind = Kind::Number { min: 0.0, max: 1e6 };
 const DECIBELS: Kind = Kind::Number { min: -200.0, max: 300.0 };
-
-/// One of the things that a key chooses by name.
-const fn choice<S, C>(
-    name: &'static str,
-    text: &'static str,
-    fields: &'static [&'static [Field]],
-    read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
-) -> Component<S, C> {
-    Component { declaration: Declaration { name, text, fields, ..Declaration::EMPTY }, read }
-}
 
 /// LTE.
 pub static LTE: AccessNetworkComponent = AccessNetworkComponent {

@@ -1,8 +1,8 @@
 //! Models of path loss: how a scenario names them, and their keys.
 
-use super::{DECIBELS, DISTANCE, choice};
+use super::{DECIBELS, DISTANCE};
 use crate::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
-use fullpipe_schema::component::{Catalogue, Component, choices, variants};
+use fullpipe_schema::component::{Catalogue, Component, choice, choices, variants};
 use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Variants};
 
 const ENVIRONMENTS: [(Choice, Environment); 3] = [

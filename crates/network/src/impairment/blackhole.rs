@@ -1,10 +1,7 @@
 //! Black holes: times in which every frame is lost.
 
 use super::FRAME_NUMBER;
-use super::settings::{
-    Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
-};
+use super::settings::{Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use fullpipe_schema::component::{Reader, choices};
 use fullpipe_schema::{Choice, Field, Kind, Table, Value};
 use fullpipe_units::{Duration, Instant};
@@ -91,12 +88,9 @@ impl Blackhole {
 
 impl ImpairmentSettings for Blackhole {
     fn build(&self, _: &ImpairmentContext<'_>) -> ImpairmentModel {
-        ImpairmentModel::Arrival(Box::new(*self))
-    }
-}
-
-impl FrameModel for Blackhole {
-    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
-        outcome.lost |= self.takes(outcome.finish, outcome.arrival);
+        let hole = *self;
+        ImpairmentModel::new(Stage::Arrival, move |_, outcome| {
+            outcome.lost |= hole.takes(outcome.finish, outcome.arrival);
+        })
     }
 }

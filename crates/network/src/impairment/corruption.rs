@@ -1,12 +1,9 @@
 //! Bit errors, per frame or per bit.
 
-use super::settings::{
-    Detection, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
-};
+use super::settings::{Detection, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use fullpipe_schema::component::Invalid;
 use fullpipe_schema::{Field, Kind, Table};
-use fullpipe_units::{Stream, math};
+use fullpipe_units::math;
 use std::sync::Arc;
 
 pub(super) static CORRUPTION: ImpairmentComponent = ImpairmentComponent {
@@ -79,15 +76,11 @@ impl Errors {
 
 impl ImpairmentSettings for Corruption {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        ImpairmentModel::Transmission(Box::new((*self, context.random("corruption"))))
-    }
-}
-
-impl FrameModel for (Corruption, Stream) {
-    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
-        let (corruption, stream) = self;
-        if stream.chance(corruption.errors.of_frame(frame.wire_bytes)) {
-            outcome.corrupted = Some(Detection::delivered(corruption.delivered));
-        }
+        let (Corruption { errors, delivered }, mut stream) = (*self, context.random("corruption"));
+        ImpairmentModel::new(Stage::Transmission, move |frame, outcome| {
+            if stream.chance(errors.of_frame(frame.wire_bytes)) {
+                outcome.corrupted = Some(Detection::delivered(delivered));
+            }
+        })
     }
 }

@@ -1,11 +1,9 @@
 //! Copies: frames that arrive twice.
 
 use super::settings::{
-    Effects, Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
+    Effects, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage,
 };
 use fullpipe_schema::{Data, Field, Kind};
-use fullpipe_units::Stream;
 use std::sync::Arc;
 
 pub(super) static DUPLICATION: ImpairmentComponent = ImpairmentComponent {
@@ -32,16 +30,11 @@ pub struct Duplication {
 
 impl ImpairmentSettings for Duplication {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        ImpairmentModel::Transmission(Box::new((*self, context.random("duplication"))))
+        let (probability, mut stream) = (self.probability, context.random("duplication"));
+        ImpairmentModel::new(Stage::Transmission, move |_, outcome| outcome.copied |= stream.chance(probability))
     }
 
     fn effects(&self) -> Effects {
         Effects { duplicates: true, ..Effects::default() }
-    }
-}
-
-impl FrameModel for (Duplication, Stream) {
-    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
-        outcome.copied |= self.1.chance(self.0.probability);
     }
 }

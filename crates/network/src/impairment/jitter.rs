@@ -1,11 +1,8 @@
 //! Jitter: a random time on top of a link's delay.
 
-use super::settings::{
-    Effects, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
-};
+use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use crate::link::DELAY;
-use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Field, Kind, Table, Variants};
 use fullpipe_units::{Duration, Stream, math};
 use std::sync::Arc;
@@ -33,7 +30,26 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-const ALL: &[&Component<JitterDistribution, ()>] = &[&UNIFORM, &NORMAL, &EXPONENTIAL];
+const ALL: &[&Component<JitterDistribution, ()>] = &[
+    &choice(
+        "uniform",
+        "from 0 to a largest time.",
+        &[&[Field::required("max", DELAY, "The largest, exclusive."), IN_ORDER]],
+        |reader, _| Ok(JitterDistribution::Uniform { max: reader.tree.duration("max") }),
+    ),
+    &choice(
+        "normal",
+        "normal; what would be negative is 0.",
+        &[&[MEAN, Field::required("deviation", DELAY, "The standard deviation."), IN_ORDER]],
+        |reader, _| {
+            let [mean, deviation] = ["mean", "deviation"].map(|key| reader.tree.duration(key));
+            Ok(JitterDistribution::Normal { mean, deviation })
+        },
+    ),
+    &choice("exponential", "exponential.", &[&[MEAN, IN_ORDER]], |reader, _| {
+        Ok(JitterDistribution::Exponential { mean: reader.tree.duration("mean") })
+    }),
+];
 
 /// Every distribution of jitter.
 pub static DISTRIBUTIONS: Catalogue<JitterDistribution, ()> = Catalogue { key: "kind", components: &[ALL] };
@@ -42,39 +58,6 @@ const IN_ORDER: Field =
     Field::default("in_order", Kind::Boolean, "true", "Whether frames keep their order; otherwise they overtake.");
 
 const MEAN: Field = Field::required("mean", DELAY, "The mean.");
-
-static UNIFORM: Component<JitterDistribution, ()> = Component {
-    declaration: Declaration {
-        name: "uniform",
-        text: "from 0 to a largest time.",
-        fields: &[&[Field::required("max", DELAY, "The largest, exclusive."), IN_ORDER]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| Ok(JitterDistribution::Uniform { max: reader.tree.duration("max") }),
-};
-
-static NORMAL: Component<JitterDistribution, ()> = Component {
-    declaration: Declaration {
-        name: "normal",
-        text: "normal; what would be negative is 0.",
-        fields: &[&[MEAN, Field::required("deviation", DELAY, "The standard deviation."), IN_ORDER]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| {
-        let [mean, deviation] = ["mean", "deviation"].map(|key| reader.tree.duration(key));
-        Ok(JitterDistribution::Normal { mean, deviation })
-    },
-};
-
-static EXPONENTIAL: Component<JitterDistribution, ()> = Component {
-    declaration: Declaration {
-        name: "exponential",
-        text: "exponential.",
-        fields: &[&[MEAN, IN_ORDER]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| Ok(JitterDistribution::Exponential { mean: reader.tree.duration("mean") }),
-};
 
 /// A random time on top of the link's delay, drawn for each frame; never negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,18 +107,14 @@ impl JitterDistribution {
 
 impl ImpairmentSettings for Jitter {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        ImpairmentModel::Transmission(Box::new((*self, context.random("jitter"))))
+        let (Jitter { distribution, in_order }, mut stream) = (*self, context.random("jitter"));
+        ImpairmentModel::new(Stage::Transmission, move |_, outcome| {
+            outcome.arrival = outcome.arrival.saturating_add(distribution.draw(&mut stream));
+            outcome.overtakes |= !in_order;
+        })
     }
 
     fn effects(&self) -> Effects {
         Effects { delays: true, reorders: !self.in_order, duplicates: false }
-    }
-}
-
-impl FrameModel for (Jitter, Stream) {
-    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
-        let (jitter, stream) = self;
-        outcome.arrival = outcome.arrival.saturating_add(jitter.distribution.draw(stream));
-        outcome.overtakes |= !jitter.in_order;
     }
 }

@@ -39,7 +39,7 @@ use fullpipe_schema::{Field, Kind, Tree};
 use fullpipe_units::{Instant, Stream};
 use settings::{
     Effects, Frame, FrameModel, FrameOutcome, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
+    ImpairmentSettings, Stage,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -114,32 +114,33 @@ impl Impairments {
     /// there are any.
     pub fn build(&self, seed: u64, link: &str) -> (Option<LossModel>, Option<Box<FrameModels>>) {
         let context = ImpairmentContext { seed, link };
-        let mut loss = None;
-        let (mut at_transmission, mut reordering, mut at_arrival) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut loss, mut models) = (None, Vec::<(_, Box<dyn FrameModel>)>::new());
         for settings in &self.list {
             match settings.build(&context) {
                 ImpairmentModel::Loss(model) if loss.is_none() => loss = Some(model),
-                ImpairmentModel::Loss(model) => at_transmission.push(Box::new(model) as Box<dyn FrameModel>),
-                ImpairmentModel::Transmission(model) => at_transmission.push(model),
-                ImpairmentModel::Reordering(model) => reordering.push(model),
-                ImpairmentModel::Arrival(model) => at_arrival.push(model),
+                ImpairmentModel::Loss(mut model) => models.push((
+                    Stage::Transmission,
+                    Box::new(move |frame: &Frame, outcome: &mut FrameOutcome| {
+                        outcome.lost |= model.loses(frame.has_payload)
+                    }),
+                )),
+                ImpairmentModel::Frames(stage, model) => models.push((stage, model)),
             }
         }
-        reordering.append(&mut at_arrival);
+        models.sort_by_key(|(stage, _)| *stage);
         let rebinding = self.rebinding.map(|rebinding| (rebinding, context.random("rebinding")));
-        let models = FrameModels { at_transmission, at_arrival: reordering, effects: self.effects(), rebinding };
-        let nothing = models.at_transmission.is_empty() && models.at_arrival.is_empty() && models.rebinding.is_none();
-        (loss, (!nothing).then(|| Box::new(models)))
+        if models.is_empty() && rebinding.is_none() {
+            return (loss, None);
+        }
+        (loss, Some(Box::new(FrameModels { models, effects: self.effects(), rebinding })))
     }
 }
 
 /// The models of a direction of a link.
 #[derive(Debug)]
 pub struct FrameModels {
-    /// Those before the link restores the order of frames.
-    at_transmission: Vec<Box<dyn FrameModel>>,
-    /// Those after it.
-    at_arrival: Vec<Box<dyn FrameModel>>,
+    /// By stage.
+    models: Vec<(Stage, Box<dyn FrameModel>)>,
     effects: Effects,
     /// The translator at the end of this direction, and its random stream.
     pub(crate) rebinding: Option<(Rebinding, Stream)>,
@@ -159,17 +160,21 @@ impl FrameModels {
     /// Processes the next frame; `last` is the latest arrival of those that keep order.
     pub(crate) fn process(&mut self, frame: &Frame, last: &mut Instant, outcome: &mut FrameOutcome) {
         // One after the other, and no short cut: each kind sees every frame.
-        for model in &mut self.at_transmission {
+        let mut in_order = false;
+        for (stage, model) in &mut self.models {
+            if !in_order && *stage > Stage::Transmission {
+                outcome.keep_order(last);
+                in_order = true;
+            }
             model.process(frame, outcome);
         }
-        outcome.keep_order(last);
-        for model in &mut self.at_arrival {
-            model.process(frame, outcome);
+        if !in_order {
+            outcome.keep_order(last);
         }
     }
 
     /// Which byte of a payload of this length changes, and by what.
     pub(crate) fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
-        self.at_transmission.iter_mut().find_map(|model| model.damage(payload_bytes))
+        self.models.iter_mut().find_map(|(_, model)| model.damage(payload_bytes))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::settings::{
     Detection, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
+    ImpairmentSettings, Stage,
 };
 use crate::selection::{Frames, LARGEST_BURST, Selection, Selector};
 use fullpipe_schema::{Field, Kind, Table};
@@ -79,7 +79,7 @@ pub struct PayloadCorruption {
 impl ImpairmentSettings for PayloadCorruption {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
         let streams = ["payload corruption", "corrupted bytes"].map(|purpose| context.random(purpose));
-        ImpairmentModel::Transmission(Box::new(PayloadCorruptor::new(*self, streams)))
+        ImpairmentModel::Frames(Stage::Transmission, Box::new(PayloadCorruptor::new(*self, streams)))
     }
 }
 

@@ -1,13 +1,10 @@
 //! Reordering: frames that arrive later than others that left after them.
 
-use super::settings::{
-    Effects, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
-    ImpairmentSettings,
-};
+use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use crate::link::DELAY;
-use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Field, Kind, Table, Variants};
-use fullpipe_units::{Duration, Stream};
+use fullpipe_units::Duration;
 use std::sync::Arc;
 
 pub(super) static REORDERING: ImpairmentComponent = ImpairmentComponent {
@@ -32,46 +29,42 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-const ALL: &[&Component<Reordering, ()>] = &[&LATE, &EARLY];
-
-/// Every kind of reordering.
-pub static KINDS: Catalogue<Reordering, ()> = Catalogue { key: "kind", components: &[ALL] };
-
-static LATE: Component<Reordering, ()> = Component {
-    declaration: Declaration {
-        name: "late",
-        text: "each frame is late with a probability, and others overtake it.",
-        fields: &[&[
+const ALL: &[&Component<Reordering, ()>] = &[
+    &choice(
+        "late",
+        "each frame is late with a probability, and others overtake it.",
+        &[&[
             Field::required("probability", Kind::PROBABILITY, "Probability per frame."),
             Field::required("extra", DELAY, "By how much it is late."),
         ]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| {
-        Ok(Reordering::Late { probability: reader.tree.number("probability"), extra: reader.tree.duration("extra") })
-    },
-};
-
-static EARLY: Component<Reordering, ()> = Component {
-    declaration: Declaration {
-        name: "early",
-        text: "as netem's `reorder`: all are late, save that after `gap` - 1 such ones each goes at once with a probability.",
-        fields: &[&[
+        |reader, _| {
+            Ok(Reordering::Late {
+                probability: reader.tree.number("probability"),
+                extra: reader.tree.duration("extra"),
+            })
+        },
+    ),
+    &choice(
+        "early",
+        "as netem's `reorder`: all are late, save that after `gap` - 1 such ones each goes at once with a probability.",
+        &[&[
             Field::required("probability", Kind::PROBABILITY, "Probability per frame that is due."),
             Field::default("gap", Kind::Integer { min: 1, max: 1_000_000_000 }, "1", "Distance of such frames.")
                 .unit("frames"),
             Field::required("extra", DELAY, "By how much the others are late."),
         ]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| {
-        Ok(Reordering::Early {
-            probability: reader.tree.number("probability"),
-            gap: reader.tree.integer("gap") as u64,
-            extra: reader.tree.duration("extra"),
-        })
-    },
-};
+        |reader, _| {
+            Ok(Reordering::Early {
+                probability: reader.tree.number("probability"),
+                gap: reader.tree.integer("gap") as u64,
+                extra: reader.tree.duration("extra"),
+            })
+        },
+    ),
+];
+
+/// Every kind of reordering.
+pub static KINDS: Catalogue<Reordering, ()> = Catalogue { key: "kind", components: &[ALL] };
 
 /// Frames that arrive out of order.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,39 +90,26 @@ pub enum Reordering {
 
 impl ImpairmentSettings for Reordering {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        ImpairmentModel::Reordering(Box::new(Reorderer {
-            reordering: *self,
-            held: 0,
-            stream: context.random("reordering"),
-        }))
+        // Frames that were late since the last that went at once.
+        let mut held = 0;
+        let (reordering, mut stream) = (*self, context.random("reordering"));
+        ImpairmentModel::new(Stage::Reordering, move |_, outcome| {
+            let (is_late, extra) = match reordering {
+                Reordering::Late { probability, extra } => (stream.chance(probability), extra),
+                Reordering::Early { probability, gap, extra } => {
+                    let chosen = stream.chance(probability);
+                    let is_late = held + 1 < gap || !chosen;
+                    held = if is_late { held + 1 } else { 0 };
+                    (is_late, extra)
+                }
+            };
+            if is_late {
+                outcome.arrival = outcome.arrival.saturating_add(extra);
+            }
+        })
     }
 
     fn effects(&self) -> Effects {
         Effects { delays: true, reorders: true, duplicates: false }
-    }
-}
-
-#[derive(Debug)]
-struct Reorderer {
-    reordering: Reordering,
-    /// Frames that were late since the last that went at once.
-    held: u64,
-    stream: Stream,
-}
-
-impl FrameModel for Reorderer {
-    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
-        let (is_late, extra) = match self.reordering {
-            Reordering::Late { probability, extra } => (self.stream.chance(probability), extra),
-            Reordering::Early { probability, gap, extra } => {
-                let chosen = self.stream.chance(probability);
-                let is_late = self.held + 1 < gap || !chosen;
-                self.held = if is_late { self.held + 1 } else { 0 };
-                (is_late, extra)
-            }
-        };
-        if is_late {
-            outcome.arrival = outcome.arrival.saturating_add(extra);
-        }
     }
 }

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// An impairment as a component.
+#[derive(Debug)]
 pub struct ImpairmentComponent {
     /// The key of a direction of a link that asks for it.
     pub field: Field,
@@ -18,12 +19,6 @@ pub struct ImpairmentComponent {
     pub fill: fn(&mut Tree),
     /// Converts the value of the key into settings, one or several. The reader is that of the direction.
     pub read: fn(&mut Reader<'_, '_>, &Value) -> Result<Vec<Impairment>, Invalid>,
-}
-
-impl fmt::Debug for ImpairmentComponent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.field.fmt(formatter)
-    }
 }
 
 /// The settings of an impairment.
@@ -84,21 +79,35 @@ impl Effects {
     }
 }
 
-/// A model with its state, by when it processes a frame.
+/// A model with its state.
 #[derive(Debug)]
 pub enum ImpairmentModel {
-    /// Loss by a model that needs none of the stages below.
+    /// Loss that a link without other models computes.
     Loss(LossModel),
-    /// At the end of transmission, before the link restores the order of frames.
-    Transmission(Box<dyn FrameModel>),
-    /// After the link has restored the order of frames.
-    Reordering(Box<dyn FrameModel>),
-    /// When the time of arrival is known.
-    Arrival(Box<dyn FrameModel>),
+    /// Any other.
+    Frames(Stage, Box<dyn FrameModel>),
 }
 
-/// What an impairment does to frames.
-pub trait FrameModel: fmt::Debug + Send {
+impl ImpairmentModel {
+    /// A model of a stage. It is called for every frame, in order, also for those that are lost already.
+    pub fn new(stage: Stage, process: impl FnMut(&Frame, &mut FrameOutcome) + Send + 'static) -> Self {
+        ImpairmentModel::Frames(stage, Box::new(process))
+    }
+}
+
+/// When a model processes a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// At the end of transmission, before the link restores the order of frames.
+    Transmission,
+    /// After that.
+    Reordering,
+    /// When the time of arrival is known.
+    Arrival,
+}
+
+/// What an impairment does to frames: a function with its state, or a type if it changes payloads.
+pub trait FrameModel: Send {
     /// Processes the next frame. It is called for every frame, in order, also for those that are lost already.
     fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome);
 
@@ -109,9 +118,15 @@ pub trait FrameModel: fmt::Debug + Send {
     }
 }
 
-impl FrameModel for LossModel {
+impl<F: FnMut(&Frame, &mut FrameOutcome) + Send> FrameModel for F {
     fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
-        outcome.lost |= self.loses(frame.has_payload);
+        self(frame, outcome);
+    }
+}
+
+impl fmt::Debug for dyn FrameModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("FrameModel")
     }
 }
 

@@ -1,29 +1,26 @@
 //! Loss of each frame independently, up to a largest burst, of all frames or of one protocol's.
 
-use super::super::settings::{Frame, FrameModel, FrameOutcome, ImpairmentContext, ImpairmentModel, ImpairmentSettings};
+use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use super::LossComponent;
 use crate::loss::LossModel;
 use crate::selection::{Frames, LARGEST_BURST, PROTOCOL, Selection, Selector};
-use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::component::choice;
 use fullpipe_schema::{Field, Kind};
 use std::sync::Arc;
 
-pub(super) static BERNOULLI: LossComponent = Component {
-    declaration: Declaration {
-        name: "bernoulli",
-        text: "each frame independently, up to a largest burst.",
-        fields: &[&[
-            Field::required("probability", Kind::PROBABILITY, "Probability that a frame is lost."),
-            LARGEST_BURST,
-            PROTOCOL,
-        ]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| {
+pub(super) static BERNOULLI: LossComponent = choice(
+    "bernoulli",
+    "each frame independently, up to a largest burst.",
+    &[&[
+        Field::required("probability", Kind::PROBABILITY, "Probability that a frame is lost."),
+        LARGEST_BURST,
+        PROTOCOL,
+    ]],
+    |reader, _| {
         let frames = Frames::read(reader.tree);
         Ok(Some(Arc::new(BernoulliLoss { selection: Selection::read(reader.tree, frames) })))
     },
-};
+);
 
 /// Loss of frames chosen one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,13 +36,12 @@ impl ImpairmentSettings for BernoulliLoss {
             Selection { probability, largest_burst: None, frames: Frames::All } => {
                 ImpairmentModel::Loss(LossModel::Bernoulli { probability, stream })
             }
-            selection => ImpairmentModel::Transmission(Box::new(Selector::new(selection, stream))),
+            selection => {
+                let mut selector = Selector::new(selection, stream);
+                ImpairmentModel::new(Stage::Transmission, move |frame, outcome| {
+                    outcome.lost |= selector.chooses(frame, false);
+                })
+            }
         }
-    }
-}
-
-impl FrameModel for Selector {
-    fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome) {
-        outcome.lost |= self.chooses(frame, false);
     }
 }

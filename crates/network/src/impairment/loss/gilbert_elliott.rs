@@ -1,26 +1,22 @@
 //! Loss in bursts by a chain of two states (Gilbert 1960, Elliott 1963).
 
-use super::super::settings::{Frame, FrameModel, FrameOutcome, ImpairmentContext, ImpairmentModel, ImpairmentSettings};
+use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use super::LossComponent;
-use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::component::choice;
 use fullpipe_schema::{Field, Kind};
-use fullpipe_units::Stream;
 use std::sync::Arc;
 
-pub(super) static GILBERT_ELLIOTT: LossComponent = Component {
-    declaration: Declaration {
-        name: "gilbert-elliott",
-        text: "a chain of two states; each frame is lost with the probability of the state, then the state may change \
-               (Gilbert 1960, Elliott 1963).",
-        fields: &[&[
-            Field::required("good_to_bad", Kind::PROBABILITY, "Probability per frame of turning bad."),
-            Field::required("bad_to_good", Kind::PROBABILITY, "Probability per frame of turning good."),
-            Field::default("loss_good", Kind::PROBABILITY, "0.0", "Probability of loss in the good state."),
-            Field::default("loss_bad", Kind::PROBABILITY, "1.0", "Probability of loss in the bad state."),
-        ]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| {
+pub(super) static GILBERT_ELLIOTT: LossComponent = choice(
+    "gilbert-elliott",
+    "a chain of two states; each frame is lost with the probability of the state, then the state may change \
+     (Gilbert 1960, Elliott 1963).",
+    &[&[
+        Field::required("good_to_bad", Kind::PROBABILITY, "Probability per frame of turning bad."),
+        Field::required("bad_to_good", Kind::PROBABILITY, "Probability per frame of turning good."),
+        Field::default("loss_good", Kind::PROBABILITY, "0.0", "Probability of loss in the good state."),
+        Field::default("loss_bad", Kind::PROBABILITY, "1.0", "Probability of loss in the bad state."),
+    ]],
+    |reader, _| {
         let number = |key| reader.tree.number(key);
         Ok(Some(Arc::new(GilbertElliott {
             good_to_bad: number("good_to_bad"),
@@ -29,7 +25,7 @@ pub(super) static GILBERT_ELLIOTT: LossComponent = Component {
             loss_bad: number("loss_bad"),
         })))
     },
-};
+);
 
 /// Loss by a chain of two states (Gilbert 1960, Elliott 1963). Each frame is lost with the probability of the state; then
 /// the state may change. The first state is drawn from the stationary distribution.
@@ -77,24 +73,13 @@ impl GilbertElliott {
 
 impl ImpairmentSettings for GilbertElliott {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        let mut stream = context.random("burst loss");
-        let is_bad = stream.chance(self.bad_share());
-        ImpairmentModel::Transmission(Box::new(Chain { model: *self, is_bad, stream }))
-    }
-}
-
-#[derive(Debug)]
-struct Chain {
-    model: GilbertElliott,
-    is_bad: bool,
-    stream: Stream,
-}
-
-impl FrameModel for Chain {
-    fn process(&mut self, _: &Frame, outcome: &mut FrameOutcome) {
-        let GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } = self.model;
-        let (loss, change) = if self.is_bad { (loss_bad, bad_to_good) } else { (loss_good, good_to_bad) };
-        outcome.lost |= self.stream.chance(loss);
-        self.is_bad ^= self.stream.chance(change);
+        let (chain, mut stream) = (*self, context.random("burst loss"));
+        let mut is_bad = stream.chance(chain.bad_share());
+        ImpairmentModel::new(Stage::Transmission, move |_, outcome| {
+            let (loss, change) =
+                if is_bad { (chain.loss_bad, chain.bad_to_good) } else { (chain.loss_good, chain.good_to_bad) };
+            outcome.lost |= stream.chance(loss);
+            is_bad ^= stream.chance(change);
+        })
     }
 }

@@ -7,7 +7,7 @@ pub mod gilbert_elliott;
 pub mod periodic;
 
 use super::settings::{Impairment, ImpairmentComponent};
-use fullpipe_schema::component::{Catalogue, Component, Declaration, variants};
+use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Data, Field, Kind, Table, Tree, Variants};
 
 /// A loss model as a component; `None`: nothing is lost.
@@ -33,10 +33,7 @@ pub static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-static NONE: LossComponent = Component {
-    declaration: Declaration { name: "none", text: "nothing is lost.", ..Declaration::EMPTY },
-    read: |_, _| Ok(None),
-};
+static NONE: LossComponent = choice("none", "nothing is lost.", &[], |_, _| Ok(None));
 
 pub(super) static LOSS: ImpairmentComponent = ImpairmentComponent {
     field: Field::empty("loss", Kind::Table(&TABLE), "Loss after transmission."),

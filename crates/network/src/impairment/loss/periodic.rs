@@ -4,25 +4,22 @@ use super::super::FRAME_NUMBER;
 use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings};
 use super::LossComponent;
 use crate::loss::LossModel;
-use fullpipe_schema::component::{Component, Declaration};
+use fullpipe_schema::component::choice;
 use fullpipe_schema::{Field, Tree, Value};
 use std::sync::Arc;
 
-pub(super) static PERIODIC: LossComponent = Component {
-    declaration: Declaration {
-        name: "periodic",
-        text: "one in so many. Frames without transport payload are not counted and never lost.",
-        fields: &[&[
-            Field::required("every", FRAME_NUMBER, "From one loss to the next.").unit("frames"),
-            Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
-        ]],
-        ..Declaration::EMPTY
-    },
-    read: |reader, _| {
+pub(super) static PERIODIC: LossComponent = choice(
+    "periodic",
+    "one in so many. Frames without transport payload are not counted and never lost.",
+    &[&[
+        Field::required("every", FRAME_NUMBER, "From one loss to the next.").unit("frames"),
+        Field::optional("offset", FRAME_NUMBER, "as `every`", "Number of the first lost frame, from 1."),
+    ]],
+    |reader, _| {
         let [every, offset] = ["every", "offset"].map(|key| reader.tree.integer(key) as u64);
         Ok(Some(Arc::new(PeriodicLoss { every, offset })))
     },
-};
+);
 
 /// Fills in the default of `offset`.
 pub(super) fn fill(loss: &mut Tree) {
