@@ -2,7 +2,7 @@
 //! declarations, no more and no fewer.
 
 mod common;
-#[path = "../../workload/tests/least/mod.rs"]
+#[path = "../../schema/tests/least/mod.rs"]
 mod least;
 
 use common::outcome;
@@ -30,9 +30,8 @@ fn the_metrics_of_runs_are_those_that_are_declared() {
         for protocol in component.protocols {
             let stacks = if *protocol == Protocol::Quic { &["quic.stack = 'model'\n", ""][..] } else { &[""] };
             let mut ran = 0;
-            for (text, stack) in
-                least::flows(component).iter().flat_map(|text| stacks.iter().map(move |stack| (text, stack)))
-            {
+            let texts = least::texts("workload", &component.declaration);
+            for (text, stack) in texts.iter().flat_map(|text| stacks.iter().map(move |stack| (text, stack))) {
                 let text = format!("{NETWORK}protocol = '{}'\n{stack}{text}", protocol.name());
                 // Of a choice that must be made, some values may need another transport.
                 if fullpipe_scenario::load(&text, "test.toml", &[]).is_err() {
@@ -40,6 +39,7 @@ fn the_metrics_of_runs_are_those_that_are_declared() {
                 }
                 ran += 1;
                 let outcome = outcome(&text);
+                assert_eq!(outcome.scenario().flows[0].workload.name(), name);
                 for row in outcome.figure_rows() {
                     let metrics =
                         || fullpipe_lab::metrics().flat_map(|(of, list)| list.into_iter().map(move |m| (of, m)));

@@ -1,10 +1,13 @@
 //! What queue disciplines declare: each name is accepted by the language, read into settings of its own, and built under
 //! that name.
 
+#[path = "../../schema/tests/least/mod.rs"]
+mod least;
+
 use fullpipe_network::discipline::settings::{Capacity, Device, Discipline, DisciplineContext};
 use fullpipe_network::discipline::table::{DISCIPLINE, DISCIPLINES};
 use fullpipe_schema::component::{Declaration, Reader};
-use fullpipe_schema::{Check, Default, Errors, Kind, Table, load};
+use fullpipe_schema::{Check, Errors, load};
 use fullpipe_units::Rate;
 use std::collections::BTreeMap;
 
@@ -20,18 +23,7 @@ fn read(text: &str) -> Result<Option<Discipline>, Errors> {
 
 /// A table with this name and whatever must be given with it.
 fn least(declaration: &Declaration) -> String {
-    let mut text = format!("kind = '{}'\n", declaration.name);
-    for field in declaration.fields.iter().flat_map(|group| group.iter()) {
-        if matches!(field.default, Default::Required) {
-            let value = match field.kind {
-                Kind::QueueLimit => "'5packets'",
-                Kind::Tables(Table { name: "band", .. }) => "[{ kind = 'codel' }]",
-                other => panic!("no value for {}: {other:?}", field.key),
-            };
-            text += &format!("{} = {value}\n", field.key);
-        }
-    }
-    text
+    least::texts("kind", declaration).remove(0)
 }
 
 #[test]

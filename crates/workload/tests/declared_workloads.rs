@@ -1,6 +1,7 @@
 //! What workloads declare: each name is accepted by the language, read into settings of its own, and makes its two
 //! applications over every transport that it declares.
 
+#[path = "../../schema/tests/least/mod.rs"]
 mod least;
 
 use fullpipe_schema::component::{Reader, choices};
@@ -50,8 +51,8 @@ fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications()
         let name = component.declaration.name;
         let mut ports = Vec::new();
         for protocol in component.protocols {
-            let texts =
-                least::flows(component).into_iter().map(|text| format!("protocol = '{}'\n{text}", protocol.name()));
+            let texts = least::texts("workload", &component.declaration);
+            let texts = texts.into_iter().map(|text| format!("protocol = '{}'\n{text}", protocol.name()));
             let read_all = texts.map(|text| read(&text, *protocol == Protocol::Quic).map(|settings| (text, settings)));
             // Of a choice that must be made, some values may need another transport.
             let (read_well, errors): (Vec<_>, Vec<_>) = read_all.partition(Result::is_ok);
@@ -104,7 +105,7 @@ fn names_differ_and_a_wrong_one_suggests_the_nearest() {
 #[test]
 fn a_workload_over_a_transport_that_it_does_not_declare_is_an_error() {
     for component in WORKLOADS.iter() {
-        let text = &least::flows(component)[0];
+        let text = &least::texts("workload", &component.declaration)[0];
         for (choice, protocol) in PROTOCOLS.iter().filter(|(_, protocol)| !component.protocols.contains(protocol)) {
             let errors = read(&format!("protocol = '{}'\n{text}", choice.name), true).unwrap_err();
             let error = &errors.0[0];

@@ -25,8 +25,6 @@
 //! ```
 
 mod access;
-#[cfg(test)]
-mod declared_names;
 mod fields;
 mod identity;
 mod links;
@@ -35,10 +33,10 @@ mod nat;
 mod network;
 mod probes;
 mod programs;
-#[cfg(test)]
-mod random;
 mod reach;
 mod real_time;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod traffic;
 mod tunnels;

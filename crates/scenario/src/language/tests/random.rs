@@ -1,8 +1,7 @@
 //! Random files made from the schema itself, so that every key is in them: what is accepted must say the same when it
 //! is written out, whatever the values.
 
-use super::LANGUAGE;
-use super::load;
+use crate::language::{LANGUAGE, load};
 use crate::schema::quantity::{format_queue_limit, format_size};
 use crate::schema::{self, Data, Default, Field, Kind, Table, Tree};
 use fullpipe_lte::scheduler::catalogue::ENTRIES;

@@ -2,7 +2,8 @@
 //! for the same key, one file with either has two descriptions. The test walks the schema, so it covers new keys and components
 //! without a change.
 
-use super::{LANGUAGE, load, random};
+use super::random;
+use crate::language::{LANGUAGE, load};
 use crate::schema::{self, Choice, Data, Default, Field, Kind, Override, Table, Tree, Variant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

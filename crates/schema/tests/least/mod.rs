@@ -1,0 +1,59 @@
+//! The fewest keys with which a file names a component, for tests that go through a catalogue. Tests of several crates include this file.
+
+use fullpipe_schema::component::Declaration;
+use fullpipe_schema::{Default, Field, Kind, Table};
+
+/// What a component needs besides the keys that must be given.
+const FURTHER: [(&str, &str); 1] = [("constant-rate", "interval = '10ms'")];
+
+/// Lines of TOML with which `key` names the component: one text for each value of a choice that must be made.
+pub(crate) fn texts(key: &str, component: &Declaration) -> Vec<String> {
+    let further = FURTHER.iter().find(|(of, _)| *of == component.name).map(|(_, line)| line.to_string());
+    let mut texts = vec![vec![format!("{key} = '{}'", component.name)]];
+    texts[0].extend(further);
+    for field in component.fields.iter().flat_map(|group| group.iter()).filter(|field| is_required(field)) {
+        let with = |text: &Vec<String>, value: &String| [&text[..], &[format!("{} = {value}", field.key)]].concat();
+        let values = values(field);
+        texts = texts.iter().flat_map(|text| values.iter().map(move |value| with(text, value))).collect();
+    }
+    texts.into_iter().map(|lines| lines.join("\n") + "\n").collect()
+}
+
+fn is_required(field: &Field) -> bool {
+    matches!(field.default, Default::Required)
+}
+
+/// Values that a key can have: all names of a choice, else one.
+fn values(field: &Field) -> Vec<String> {
+    match field.kind {
+        Kind::Choice(choices) => choices.iter().map(|choice| format!("'{}'", choice.name)).collect(),
+        kind => vec![value(&kind)],
+    }
+}
+
+fn value(kind: &Kind) -> String {
+    match kind {
+        Kind::Either(first, _) => value(first),
+        Kind::Size { .. } => "1000".to_owned(),
+        Kind::Duration { .. } => "'10ms'".to_owned(),
+        Kind::Rate => "'100kbit/s'".to_owned(),
+        Kind::QueueLimit => "'50packets'".to_owned(),
+        Kind::Integer { min, .. } => min.to_string(),
+        Kind::List(kind) => format!("[{}]", value(kind)),
+        Kind::Tables(table) => format!("[{}]", table_with_least(table)),
+        other => panic!("no value for {other:?}"),
+    }
+}
+
+/// A table of its first variant that has keys, if it has variants.
+fn table_with_least(table: &Table) -> String {
+    let variant = table.variants.and_then(|variants| {
+        let with_keys = variants.list.iter().find(|variant| variant.fields().next().is_some())?;
+        Some((variants.key, with_keys))
+    });
+    let named = variant.map(|(key, variant)| format!("{key} = '{}'", variant.name));
+    let fields = table.common().chain(variant.into_iter().flat_map(|(_, variant)| variant.fields()));
+    let pairs =
+        fields.filter(|field| is_required(field)).map(|field| format!("{} = {}", field.key, value(&field.kind)));
+    format!("{{ {} }}", named.into_iter().chain(pairs).collect::<Vec<_>>().join(", "))
+}
