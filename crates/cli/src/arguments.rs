@@ -34,9 +34,9 @@ pub(crate) enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// List what scenarios can name: congestion, queues, schedulers, workloads, channels, access-networks, scenarios
+    /// List what scenarios and the command can name
     List {
-        /// What to list
+        #[arg(help = format!("What to list: {}", crate::list::names()))]
         what: String,
         /// Print JSON
         #[arg(long)]

@@ -1,5 +1,6 @@
-//! `fullpipe list`: what scenarios can name.
+//! `fullpipe list`: what scenarios and the command can name.
 
+use crate::bench;
 use crate::exit::Failure;
 use fullpipe::network::access::ChoiceList;
 use fullpipe::network::discipline::table::DISCIPLINES;
@@ -7,76 +8,91 @@ use fullpipe::quic::scheduler::SCHEDULERS;
 use fullpipe::scenario::access::ACCESS_NETWORKS;
 use fullpipe::scenario::schema::component::Declaration;
 use fullpipe::workload::WORKLOADS;
-use fullpipe::{congestion, embedded, scenario};
+use fullpipe::{congestion, embedded, lab, scenario};
 use serde_json::{Value, json};
 
+#[derive(Default)]
 struct Row {
     /// Where a list has several kinds of things.
     kind: &'static str,
-    name: String,
-    version: String,
-    source: String,
+    name: &'static str,
+    version: &'static str,
+    source: &'static str,
     summary: String,
 }
 
-fn row(name: &str, version: &str, source: &str, summary: &str) -> Row {
-    Row { kind: "", name: name.into(), version: version.into(), source: source.into(), summary: summary.into() }
+/// A list's name and its rows.
+type List = (&'static str, fn() -> Vec<Row>);
+
+static LISTS: [List; 9] = [
+    ("congestion", || congestion::catalogue::ENTRIES.iter().map(declared).collect()),
+    ("queues", || DISCIPLINES.declarations().map(declared).collect()),
+    ("schedulers", || {
+        let streams = SCHEDULERS.declarations().map(|component| Row { kind: "quic", ..declared(component) });
+        streams.chain(of_access_networks("schedulers")).collect()
+    }),
+    ("workloads", || WORKLOADS.declarations().map(declared).collect()),
+    ("channels", || of_access_networks("channels").collect()),
+    ("metrics", metrics),
+    ("access-networks", || ACCESS_NETWORKS.iter().map(|component| declared(&component.declaration)).collect()),
+    ("scenarios", || embedded::scenario_names().map(|name| titled(name, name)).collect()),
+    ("benchmarks", || bench::NAMES.iter().map(|name| benchmark(name)).collect()),
+];
+
+/// The names of the lists, for messages.
+pub(crate) fn names() -> String {
+    LISTS.map(|(name, _)| name).join(", ")
 }
 
-fn declared(component: &Declaration, version: &str) -> Row {
-    let version = if component.version.is_empty() { version } else { component.version };
-    row(component.name, version, component.source, component.summary())
+fn declared(component: &Declaration) -> Row {
+    let Declaration { name, version, source, .. } = *component;
+    Row { name, version, source, summary: component.summary().into(), ..Row::default() }
 }
 
 /// What the keys of access networks choose by name, in one of the lists.
-fn of_access_networks(list: &str, version: &'static str) -> impl Iterator<Item = Row> {
+fn of_access_networks(list: &str) -> impl Iterator<Item = Row> {
     let choices = ACCESS_NETWORKS.iter().flat_map(|component| component.choices);
     let choices = choices.filter(move |choices| choices.list == list);
     choices.flat_map(move |ChoiceList { kind, declarations, .. }| {
-        declarations().into_iter().map(move |declaration| Row { kind, ..declared(declaration, version) })
+        declarations().into_iter().map(move |declaration| Row { kind, ..declared(declaration) })
     })
+}
+
+/// The metrics of probes, and those of `figures.csv` by what reports them.
+fn metrics() -> Vec<Row> {
+    let row = |kind, name, text: &str| Row { kind, name, summary: text.trim_end_matches('.').into(), ..Row::default() };
+    let probes = scenario::probe_metrics().into_iter().map(|metric| row("probe", metric.name, metric.text));
+    let stations = ACCESS_NETWORKS.iter().flat_map(|component| component.metrics);
+    let stations = stations.map(|metric| row("probe", metric.name, metric.text));
+    let reported = lab::metrics().flat_map(|(of, metrics)| metrics.into_iter().map(move |metric| (of, metric)));
+    probes.chain(stations).chain(reported.map(|(of, metric)| row(of, metric.name, metric.text))).collect()
+}
+
+/// A name with the title of an embedded scenario.
+fn titled(name: &'static str, file: &str) -> Row {
+    let loaded = embedded::scenario(file).and_then(|text| scenario::load(text, file, &[]).ok());
+    Row { name, summary: loaded.map(|loaded| loaded.scenario.title).unwrap_or_default(), ..Row::default() }
+}
+
+fn benchmark(name: &'static str) -> Row {
+    let row = titled(name, &format!("bench/{name}"));
+    // The title of its scenario begins with its name.
+    let summary = row.summary.split_once(": ").map_or(bench::PROXY_ON_LOOPBACK, |(_, summary)| summary);
+    Row { summary: summary.into(), ..row }
 }
 
 /// Prints one list.
 pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
-    let version = env!("CARGO_PKG_VERSION");
-    let rows: Vec<Row> = match what {
-        "congestion" => congestion::catalogue::ENTRIES.iter().map(|component| declared(component, version)).collect(),
-        "queues" => DISCIPLINES.declarations().map(|component| declared(component, version)).collect(),
-        "metrics" => {
-            let metrics = scenario::probe_metrics().into_iter().map(|metric| (metric.name, metric.text));
-            let stations = ACCESS_NETWORKS.iter().flat_map(|component| component.metrics);
-            let metrics = metrics.chain(stations.map(|metric| (metric.name, metric.text)));
-            metrics.map(|(name, text)| row(name, version, "", text.trim_end_matches('.'))).collect()
-        }
-        "workloads" => WORKLOADS.declarations().map(|component| declared(component, version)).collect(),
-        "scenarios" => embedded::scenario_names()
-            .map(|name| {
-                let text = embedded::scenario(name).unwrap_or_default();
-                let title = scenario::load(text, name, &[]).map(|loaded| loaded.scenario.title).unwrap_or_default();
-                row(name, version, "", &title)
-            })
-            .collect(),
-        "schedulers" => {
-            let streams = SCHEDULERS.declarations();
-            let streams = streams.map(|component| Row { kind: "quic", ..declared(component, version) });
-            streams.chain(of_access_networks(what, version)).collect()
-        }
-        "channels" => of_access_networks(what, version).collect(),
-        "access-networks" => {
-            ACCESS_NETWORKS.iter().map(|component| declared(&component.declaration, version)).collect()
-        }
-        _ => {
-            return Err(Failure::usage(format!(
-                "cannot list {what:?}; expected one of congestion, queues, schedulers, workloads, channels, metrics, access-networks, scenarios"
-            )));
-        }
+    let Some((_, rows)) = LISTS.iter().find(|(name, _)| *name == what) else {
+        return Err(Failure::usage(format!("cannot list {what:?}; expected one of {}", names())));
     };
+    let rows = rows();
     if json_wanted {
         let rows: Vec<Value> = rows
             .iter()
             .map(|r| {
-                let mut row = json!({"name": r.name, "version": r.version, "source": r.source, "summary": r.summary});
+                let version = if r.version.is_empty() { env!("CARGO_PKG_VERSION") } else { r.version };
+                let mut row = json!({"name": r.name, "version": version, "source": r.source, "summary": r.summary});
                 if !r.kind.is_empty() {
                     row["kind"] = r.kind.into();
                 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Fake, Temporary, run_into, stamps, study, study_of, table, tree, with};
+use fullpipe_archive::SUMMARY;
 use fullpipe_study::{Files, FinishedRun, Options, Progress, StudyError, Verdict, run};
 use fullpipe_units::random::run_seed;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,12 @@ fn tables_have_what_the_runs_gave() {
     assert_eq!(results[9]["key"], results[3]["key"]);
 
     let summary = table(&folder.join("out"), "summary.csv");
+    // The columns are those that are declared, and each is filled somewhere.
+    let header = std::fs::read_to_string(folder.join("out/summary.csv")).unwrap();
+    assert!(header.lines().next().unwrap().split(',').eq(SUMMARY.names()), "{header}");
+    for column in SUMMARY.names() {
+        assert!(summary.iter().any(|row| !row[column].is_empty()), "{column}");
+    }
     let find = |point: &str, metric: &str| {
         summary.iter().find(|row| row["point"] == point && row["metric"] == metric).expect("the row")
     };

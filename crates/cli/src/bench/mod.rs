@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// The benchmarks of this version, in the order of the contract.
-const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 18] = [
     "tcp-1",
     "tcp-10",
     "tcp-100",
@@ -47,6 +47,9 @@ const LTE: &str = "lte-real-time";
 
 /// The one of real programs on loopback.
 const MASQUE: &str = "masque-loopback";
+
+/// What that one measures; all others have a scenario with a title.
+pub(crate) const PROXY_ON_LOOPBACK: &str = "100 MB through the real proxy, real sockets on loopback";
 
 /// Whether a benchmark runs by the wall clock and has figures of its own.
 fn is_real(name: &str) -> bool {
