@@ -18,6 +18,7 @@ pub(crate) enum Data {
 
 /// The error that a table has no column of this name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownColumn {
     message: String,
 }

@@ -95,6 +95,7 @@ impl fmt::Display for Subject {
 
 /// The first time that a subject broke a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// Which rule.
     pub rule: Rule,
@@ -130,6 +131,7 @@ impl fmt::Display for Failure {
 
 /// The auditor's conclusion about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verdict {
     /// How often each rule was checked, in the order of [`Rule`]; rules that found nothing to check are absent.
     pub checks: Vec<(Rule, u64)>,

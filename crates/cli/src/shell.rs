@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::records::{find_scenario, overrides};
 use fullpipe::lab::real_time::{self, RealTimeOptions};
 use fullpipe::lab::{self, RunError};
-use fullpipe::scenario::description::{Command, Player, Program, Ready};
+use fullpipe::scenario::description::{Command, Player, Program};
 use fullpipe::scenario::{self, Scenario};
 use fullpipe::units::{Duration, NodeId};
 use std::io::IsTerminal;
@@ -85,20 +85,10 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
     };
     scenario.nodes[number].real = true;
     scenario.duration = LONGEST;
-    scenario.programs.push(Program {
-        name: NAME.to_owned(),
-        host,
-        command: Command::Words(command),
-        environment: vec![("FULLPIPE_HOST".to_owned(), arguments.host.clone())],
-        directory: std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default(),
-        after: names,
-        ready: Ready::Started,
-        ready_timeout: LONGEST,
-        start: Duration::ZERO,
-        timeout: LONGEST,
-        background: false,
-        exit_status: 0,
-        figures_of: None,
-    });
+    let mut shell = Program::new(NAME, host, Command::Words(command), LONGEST);
+    shell.environment = vec![("FULLPIPE_HOST".to_owned(), arguments.host.clone())];
+    shell.directory = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default();
+    shell.after = names;
+    scenario.programs.push(shell);
     Ok(arguments.host.clone())
 }

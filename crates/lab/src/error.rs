@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Why a run could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunError {
     /// The congestion control is unknown, or cannot be driven by the transport; or a tunnel finds no port.
     Control {

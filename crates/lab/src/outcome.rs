@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 /// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FlowRow<'a> {
     /// The flow's name; the direction from acceptor to initiator has ".reverse" appended.
     pub flow: Cow<'a, str>,
@@ -53,6 +54,7 @@ pub struct FlowRow<'a> {
 
 /// What a link, a shared medium or a station's path has carried.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LinkRow<'a> {
     /// Its name.
     pub link: Cow<'a, str>,
@@ -69,6 +71,7 @@ impl LinkRow<'_> {
 
 /// One row of `links.csv`: what a direction of a link carried while it was measured.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct MeasuredLink<'a> {
     /// Its name.
     pub link: &'a str,
@@ -81,6 +84,7 @@ pub struct MeasuredLink<'a> {
 
 /// One row of `completions.csv`: an exchange or transfer within a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CompletionRow<'a> {
     /// The flow's name.
     pub flow: &'a str,
@@ -92,6 +96,7 @@ pub struct CompletionRow<'a> {
 
 /// One row of `figures.csv`: what an application has to say of its run.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FigureRow<'a> {
     /// The flow's name.
     pub flow: &'a str,
@@ -115,6 +120,7 @@ pub(crate) struct Told {
 
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Totals {
     /// Packets with transport payload that reached their destination (duplicates included).
     pub data_packets: u64,
@@ -145,6 +151,7 @@ pub(crate) struct Played {
 
 /// Both ends of a flow whose content matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContentRow<'a> {
     /// The flow's name.
     pub flow: &'a str,

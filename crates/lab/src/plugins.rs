@@ -24,6 +24,7 @@ use crate::error::RunError;
 
 /// Where a congestion control or a stream scheduler will work: one end of one connection.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ConnectionContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
@@ -45,6 +46,7 @@ impl ConnectionContext<'_> {
 
 /// Where a queue discipline will work: one direction of a link.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct QueueContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
@@ -64,6 +66,7 @@ impl QueueContext<'_> {
 
 /// Where a pair of applications will work: the two ends of a flow.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct WorkloadContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,

@@ -19,6 +19,7 @@ const CONTROL: &str = "control_";
 
 /// One row of `series.csv`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SeriesRow<'a> {
     /// When.
     pub time: Instant,

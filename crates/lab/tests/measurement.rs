@@ -193,7 +193,7 @@ fn every_sum_is_that_of_its_definition() {
         let frames: &Frames = outcome.observers().next().expect("the one above");
         let names: Vec<&str> = outcome.measured_links().map(|link| link.link).collect();
         assert_eq!(names, ["link2", "link2.reverse"]);
-        for (number, MeasuredLink { link: name, summary, utilisation }) in (2u32..).zip(outcome.measured_links()) {
+        for (number, MeasuredLink { link: name, summary, utilisation, .. }) in (2u32..).zip(outcome.measured_links()) {
             let link = LinkId(number);
             let (from, to) = (Instant::from_nanos(3_000_002_000), outcome.ended());
             assert_eq!((summary.from, summary.to), (from, to));

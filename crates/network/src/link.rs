@@ -95,6 +95,7 @@ pub(crate) struct Driven {
 
 /// Counters of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkCounters {
     /// Frames transmitted.
     pub frames: u64,

@@ -9,6 +9,7 @@ use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId};
 
 /// Counters of one direction of one conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowCounters {
     /// Packets sent.
     pub tx_packets: u64,

@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Amount {
     /// Packets.
     pub packets: u64,
@@ -45,6 +46,7 @@ impl Amount {
 
 /// What one direction of a link carried in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LinkSummary {
     /// Begin of the window.
     pub from: Instant,

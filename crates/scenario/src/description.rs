@@ -18,6 +18,7 @@ use std::path::Path;
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Scenario {
     /// One line for reports.
     pub title: String,
@@ -85,6 +86,7 @@ impl Scenario {
 
 /// A host or a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Node {
     /// Its name, unique.
     pub name: String,
@@ -116,6 +118,7 @@ impl Node {
 
 /// Addresses of a node and the interface that stands for it, where the file gives any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Identity {
     /// IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
@@ -127,6 +130,7 @@ pub struct Identity {
 
 /// One direction of a point-to-point link.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Link {
     /// Name, unique: the file's name for the direction from `from` to `to`, that name + ".reverse" for the other.
     pub name: String,
@@ -155,6 +159,7 @@ pub struct Link {
 
 /// One declared conversation, or a group of like ones.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Flow {
     /// Name, unique: that of the file, with ".N" (N from 1) appended if the file's flow stands for several.
     pub name: String,
@@ -215,6 +220,7 @@ impl Transport {
 
 /// What to sample, and how often.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Probe {
     /// Of what.
     pub subject: Subject,
@@ -226,6 +232,7 @@ pub struct Probe {
 
 /// What is summed up of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Measurement {
     /// From when on; what happens before does not count.
     pub from: Duration,
@@ -263,6 +270,7 @@ pub fn station_name(host: &str, way: Way) -> String {
 
 /// How the wall clock is kept in real time, and what the run then records.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RealTime {
     /// What follows from a verdict "late".
     pub policy: LatenessPolicy,
@@ -309,6 +317,7 @@ pub enum AfterStall {
 
 /// A real program at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Program {
     /// Its name, unique among programs.
     pub name: String,
@@ -336,6 +345,28 @@ pub struct Program {
     pub exit_status: i32,
     /// Number of the flow whose figures it tells, in the last line of its standard output that is a JSON object.
     pub figures_of: Option<usize>,
+}
+
+impl Program {
+    /// A program in the foreground that starts with the run, counts as ready once started, and must end with exit status 0 within
+    /// a time.
+    pub fn new(name: impl Into<String>, host: NodeId, command: Command, timeout: Duration) -> Program {
+        Program {
+            name: name.into(),
+            host,
+            command,
+            environment: Vec::new(),
+            directory: ".".to_owned(),
+            after: Vec::new(),
+            ready: Ready::Started,
+            ready_timeout: timeout,
+            start: Duration::ZERO,
+            timeout,
+            background: false,
+            exit_status: 0,
+            figures_of: None,
+        }
+    }
 }
 
 /// What a program executes.

@@ -25,6 +25,12 @@ fn node(scenario: &Scenario, name: &str) -> NodeId {
     NodeId(scenario.nodes.iter().position(|node| node.name == name).unwrap() as u32)
 }
 
+/// The settings of real time: what counts as late, and what follows from it; then how hosts are attached.
+fn settings(read: &RealTime) -> (Duration, f64, Duration, LatenessPolicy, AfterStall, Attachment, bool) {
+    let RealTime { policy, late_after, late_share, stall_after, after_stall, attachment, record_arrivals, .. } = *read;
+    (late_after, late_share, stall_after, policy, after_stall, attachment, record_arrivals)
+}
+
 fn real(scenario: &Scenario) -> Vec<&str> {
     let nodes = scenario.nodes.iter().enumerate();
     nodes.filter(|(n, _)| scenario.is_real(NodeId(*n as u32))).map(|(_, node)| node.name.as_str()).collect()
@@ -34,16 +40,9 @@ fn real(scenario: &Scenario) -> Vec<&str> {
 fn defaults_of_a_file_without_these_keys() {
     let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n"));
     let scenario = &loaded.scenario;
-    let expected = RealTime {
-        policy: LatenessPolicy::BestEffort,
-        late_after: Duration::from_millis(1),
-        late_share: 0.01,
-        stall_after: Duration::from_millis(25),
-        after_stall: AfterStall::CatchUp,
-        attachment: Attachment::Veth,
-        record_arrivals: false,
-    };
-    assert_eq!(scenario.real_time, expected);
+    let [late, stall] = [1, 25].map(Duration::from_millis);
+    let expected = (late, 0.01, stall, LatenessPolicy::BestEffort, AfterStall::CatchUp, Attachment::Veth, false);
+    assert_eq!(settings(&scenario.real_time), expected);
     assert!(scenario.programs.is_empty() && real(scenario).is_empty());
     assert_eq!(scenario.needs_real_time(), None);
     let flow = &scenario.flows[0];
@@ -59,16 +58,9 @@ fn each_key_of_real_time_reaches_its_place() {
                 attachment = 'tun'\n\
                 record_arrivals = true\n";
     let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n[real_time]\n{keys}"));
-    let expected = RealTime {
-        policy: LatenessPolicy::HardLimit,
-        late_after: Duration::from_millis(2),
-        late_share: 0.5,
-        stall_after: Duration::from_millis(3),
-        after_stall: AfterStall::Pause,
-        attachment: Attachment::Tun,
-        record_arrivals: true,
-    };
-    assert_eq!(loaded.scenario.real_time, expected);
+    let [late, stall] = [2, 3].map(Duration::from_millis);
+    let expected = (late, 0.5, stall, LatenessPolicy::HardLimit, AfterStall::Pause, Attachment::Tun, true);
+    assert_eq!(settings(&loaded.scenario.real_time), expected);
 }
 
 #[test]
@@ -95,37 +87,24 @@ exit_status = 4
     );
     let loaded = good(&text);
     let scenario = &loaded.scenario;
-    let server = Program {
-        name: "right1".into(),
-        host: node(scenario, "right1"),
-        command: Command::Shell("serve | tee log".into()),
-        environment: Vec::new(),
-        directory: ".".into(),
-        after: Vec::new(),
-        ready: Ready::Output("listening".into()),
-        ready_timeout: Duration::from_secs(2),
-        start: Duration::ZERO,
-        timeout: Duration::from_secs(7),
-        background: true,
-        exit_status: 0,
-        figures_of: None,
+    let [server, client] = scenario.programs.as_slice() else { panic!("{:?}", scenario.programs) };
+    let what = |read: &Program| {
+        let Program { name, host, command, environment, directory, after, .. } = read.clone();
+        (name, host, command, environment, directory, after)
     };
-    let client = Program {
-        name: "client".into(),
-        host: node(scenario, "left1"),
-        command: Command::Words(vec!["fetch".into(), String::new(), "it".into()]),
-        environment: vec![("A".into(), "1=2".into()), ("B".into(), String::new())],
-        directory: "pages".into(),
-        after: vec!["right1".into()],
-        ready: Ready::Started,
-        ready_timeout: Duration::from_secs(10),
-        start: Duration::from_secs(1),
-        timeout: Duration::from_secs(3),
-        background: false,
-        exit_status: 4,
-        figures_of: None,
+    let when = |read: &Program| {
+        let Program { ready, ready_timeout, start, timeout, background, exit_status, figures_of, .. } = read.clone();
+        let [ready_timeout, start, timeout] = [ready_timeout, start, timeout].map(Duration::as_secs_f64);
+        (ready, ready_timeout, start, timeout, background, exit_status, figures_of)
     };
-    assert_eq!(scenario.programs, [server, client]);
+    let shell = Command::Shell("serve | tee log".into());
+    assert_eq!(what(server), ("right1".into(), node(scenario, "right1"), shell, vec![], ".".into(), vec![]));
+    assert_eq!(when(server), (Ready::Output("listening".into()), 2.0, 0.0, 7.0, true, 0, None));
+    let words = Command::Words(vec!["fetch".into(), String::new(), "it".into()]);
+    let environment = vec![("A".into(), "1=2".into()), ("B".into(), String::new())];
+    let host = node(scenario, "left1");
+    assert_eq!(what(client), ("client".into(), host, words, environment, "pages".into(), vec!["right1".into()]));
+    assert_eq!(when(client), (Ready::Started, 10.0, 1.0, 3.0, false, 4, None));
     assert_eq!(scenario.programs[0].command.words(), ["/bin/sh", "-c", "serve | tee log"]);
     assert_eq!(scenario.programs[1].command.words(), ["fetch", "", "it"]);
     assert_eq!(real(scenario), ["left1", "right1"]);

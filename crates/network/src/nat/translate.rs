@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a translator has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NatCounters {
     /// Mappings made.
     pub mappings: u64,

@@ -82,6 +82,7 @@ impl<T: Scheduler + Clone + PartialEq + Sync + 'static> SchedulerSettings for T 
 
 /// A stream that has something to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Candidate {
     /// Stream id.
     pub stream: u64,

@@ -58,6 +58,7 @@ use std::sync::LazyLock;
 
 /// A file that is right.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Loaded {
     /// What it says.
     pub scenario: Scenario,
