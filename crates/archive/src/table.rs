@@ -214,7 +214,7 @@ impl<R: Default> Table<R> {
     /// # Errors
     /// If a column is missing or a cell is not what its column declares.
     pub fn read(&self, file: &Path, input: impl Read) -> Result<Vec<R>, RecordError> {
-        self.reader(file, input)?.collect()
+        self.reader(file, input)?.rows()
     }
 
     /// Reads all rows into columns.
@@ -274,7 +274,11 @@ impl<R: Default, I: Read> Reader<R, I> {
         self.lines.problem(problem)
     }
 
-    fn collect(mut self) -> Result<Vec<R>, RecordError> {
+    /// Reads all rows that follow.
+    ///
+    /// # Errors
+    /// As [`Reader::next_into`].
+    pub fn rows(mut self) -> Result<Vec<R>, RecordError> {
         let mut rows = Vec::new();
         loop {
             let mut row = R::default();

@@ -8,22 +8,8 @@ use std::path::{Path, PathBuf};
 /// Why no report could be built.
 #[derive(Debug)]
 pub enum ReportError {
-    /// A record could not be read.
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// A record was read but is not what it should be.
-    Corrupt {
-        /// The file.
-        file: PathBuf,
-        /// Line, counted from 1, where one can be named.
-        line: Option<u64>,
-        /// What was found and what was expected, a clause without a full stop.
-        problem: String,
-    },
+    /// A record cannot be read or is not what it should be.
+    Record(RecordError),
     /// The report itself could not be written.
     Write {
         /// The file.
@@ -35,7 +21,7 @@ pub enum ReportError {
 
 impl ReportError {
     pub(crate) fn read(file: &Path, cause: std::io::Error) -> Self {
-        Self::Read { file: file.to_path_buf(), cause }
+        Self::Record(RecordError::read(file, cause))
     }
 
     pub(crate) fn write(file: &Path, cause: std::io::Error) -> Self {
@@ -43,27 +29,20 @@ impl ReportError {
     }
 
     pub(crate) fn corrupt(file: &Path, problem: impl Into<String>) -> Self {
-        Self::Corrupt { file: file.to_path_buf(), line: None, problem: problem.into() }
+        Self::Record(RecordError::invalid(file, None, problem))
     }
 }
 
 impl From<RecordError> for ReportError {
     fn from(error: RecordError) -> Self {
-        match error {
-            RecordError::Read { file, cause } => Self::Read { file, cause },
-            RecordError::Invalid { file, line, problem } => Self::Corrupt { file, line, problem },
-        }
+        Self::Record(error)
     }
 }
 
 impl fmt::Display for ReportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Read { file, cause } => write!(f, "cannot read {}: {cause}", file.display()),
-            Self::Corrupt { file, line: None, problem } => write!(f, "{}: {problem}", file.display()),
-            Self::Corrupt { file, line: Some(line), problem } => {
-                write!(f, "{}: line {line}: {problem}", file.display())
-            }
+            Self::Record(error) => error.fmt(f),
             Self::Write { file, cause } => write!(f, "cannot write {}: {cause}", file.display()),
         }
     }
@@ -72,8 +51,8 @@ impl fmt::Display for ReportError {
 impl std::error::Error for ReportError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Read { cause, .. } | Self::Write { cause, .. } => Some(cause),
-            Self::Corrupt { .. } => None,
+            Self::Record(error) => error.source(),
+            Self::Write { cause, .. } => Some(cause),
         }
     }
 }

@@ -7,13 +7,8 @@ use std::path::Path;
 /// Reads a run's `links.csv`; nothing if there is none.
 pub(crate) fn read_links(folder: &Path) -> Result<Vec<LinkRow>, ReportError> {
     let file = folder.join(LINKS.file);
-    let mut rows = Vec::new();
     if !file.exists() {
-        return Ok(rows);
+        return Ok(Vec::new());
     }
-    let (mut reader, mut row) = (LINKS.open(&file)?, LinkRow::default());
-    while reader.next_into(&mut row)? {
-        rows.push(row.clone());
-    }
-    Ok(rows)
+    Ok(LINKS.open(&file)?.rows()?)
 }
